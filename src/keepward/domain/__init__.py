@@ -1,0 +1,1 @@
+"""Pure values: what a memory is, how it changes, and what is kept of each change."""

@@ -1,0 +1,173 @@
+"""Changes: requested alterations of memory, as data.
+
+A change says what is wanted; gates judge it and ``fold`` applies it. Names of tiers, kinds and the
+like are kept as given, so that the shape gate can refuse an unknown one with a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+#: Stands for "leave this field as it is" where None already means "empty".
+KEEP: Any = type("Keep", (), {"__repr__": lambda _: "KEEP", "__slots__": ()})()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insert:
+    """Remember something new. With a ``key`` that is taken, it is an upsert of the occupant."""
+
+    #: Id of the new memory; assigned before judging, so that a draft can refer to it.
+    id: str
+    text: str
+    #: None: working for agents and users, archival for operators and importers.
+    tier: str | None = None
+    #: None: by tier: core and archival fact, working state, episodic event.
+    kind: str | None = None
+    key: str | None = None
+    scope: str = "/"
+    subject: str | None = None
+    category: str | None = None
+    tags: tuple[str, ...] = ()
+    content_type: str = "text"
+    blob: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    #: None: by actor.
+    source: str | None = None
+    evidence: tuple[str, ...] = ()
+    derived_from: tuple[str, ...] = ()
+    #: 0..1; None: by source.
+    confidence: float | None = None
+    #: 0..1; None: by source.
+    importance: float | None = None
+    #: None: by policy for volatile memories, none otherwise.
+    ttl: timedelta | None = None
+    #: None: by kind and tier.
+    stability: str | None = None
+    sensitivity: str | None = None
+    access: str | None = None
+    session: str | None = None
+    speaker: str | None = None
+    job: str | None = None
+    aliases: tuple[str, ...] = ()
+    occurred_at: datetime | None = None
+    #: Personal identifiers in the text were given with consent: they stay and make it sensitive.
+    consent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replace:
+    """Give a memory new text or new fields; what is ``KEEP`` stays."""
+
+    id: str
+    text: str = KEEP
+    category: str | None = KEEP
+    subject: str | None = KEEP
+    tags: tuple[str, ...] = KEEP
+    metadata: Mapping[str, Any] | None = KEEP
+    source: str | None = None
+    evidence: tuple[str, ...] = KEEP
+    confidence: float | None = None
+    importance: float | None = None
+    sensitivity: str | None = None
+    #: New time to live from now; None removes it.
+    ttl: timedelta | None = KEEP
+    consent: bool = False
+    #: Version the writer saw; another newest version makes the change stale.
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append:
+    """Add text to a memory, after a line break."""
+
+    id: str
+    text: str
+    source: str | None = None
+    evidence: tuple[str, ...] = ()
+    confidence: float | None = None
+    consent: bool = False
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supersede:
+    """Mark a memory as replaced by another."""
+
+    id: str
+    by: str
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """Put a memory in another tier or scope, or under another key."""
+
+    id: str
+    tier: str = KEEP
+    scope: str = KEEP
+    key: str | None = KEEP
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promote:
+    """Raise a memory to lasting knowledge: permanent, core when keyed, with its canonical text."""
+
+    id: str
+    text: str
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retire:
+    """Stop a memory from holding; it can be restored."""
+
+    id: str
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """Put a memory away for lack of use or room; it can be restored. Automatic steps may do this."""
+
+    id: str
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restore:
+    """Bring back a retired, archived or expired memory; ``ttl`` gives an expired one a new term."""
+
+    id: str
+    ttl: timedelta | None = None
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reinforce:
+    """Confirm a memory: its confidence starts anew and its importance may rise."""
+
+    id: str
+    #: Added to importance, 0..1; the sum stays within 1.
+    gain: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revert:
+    """Return a memory to the content of an earlier version; made by rollback alone."""
+
+    id: str
+    #: Version whose content comes back; 0 withdraws the memory.
+    to_version: int
+    if_version: int
+
+
+Change = Insert | Replace | Append | Supersede | Move | Promote | Retire | Archive | Restore | Reinforce | Revert
+
+
+def operation(change: Change) -> str:
+    """Return the lower-case name of a change, as it stands in events and receipts."""
+    return type(change).__name__.lower()

@@ -1,0 +1,165 @@
+"""One memory at one version, as the journal keeps it.
+
+Invariants
+(1) A record is immutable; every change makes a new record with the next version.
+(2) ``status`` holds what the journal decided; expiry is a fact of the clock and is computed.
+(3) Shares (confidence, importance) are multiples of 1/10,000, so that they encode as integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from keepward.domain.trust import Trust
+
+
+class Tier(StrEnum):
+    """Prompt role and retention."""
+
+    CORE = "core"
+    WORKING = "working"
+    EPISODIC = "episodic"
+    ARCHIVAL = "archival"
+
+
+class Kind(StrEnum):
+    """What a memory is."""
+
+    IDENTITY = "identity"
+    RULE = "rule"
+    FACT = "fact"
+    STATE = "state"
+    EVENT = "event"
+    SUMMARY = "summary"
+    DOCUMENT = "document"
+
+
+class Stability(StrEnum):
+    """How long a memory is meant to hold."""
+
+    #: Has a time to live.
+    VOLATILE = "volatile"
+    STABLE = "stable"
+    #: No time to live, no decay, never pruned; pinned into every compiled context.
+    PERMANENT = "permanent"
+
+
+class Sensitivity(StrEnum):
+    """Whether a memory may enter a compiled context unasked."""
+
+    NORMAL = "normal"
+    SENSITIVE = "sensitive"
+
+
+class Status(StrEnum):
+    """Whether a memory holds."""
+
+    ACTIVE = "active"
+    SUPERSEDED = "superseded"
+    EXPIRED = "expired"
+    RETIRED = "retired"
+    ARCHIVED = "archived"
+
+
+class Access(StrEnum):
+    """Who may change a block without a person's approval."""
+
+    READ_ONLY = "read_only"
+    APPROVAL = "approval"
+    APPEND = "append"
+    READ_WRITE = "read_write"
+
+
+class ContentType(StrEnum):
+    """What the content is; anything but text lives apart as a blob or as metadata."""
+
+    TEXT = "text"
+    IMAGE = "image"
+    FILE = "file"
+    AUDIO = "audio"
+    VIDEO = "video"
+    STRUCTURED = "structured"
+
+
+#: The core blocks, in the order in which they are compiled.
+CORE_BLOCKS = ("persona", "human", "operating_rules", "mission", "workspace_state")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One memory at one version."""
+
+    id: str
+    version: int
+    tier: Tier
+    kind: Kind
+    text: str
+    scope: str
+    #: Stable name, unique among live memories of a tenant and scope.
+    key: str | None = None
+    subject: str | None = None
+    category: str | None = None
+    #: Sorted, without repeats.
+    tags: tuple[str, ...] = ()
+    content_type: ContentType = ContentType.TEXT
+    #: Relative path of the content in the blob store.
+    blob: str | None = None
+    #: Canonical JSON text of an object, or None.
+    metadata: str | None = None
+    #: What the writer named as the source; see ``trust.SOURCES``.
+    source: str
+    trust: Trust
+    #: References that back the memory, such as ``chat:42``; sorted, without repeats.
+    evidence: tuple[str, ...] = ()
+    #: Ids of the memories this one was made from.
+    derived_from: tuple[str, ...] = ()
+    #: 0..1, is it true.
+    confidence: float
+    #: 0..1, is it useful.
+    importance: float
+    sensitivity: Sensitivity = Sensitivity.NORMAL
+    stability: Stability = Stability.STABLE
+    #: None: as policy says for the tier and block.
+    access: Access | None = None
+    status: Status = Status.ACTIVE
+    superseded_by: str | None = None
+    #: ``kind:name`` of the actor that wrote the first version.
+    author: str
+    session: str | None = None
+    #: Named speaker of a conversation turn.
+    speaker: str | None = None
+    #: Maintenance or agent job this memory belongs to.
+    job: str | None = None
+    #: Ids under which other systems know this memory.
+    aliases: tuple[str, ...] = ()
+    created_at: datetime
+    #: None until the first change.
+    updated_at: datetime | None = None
+    #: When what the memory tells happened, where that is known and differs from ``created_at``.
+    occurred_at: datetime | None = None
+    #: Instant from which the memory no longer holds.
+    expires_at: datetime | None = None
+    #: Last time the memory was confirmed; confidence fades from here.
+    reinforced_at: datetime
+
+    @property
+    def pinned(self) -> bool:
+        """Whether the memory is in every compiled context of its scope."""
+        return self.tier is Tier.CORE or self.stability is Stability.PERMANENT
+
+    def status_at(self, now: datetime) -> Status:
+        """Return the status at an instant: an active memory is expired from ``expires_at`` on."""
+        if self.status is Status.ACTIVE and self.expires_at is not None and self.expires_at <= now:
+            return Status.EXPIRED
+        return self.status
+
+    def is_live(self, now: datetime) -> bool:
+        """Whether the memory holds at an instant."""
+        return self.status_at(now) is Status.ACTIVE
+
+
+def share(value: float) -> float:
+    """Return a value of 0..1 rounded to 1/10,000."""
+    return round(value * 10_000) / 10_000

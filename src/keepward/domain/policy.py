@@ -1,0 +1,156 @@
+"""Policy: governance as data. Every number and switch here is read by code.
+
+Invariants
+(1) A policy is immutable and has a version, the hash of its content; receipts name it.
+(2) A policy can tighten or loosen; it can never let a proposer approve itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Literal
+
+from keepward.domain.memory import Access, Kind, Tier
+from keepward.domain.trust import Trust
+
+
+def _frozen(**values: Any) -> Any:
+    return field(default_factory=lambda: MappingProxyType(dict(values)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EthicsRule:
+    """A rule of the owner's own: texts that match a pattern are held or refused."""
+
+    name: str
+    #: RE2 pattern, matched anywhere, without regard to case.
+    pattern: str
+    action: Literal["quarantine", "refuse"] = "quarantine"
+    #: Tiers it applies to; empty means all.
+    tiers: tuple[Tier, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """All limits, floors, budgets and permissions of one store."""
+
+    #: Off: nothing is written, every context is empty, the host runs on.
+    enabled: bool = True
+    #: Off: writes are refused with a reason, reads work.
+    capture: bool = True
+    #: Off: recall and compile return nothing and say so.
+    recall: bool = True
+
+    #: Longest text per tier, in characters.
+    text_limit: Mapping[Tier, int] = _frozen(**dict.fromkeys(Tier, 1200))
+    #: Scopes that may be written; empty means every well-formed path.
+    scopes: tuple[str, ...] = ()
+
+    #: Time to live given where the writer states none: by kind, for volatile memories.
+    ttl_by_kind: Mapping[Kind, timedelta] = _frozen(
+        **{Kind.EVENT: timedelta(days=30), Kind.SUMMARY: timedelta(days=7)}
+    )
+    #: The same for other volatile memories, and for the working tier.
+    ttl_volatile: timedelta = timedelta(days=30)
+    ttl_working: timedelta = timedelta(hours=24)
+    #: How long a draft or proposal waits before it is rejected by expiry.
+    review_ttl: timedelta = timedelta(days=30)
+
+    #: Least confidence a tier accepts, 0..1.
+    confidence_floor: Mapping[Tier, float] = _frozen(
+        **{Tier.CORE: 0.8, Tier.ARCHIVAL: 0.3, Tier.EPISODIC: 0.0, Tier.WORKING: 0.0}
+    )
+    #: Least confidence of a rule, 0..1; a rule also needs evidence.
+    rule_floor: float = 0.8
+
+    #: Who may change what, by tier.
+    access: Mapping[Tier, Access] = _frozen(
+        **{
+            Tier.CORE: Access.APPROVAL,
+            Tier.WORKING: Access.READ_WRITE,
+            Tier.EPISODIC: Access.APPEND,
+            Tier.ARCHIVAL: Access.READ_WRITE,
+        }
+    )
+    #: The same for named core blocks; stricter than the tier wins, and so does the block's own.
+    block_access: Mapping[str, Access] = _frozen(persona=Access.READ_ONLY)
+    #: Core keys that may be proposed; a key outside is refused.
+    core_keys: tuple[str, ...] = ("persona", "human", "operating_rules", "mission", "workspace_state")
+
+    #: Most live memories per tier of a tenant; core is bounded by its token budgets instead.
+    capacity: Mapping[Tier, int] = _frozen(
+        **{Tier.WORKING: 1_000_000, Tier.EPISODIC: 1_000_000, Tier.ARCHIVAL: 1_000_000}
+    )
+    #: What a full tier does: archive the least useful, or refuse.
+    when_full: Literal["archive", "refuse"] = "archive"
+
+    #: Shares (0..1) of shared words, and of shared sequence, from which a text is a near-duplicate.
+    duplicate_overlap: float = 0.60
+    similarity_threshold: float = 0.70
+
+    #: Token budget of each core block.
+    block_budget: Mapping[str, int] = _frozen(
+        persona=500, human=400, operating_rules=400, mission=300, workspace_state=300
+    )
+    #: Token budgets of the pinned and state sections, of working memory, and of what is recalled.
+    pinned_budget: int = 4_000
+    working_budget: int = 4_000
+    retrieved_budget: int = 16_000
+    #: Token budget of a context for which none is named.
+    context_budget: int = 128_000
+    #: Most recalled memories in a context.
+    max_items: int = 20
+
+    #: Least trust each purpose accepts.
+    least_trust: Mapping[str, Trust] = _frozen(answer=Trust.UNKNOWN, act=Trust.AGENT, core=Trust.USER)
+
+    #: Rules of the owner's own.
+    memory_ethics: tuple[EthicsRule, ...] = ()
+
+    @cached_property
+    def version(self) -> str:
+        """The first 16 hex digits of the SHA-256 of the policy's canonical JSON."""
+        text = json.dumps(_plain(self), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the policy as plain JSON values, durations in seconds, keys as in a settings file."""
+        plain: dict[str, Any] = _plain(self)
+        return plain
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case Trust():
+            return value.label
+        case timedelta():
+            return value.total_seconds()
+        case Mapping():
+            return {str(key): _plain(item) for key, item in sorted(value.items(), key=lambda pair: str(pair[0]))}
+        case tuple() | list():
+            return [_plain(item) for item in value]
+        case _ if dataclasses.is_dataclass(value):
+            return {each.name: _plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
+        case _:
+            return value
+
+
+#: Strictest first; the strictest of tier, block and memory decides.
+STRICTNESS = (Access.READ_ONLY, Access.APPROVAL, Access.APPEND, Access.READ_WRITE)
+
+
+def access_for(policy: Policy, tier: Tier, key: str | None, own: Access | None) -> Access:
+    """Return the strictest of the tier's access, the named core block's and the memory's own."""
+    candidates = [policy.access[tier]]
+    if tier is Tier.CORE and key is not None and key in policy.block_access:
+        candidates.append(policy.block_access[key])
+    if own is not None:
+        candidates.append(own)
+    return min(candidates, key=STRICTNESS.index)

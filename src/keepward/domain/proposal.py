@@ -1,0 +1,110 @@
+"""Proposals: frozen drafts, and the queue of those that wait for a person.
+
+Invariants
+(1) An approval is bound to ``digest``: the hash of the exact steps and of the versions they build on.
+(2) Nothing but a decision by another principal turns a waiting proposal into memory; time only rejects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from keepward.domain.change import Change
+from keepward.domain.codec import canonical, digest, encode_record
+from keepward.domain.commit import Commit, Step
+from keepward.domain.memory import Record
+from keepward.domain.receipt import Reason, Receipt
+from keepward.domain.trust import Actor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """Changes that one actor asks for, with one reason."""
+
+    tenant: str
+    actor: Actor
+    changes: tuple[Change, ...]
+    reason: str
+    session: str | None = None
+
+
+ProposalState = Literal["pending", "approved", "rejected", "expired", "stale"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """A proposal in the review queue, already redacted."""
+
+    id: str
+    tenant: str
+    state: ProposalState
+    proposer: Actor
+    reason: str
+    reasons: tuple[Reason, ...]
+    #: What would be stored, byte for byte.
+    steps: tuple[Step, ...]
+    #: Versions the steps build on, by memory id; 0 for a new memory.
+    base: dict[str, int]
+    digest: str
+    created_at: datetime
+    expires_at: datetime
+    #: ``kind:name`` of who decided, and why.
+    decided_by: str | None = None
+    decision: str | None = None
+    decided_at: datetime | None = None
+    #: Whether the proposer has been told of the decision.
+    told: bool = False
+
+
+def digest_of(steps: tuple[Step, ...], base: dict[str, int]) -> str:
+    """Return the hex digest that an approval of these steps is bound to."""
+    shape = canonical([[step.op, step.after.id] for step in steps])
+    parts = [part for step in steps for part in (encode_record(step.after), b"\n")]
+    return digest("proposal", shape, canonical(base), b"\n", *parts).hex()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """The changes are in the journal."""
+
+    records: tuple[Record, ...]
+    commit: Commit
+    receipt: Receipt
+    reasons: tuple[Reason, ...] = ()
+    outcome: Literal["committed"] = "committed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantined:
+    """The changes wait for a person; what held before still holds."""
+
+    item: Waiting
+    receipt: Receipt
+    reasons: tuple[Reason, ...] = ()
+    outcome: Literal["quarantined"] = "quarantined"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """Nothing was stored but the receipt."""
+
+    receipt: Receipt
+    reasons: tuple[Reason, ...] = ()
+    outcome: Literal["refused"] = "refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duplicate:
+    """The same is already remembered; the existing memory was confirmed."""
+
+    record: Record
+    receipt: Receipt
+    reasons: tuple[Reason, ...] = ()
+    #: The commit that reinforced the existing memory, where there was one.
+    commit: Commit | None = None
+    outcome: Literal["duplicate"] = "duplicate"
+
+
+Outcome = Committed | Quarantined | Refused | Duplicate

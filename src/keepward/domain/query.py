@@ -1,0 +1,77 @@
+"""Queries: what a reader asks for, and what is found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from keepward.domain.memory import Record
+
+Purpose = Literal["answer", "act", "core"]
+PURPOSES: tuple[Purpose, ...] = ("answer", "act", "core")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which memories count; empty means all. Applied before any limit."""
+
+    #: Scopes that are visible, as exact paths.
+    scopes: tuple[str, ...] = ("/",)
+    tiers: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    #: Any of these tags.
+    tags: tuple[str, ...] = ()
+    content_types: tuple[str, ...] = ()
+    key: str | None = None
+    #: Only memories with a key, or only those without.
+    keyed: bool | None = None
+    #: Only permanent memories, or only others.
+    permanent: bool | None = None
+    subject: str | None = None
+    category: str | None = None
+    session: str | None = None
+    job: str | None = None
+    #: 0..1.
+    min_importance: float = 0.0
+    include_sensitive: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One recalled memory."""
+
+    #: From 1.
+    rank: int
+    memory: Record
+    #: Relevance to this query; only the order means something across queries.
+    score: float
+    #: Named parts of the score.
+    parts: dict[str, float]
+    #: Short words on why it was found, such as ``words``, ``meaning``.
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall:
+    """The answer to a query: hits best first, and how they were found."""
+
+    hits: tuple[Hit, ...]
+    #: Signals that took part: ``text``, ``vector``.
+    used: tuple[str, ...]
+    #: Plain sentences on what could not take part and why.
+    notes: tuple[str, ...]
+    head: str
+    now: datetime
+    #: Memories that were left out although they matched, with one reason each.
+    excluded: tuple[tuple[str, str], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, index: int) -> Hit:
+        return self.hits[index]
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)

@@ -1,0 +1,166 @@
+"""Trust: how far a memory's origin may be relied on.
+
+Invariants
+(1) Trust is set by channel and credential. A caller's claim can lower it and never raise it.
+(2) What is derived has the least trust of its parents and of its writer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+
+
+class Trust(IntEnum):
+    """Classes of origin, least first; comparison is by rank."""
+
+    UNKNOWN = 0
+    WEB = 1
+    IMPORT = 2
+    DOCUMENT = 3
+    TOOL = 4
+    AGENT = 5
+    USER = 6
+    OWNER = 7
+
+    @property
+    def label(self) -> str:
+        """The lower-case name shown to people."""
+        return self.name.lower()
+
+
+class ActorKind(StrEnum):
+    """Who asks; it comes from the handle or the token, never from an argument."""
+
+    AGENT = "agent"
+    USER = "user"
+    OPERATOR = "operator"
+    JOB = "job"
+    SYSTEM = "system"
+    IMPORTER = "importer"
+
+
+class Rights(StrEnum):
+    """The class of a credential."""
+
+    #: May read and propose.
+    AGENT = "agent"
+    #: May read, approve and reject.
+    REVIEWER = "reviewer"
+    #: May do everything.
+    OWNER = "owner"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """One principal. Two actors are the same principal when kind and name are equal."""
+
+    kind: ActorKind
+    name: str
+    rights: Rights
+
+    @classmethod
+    def agent(cls, name: str = "agent") -> Actor:
+        """An AI agent: reads and proposes."""
+        return cls(kind=ActorKind.AGENT, name=name, rights=Rights.AGENT)
+
+    @classmethod
+    def user(cls, name: str = "user") -> Actor:
+        """The person in the conversation, as the host relays them: reads and proposes."""
+        return cls(kind=ActorKind.USER, name=name, rights=Rights.AGENT)
+
+    @classmethod
+    def operator(cls, name: str = "operator") -> Actor:
+        """The human who owns the store."""
+        return cls(kind=ActorKind.OPERATOR, name=name, rights=Rights.OWNER)
+
+    @classmethod
+    def reviewer(cls, name: str = "reviewer") -> Actor:
+        """A human who may decide what waits, and nothing more."""
+        return cls(kind=ActorKind.OPERATOR, name=name, rights=Rights.REVIEWER)
+
+    @classmethod
+    def importer(cls, name: str = "importer") -> Actor:
+        """A program that brings memories in from elsewhere."""
+        return cls(kind=ActorKind.IMPORTER, name=name, rights=Rights.AGENT)
+
+    @property
+    def label(self) -> str:
+        """``kind:name``, as it stands in receipts."""
+        return f"{self.kind.value}:{self.name}"
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether this principal owns the store."""
+        return self.rights is Rights.OWNER
+
+    @property
+    def may_decide(self) -> bool:
+        """Whether this principal may approve and reject what others proposed."""
+        return self.rights in {Rights.OWNER, Rights.REVIEWER}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """What a writer may name as the source of a memory."""
+
+    trust: Trust
+    #: 0..1, used when the writer states none.
+    confidence: float
+    #: 0..1, used when the writer states none.
+    importance: float = 0.5
+
+
+#: Every accepted source name. A claim above the writer's own class counts as the writer's class.
+SOURCES: dict[str, Source] = {
+    "operator": Source(trust=Trust.OWNER, confidence=1.0),
+    "manual": Source(trust=Trust.OWNER, confidence=1.0),
+    "user_message": Source(trust=Trust.USER, confidence=0.9),
+    "user": Source(trust=Trust.USER, confidence=0.9),
+    "chat": Source(trust=Trust.USER, confidence=0.9, importance=0.4),
+    "assistant": Source(trust=Trust.AGENT, confidence=0.5),
+    "inference": Source(trust=Trust.AGENT, confidence=0.5),
+    "extracted": Source(trust=Trust.AGENT, confidence=0.5, importance=0.4),
+    "promotion": Source(trust=Trust.OWNER, confidence=0.9),
+    "system": Source(trust=Trust.OWNER, confidence=0.9),
+    "job": Source(trust=Trust.AGENT, confidence=0.5),
+    "tool": Source(trust=Trust.TOOL, confidence=0.8),
+    "document": Source(trust=Trust.DOCUMENT, confidence=0.7),
+    "seeded": Source(trust=Trust.OWNER, confidence=0.9, importance=0.7),
+    "import": Source(trust=Trust.IMPORT, confidence=0.7),
+    "web": Source(trust=Trust.WEB, confidence=0.5),
+    "unknown": Source(trust=Trust.UNKNOWN, confidence=0.5),
+}
+
+_CEILING = {
+    ActorKind.OPERATOR: Trust.OWNER,
+    ActorKind.SYSTEM: Trust.OWNER,
+    ActorKind.USER: Trust.USER,
+    ActorKind.AGENT: Trust.AGENT,
+    ActorKind.JOB: Trust.AGENT,
+    ActorKind.IMPORTER: Trust.IMPORT,
+}
+
+_DEFAULT_SOURCE = {
+    ActorKind.OPERATOR: "operator",
+    ActorKind.SYSTEM: "system",
+    ActorKind.USER: "user_message",
+    ActorKind.AGENT: "inference",
+    ActorKind.JOB: "job",
+    ActorKind.IMPORTER: "import",
+}
+
+
+def default_source(actor: Actor) -> str:
+    """Return the source name assumed when the writer names none."""
+    return _DEFAULT_SOURCE[actor.kind]
+
+
+def trust_of(actor: Actor, source: str, parents: Iterable[Trust] = ()) -> Trust:
+    """Return the least of the actor's ceiling, the claimed source and all parents.
+
+    An unknown source name ranks as ``UNKNOWN``; the shape gate refuses it before it is stored.
+    """
+    claimed = SOURCES[source].trust if source in SOURCES else Trust.UNKNOWN
+    return min(_CEILING[actor.kind], claimed, *parents)
