@@ -1,0 +1,1 @@
+"""Protocols: what the engine needs of the world. An adapter is anything that has the methods."""

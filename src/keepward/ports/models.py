@@ -1,0 +1,46 @@
+"""Models: what turns text into vectors and into token counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors."""
+
+    @property
+    def id(self) -> str:
+        """Model, weights and dimension; vectors are comparable if and only if ids are equal."""
+        ...
+
+    @property
+    def dim(self) -> int:
+        """Components of a vector."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        """Return float32 vectors, shape (len(texts), dim), rows L2-normalised.
+
+        The same text gives the same bytes whatever stands beside it.
+
+        Raises:
+            ModelUnavailable: the model cannot be used now.
+        """
+        ...
+
+
+class TokenCounter(Protocol):
+    """Counts tokens as some model would."""
+
+    @property
+    def name(self) -> str:
+        """Stands in every compile receipt."""
+        ...
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens, 0 for empty text."""
+        ...

@@ -1,0 +1,257 @@
+"""The store: keeps the journal and what is computed from it; decides nothing.
+
+Invariants
+(1) Every read names a tenant; there is no call that means "all tenants".
+(2) ``write`` is one transaction: all of it is visible together, or nothing.
+(3) A record is checked against its seal before it is returned; one that fails is left out and named
+    in ``damaged``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from keepward.domain.commit import Commit, CommitDetails, Event, Head, Step
+from keepward.domain.memory import Record
+from keepward.domain.proposal import Waiting
+from keepward.domain.query import Filter
+from keepward.domain.receipt import Receipt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Features:
+    """What is computed from one version of a memory for recall."""
+
+    #: Packed terms, see ``retrieval.analyze.pack``.
+    terms: bytes
+    #: Id of the embedder, or None when there are no vectors yet.
+    model: str | None = None
+    #: float32 little-endian, ``units * dim`` values; the first unit is the memory's own vector.
+    vectors: bytes = b""
+    #: Number of vectors.
+    units: int = 0
+    #: Hash under the declared normalisation, for equality of texts.
+    digest: bytes = b""
+    #: Marks shared by similar texts, for finding candidates.
+    marks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexed:
+    """One live memory as recall needs it."""
+
+    record: Record
+    #: Rises with every event of the tenant's journal.
+    position: int
+    #: Position of the memory's first version: its order of arrival.
+    arrival: int
+    features: Features
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A commit about to be written."""
+
+    commit_id: str
+    at: datetime
+    kind: str
+    actor_kind: str
+    details: CommitDetails
+    steps: tuple[Step, ...]
+    #: One for each step; None keeps what the version before had.
+    features: tuple[Features | None, ...]
+    #: Versions the steps were judged on, by memory id; 0 for "not there".
+    base: Mapping[str, int]
+    #: Normalised-text digests (tier, scope, sensitivity, digest) that were free when judged.
+    free_digests: tuple[tuple[str, str, str, bytes], ...] = ()
+    #: Salts, one for the commit and one for each step.
+    salts: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitView:
+    """A commit with its details and steps."""
+
+    commit: Commit
+    details: CommitDetails
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Something that does not hold."""
+
+    #: Which check.
+    check: str
+    #: Table and key of the row.
+    row: str
+    detail: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Found:
+    """Records, and the ids of those that failed their seal."""
+
+    records: list[Record] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+
+
+class Writer(Protocol):
+    """What may be done inside one transaction."""
+
+    def append(self, tenant: str, stage: Stage) -> Commit:
+        """Write a commit with its events, records and features.
+
+        Raises:
+            Conflict: a base version has moved, a key is taken, or a digest is no longer free.
+        """
+        ...
+
+    def put_receipt(self, receipt: Receipt) -> None:
+        """Keep a receipt."""
+        ...
+
+    def put_waiting(self, item: Waiting) -> None:
+        """Keep a proposal in the review queue, or its new state."""
+        ...
+
+    def put_features(
+        self, tenant: str, features: Mapping[str, Features], versions: Mapping[str, int] | None = None
+    ) -> None:
+        """Replace the features of memories, by id; one whose newest version is not the named one is skipped."""
+        ...
+
+    def count_use(self, tenant: str, ids: Sequence[str], at: datetime) -> None:
+        """Count one use of each memory, beside the journal."""
+        ...
+
+    def put_artefact(self, tenant: str, kind: str, version: str, text: str) -> None:
+        """Keep a text that a receipt names, such as an identity or policy, so that a context can be replayed."""
+        ...
+
+
+class Reader(Protocol):
+    """What may be asked."""
+
+    def head(self, tenant: str) -> Head:
+        """Return the tenant's head; seq 0 when nothing was committed."""
+        ...
+
+    def records(self, tenant: str, ids: Sequence[str], *, as_of: int | None = None) -> Found:
+        """Return the newest records by id or alias, in the order asked, without those that are not there."""
+        ...
+
+    def find(
+        self, tenant: str, filters: Filter, *, live_at: datetime | None, limit: int | None, as_of: int | None = None
+    ) -> Found:
+        """Return records that pass, newest arrival first; ``live_at`` None includes those that do not hold."""
+        ...
+
+    def similar(self, tenant: str, record: Record, features: Features, now: datetime) -> Found:
+        """Return live memories of the same scope, tier and sensitivity with an equal digest or shared marks."""
+        ...
+
+    def superseded(self, tenant: str, scope: str, digest: bytes) -> Found:
+        """Return superseded memories of a scope whose newest text has this normalised digest, at most 8."""
+        ...
+
+    def tally(self, tenant: str) -> dict[str, int]:
+        """Return active memories by tier, in constant time."""
+        ...
+
+    def children(self, tenant: str, ids: Sequence[str]) -> list[str]:
+        """Return ids of memories derived directly from any of these, sorted."""
+        ...
+
+    def undone_by(self, tenant: str, commit_id: str) -> str | None:
+        """Return the id of the newest commit that undoes this one, or None."""
+        ...
+
+    def session_tail(self, tenant: str, session: str) -> Record | None:
+        """Return the newest active memory of a session, or None."""
+        ...
+
+    def history(self, tenant: str, memory_id: str) -> list[tuple[CommitView, Step]]:
+        """Return every version of one memory, oldest first."""
+        ...
+
+    def indexed(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, Indexed | None]]:
+        """Yield (id, entry) for every memory touched after a position, oldest first; None when not active."""
+        ...
+
+    def commits(self, tenant: str, *, before: int | None, limit: int) -> list[CommitView]:
+        """Return commits, newest first, with seq below ``before``."""
+        ...
+
+    def commit(self, tenant: str, commit_id: str) -> CommitView | None:
+        """Return a commit by id, unique prefix of at least 8 characters, or seq in decimal."""
+        ...
+
+    def queue(self, tenant: str, *, state: str | None = "pending") -> list[Waiting]:
+        """Return proposals, oldest first; None means all states."""
+        ...
+
+    def waiting(self, tenant: str, proposal_id: str) -> Waiting | None:
+        """Return one proposal."""
+        ...
+
+    def receipt(self, tenant: str, receipt_id: str) -> dict[str, Any] | None:
+        """Return a receipt as it was stored."""
+        ...
+
+    def artefact(self, tenant: str, kind: str, version: str) -> str | None:
+        """Return a kept text, or None."""
+        ...
+
+    def usage(self, tenant: str, ids: Sequence[str]) -> dict[str, tuple[int, datetime]]:
+        """Return (count, last use) by id."""
+        ...
+
+    def events(self, tenant: str, *, after: int = 0) -> Iterator[tuple[Commit, list[Event]]]:
+        """Yield commits after a seq with their events as stored, oldest first."""
+        ...
+
+    def tenants(self) -> list[str]:
+        """Return the names of tenants with at least one commit, sorted; for an owner's tools alone."""
+        ...
+
+    def facts(self, tenant: str, now: datetime) -> dict[str, Any]:
+        """Return counts for ``status``: by tier, kind, scope, status, content type, source, and sizes."""
+        ...
+
+
+class Store(Reader, Protocol):
+    """A reader that can write, check itself and close."""
+
+    def write(self) -> AbstractContextManager[Writer]:
+        """Open one transaction; it commits when the block ends and rolls back when it raises."""
+        ...
+
+    def verify(self, tenant: str | None = None) -> tuple[dict[str, int], list[Fault]]:
+        """Check everything; return counts of what was checked, and faults, first first."""
+        ...
+
+    def notes(self) -> list[str]:
+        """Return plain sentences on how far the store can vouch for itself, such as a missing anchor."""
+        ...
+
+    def rebuild(self, tenant: str) -> int:
+        """Compute the records anew from the journal; return how many there are."""
+        ...
+
+    def restore_journal(self, tenant: str, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
+        """Write an exported journal into an empty tenant, byte for byte, verifying the chain.
+
+        Raises:
+            Conflict: the tenant is not empty.
+            Tampered: the chain does not hold.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release everything; a second call does nothing."""
+        ...
