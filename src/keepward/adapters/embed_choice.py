@@ -1,0 +1,69 @@
+"""Which embedder a name in the settings means.
+
+Invariants
+(1) Choosing is cheap: no weights are opened, no server is asked, no runner is imported.
+(2) A name that can be mistaken is refused; the error lists what there is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from keepward.ports.models import Embedder
+
+#: The names that `choose` understands, in the order in which an error lists them.
+NAMES = (
+    "auto",
+    "minilm",
+    "hashed",
+    "none",
+    "http:<url>#<model>",
+    "sentence-transformers:<model>",
+    "fastembed:<model>",
+)
+
+
+def choose(name: str, *, api_key: str | None = None) -> Embedder | None:
+    """Return the embedder of that name; None for "none", which means search by text alone.
+
+    "auto" is MiniLM where its weights are installed, else hashed words. `api_key` is for "http:" alone; a url
+    may also be written by itself, as in "https://host/v1#model".
+
+    Raises:
+        ValueError: the name means nothing; the message lists `NAMES`.
+        ModelUnavailable: "minilm" was named and its weights or tokenizer are not installed.
+    """
+    kind, _, rest = name.strip().partition(":")
+    match kind, rest:
+        case "none", "":
+            return None
+        case (("auto" | "minilm" | "hashed"), ""):
+            return _on_this_machine(kind)
+        case (("http" | "https"), _):
+            url, _, model = (name.strip() if rest.startswith("//") else rest).rpartition("#")
+            if url.startswith(("http://", "https://")) and model:
+                from keepward.adapters.embed_http import HttpEmbedder
+
+                return HttpEmbedder(url, model, api_key)
+        case "sentence-transformers", _ if rest:
+            from keepward.adapters.embed_local import SentenceTransformerEmbedder
+
+            return SentenceTransformerEmbedder(rest)
+        case "fastembed", _ if rest:
+            from keepward.adapters.embed_local import FastembedEmbedder
+
+            return FastembedEmbedder(rest)
+    # What follows the colon may be a url with a password in it, and errors are logged.
+    shown = kind + (":..." if rest else "")
+    raise ValueError(f"no embedder is named {shown!r}; choose one of: {', '.join(NAMES)}")
+
+
+def _on_this_machine(kind: str) -> Embedder:
+    from keepward.adapters.embed_minilm import MiniLmEmbedder
+
+    if kind == "minilm" or (kind == "auto" and MiniLmEmbedder.available()):
+        return MiniLmEmbedder()
+    from keepward.adapters.embed_hashed import HashedEmbedder
+
+    return HashedEmbedder()

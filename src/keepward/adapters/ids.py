@@ -1,0 +1,44 @@
+"""Fresh ids and salts from the operating system's randomness.
+
+Invariants
+(1) Ids of one source rise in the order given, also when the clock stands still or steps back.
+(2) Two processes never share a counter: the random part is drawn anew after a fork.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from datetime import datetime
+from uuid import UUID
+
+from keepward.domain.instant import to_micros
+
+_COUNTER_BITS = 74
+
+
+class RandomIds:
+    """UUIDv7 (RFC 9562): 48 bits of milliseconds, then 74 bits that are random and rise within a millisecond."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last = 0
+        self._pid = os.getpid()
+
+    def new_id(self, now: datetime) -> str:
+        """Return the next id."""
+        millis = min(max(to_micros(now) // 1000, 0), 2**48 - 1)
+        # The top bit is left clear, so that there is room to count up within one millisecond.
+        fresh = (millis << _COUNTER_BITS) | (int.from_bytes(os.urandom(10), "big") & (2 ** (_COUNTER_BITS - 1) - 1))
+        with self._lock:
+            if self._pid != os.getpid():
+                self._pid, self._last = os.getpid(), 0
+            value = fresh if fresh > self._last else self._last + 1 + int.from_bytes(os.urandom(3), "big")
+            self._last = value
+        millis, rest = value >> _COUNTER_BITS, value & (2**_COUNTER_BITS - 1)
+        high, low = rest >> 62, rest & (2**62 - 1)
+        return str(UUID(int=(millis << 80) | (7 << 76) | (high << 64) | (2 << 62) | low))
+
+    def salt(self) -> bytes:
+        """Return 16 random bytes."""
+        return os.urandom(16)

@@ -1,0 +1,1 @@
+"""Stores: keep the journal and what is computed from it; decide nothing."""

@@ -1,0 +1,237 @@
+"""Connections: how the file is opened, shared between threads, and how its errors are put.
+
+Invariants
+(1) One connection writes, behind a lock, in ``BEGIN IMMEDIATE``; WAL with ``synchronous=FULL``, so that
+    what was acknowledged survives a power cut.
+(2) A read of several statements is one snapshot on a connection of its own.
+(3) Every error of the driver leaves as one of ours.
+(4) A connection is never used on the other side of a fork.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from keepward.errors import KeepwardError, NotAStore, StoreUnavailable, Tampered
+
+#: How long a writer waits for another, in seconds.
+PATIENCE = 30.0
+_PRAGMAS = ("trusted_schema=OFF", "foreign_keys=ON", "secure_delete=ON", "synchronous=FULL", "cache_size=-16384")
+#: Connections of a parent process: kept, since closing them here would disturb the parent's locks.
+_left_behind: list[object] = []
+
+
+def connect(path: str, *, mode: str = "rw", pragmas: tuple[str, ...] = _PRAGMAS) -> sqlite3.Connection:
+    """Open one connection; ``mode`` is ``rw``, ``ro``, ``rwc`` or ``immutable``."""
+    if path == ":memory:":
+        target = path
+    else:
+        query = "mode=ro&immutable=1" if mode == "immutable" else f"mode={mode}"
+        target = f"{Path(path).absolute().as_uri()}?{query}"
+    connection = sqlite3.connect(
+        target, uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE, cached_statements=256
+    )
+    for pragma in pragmas:
+        connection.execute(f"PRAGMA {pragma}")
+    return connection
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turn the driver's errors into ours."""
+    try:
+        yield
+    except sqlite3.Error as fault:
+        raise explained(fault) from fault
+
+
+def explained(fault: sqlite3.Error) -> KeepwardError:
+    """Return our error for one of the driver's."""
+    name = getattr(fault, "sqlite_errorname", None) or ""
+    family = "_".join(name.split("_")[:2])
+    match family:
+        case "SQLITE_BUSY" | "SQLITE_LOCKED":
+            return StoreUnavailable("the store is locked by another process; close it or try again")
+        case "SQLITE_READONLY":
+            return StoreUnavailable("the store can only be read: its file or folder is not writable by this user")
+        case "SQLITE_FULL":
+            return StoreUnavailable("the disk is full; free some space and try again, nothing was lost")
+        case "SQLITE_IOERR":
+            return StoreUnavailable("the disk gave an error; check it and try again, what was acknowledged is kept")
+        case "SQLITE_CANTOPEN" | "SQLITE_PERM" | "SQLITE_AUTH":
+            return StoreUnavailable("the store's file cannot be opened; check that it exists and may be read")
+        case "SQLITE_NOTADB":
+            return NotAStore("the file is not a Keepward store, or its beginning is damaged; restore it from a backup")
+        case "SQLITE_NOMEM":
+            return StoreUnavailable("out of memory; free some and try again")
+    if isinstance(fault, sqlite3.ProgrammingError) and "closed" in str(fault):
+        return StoreUnavailable("the store is closed; open it again")
+    return Tampered("the store's file is damaged; run `keepward verify` and restore it from a backup")
+
+
+class Connections:
+    """The connections to one file, or the single one to ``:memory:``."""
+
+    def __init__(self, path: str, *, mode: str, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.path = path
+        self.mode = mode
+        self.writable = mode == "rw"
+        self._sleep = sleep
+        #: Held for a whole write; reads of a file never wait for it.
+        self._lock = threading.RLock()
+        self._pool_lock = threading.Lock()
+        self._pool: list[sqlite3.Connection] = []
+        self._pid = os.getpid()
+        self._closed = False
+        self._writing: int | None = None
+        self._writer: sqlite3.Connection | None = None
+        self._pool.append(self._open())
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether there is no file."""
+        return self.path == ":memory:"
+
+    def _open(self) -> sqlite3.Connection:
+        with translated():
+            connection = connect(self.path, mode=self.mode)
+            try:
+                # The first statement opens the file; before it, its errors lie hidden.
+                connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            except UnicodeDecodeError as fault:
+                # The driver cannot even tell what is wrong with the schema.
+                connection.close()
+                raise Tampered("the store's schema is damaged; restore it from a backup") from fault
+            except sqlite3.Error:
+                connection.close()
+                raise
+            return connection
+
+    def _check(self) -> None:
+        if self._pid != os.getpid():
+            _left_behind.extend((*self._pool, self._writer))
+            self._lock, self._pool_lock = threading.RLock(), threading.Lock()
+            self._pool, self._writer, self._pid = [], None, os.getpid()
+            self._writing = None
+            if self.in_memory:
+                self._closed = True
+        if self._closed:
+            raise StoreUnavailable("the store is closed; open it again")
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Lend a connection that sees one snapshot."""
+        self._check()
+        if self.in_memory:
+            with self._lock, translated():
+                yield self._pool[0]
+            return
+        with self._pool_lock:
+            connection = self._pool.pop() if self._pool else None
+        connection = connection or self._open()
+        pid = self._pid
+        try:
+            with translated():
+                connection.execute("BEGIN")
+                yield connection
+        finally:
+            if pid != os.getpid():
+                _left_behind.append(connection)
+            else:
+                self._give_back(connection)
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            connection.close()
+            return
+        with self._pool_lock:
+            if not self._closed and len(self._pool) < 16:
+                self._pool.append(connection)
+                return
+        connection.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Lend the writing connection inside one transaction, which commits when the block ends.
+
+        Raises:
+            StoreUnavailable: read-only, or another process held the lock for half a minute.
+        """
+        self._check()
+        if not self.writable:
+            raise StoreUnavailable("the store was opened for reading; its file or folder is not writable by this user")
+        with self._lock:
+            if self._writing is not None:
+                raise StoreUnavailable("a transaction is open already on this thread; finish it first")
+            if self._writer is None:
+                self._writer = self._pool[0] if self.in_memory else self._open()
+                # Waiting is done here, in short steps: the driver's own steps grow to a tenth of a second.
+                self._writer.execute("PRAGMA busy_timeout=0")
+            connection = self._writer
+            self._begin(connection)
+            self._writing = threading.get_ident()
+            try:
+                with translated():
+                    yield connection
+                    connection.execute("COMMIT")
+            except BaseException:
+                self._roll_back(connection)
+                raise
+            finally:
+                self._writing = None
+
+    def migrate(self, migrate: Callable[[sqlite3.Connection], None]) -> None:
+        """Run something that opens transactions of its own, on a connection of its own."""
+        with self._lock, translated():
+            connection = self._open()
+            try:
+                migrate(connection)
+            finally:
+                connection.close()
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        until, attempt = time.monotonic() + PATIENCE, 0
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.Error as fault:
+                name = getattr(fault, "sqlite_errorname", None) or ""
+                if not name.startswith("SQLITE_BUSY") or time.monotonic() > until:
+                    raise explained(fault) from fault
+            else:
+                return
+            # Differs from process to process, so that those who wait do not return together.
+            jitter = 0.5 + (os.getpid() * 7919 + attempt * 104_729) % 997 / 997
+            self._sleep(min(0.0004 * 2 ** min(attempt, 5), 0.008) * jitter)
+            attempt += 1
+
+    @staticmethod
+    def _roll_back(connection: sqlite3.Connection) -> None:
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            # The first error is the one to tell; the journal file undoes what was begun.
+            connection.close()
+
+    def close(self) -> None:
+        """Close every connection that is not lent; a second call does nothing."""
+        if self._closed or self._pid != os.getpid():
+            self._closed = True
+            return
+        with self._lock, self._pool_lock:
+            self._closed = True
+            pool, self._pool = self._pool, []
+            writer, self._writer = self._writer, None
+        for connection in [*pool, writer]:
+            if connection is not None:
+                connection.close()

@@ -1,0 +1,179 @@
+-- store_id: names the store. sealed_by: id of the key that made the seals, '' when some rows have none.
+-- note_*: plain sentences that `verify` repeats.
+CREATE TABLE meta (
+    name TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE migrations (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    sha256 TEXT NOT NULL
+) STRICT;
+
+-- The journal.
+CREATE TABLE commits (
+    tenant TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    actor_kind TEXT NOT NULL,
+    prev BLOB NOT NULL,
+    events_hash BLOB NOT NULL,
+    salt BLOB NOT NULL,
+    payload BLOB NOT NULL,
+    hash BLOB NOT NULL,
+    seal BLOB NOT NULL,
+    PRIMARY KEY (tenant, seq)
+) STRICT;
+CREATE UNIQUE INDEX commits_id ON commits (tenant, id);
+
+CREATE TABLE events (
+    tenant TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    op TEXT NOT NULL,
+    memory_id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    salt BLOB,
+    payload BLOB,
+    payload_commit BLOB NOT NULL,
+    seal BLOB NOT NULL,
+    PRIMARY KEY (tenant, seq, n)
+) STRICT;
+CREATE UNIQUE INDEX events_version ON events (tenant, memory_id, version);
+
+-- The newest commit of each tenant. restored: up to this seq the commits came from an export, without receipts.
+CREATE TABLE heads (
+    tenant TEXT PRIMARY KEY,
+    seq INTEGER NOT NULL,
+    hash BLOB NOT NULL,
+    restored INTEGER NOT NULL,
+    mac BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- The newest version of each memory: what filters need, and where its content stands.
+-- Every column is computed from one event and its payload.
+CREATE TABLE records (
+    tenant TEXT NOT NULL,
+    id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    arrival INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    tier TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    key TEXT,
+    subject TEXT,
+    category TEXT,
+    content_type TEXT NOT NULL,
+    sensitivity TEXT NOT NULL,
+    source TEXT NOT NULL,
+    trust INTEGER NOT NULL,
+    importance INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    job TEXT,
+    session TEXT,
+    tags TEXT NOT NULL,
+    PRIMARY KEY (tenant, id)
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX records_key ON records (tenant, scope, key) WHERE key IS NOT NULL AND status = 'active';
+CREATE INDEX records_by_key ON records (tenant, key, scope) WHERE key IS NOT NULL;
+CREATE UNIQUE INDEX records_position ON records (tenant, position);
+CREATE INDEX records_arrival ON records (tenant, arrival DESC, id);
+CREATE INDEX records_session ON records (tenant, session, arrival DESC, id) WHERE session IS NOT NULL;
+
+-- Active memories by tier, so that a full tier is known without counting.
+CREATE TABLE tallies (
+    tenant TEXT NOT NULL,
+    tier TEXT NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (tenant, tier)
+) STRICT, WITHOUT ROWID;
+
+-- Ranking inputs of the newest version. marks: int64 little-endian, sorted.
+CREATE TABLE features (
+    tenant TEXT NOT NULL,
+    id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    model TEXT,
+    units INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    marks BLOB NOT NULL,
+    terms BLOB NOT NULL,
+    vectors BLOB NOT NULL,
+    seal BLOB NOT NULL,
+    PRIMARY KEY (tenant, id)
+) STRICT;
+CREATE INDEX features_digest ON features (tenant, digest);
+
+-- Marks of active memories. place: tier, sensitivity and scope, apart by a blank.
+CREATE TABLE marks (
+    tenant TEXT NOT NULL,
+    place TEXT NOT NULL,
+    mark INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    PRIMARY KEY (tenant, place, mark, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE lineage (
+    tenant TEXT NOT NULL,
+    parent TEXT NOT NULL,
+    child TEXT NOT NULL,
+    PRIMARY KEY (tenant, parent, child)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX lineage_child ON lineage (tenant, child);
+
+CREATE TABLE aliases (
+    tenant TEXT NOT NULL,
+    alias TEXT NOT NULL,
+    id TEXT NOT NULL,
+    PRIMARY KEY (tenant, alias, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX aliases_id ON aliases (tenant, id);
+
+-- Beside the journal.
+CREATE TABLE proposals (
+    tenant TEXT NOT NULL,
+    id TEXT NOT NULL,
+    state TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    seal BLOB NOT NULL,
+    PRIMARY KEY (tenant, id)
+) STRICT;
+CREATE INDEX proposals_queue ON proposals (tenant, state, created_at, id);
+
+CREATE TABLE receipts (
+    tenant TEXT NOT NULL,
+    id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    seal BLOB NOT NULL,
+    PRIMARY KEY (tenant, id)
+) STRICT;
+
+CREATE TABLE artefacts (
+    tenant TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    version TEXT NOT NULL,
+    text TEXT NOT NULL,
+    seal BLOB NOT NULL,
+    PRIMARY KEY (tenant, kind, version)
+) STRICT;
+
+CREATE TABLE usage (
+    tenant TEXT NOT NULL,
+    id TEXT NOT NULL,
+    count INTEGER NOT NULL,
+    last_at INTEGER NOT NULL,
+    seal BLOB NOT NULL,
+    PRIMARY KEY (tenant, id)
+) STRICT, WITHOUT ROWID;

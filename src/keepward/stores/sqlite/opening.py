@@ -1,0 +1,252 @@
+"""Opening: what must hold before a file is used as a store, and how a new one comes to be.
+
+Invariants
+(1) A file is never half a store: a new one is made aside, whole, and then linked into place.
+(2) A store's id stands in it and in a file beside it; an empty, foreign, cut or replaced file is refused
+    and nothing is written to it.
+(3) Migrations run in order, each in one transaction with its own record; their hashes are compared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+from keepward.errors import NewerSchema, NotAStore, StoreUnavailable
+from keepward.stores.sql import Migration, load_migrations, load_queries
+from keepward.stores.sqlite.connection import Connections, connect, translated
+
+#: "KEEP" in the file's header.
+APPLICATION_ID = 0x4B454550
+_SQL = load_queries("keepward.stores.sqlite")
+
+
+def migrations() -> tuple[Migration, ...]:
+    """Return the migrations of this kind of store."""
+    return load_migrations("keepward.stores.sqlite")
+
+
+def id_file(path: Path) -> Path:
+    """Return the file beside a store that names it."""
+    return path.with_name(path.name + ".id")
+
+
+def prepare(path: Path, *, create: bool, read_only: bool) -> str:
+    """Make sure that a store is there; return the mode in which it can be opened: rw, ro or immutable.
+
+    Raises:
+        StoreUnavailable, NotAStore, NewerSchema: see (2).
+    """
+    try:
+        present = path.exists()
+        if not present:
+            _make_room(path, create=create and not read_only)
+            _create(path)
+        elif not path.is_file():
+            raise NotAStore(f"{path} is not a file; name a file for the store")
+        _inspect(path)
+        writable = not read_only and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    except PermissionError as fault:
+        raise StoreUnavailable(f"{path} cannot be reached: this user may not read its file or folder") from fault
+    except OSError as fault:
+        raise StoreUnavailable(f"{path} cannot be reached: {fault.strerror or 'the disk gave an error'}") from fault
+    if writable:
+        return "rw"
+    shared = path.with_name(path.name + "-shm").exists() or os.access(path.parent, os.W_OK)
+    # Without a place for the shared index a file that nobody can be writing is read as it stands.
+    return "ro" if shared else "immutable"
+
+
+def _make_room(path: Path, *, create: bool) -> None:
+    if id_file(path).exists():
+        raise NotAStore(
+            f"{path} is gone but {id_file(path).name} is still beside it: restore the store from a backup, "
+            "or delete that file to begin a new one"
+        )
+    if not create:
+        raise StoreUnavailable(f"there is no store at {path}; check the path")
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+    except FileNotFoundError as fault:
+        raise StoreUnavailable(f"the folder {path.parent.parent} does not exist; create it") from fault
+
+
+def _create(path: Path) -> None:
+    aside = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns():x}.new")
+    os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        with translated():
+            connection = connect(str(aside))
+            try:
+                connection.execute("PRAGMA journal_mode=WAL")
+                lay_out(connection)
+            finally:
+                connection.close()
+        try:
+            os.link(aside, path)
+        except FileExistsError:
+            return  # Another process was first; its store is as good.
+        except OSError:
+            # A file system without links: the check and the rename are two steps there.
+            if not path.exists():
+                aside.rename(path)
+        _sync_folder(path.parent)
+    finally:
+        for name in (aside, aside.with_name(aside.name + "-wal"), aside.with_name(aside.name + "-shm")):
+            name.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def lay_out(connection: sqlite3.Connection) -> None:
+    """Make an empty database a store: all migrations and a fresh id."""
+    connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+    migrate(connection)
+    connection.execute(
+        "INSERT INTO meta (name, value) VALUES ('store_id', lower(hex(randomblob(16)))), ('sealed_by', '')"
+    )
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring a store to the newest schema; a second call does nothing."""
+    done = connection.execute("PRAGMA user_version").fetchone()[0]
+    for step in migrations()[done:]:
+        # executescript would commit first; the statements of a migration hold no semicolon of their own.
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if connection.execute("PRAGMA user_version").fetchone()[0] < step.number:
+                for statement in statements(step.sql):
+                    connection.execute(statement)
+                connection.execute(
+                    "INSERT INTO migrations (number, name, sha256) VALUES (?, ?, ?)",
+                    (step.number, step.name, step.sha256),
+                )
+                connection.execute(f"PRAGMA user_version={step.number}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+
+
+def statements(sql: str) -> list[str]:
+    """Return the statements of a migration."""
+    found, pending = [], ""
+    for line in sql.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            found.append(pending)
+            pending = ""
+    return found
+
+
+def _inspect(path: Path) -> None:
+    """Look at the file's header without touching it.
+
+    Raises:
+        NotAStore, NewerSchema: see (2).
+    """
+    beside = " (its id file says that a store was here: restore it from a backup)" if id_file(path).exists() else ""
+    if path.stat().st_size == 0:
+        raise NotAStore(f"{path} is empty and not a store{beside}; delete it to begin a new one")
+    application, schema = _header(path, beside)
+    if application != APPLICATION_ID:
+        raise NotAStore(f"{path} is another program's database{beside}; choose another file")
+    if schema > len(migrations()):
+        raise NewerSchema
+    if _is_short(path):
+        raise NotAStore(f"{path} was cut off; restore it from a backup")
+
+
+def _header(path: Path, beside: str) -> tuple[int, int]:
+    """Return the application id and the schema number; while others write, the first page can be half new."""
+    for left in range(20, -1, -1):
+        try:
+            connection = connect(str(path), mode="immutable", pragmas=())
+            try:
+                application = connection.execute("PRAGMA application_id").fetchone()[0]
+                return application, connection.execute("PRAGMA user_version").fetchone()[0]
+            finally:
+                connection.close()
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as fault:
+            if not left or not path.with_name(path.name + "-wal").exists():
+                raise NotAStore(f"{path} is not a Keepward store{beside}; choose another file") from fault
+        time.sleep(0.01)
+    raise AssertionError  # The last turn returns or raises.
+
+
+def _is_short(path: Path) -> bool:
+    """Whether the file is shorter than its header says; while it is being written that can be so for a moment."""
+    for _ in range(20):
+        wal = path.with_name(path.name + "-wal")
+        if wal.exists() and wal.stat().st_size > 0:
+            return False  # The rest may stand in the log.
+        connection = connect(str(path), mode="immutable", pragmas=())
+        try:
+            pages = connection.execute("PRAGMA page_count").fetchone()[0]
+            size = connection.execute("PRAGMA page_size").fetchone()[0]
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
+            return True
+        finally:
+            connection.close()
+        if path.stat().st_size >= pages * size:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def confirm(connections: Connections, path: Path | None) -> str:
+    """Bring an opened store up to date, compare its id with the file beside it, and return its id.
+
+    Raises:
+        NotAStore: the store is another than the one that was here.
+        NewerSchema: see (2).
+    """
+    with connections.reading() as connection:
+        schema = connection.execute("PRAGMA user_version").fetchone()[0]
+        if schema > len(migrations()):
+            raise NewerSchema
+        row = connection.execute(_SQL["meta"], {"name": "store_id"}).fetchone()
+    if row is None or not row[0]:
+        raise NotAStore("the store has lost its id: its tables were emptied; restore it from a backup")
+    store_id = str(row[0])
+    if schema < len(migrations()):
+        if not connections.writable:
+            raise StoreUnavailable("the store needs a new schema and can only be read; open it once for writing")
+        connections.migrate(migrate)
+    if path is not None:
+        _compare_id(path, store_id, writable=connections.writable)
+    return store_id
+
+
+def _compare_id(path: Path, store_id: str, *, writable: bool) -> None:
+    beside = id_file(path)
+    try:
+        said = beside.read_text("ascii", errors="replace").strip()
+    except FileNotFoundError:
+        said = ""
+    except OSError as fault:
+        raise StoreUnavailable(f"{beside} cannot be read; check its permissions") from fault
+    if said and said != store_id:
+        raise NotAStore(
+            f"{path} is not the store that was here: {beside.name} names another. Put the right file back, "
+            "or delete that file if the change was meant"
+        )
+    if not said and writable:
+        fresh = beside.with_name(f".{beside.name}.{os.getpid()}.{time.monotonic_ns():x}.new")
+        try:
+            handle = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            with os.fdopen(handle, "w") as out:
+                out.write(store_id + "\n")
+            fresh.replace(beside)
+        except OSError as fault:
+            raise StoreUnavailable(f"{beside} cannot be written; check the folder's permissions") from fault

@@ -1,0 +1,325 @@
+"""What may be asked of a SQLite store about memories, and about what stands beside the journal.
+
+Invariants
+(1) Filters apply before limits.
+(2) A row that does not hold is left out, named in ``damaged`` and logged; it is never returned.
+(3) Every order is total: newest arrival first, ties by id, unless a docstring says otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from keepward.domain.instant import from_micros, to_micros
+from keepward.domain.memory import Record, Status
+from keepward.domain.proposal import Waiting
+from keepward.domain.proposal_codec import waiting_from_dict
+from keepward.domain.query import Filter
+from keepward.errors import Tampered
+from keepward.ports.store import Features, Found, Indexed
+from keepward.stores.sql import load_queries
+from keepward.stores.sqlite.rows import (
+    Row,
+    features_of,
+    pack_marks,
+    passes,
+    place_of,
+    record_at,
+    record_of,
+    unpack_marks,
+)
+from keepward.stores.sqlite.seals import Sealer
+
+SQL = load_queries("keepward.stores.sqlite")
+#: Most candidates of ``similar``.
+CANDIDATES = 24
+_EMPTY = Features(terms=b"")
+_log = logging.getLogger(__name__)
+
+
+class Asked:
+    """One snapshot of one tenant."""
+
+    __slots__ = ("_bytes", "_db", "_sealer", "_tenant")
+
+    def __init__(self, connection: sqlite3.Connection, sealer: Sealer, tenant: str) -> None:
+        self._db = connection
+        self._sealer = sealer
+        self._tenant = tenant
+        self._bytes = tenant.encode()
+
+    def _rows(self, name: str, **values: Any) -> sqlite3.Cursor:
+        return self._db.execute(SQL[name], {"tenant": self._tenant, **values})
+
+    def _damaged(self, found: Found, memory_id: object, fault: Tampered) -> None:
+        found.damaged.append(str(memory_id))
+        _log.warning("memory %s was left out: %s", memory_id, fault, extra={"action": "damaged"})
+
+    def records(self, ids: Sequence[str], as_of: int | None) -> Found:
+        """Return records by id or alias, in the order asked, each once."""
+        asked = json.dumps(list(ids))
+        aliases = dict(self._rows("by_alias", ids=asked).fetchall())
+        wanted = json.dumps([*ids, *aliases.values()])
+        found, by_id = Found(), {}
+        rows = (
+            self._rows("records_by_id", ids=wanted)
+            if as_of is None
+            else self._rows("records_as_of", ids=wanted, as_of=as_of)
+        )
+        for row in rows:
+            memory_id = row[0] if as_of is None else row[3]
+            try:
+                record = self._record(row) if as_of is None else self._then(row, as_of)
+            except Tampered as fault:
+                self._damaged(found, memory_id, fault)
+            else:
+                by_id[memory_id] = record
+        if as_of is None:
+            for (memory_id,) in self._rows("in_journal", ids=wanted).fetchall():
+                if memory_id not in by_id and memory_id not in found.damaged:
+                    self._damaged(found, memory_id, Tampered("its record is missing"))
+        seen: set[str] = set()
+        for name in ids:
+            record_or_none = by_id.get(name)
+            if record_or_none is None and name in aliases:
+                # An alias counts only while the memory itself says so.
+                target = by_id.get(aliases[name])
+                record_or_none = target if target is not None and name in target.aliases else None
+            if record_or_none is not None and record_or_none.id not in seen:
+                seen.add(record_or_none.id)
+                found.records.append(record_or_none)
+        return found
+
+    def _then(self, row: Row, as_of: int) -> Record:
+        """Return the record of an event that must lie within the first ``as_of`` commits."""
+        record = record_at(self._sealer, self._bytes, row[:9])
+        if row[0] > as_of:
+            raise Tampered("an index is damaged")
+        return record
+
+    def _record(self, row: Row) -> Record:
+        return record_of(self._sealer, self._bytes, row)
+
+    def find(self, filters: Filter, live_at: datetime | None, limit: int | None, as_of: int | None) -> Found:
+        """Return records that pass."""
+        if as_of is not None:
+            return self._find_as_of(filters, live_at, limit, as_of)
+        values = {
+            "scopes": json.dumps(filters.scopes),
+            "tiers": json.dumps(filters.tiers),
+            "kinds": json.dumps(filters.kinds),
+            "content_types": json.dumps(filters.content_types),
+            "tags": json.dumps(filters.tags, ensure_ascii=False),
+            "key": filters.key,
+            "subject": filters.subject,
+            "category": filters.category,
+            "session": filters.session,
+            "job": filters.job,
+            "min_importance": round(filters.min_importance * 10_000),
+            "include_sensitive": filters.include_sensitive,
+            "now": None if live_at is None else to_micros(live_at),
+            "limit": -1,
+        }
+        found = Found()
+        # The limit is counted here: a damaged row must not take the place of a good one.
+        name = "find_key" if filters.key is not None else "find_session" if filters.session is not None else "find"
+        for row in self._rows(name, **values):
+            if limit is not None and len(found.records) >= limit:
+                break
+            try:
+                found.records.append(self._record(row))
+            except Tampered as fault:
+                self._damaged(found, row[0], fault)
+        return found
+
+    def _find_as_of(self, filters: Filter, live_at: datetime | None, limit: int | None, as_of: int) -> Found:
+        found = Found()
+        for row in self._rows("find_as_of", as_of=as_of):
+            if limit is not None and len(found.records) >= limit:
+                break
+            try:
+                record = self._then(row, as_of)
+            except Tampered as fault:
+                self._damaged(found, row[3], fault)
+                continue
+            if passes(record, filters) and (live_at is None or record.is_live(live_at)):
+                found.records.append(record)
+        return found
+
+    def similar(self, record: Record, features: Features, now: datetime) -> Found:
+        """Return up to 24 others: equal digest first, then by marks shared, most first, ties by newer id."""
+        place, micros = place_of(record), to_micros(now)
+        ids: list[str] = []
+        if features.digest:
+            ids += (
+                memory_id
+                for (memory_id,) in self._rows(
+                    "same_digest",
+                    digest=features.digest,
+                    id=record.id,
+                    tier=record.tier.value,
+                    scope=record.scope,
+                    sensitivity=record.sensitivity.value,
+                    now=micros,
+                )
+            )
+        shared: Counter[str] = Counter()
+        for mark in unpack_marks(pack_marks(features.marks)):
+            shared.update(row[0] for row in self._rows("same_mark", place=place, mark=mark, id=record.id))
+        ranked = sorted(sorted(shared, reverse=True), key=lambda memory_id: -shared[memory_id])
+        order = list(dict.fromkeys([*sorted(ids), *ranked]))
+        found = Found()
+        for start in range(0, len(order), 2 * CANDIDATES):
+            part = self.records(order[start : start + 2 * CANDIDATES], None)
+            found.damaged += part.damaged
+            found.records += [each for each in part.records if each.is_live(now) and place_of(each) == place]
+            if len(found.records) >= CANDIDATES:
+                break
+        del found.records[CANDIDATES:]
+        return found
+
+    def superseded(self, scope: str, digest: bytes) -> Found:
+        """Return superseded memories of a scope with this digest, newest first."""
+        ids = [memory_id for (memory_id,) in self._rows("superseded", scope=scope, digest=digest)]
+        return self.records(ids, None) if ids else Found()
+
+    def tally(self) -> dict[str, int]:
+        """Return active memories by tier."""
+        return dict(self._rows("tally").fetchall())
+
+    def children(self, ids: Sequence[str]) -> list[str]:
+        """Return directly derived memories, sorted."""
+        return [memory_id for (memory_id,) in self._rows("children", ids=json.dumps(list(ids)))]
+
+    def undone_by(self, commit_id: str) -> str | None:
+        """Return the newest rollback that names a commit."""
+        row = self._rows("undone_by", commit_id=commit_id).fetchone()
+        return row[0] if row else None
+
+    def session_tail(self, session: str) -> Record | None:
+        """Return the newest active memory of a session."""
+        row = self._rows("session_tail", session=session).fetchone()
+        found = self.records([row[0]], None).records if row else []
+        return found[0] if found else None
+
+    def indexed(self, after: int, as_of: int | None) -> Iterator[tuple[str, Indexed | None]]:
+        """Yield every memory touched after a position, oldest touch first; None when it is not active."""
+        if as_of is not None:
+            yield from self._indexed_as_of(after, as_of)
+            return
+        for row in self._rows("indexed", after=after):
+            memory_id, version, status = row[0], row[1], row[6]
+            try:
+                record = self._record(row) if status == Status.ACTIVE else None
+            except Tampered as fault:
+                _log.warning("memory %s was left out: %s", memory_id, fault, extra={"action": "damaged"})
+                record = None
+            if record is None:
+                yield memory_id, None
+                continue
+            features = features_of(self._sealer, self._tenant, memory_id, version, row[34:42])
+            yield memory_id, Indexed(record=record, position=row[4], arrival=row[5], features=features or _EMPTY)
+
+    def _indexed_as_of(self, after: int, as_of: int) -> Iterator[tuple[str, Indexed | None]]:
+        for row in self._rows("indexed_as_of", after=after, as_of=as_of):
+            memory_id, version = row[3], row[4]
+            try:
+                record = self._then(row, as_of)
+            except Tampered as fault:
+                _log.warning("memory %s was left out: %s", memory_id, fault, extra={"action": "damaged"})
+                yield memory_id, None
+                continue
+            if record.status is not Status.ACTIVE or row[9] is None:
+                yield memory_id, None
+                continue
+            features = features_of(self._sealer, self._tenant, memory_id, version, row[10:18])
+            yield (
+                memory_id,
+                Indexed(record=record, position=(row[0] << 20) + row[1], arrival=row[9], features=features or _EMPTY),
+            )
+
+    def queue(self, state: str | None) -> list[Waiting]:
+        """Return proposals, oldest first; one that does not hold is left out and logged."""
+        items = []
+        for row in self._rows("queue", state=state):
+            try:
+                items.append(self._waiting(row))
+            except Tampered as fault:
+                _log.warning("proposal %s was left out: %s", row[0], fault, extra={"action": "damaged"})
+        return items
+
+    def waiting(self, proposal_id: str) -> Waiting | None:
+        """Return one proposal.
+
+        Raises:
+            Tampered: it does not hold.
+        """
+        row = self._rows("proposal", id=proposal_id).fetchone()
+        return None if row is None else self._waiting(row)
+
+    def _waiting(self, row: Row) -> Waiting:
+        proposal_id, state, created_at, expires_at, body, seal = row
+        if not self._sealer.holds_row(seal, "proposals", self._tenant, *row[:5]):
+            raise Tampered("a proposal in the queue does not match its seal; run `keepward verify`")
+        item = waiting_from_dict(_object(body))
+        if (item.id, item.state, to_micros(item.created_at), to_micros(item.expires_at)) != (
+            proposal_id,
+            state,
+            created_at,
+            expires_at,
+        ):
+            raise Tampered("a proposal in the queue differs from its columns; run `keepward verify`")
+        return item
+
+    def receipt(self, receipt_id: str) -> dict[str, Any] | None:
+        """Return a receipt as it was stored.
+
+        Raises:
+            Tampered: it does not match its seal.
+        """
+        row = self._rows("receipt", id=receipt_id).fetchone()
+        if row is None:
+            return None
+        kind, at, body, seal = row
+        if not self._sealer.holds_row(seal, "receipts", self._tenant, receipt_id, kind, at, body):
+            raise Tampered("the receipt does not match its seal; run `keepward verify`")
+        return _object(body)
+
+    def artefact(self, kind: str, version: str) -> str | None:
+        """Return a kept text.
+
+        Raises:
+            Tampered: it does not match its seal.
+        """
+        row = self._rows("artefact", kind=kind, version=version).fetchone()
+        if row is None:
+            return None
+        text, seal = row
+        if not self._sealer.holds_row(seal, "artefacts", self._tenant, kind, version, text):
+            raise Tampered(f"the kept {kind} does not match its seal; run `keepward verify`")
+        return str(text)
+
+    def usage(self, ids: Iterable[str]) -> dict[str, tuple[int, datetime]]:
+        """Return (count, last use) by id."""
+        rows = self._rows("usage", ids=json.dumps(list(ids)))
+        return {
+            memory_id: (count, from_micros(last))
+            for memory_id, count, last, seal in rows
+            if self._sealer.holds_row(seal, "usage", self._tenant, memory_id, count, last)
+        }
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(body)
+    except ValueError as fault:
+        raise Tampered("a row beside the journal is damaged; run `keepward verify`") from fault
+    if not isinstance(value, dict):
+        raise Tampered("a row beside the journal is damaged; run `keepward verify`")
+    return value

@@ -1,0 +1,202 @@
+"""Rows: how a record stands in its columns, and how a row is checked before it is believed.
+
+Invariants
+(1) A record's columns are computed from its payload alone; a row that differs from them is damaged.
+(2) A payload counts when it opens its commitment, the commitment is in the event's header, and the
+    event's seal holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import struct
+from json.encoder import encode_basestring
+from typing import Any
+
+from keepward.domain.codec import decode_record
+from keepward.domain.instant import to_micros
+from keepward.domain.memory import Record
+from keepward.domain.query import Filter
+from keepward.errors import Tampered
+from keepward.ports.store import Features
+from keepward.stores.sqlite.seals import Sealer
+
+#: Events of one commit; a position is ``seq * WIDTH + n``.
+WIDTH = 1 << 20
+_EVENT_LABEL = b"keepward/event/v1\0"
+_PAYLOAD_LABEL = b"keepward/payload/v1\0"
+_sha256 = hashlib.sha256
+_log = logging.getLogger(__name__)
+
+Row = tuple[Any, ...]
+_EVENT_TYPES = (int, int, str, str, int, bytes, bytes, bytes, bytes)
+_COMMIT_TYPES = (int, str, int, str, str, bytes, bytes, bytes, bytes, bytes, bytes)
+
+
+def event_hash(n: int, op: str, memory_id: str, version: int, payload_commit: bytes) -> bytes:
+    """Return what ``Event.hash`` returns, several times faster: the header's keys are written in order by hand."""
+    header = (
+        f'{{"memory":{encode_basestring(memory_id)},"n":{n},"op":{encode_basestring(op)},'
+        f'"payload_commit":"{payload_commit.hex()}","version":{version}}}'
+    )
+    return _sha256(_EVENT_LABEL + header.encode("utf-8", "surrogatepass")).digest()
+
+
+def payload_commitment(salt: bytes, payload: bytes) -> bytes:
+    """Return what ``codec.commitment`` returns, in one call."""
+    return _sha256(_PAYLOAD_LABEL + salt + payload).digest()
+
+
+def columns_of(record: Record) -> Row:
+    """Return the columns of a record that are computed from its payload, ``status`` to ``tags``."""
+    return (
+        record.status.value,
+        record.tier.value,
+        record.kind.value,
+        record.scope,
+        record.key,
+        record.subject,
+        record.category,
+        record.content_type.value,
+        record.sensitivity.value,
+        record.source,
+        int(record.trust),
+        round(record.importance * 10_000),
+        to_micros(record.created_at),
+        None if record.expires_at is None else to_micros(record.expires_at),
+        record.job,
+        record.session,
+        json.dumps(record.tags, ensure_ascii=False) if record.tags else "[]",
+    )
+
+
+def place_of(record: Record) -> str:
+    """Return what must be equal for two memories to be compared: tier, sensitivity and scope."""
+    return f"{record.tier.value} {record.sensitivity.value} {record.scope}"
+
+
+def opened(sealer: Sealer, tenant: bytes, event: Row) -> bytes:
+    """Return the payload of an event row (seq, n, op, memory_id, version, salt, payload, payload_commit, seal).
+
+    Raises:
+        Tampered: see (2), or the payload is gone.
+    """
+    seq, n, op, memory_id, version, salt, payload, payload_commit, seal = event
+    if payload is None or salt is None:
+        raise Tampered("the content of a memory is missing")
+    # A bent page can give a cell another type than its column has.
+    kinds = tuple(map(type, event))
+    if kinds != _EVENT_TYPES:
+        raise Tampered("an event's cells are damaged")
+    if payload_commitment(salt, payload) != payload_commit:
+        raise Tampered("the content of a memory does not open its commitment")
+    if not sealer.holds_event(seal, tenant, seq, n, event_hash(n, op, memory_id, version, payload_commit)):
+        raise Tampered("an event does not match its seal")
+    return payload  # type: ignore[no-any-return]
+
+
+def sound_commit(row: Row) -> bool:
+    """Whether the cells of a ``commit_row`` have the types of their columns."""
+    return tuple(map(type, row)) == _COMMIT_TYPES
+
+
+def sound_header(event: Row) -> bool:
+    """Whether the cells of an event row have the types of their columns; salt and payload may be gone."""
+    kinds = tuple(map(type, event))
+    return kinds[:5] == _EVENT_TYPES[:5] and kinds[7:9] == _EVENT_TYPES[7:] and {*kinds[5:7]} <= {bytes, type(None)}
+
+
+def record_at(sealer: Sealer, tenant: bytes, event: Row) -> Record:
+    """Return the record of an event row.
+
+    Raises:
+        Tampered: the row does not hold, or its payload tells of another memory or version.
+    """
+    record = decode_record(opened(sealer, tenant, event))
+    if record.id != event[3] or record.version != event[4]:
+        raise Tampered("an event holds the content of another")
+    return record
+
+
+def record_of(sealer: Sealer, tenant: bytes, row: Row) -> Record:
+    """Return the record of a ``record_row``: 23 columns of records, 9 of its event, newest version, arrival.
+
+    Raises:
+        Tampered: anything about the row does not hold.
+    """
+    memory_id, version, seq, n, position, arrival = row[:6]
+    event, newest, first = row[23:32], row[32], row[33]
+    if event[0] is None:
+        raise Tampered("a record points at no event")
+    record = record_at(sealer, tenant, event)
+    if (record.id, record.version, newest) != (memory_id, version, version):
+        raise Tampered("a record is not the newest version")
+    if (event[0], event[1]) != (seq, n) or position != seq * WIDTH + n or arrival != first:
+        raise Tampered("a record is out of place")
+    if columns_of(record) != row[6:23]:
+        raise Tampered("a record's columns differ from its content")
+    return record
+
+
+def pack_marks(marks: tuple[int, ...]) -> bytes:
+    """Return marks as sorted int64, little-endian; a mark of 2**63 and above wraps to negative."""
+    wrapped = sorted({((mark + (1 << 63)) % (1 << 64)) - (1 << 63) for mark in marks})
+    return struct.pack(f"<{len(wrapped)}q", *wrapped)
+
+
+def unpack_marks(raw: bytes) -> tuple[int, ...]:
+    """Return the marks of ``pack_marks``, sorted."""
+    return struct.unpack(f"<{len(raw) // 8}q", raw[: len(raw) // 8 * 8])
+
+
+def feature_row(sealer: Sealer, tenant: str, memory_id: str, version: int, features: Features) -> Row:
+    """Return the row of ``features`` with its seal."""
+    values = (
+        tenant,
+        memory_id,
+        version,
+        features.model,
+        features.units,
+        features.digest,
+        pack_marks(features.marks),
+        features.terms,
+        features.vectors,
+    )
+    return (*values, sealer.row("features", *values))
+
+
+def features_of(sealer: Sealer, tenant: str, memory_id: str, version: int, row: Row) -> Features | None:
+    """Return the features of a row (version, model, units, digest, marks, terms, vectors, seal).
+
+    None when there is no row, it is of another version, or its seal does not hold: they can be computed anew.
+    """
+    if row[0] != version:
+        return None
+    if not sealer.holds_row(row[7], "features", tenant, memory_id, *row[:7]):
+        _log.warning("features of %s do not match their seal", memory_id, extra={"action": "damaged"})
+        return None
+    return Features(model=row[1], units=row[2], digest=row[3], marks=unpack_marks(row[4]), terms=row[5], vectors=row[6])
+
+
+def passes(record: Record, filters: Filter) -> bool:
+    """Whether a record passes a filter: the rule that the SQL of ``find`` states too."""
+    if filters.scopes and record.scope not in filters.scopes:
+        return False
+    for value, wanted in (
+        (record.tier, filters.tiers),
+        (record.kind, filters.kinds),
+        (record.content_type, filters.content_types),
+    ):
+        if wanted and value not in wanted:
+            return False
+    if filters.tags and not set(filters.tags) & set(record.tags):
+        return False
+    for name in ("key", "subject", "category", "session", "job"):
+        wanted_name = getattr(filters, name)
+        if wanted_name is not None and getattr(record, name) != wanted_name:
+            return False
+    if round(record.importance * 10_000) < round(filters.min_importance * 10_000):
+        return False
+    return filters.include_sensitive or record.sensitivity.value == "normal"

@@ -1,0 +1,346 @@
+"""The SQLite store: one file that holds the journal and everything computed from it.
+
+Invariants
+(1) What stands in ``ports.store``.
+(2) The sealing key is never in the store's folder. Without a place for it the store works unsealed and
+    says so in ``facts`` and ``notes``.
+(3) A tenant is compared with what this machine noted of it before it is first used.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from keepward.domain.commit import Commit, Event, Head, Step
+from keepward.domain.memory import Record
+from keepward.domain.proposal import Waiting
+from keepward.domain.query import Filter
+from keepward.errors import KeepwardError, StoreUnavailable, Tampered
+from keepward.ports.store import CommitView, Fault, Features, Found, Indexed
+from keepward.ports.world import Anchor
+from keepward.stores.sql import load_queries
+from keepward.stores.sqlite import facts as counted
+from keepward.stores.sqlite import renew
+from keepward.stores.sqlite.check import check_store
+from keepward.stores.sqlite.connection import Connections
+from keepward.stores.sqlite.heads import against_noted, read_head
+from keepward.stores.sqlite.journal import Journal
+from keepward.stores.sqlite.opening import confirm, lay_out, prepare
+from keepward.stores.sqlite.read import Asked
+from keepward.stores.sqlite.sealing import choose_sealer, claim
+from keepward.stores.sqlite.seals import Sealer
+from keepward.stores.sqlite.write import SqliteWriter
+
+SQL = load_queries("keepward.stores.sqlite")
+_log = logging.getLogger(__name__)
+
+
+def open_sqlite(
+    path: str | Path, *, anchor: Anchor | None = None, create: bool = True, read_only: bool = False
+) -> SqliteStore:
+    """Open the store in a file, or a new one in ``:memory:``.
+
+    A file that cannot be written is opened for reading. ``anchor`` keeps the sealing key and notes heads
+    outside the store's folder; without one a file is not sealed.
+
+    Raises:
+        StoreUnavailable, NotAStore, NewerSchema: the message says what to do.
+        Tampered: the store came from elsewhere or was unsealed, and its journal does not hold.
+    """
+    if str(path) == ":memory:":
+        connections = Connections(":memory:", mode="rw")
+        with connections.reading() as connection:
+            lay_out(connection)
+            key = connection.execute("SELECT randomblob(32)").fetchone()[0]
+            connection.execute(SQL["set_meta"], {"name": "sealed_by", "value": Sealer(key).key_id})
+        return SqliteStore(connections, confirm(connections, None), Sealer(key), None, "memory")
+    file = Path(path)
+    connections = Connections(str(file), mode=prepare(file, create=create, read_only=read_only))
+    try:
+        store_id = confirm(connections, file)
+        sealer, anchored, state = choose_sealer(connections, store_id, anchor)
+    except BaseException:
+        connections.close()
+        raise
+    return SqliteStore(connections, store_id, sealer, anchored, state)
+
+
+class SqliteStore:
+    """See ``ports.store.Store``. Safe for threads; a reader sees one snapshot."""
+
+    def __init__(
+        self, connections: Connections, store_id: str, sealer: Sealer, anchor: Anchor | None, state: str
+    ) -> None:
+        self._connections = connections
+        self._sealer = sealer
+        self._anchor = anchor
+        self._state = state
+        self._known: set[str] = set()
+        self._known_lock = threading.Lock()
+        #: Names the store; also beside it and in the anchor.
+        self.store_id = store_id
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writes are refused."""
+        return not self._connections.writable
+
+    def __enter__(self) -> SqliteStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- writing
+
+    @contextmanager
+    def write(self) -> Iterator[_Checked]:
+        """Open one transaction; see the port."""
+        with self._connections.writing() as connection:
+            claim(connection, self._sealer)
+            writer = _Checked(connection, self._sealer, self)
+            yield writer
+        self._note(writer.heads)
+
+    def _note(self, heads: dict[str, Head]) -> None:
+        for tenant, head in heads.items():
+            if self._anchor is None:
+                return
+            try:
+                self._anchor.note(tenant, head)
+            except (OSError, KeepwardError) as fault:
+                # The commit is durable already; the next one notes a later head.
+                _log.warning("the head could not be noted: %s", fault, extra={"action": "anchor_failed"})
+
+    def meet(self, connection: sqlite3.Connection, tenant: str, noted: Head | None) -> None:
+        """Compare a tenant with what was noted of it, once.
+
+        Raises:
+            Tampered: the store is behind, or its journal was rewritten.
+        """
+        head, _ = read_head(connection, self._sealer, tenant)
+        wrong = against_noted(connection, tenant, head, noted)
+        if wrong:
+            raise Tampered(
+                f"{wrong}. Run `keepward verify`; if the change was meant, accept the store as it is with `adopt`"
+            )
+        with self._known_lock:
+            self._known.add(tenant)
+
+    def has_met(self, tenant: str) -> bool:
+        """Whether a tenant was compared with what was noted of it."""
+        return tenant in self._known
+
+    def noted(self, tenant: str) -> Head | None:
+        """Return what was noted of a tenant that this handle has not met yet."""
+        if self._anchor is None or tenant in self._known:
+            return None
+        return self._anchor.noted(tenant)
+
+    # --- reading
+
+    @contextmanager
+    def _reading(self, tenant: str) -> Iterator[sqlite3.Connection]:
+        # Noted first, then read: another process may write in between, and only forward.
+        noted = self.noted(tenant)
+        with self._connections.reading() as connection:
+            if tenant not in self._known:
+                self.meet(connection, tenant, noted)
+            yield connection
+
+    @contextmanager
+    def _asked(self, tenant: str) -> Iterator[Asked]:
+        with self._reading(tenant) as connection:
+            yield Asked(connection, self._sealer, tenant)
+
+    @contextmanager
+    def _journal(self, tenant: str) -> Iterator[Journal]:
+        with self._reading(tenant) as connection:
+            yield Journal(connection, self._sealer, tenant)
+
+    def head(self, tenant: str) -> Head:
+        """Return the tenant's head; see the port."""
+        with self._reading(tenant) as connection:
+            return read_head(connection, self._sealer, tenant)[0]
+
+    def records(self, tenant: str, ids: Sequence[str], *, as_of: int | None = None) -> Found:
+        """Return records by id or alias; see the port."""
+        with self._asked(tenant) as asked:
+            return asked.records(ids, as_of)
+
+    def find(
+        self, tenant: str, filters: Filter, *, live_at: datetime | None, limit: int | None, as_of: int | None = None
+    ) -> Found:
+        """Return records that pass; see the port."""
+        with self._asked(tenant) as asked:
+            return asked.find(filters, live_at, limit, as_of)
+
+    def similar(self, tenant: str, record: Record, features: Features, now: datetime) -> Found:
+        """Return up to 24 like memories; see the port."""
+        with self._asked(tenant) as asked:
+            return asked.similar(record, features, now)
+
+    def superseded(self, tenant: str, scope: str, digest: bytes) -> Found:
+        """Return superseded memories that say the same; see the port."""
+        with self._asked(tenant) as asked:
+            return asked.superseded(scope, digest)
+
+    def tally(self, tenant: str) -> dict[str, int]:
+        """Return active memories by tier; see the port."""
+        with self._asked(tenant) as asked:
+            return asked.tally()
+
+    def children(self, tenant: str, ids: Sequence[str]) -> list[str]:
+        """Return directly derived memories; see the port."""
+        with self._asked(tenant) as asked:
+            return asked.children(ids)
+
+    def undone_by(self, tenant: str, commit_id: str) -> str | None:
+        """Return the newest commit that undoes one; see the port."""
+        with self._asked(tenant) as asked:
+            return asked.undone_by(commit_id)
+
+    def session_tail(self, tenant: str, session: str) -> Record | None:
+        """Return the newest memory of a session; see the port."""
+        with self._asked(tenant) as asked:
+            return asked.session_tail(session)
+
+    def history(self, tenant: str, memory_id: str) -> list[tuple[CommitView, Step]]:
+        """Return every version of one memory; see the port. A view holds this memory's steps alone."""
+        with self._journal(tenant) as journal:
+            return journal.history(memory_id)
+
+    def indexed(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, Indexed | None]]:
+        """Yield what recall needs; see the port."""
+        with self._asked(tenant) as asked:
+            yield from asked.indexed(after, as_of)
+
+    def commits(self, tenant: str, *, before: int | None, limit: int) -> list[CommitView]:
+        """Return commits, newest first; see the port."""
+        with self._journal(tenant) as journal:
+            return journal.commits(before, limit)
+
+    def commit(self, tenant: str, commit_id: str) -> CommitView | None:
+        """Return one commit; see the port."""
+        with self._journal(tenant) as journal:
+            return journal.commit(commit_id)
+
+    def events(self, tenant: str, *, after: int = 0) -> Iterator[tuple[Commit, list[Event]]]:
+        """Yield the journal; see the port."""
+        with self._journal(tenant) as journal:
+            yield from journal.events(after)
+
+    def queue(self, tenant: str, *, state: str | None = "pending") -> list[Waiting]:
+        """Return proposals; see the port."""
+        with self._asked(tenant) as asked:
+            return asked.queue(state)
+
+    def waiting(self, tenant: str, proposal_id: str) -> Waiting | None:
+        """Return one proposal; see the port."""
+        with self._asked(tenant) as asked:
+            return asked.waiting(proposal_id)
+
+    def receipt(self, tenant: str, receipt_id: str) -> dict[str, Any] | None:
+        """Return a receipt; see the port."""
+        with self._asked(tenant) as asked:
+            return asked.receipt(receipt_id)
+
+    def artefact(self, tenant: str, kind: str, version: str) -> str | None:
+        """Return a kept text; see the port."""
+        with self._asked(tenant) as asked:
+            return asked.artefact(kind, version)
+
+    def usage(self, tenant: str, ids: Sequence[str]) -> dict[str, tuple[int, datetime]]:
+        """Return use counts; see the port."""
+        with self._asked(tenant) as asked:
+            return asked.usage(ids)
+
+    def tenants(self) -> list[str]:
+        """Return the names of tenants; see the port."""
+        with self._connections.reading() as connection:
+            return [name for (name,) in connection.execute(SQL["tenants"])]
+
+    def facts(self, tenant: str, now: datetime) -> dict[str, Any]:
+        """Return counts for ``status``; see the port and ``facts.py``."""
+        with self._reading(tenant) as connection:
+            found = counted.facts(connection, tenant, now)
+        size = 0 if self._connections.in_memory else Path(self._connections.path).stat().st_size
+        return found | {
+            "store_id": self.store_id,
+            "file_bytes": size,
+            "read_only": self.read_only,
+            "sealed": self._sealer.active,
+            "anchor": self._state,
+        }
+
+    # --- upkeep
+
+    def verify(self, tenant: str | None = None) -> tuple[dict[str, int], list[Fault]]:
+        """Check everything; see the port and ``check.py``."""
+        return check_store(self._connections, self._sealer, self._anchor, tenant)
+
+    def notes(self) -> list[str]:
+        """Return plain sentences on how far the store can vouch for itself."""
+        with self._connections.reading() as connection:
+            kept = [str(value) for (value,) in connection.execute(SQL["notes"])]
+        if not self._sealer.active:
+            kept.append(f"the store is not sealed, so an edit that recomputes every hash goes unnoticed: {self._state}")
+        return kept
+
+    def adopt(self) -> None:
+        """Accept the store as it stands, once its chain was verified: a new key, all seals anew, heads noted anew.
+
+        Raises:
+            StoreUnavailable: there is no anchor, or it cannot be written.
+            Tampered: the chain does not hold.
+        """
+        if self._anchor is None:
+            raise StoreUnavailable("this machine has no place for a sealing key; set a configuration folder")
+        self._sealer = renew.adopt(self._connections, self._anchor, "adopted on request")
+        with self._known_lock:
+            self._known.clear()
+
+    def rebuild(self, tenant: str) -> int:
+        """Compute the records anew from the journal; see the port."""
+        with self.write() as writer:
+            return renew.rebuild(writer.connection(tenant), self._sealer, tenant)
+
+    def restore_journal(self, tenant: str, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
+        """Write an exported journal into an empty tenant; see the port. Features are to be computed afterwards."""
+        with self.write() as writer:
+            head = renew.restore(writer.connection(tenant), self._sealer, tenant, commits)
+            writer.set_head(tenant, head, head.seq)
+            return head
+
+    def close(self) -> None:
+        """Release everything; a second call does nothing."""
+        self._connections.close()
+
+
+class _Checked(SqliteWriter):
+    """A writer that meets a tenant before it writes for it."""
+
+    def __init__(self, connection: sqlite3.Connection, sealer: Sealer, store: SqliteStore) -> None:
+        super().__init__(connection, sealer)
+        self._store = store
+
+    def _meet(self, tenant: str) -> None:
+        if not self._store.has_met(tenant):
+            self._store.meet(self._db, tenant, self._store.noted(tenant))
+
+    def connection(self, tenant: str) -> sqlite3.Connection:
+        """Return the connection, for upkeep of one tenant inside this transaction."""
+        self._meet(tenant)
+        return self._db
+
+    def append(self, tenant: str, stage: Any) -> Commit:
+        """Write a commit; see ``SqliteWriter``."""
+        self._meet(tenant)
+        return super().append(tenant, stage)

@@ -1,0 +1,310 @@
+"""What may be done inside one transaction on a SQLite store.
+
+Invariants
+(1) A commit is written only on the head it names and on the versions it was judged on.
+(2) A key has one active record. An expired occupant keeps its key until it is upserted, archived or retired.
+(3) Only a memory's final state in a commit reaches the tables beside the journal, so that keys may be
+    handed on within one commit, in any order.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from keepward.domain.codec import canonical, encode_record
+from keepward.domain.commit import Commit, Head, commit_hash
+from keepward.domain.instant import to_micros
+from keepward.domain.memory import Record, Status
+from keepward.domain.proposal import Waiting
+from keepward.domain.proposal_codec import waiting_to_dict
+from keepward.domain.receipt import Receipt
+from keepward.errors import Conflict, InvalidInput, StaleVersion
+from keepward.ports.store import Features, Stage
+from keepward.stores.sql import load_queries
+from keepward.stores.sqlite.heads import read_head, write_head
+from keepward.stores.sqlite.rows import (
+    WIDTH,
+    Row,
+    columns_of,
+    event_hash,
+    feature_row,
+    features_of,
+    pack_marks,
+    payload_commitment,
+    place_of,
+    unpack_marks,
+)
+from keepward.stores.sqlite.seals import Sealer, sha256
+
+SQL = load_queries("keepward.stores.sqlite")
+
+
+class SqliteWriter:
+    """One open transaction. See ``ports.store.Writer``."""
+
+    def __init__(self, connection: sqlite3.Connection, sealer: Sealer) -> None:
+        self._db = connection
+        self._sealer = sealer
+        #: Heads to note at the anchor once the transaction is durable.
+        self.heads: dict[str, Head] = {}
+
+    def append(self, tenant: str, stage: Stage) -> Commit:
+        """Write a commit with its events, records and features.
+
+        Raises:
+            StaleVersion: a base version has moved.
+            Conflict: a key is taken, or a digest is no longer free.
+            InvalidInput: salts or features are not one for each step, or there are over a million steps.
+        """
+        steps = stage.steps
+        if len(stage.salts) != len(steps) + 1 or len(stage.features) != len(steps) or len(steps) >= WIDTH:
+            raise InvalidInput("a commit needs a salt of its own, and a salt and features for each of its steps")
+        head, restored = read_head(self._db, self._sealer, tenant)
+        self._check_base(tenant, stage)
+        self._check_digests(tenant, stage)
+        seq, tenant_bytes = head.seq + 1, tenant.encode()
+        hashes, events = [], []
+        for n, (step, salt) in enumerate(zip(steps, stage.salts[1:], strict=True)):
+            payload = encode_record(step.after)
+            promise = payload_commitment(salt, payload)
+            hashed = event_hash(n, step.op, step.after.id, step.after.version, promise)
+            hashes.append(hashed)
+            seal = self._sealer.event(tenant_bytes, seq, n, hashed)
+            events.append((tenant, seq, n, step.op, step.after.id, step.after.version, salt, payload, promise, seal))
+        details, salt = stage.details.encode(), stage.salts[0]
+        joined = sha256(b"keepward/events/v1\0", *hashes)
+        commit = Commit(
+            id=stage.commit_id,
+            tenant=tenant,
+            seq=seq,
+            at=stage.at,
+            kind=stage.kind,
+            actor_kind=stage.actor_kind,
+            prev=head.hash,
+            events_hash=joined,
+            salt=salt,
+            payload=details,
+            hash=commit_hash(
+                commit_id=stage.commit_id,
+                tenant=tenant,
+                seq=seq,
+                at=stage.at,
+                kind=stage.kind,
+                actor_kind=stage.actor_kind,
+                prev=head.hash,
+                events=joined,
+                payload_commit=payload_commitment(salt, details),
+            ),
+        )
+        self._db.execute(SQL["add_commit"], commit_row(commit, self._sealer))
+        self._db.executemany(SQL["add_event"], events)
+        self._project(tenant, seq, stage)
+        self.set_head(tenant, Head(seq=seq, hash=commit.hash), restored)
+        return commit
+
+    def set_head(self, tenant: str, head: Head, restored: int) -> None:
+        """Write the head row, and note the head once the transaction is durable."""
+        write_head(self._db, self._sealer, tenant, head, restored)
+        self.heads[tenant] = head
+
+    def _check_base(self, tenant: str, stage: Stage) -> None:
+        ids = sorted({*stage.base, *(step.after.id for step in stage.steps)})
+        newest = dict(self._db.execute(SQL["newest_versions"], {"tenant": tenant, "ids": json.dumps(ids)}))
+        for memory_id, version in stage.base.items():
+            if newest.get(memory_id, 0) != version:
+                raise StaleVersion(f"memory {memory_id} has moved on; read it again and decide anew")
+        for step in stage.steps:
+            version = newest.get(step.after.id, 0) + 1
+            if step.after.version != version:
+                raise StaleVersion(f"memory {step.after.id} is not at the version this change follows")
+            newest[step.after.id] = version
+
+    def _check_digests(self, tenant: str, stage: Stage) -> None:
+        own = json.dumps([step.after.id for step in stage.steps]) if stage.free_digests else "[]"
+        for tier, scope, sensitivity, digest in stage.free_digests:
+            values = {
+                "tenant": tenant,
+                "tier": tier,
+                "scope": scope,
+                "sensitivity": sensitivity,
+                "digest": digest,
+                "now": to_micros(stage.at),
+                "ids": own,
+            }
+            if self._db.execute(SQL["digest_taken"], values).fetchone():
+                raise Conflict("the same was remembered in the meantime; propose again")
+
+    def _project(self, tenant: str, seq: int, stage: Stage) -> None:
+        final: dict[str, tuple[int, Record, Features | None]] = {}
+        for n, (step, features) in enumerate(zip(stage.steps, stage.features, strict=True)):
+            earlier = final.get(step.after.id)
+            kept = features if features is not None or earlier is None else earlier[2]
+            final[step.after.id] = (n, step.after, kept)
+        born = {step.after.id: n for n, step in enumerate(stage.steps) if step.after.version == 1}
+        known = [memory_id for memory_id in final if memory_id not in born]
+        arrivals = {memory_id: seq * WIDTH + n for memory_id, n in born.items()}
+        old: dict[str, Row] = {}
+        tally = Counter(record.tier.value for _, record, _ in final.values() if record.status is Status.ACTIVE)
+        if known:
+            ids = {"tenant": tenant, "ids": json.dumps(known)}
+            arrivals |= dict(self._db.execute(SQL["arrivals"], ids))
+            old = {row[0]: row[1:] for row in self._db.execute(SQL["features_by_id"], ids)}
+            places = self._db.execute(SQL["places"], ids).fetchall()
+            tally.subtract(place.split(" ")[0] for _, _, status, place in places if status == Status.ACTIVE)
+            self._drop_marks(tenant, places, old)
+            for name in ("drop_records", "drop_lineage", "drop_aliases"):
+                self._db.execute(SQL[name], ids)
+        rows = [record_row(tenant, seq, n, arrivals[each], record) for each, (n, record, _) in final.items()]
+        try:
+            self._db.executemany(SQL["add_record"], rows)
+        except sqlite3.IntegrityError as fault:
+            raise Conflict("the key is taken by another memory; revise that one instead") from fault
+        self._db.executemany(SQL["add_tally"], [(tenant, tier, count) for tier, count in tally.items() if count])
+        link_rows(self._db, tenant, (record for _, record, _ in final.values()))
+        made = []
+        touched = Counter(step.after.id for step in stage.steps)
+        for memory_id, (_, record, features) in final.items():
+            kept = features
+            if kept is None and memory_id in old:
+                row = old[memory_id]
+                kept = features_of(self._sealer, tenant, memory_id, record.version - touched[memory_id], row)
+            if kept is not None:
+                made.append((record, feature_row(self._sealer, tenant, memory_id, record.version, kept)))
+        self._db.executemany(SQL["set_features"], (row for _, row in made))
+        self._db.executemany(
+            SQL["add_mark"],
+            (mark for record, row in made for mark in mark_rows(tenant, record, row[6])),
+        )
+
+    def _drop_marks(self, tenant: str, places: Iterable[Row], old: Mapping[str, Row]) -> None:
+        gone = [
+            (tenant, place, mark, memory_id)
+            for memory_id, _, _, place in places
+            if memory_id in old
+            for mark in unpack_marks(old[memory_id][4])
+        ]
+        self._db.executemany(SQL["drop_mark"], gone)
+
+    def put_receipt(self, receipt: Receipt) -> None:
+        """Keep a receipt.
+
+        Raises:
+            Conflict: there is one by that id.
+            InvalidInput: its facts are not JSON.
+        """
+        values = (receipt.tenant, receipt.id, receipt.kind, to_micros(receipt.at), _json(receipt.as_dict()))
+        try:
+            self._db.execute(SQL["add_receipt"], (*values, self._sealer.row("receipts", *values)))
+        except sqlite3.IntegrityError as fault:
+            raise Conflict("a receipt is written once; this one is there already") from fault
+
+    def put_waiting(self, item: Waiting) -> None:
+        """Keep a proposal in the review queue, or its new state."""
+        values = (
+            item.tenant,
+            item.id,
+            item.state,
+            to_micros(item.created_at),
+            to_micros(item.expires_at),
+            canonical(waiting_to_dict(item)),
+        )
+        self._db.execute(SQL["set_proposal"], (*values, self._sealer.row("proposals", *values)))
+
+    def put_features(
+        self, tenant: str, features: Mapping[str, Features], versions: Mapping[str, int] | None = None
+    ) -> None:
+        """Replace the features of memories, by id; one whose newest version is not the named one is skipped."""
+        ids = {"tenant": tenant, "ids": json.dumps(list(features))}
+        old = {row[0]: row[1:] for row in self._db.execute(SQL["features_by_id"], ids)}
+        places = {row[0]: row[1:] for row in self._db.execute(SQL["places"], ids)}
+        self._drop_marks(tenant, [(name, *row) for name, row in places.items()], old)
+        rows, marks = [], []
+        for memory_id, fresh in features.items():
+            if memory_id not in places:
+                continue
+            version, status, place = places[memory_id]
+            stale = versions is not None and versions.get(memory_id) != version
+            if not stale:
+                rows.append(feature_row(self._sealer, tenant, memory_id, version, fresh))
+            raw = old[memory_id][4] if stale and memory_id in old else b"" if stale else pack_marks(fresh.marks)
+            if status == Status.ACTIVE:
+                marks += [(tenant, place, mark, memory_id) for mark in unpack_marks(raw)]
+        self._db.executemany(SQL["set_features"], rows)
+        self._db.executemany(SQL["add_mark"], marks)
+
+    def count_use(self, tenant: str, ids: Sequence[str], at: datetime) -> None:
+        """Count one use of each memory, beside the journal."""
+        asked = {"tenant": tenant, "ids": json.dumps(list(ids))}
+        rows = {row[0]: row[1:] for row in self._db.execute(SQL["usage"], asked)}
+        fresh = []
+        for memory_id, times in Counter(ids).items():
+            count, last, seal = rows.get(memory_id, (0, 0, None))
+            if seal is not None and not self._sealer.holds_row(seal, "usage", tenant, memory_id, count, last):
+                continue  # A forged count must not get a good seal.
+            values = (tenant, memory_id, count + times, max(last, to_micros(at)))
+            fresh.append((*values, self._sealer.row("usage", *values)))
+        self._db.executemany(SQL["set_usage"], fresh)
+
+    def put_artefact(self, tenant: str, kind: str, version: str, text: str) -> None:
+        """Keep a text that a receipt names; the first text under a version stays."""
+        values = (tenant, kind, version, text)
+        self._db.execute(SQL["set_artefact"], (*values, self._sealer.row("artefacts", *values)))
+
+
+def commit_row(commit: Commit, sealer: Sealer) -> Row:
+    """Return the row of ``commits``."""
+    return (
+        commit.tenant,
+        commit.seq,
+        commit.id,
+        to_micros(commit.at),
+        commit.kind,
+        commit.actor_kind,
+        commit.prev,
+        commit.events_hash,
+        commit.salt,
+        commit.payload,
+        commit.hash,
+        sealer.event(commit.tenant.encode(), commit.seq, -1, commit.hash),
+    )
+
+
+def record_row(tenant: str, seq: int, n: int, arrival: int, record: Record) -> Row:
+    """Return the row of ``records``."""
+    return (tenant, record.id, record.version, seq, n, seq * WIDTH + n, arrival, *columns_of(record))
+
+
+def mark_rows(tenant: str, record: Record, raw: bytes) -> list[Row]:
+    """Return the rows of ``marks``: none for a memory that is not active."""
+    if record.status is not Status.ACTIVE:
+        return []
+    place = place_of(record)
+    return [(tenant, place, mark, record.id) for mark in unpack_marks(raw)]
+
+
+def link_rows(connection: sqlite3.Connection, tenant: str, records: Iterable[Record]) -> None:
+    """Write the lineage and the aliases of records."""
+    parents, aliases = [], []
+    for record in records:
+        parents += [(tenant, parent, record.id) for parent in record.derived_from]
+        aliases += [(tenant, alias, record.id) for alias in record.aliases]
+    connection.executemany(SQL["add_lineage"], parents)
+    connection.executemany(SQL["add_alias"], aliases)
+
+
+def recount(connection: sqlite3.Connection, tenant: str) -> None:
+    """Write a tenant's tallies anew from its records."""
+    connection.execute("DELETE FROM tallies WHERE tenant = ?", (tenant,))
+    rows = connection.execute(SQL["recount"], {"tenant": tenant}).fetchall()
+    connection.executemany(SQL["add_tally"], [(tenant, *row) for row in rows])
+
+
+def _json(value: object) -> bytes:
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode()
+    except (TypeError, ValueError) as fault:
+        raise InvalidInput("the facts of a receipt must be JSON without NaN, infinity or lone surrogates") from fault

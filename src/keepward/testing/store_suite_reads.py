@@ -1,0 +1,262 @@
+"""What every store must do when it is asked; part of ``store_suite.StoreSuite``. Needs pytest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from keepward.domain.memory import Kind, Record, Sensitivity, Status, Tier
+from keepward.domain.query import Filter
+from keepward.ports.store import Features, Stage, Store, Writer
+from keepward.testing.stages import Maker
+
+TENANT = "ada"
+ANY = Filter(scopes=(), include_sensitive=True)
+
+
+class Ground:
+    """Fixtures and a short way to commit."""
+
+    @pytest.fixture
+    def store(self) -> Iterator[Store]:
+        """Yield an empty store; override it."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def make(self) -> Maker:
+        """Return a maker of records and stages."""
+        return Maker()
+
+    @staticmethod
+    def put(store: Store, make: Maker, *records: Record, tenant: str = TENANT, **fields: object) -> Stage:
+        """Commit records with their receipt; return the stage."""
+        stage = replace(make.stage(*records), **fields)  # type: ignore[arg-type]
+        with store.write() as writer:
+            writer.append(tenant, stage)
+            writer.put_receipt(make.receipt(tenant, stage.details.receipt))
+        return stage
+
+    @staticmethod
+    def both(writer: Writer, *stages: Stage) -> None:
+        """Append several commits in one transaction."""
+        for stage in stages:
+            writer.append(TENANT, stage)
+
+
+class ReadSuite(Ground):
+    """Filters, likeness, the index and counts."""
+
+    # --- find
+
+    def test_newest_arrivals_come_first_although_older_ones_were_revised(self, store: Store, make: Maker) -> None:
+        first, second = make.record("one"), make.record("two")
+        self.put(store, make, first)
+        self.put(store, make, second)
+        later = make.revised(first, text="one again")
+        self.put(store, make, later)
+        assert store.find(TENANT, ANY, live_at=None, limit=None).records == [second, later]
+
+    @pytest.mark.parametrize(
+        ("fields", "wanted"),
+        [
+            ({"scope": "/agents/orion"}, {"scopes": ("/agents/orion",)}),
+            ({"tier": Tier.CORE}, {"tiers": ("core",)}),
+            ({"kind": Kind.RULE}, {"kinds": ("rule",)}),
+            ({"tags": ("b", "c")}, {"tags": ("c", "z")}),
+            ({"key": "drink"}, {"key": "drink"}),
+            ({"subject": "Bo"}, {"subject": "Bo"}),
+            ({"category": "taste"}, {"category": "taste"}),
+            ({"session": "s1"}, {"session": "s1"}),
+            ({"job": "j1"}, {"job": "j1"}),
+            ({"importance": 0.9}, {"min_importance": 0.9}),
+        ],
+    )
+    def test_a_filter_lets_through_what_it_names_alone(
+        self, store: Store, make: Maker, fields: dict[str, Any], wanted: dict[str, object]
+    ) -> None:
+        record = make.record(**fields)
+        self.put(store, make, record, make.record("other", tags=("a",)))
+        filters = replace(ANY, **wanted)  # type: ignore[arg-type]
+        assert store.find(TENANT, filters, live_at=None, limit=None).records == [record]
+
+    @pytest.mark.parametrize("wanted", [{"tags": ("c",)}, {"tiers": ("archival",)}, {"key": "k"}])
+    def test_the_past_is_filtered_by_the_same_rule(self, store: Store, make: Maker, wanted: dict[str, object]) -> None:
+        record = make.record(tags=("c",), key="k")
+        self.put(store, make, record, make.record("other", tier=Tier.CORE))
+        filters = replace(ANY, **wanted)  # type: ignore[arg-type]
+        assert store.find(TENANT, filters, live_at=make.now, limit=None, as_of=1).records == [record]
+
+    def test_sensitive_memories_need_to_be_asked_for(self, store: Store, make: Maker) -> None:
+        self.put(store, make, make.record(sensitivity=Sensitivity.SENSITIVE))
+        assert store.find(TENANT, Filter(), live_at=None, limit=None).records == []
+
+    def test_a_limit_counts_what_passed_the_filter(self, store: Store, make: Maker) -> None:
+        wanted = make.record("one", tags=("rare",))
+        self.put(store, make, wanted, *(make.record(f"other {n}") for n in range(60)))
+        assert store.find(TENANT, replace(ANY, tags=("rare",)), live_at=None, limit=1).records == [wanted]
+
+    def test_a_memory_ends_at_the_very_instant_of_its_expiry(self, store: Store, make: Maker) -> None:
+        end = make.now + timedelta(hours=1)
+        self.put(store, make, make.record(expires_at=end))
+        assert store.find(TENANT, ANY, live_at=end, limit=None).records == []
+
+    def test_a_memory_holds_a_microsecond_before_its_expiry(self, store: Store, make: Maker) -> None:
+        end = make.now + timedelta(hours=1)
+        self.put(store, make, make.record(expires_at=end))
+        before = end - timedelta(microseconds=1)
+        assert len(store.find(TENANT, ANY, live_at=before, limit=None).records) == 1
+
+    def test_ended_memories_are_found_when_no_instant_is_named(self, store: Store, make: Maker) -> None:
+        self.put(store, make, make.record(status=Status.RETIRED))
+        assert len(store.find(TENANT, ANY, live_at=None, limit=None).records) == 1
+
+    # --- similar
+
+    def test_equal_digests_come_before_shared_marks(self, store: Store, make: Maker) -> None:
+        near, same = make.record("tea is in the right cupboard"), make.record()
+        self.put(store, make, near, same)
+        asked = make.record()
+        found = store.similar(TENANT, asked, make.features(asked.text), make.now)
+        assert found.records == [same, near]
+
+    @pytest.mark.parametrize(
+        "fields", [{"scope": "/agents/orion"}, {"tier": Tier.WORKING}, {"sensitivity": Sensitivity.SENSITIVE}]
+    )
+    def test_likeness_stays_within_scope_tier_and_sensitivity(
+        self, store: Store, make: Maker, fields: dict[str, Any]
+    ) -> None:
+        self.put(store, make, make.record(**fields))
+        asked = make.record()
+        assert store.similar(TENANT, asked, make.features(asked.text), make.now).records == []
+
+    def test_ended_memories_are_not_similar(self, store: Store, make: Maker) -> None:
+        first = make.record()
+        self.put(store, make, first)
+        self.put(store, make, make.revised(first, status=Status.ARCHIVED))
+        asked = make.record()
+        assert store.similar(TENANT, asked, make.features(asked.text), make.now).records == []
+
+    def test_a_revised_text_is_no_longer_like_the_old_one(self, store: Store, make: Maker) -> None:
+        first = make.record()
+        self.put(store, make, first)
+        self.put(store, make, make.revised(first, text="something else entirely"))
+        asked = make.record()
+        assert store.similar(TENANT, asked, make.features(asked.text), make.now).records == []
+
+    def test_at_most_24_are_similar(self, store: Store, make: Maker) -> None:
+        self.put(store, make, *(make.record(f"tea cupboard {n}") for n in range(40)))
+        asked = make.record("tea cupboard")
+        assert len(store.similar(TENANT, asked, make.features(asked.text), make.now).records) == 24
+
+    # --- indexed
+
+    def test_every_memory_touched_after_a_position_is_indexed(self, store: Store, make: Maker) -> None:
+        first, second = make.record("one"), make.record("two")
+        self.put(store, make, first, second)
+        positions = [entry.position for _, entry in store.indexed(TENANT, after=0) if entry]
+        later = make.revised(first, text="one again")
+        self.put(store, make, later)
+        assert [name for name, _ in store.indexed(TENANT, after=max(positions))] == [first.id]
+
+    def test_features_come_back_as_they_went_in(self, store: Store, make: Maker) -> None:
+        record = make.record()
+        features = Features(terms=b"t", model="m", vectors=bytes(8), units=2, digest=b"d", marks=(-5, 7))
+        self.put(store, make, record, features=(features,))
+        [(_, entry)] = store.indexed(TENANT, after=0)
+        assert entry is not None
+        assert entry.features == features
+
+    def test_a_step_without_features_keeps_those_of_the_version_before(self, store: Store, make: Maker) -> None:
+        record = make.record()
+        self.put(store, make, record)
+        self.put(store, make, make.revised(record, importance=0.9), features=(None,))
+        [(_, entry)] = store.indexed(TENANT, after=0)
+        assert entry is not None
+        assert entry.features == make.features(record.text)
+
+    def test_an_ended_memory_is_indexed_as_none(self, store: Store, make: Maker) -> None:
+        record = make.record()
+        self.put(store, make, record)
+        self.put(store, make, make.revised(record, status=Status.RETIRED), features=(None,))
+        assert list(store.indexed(TENANT, after=0)) == [(record.id, None)]
+
+    def test_the_past_is_indexed_without_features_that_are_newer(self, store: Store, make: Maker) -> None:
+        record = make.record()
+        self.put(store, make, record)
+        self.put(store, make, make.revised(record, text="newer"))
+        [(_, entry)] = store.indexed(TENANT, after=0, as_of=1)
+        assert entry is not None
+        assert (entry.record, entry.features) == (record, Features(terms=b""))
+
+    def test_arrival_is_the_position_of_the_first_version(self, store: Store, make: Maker) -> None:
+        record = make.record()
+        self.put(store, make, record)
+        [(_, before)] = store.indexed(TENANT, after=0)
+        self.put(store, make, make.revised(record, text="newer"))
+        [(_, after)] = store.indexed(TENANT, after=0)
+        assert before is not None
+        assert after is not None
+        assert after.arrival == before.position
+
+    def test_vectors_can_be_put_in_later(self, store: Store, make: Maker) -> None:
+        record = make.record()
+        self.put(store, make, record)
+        fresh = make.features(record.text, model="m", vectors=bytes(4), units=1)
+        with store.write() as writer:
+            writer.put_features(TENANT, {record.id: fresh})
+        [(_, entry)] = store.indexed(TENANT, after=0)
+        assert entry is not None
+        assert entry.features == fresh
+
+    def test_vectors_of_a_version_that_has_passed_are_skipped(self, store: Store, make: Maker) -> None:
+        record = make.record()
+        self.put(store, make, record)
+        self.put(store, make, make.revised(record, text="newer"))
+        with store.write() as writer:
+            writer.put_features(TENANT, {record.id: make.features("old")}, {record.id: 1})
+        [(_, entry)] = store.indexed(TENANT, after=0)
+        assert entry is not None
+        assert entry.features == make.features("newer")
+
+    # --- counts and kin
+
+    def test_the_tally_counts_active_memories_by_tier(self, store: Store, make: Maker) -> None:
+        first = make.record()
+        self.put(store, make, first, make.record("two"), make.record("three", tier=Tier.WORKING))
+        self.put(store, make, make.revised(first, status=Status.RETIRED))
+        assert store.tally(TENANT) == {"archival": 1, "working": 1}
+
+    def test_the_tally_follows_a_memory_to_another_tier(self, store: Store, make: Maker) -> None:
+        first = make.record()
+        self.put(store, make, first)
+        self.put(store, make, make.revised(first, tier=Tier.CORE))
+        assert store.tally(TENANT) == {"core": 1}
+
+    def test_children_are_those_derived_directly(self, store: Store, make: Maker) -> None:
+        parent = make.record()
+        child = make.record("two", derived_from=(parent.id,))
+        self.put(store, make, parent, child, make.record("three", derived_from=(child.id,)))
+        assert store.children(TENANT, [parent.id]) == [child.id]
+
+    def test_the_tail_of_a_session_is_its_newest_active_memory(self, store: Store, make: Maker) -> None:
+        first, second = make.record("one", session="s"), make.record("two", session="s")
+        self.put(store, make, first, second)
+        self.put(store, make, make.revised(second, status=Status.RETIRED))
+        assert store.session_tail(TENANT, "s") == first
+
+    def test_a_rollback_is_found_by_the_commit_it_undoes(self, store: Store, make: Maker) -> None:
+        first = self.put(store, make, make.record())
+        details = replace(make.details(), undoes=(first.commit_id,))
+        second = self.put(store, make, make.record("two"), kind="rollback", details=details)
+        assert store.undone_by(TENANT, first.commit_id) == second.commit_id
+
+    def test_superseded_memories_are_found_by_what_they_said(self, store: Store, make: Maker) -> None:
+        first = make.record()
+        self.put(store, make, first)
+        later = make.revised(first, status=Status.SUPERSEDED, superseded_by="x")
+        self.put(store, make, later, features=(None,))
+        assert store.superseded(TENANT, "/", make.features(first.text).digest).records == [later]

@@ -1,0 +1,30 @@
+"""The SQLite store passes the suite that every store must pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from keepward.adapters.anchor import FileAnchor
+from keepward.stores.sqlite.store import open_sqlite
+from keepward.testing.store_suite import StoreSuite
+
+
+class TestSqliteStoreInAFile(StoreSuite):
+    @pytest.fixture
+    def store(self, tmp_path):
+        with open_sqlite(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "config")) as store:
+            yield store
+
+
+class TestSqliteStoreInMemory(StoreSuite):
+    @pytest.fixture
+    def store(self):
+        with open_sqlite(":memory:") as store:
+            yield store
+
+
+class TestSqliteStoreWithoutAnAnchor(StoreSuite):
+    @pytest.fixture
+    def store(self, tmp_path):
+        with open_sqlite(tmp_path / "m.db") as store:
+            yield store

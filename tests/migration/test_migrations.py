@@ -1,0 +1,108 @@
+"""Migrations make exactly the schema that is written down, once, and are never edited."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from importlib.resources import files
+
+import pytest
+
+from keepward.stores.sql import load_migrations, load_queries, parse_queries
+from keepward.stores.sqlite.opening import lay_out, migrate, migrations, statements
+
+PACKAGE = "keepward.stores.sqlite"
+
+#: Digests of released migrations; a line here never changes.
+RELEASED: dict[int, str] = {}
+
+
+@pytest.fixture
+def database():
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        yield connection
+
+
+def _schema(connection):
+    query = "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type, name"
+    return connection.execute(query).fetchall()
+
+
+def test_all_migrations_together_equal_the_schema(database):
+    migrate(database)
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as written:
+        written.executescript(files(PACKAGE).joinpath("schema.sql").read_text())
+        assert _schema(database) == _schema(written)
+
+
+def test_migrating_twice_changes_nothing(database):
+    migrate(database)
+    before = _schema(database)
+    migrate(database)
+    assert _schema(database) == before
+
+
+def test_the_schema_number_is_the_newest_migration(database):
+    lay_out(database)
+    assert database.execute("PRAGMA user_version").fetchone() == (migrations()[-1].number,)
+
+
+def test_each_migration_is_recorded_with_its_hash(database):
+    migrate(database)
+    recorded = database.execute("SELECT number, name, sha256 FROM migrations ORDER BY number").fetchall()
+    assert recorded == [(each.number, each.name, each.sha256) for each in migrations()]
+
+
+def test_a_migration_that_fails_leaves_nothing(database, monkeypatch):
+    from dataclasses import replace
+
+    from keepward.stores.sqlite import opening
+
+    broken = replace(migrations()[0], sql=migrations()[0].sql + "\nCREATE TABLE meta (x);\n")
+    monkeypatch.setattr(opening, "migrations", lambda: (broken,))
+    with pytest.raises(sqlite3.OperationalError):
+        migrate(database)
+    assert _schema(database) == []
+
+
+def test_a_released_migration_is_never_edited():
+    assert {each.number: each.sha256 for each in migrations() if each.number in RELEASED} == RELEASED
+
+
+def test_statements_are_split_where_they_end():
+    assert [each.strip() for each in statements("CREATE TABLE a (x\n);\nCREATE TABLE b (y);\n")] == [
+        "CREATE TABLE a (x\n);",
+        "CREATE TABLE b (y);",
+    ]
+
+
+def test_a_gap_in_the_numbers_is_refused(tmp_path, monkeypatch):
+    package = tmp_path / "gapped"
+    (package / "migrations").mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "migrations" / "0002_second.sql").write_text("SELECT 1;")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ValueError, match="gap"):
+        load_migrations("gapped")
+
+
+def test_a_fragment_is_filled_in():
+    assert parse_queries("-- a --\nSELECT {{b}};\n\n-- b --\n-- Fragment.\nx, y\n")["a"] == "SELECT x, y"
+
+
+@pytest.mark.parametrize("name", sorted(load_queries(PACKAGE)))
+def test_every_query_is_understood_by_sqlite(database, name):
+    lay_out(database)
+    sql = load_queries(PACKAGE)[name]
+    if name in {"record_row", "record_from", "passes", "event_row", "newest_as_of", "commit_row"}:
+        return  # Fragments, tested through those that include them.
+    unknown = [":" + word for word in ()]
+    values = Values() if ":" in sql else [None] * sql.count("?")
+    assert database.execute(f"EXPLAIN {sql}", values).fetchall() != unknown
+
+
+class Values(dict):
+    """Gives NULL for every name."""
+
+    def __missing__(self, key):
+        return None

@@ -1,0 +1,107 @@
+"""A store with a row in every table, made once and copied for each test."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing, suppress
+from datetime import timedelta
+from pathlib import Path
+
+from keepward.adapters.anchor import FileAnchor
+from keepward.domain.memory import Status
+from keepward.domain.query import Filter
+from keepward.errors import KeepwardError
+from keepward.stores.sqlite.store import SqliteStore, open_sqlite
+from keepward.testing.stages import Maker
+
+TENANT = "ada"
+ANY = Filter(scopes=(), include_sensitive=True)
+TABLES = [
+    *("meta", "migrations", "commits", "events", "heads", "records", "tallies", "features"),
+    *("marks", "lineage", "aliases", "proposals", "receipts", "artefacts", "usage"),
+]
+
+
+def fill(folder: Path) -> None:
+    """Make a store and its anchor in a folder."""
+    make = Maker()
+    first = make.record("tea is in the left cupboard", key="drink", tags=("a", "b"), aliases=("x1",))
+    second = make.record("coffee is out", derived_from=(first.id,), subject="Bo", session="s", job="j", category="c")
+    third = make.record("gone by now", expires_at=make.now + timedelta(days=1))
+    with open_sqlite(folder / "m.db", anchor=FileAnchor(folder / "config")) as store:
+        for stage in (
+            make.stage(first, second),
+            make.stage(make.revised(first, text="tea is in the right cupboard")),
+            make.stage(third),
+            make.stage(make.revised(third, status=Status.RETIRED)),
+        ):
+            with store.write() as writer:
+                writer.append(TENANT, stage)
+                writer.put_receipt(make.receipt(TENANT, stage.details.receipt))
+        with store.write() as writer:
+            writer.put_waiting(make.waiting(TENANT, [make.record("held")]))
+            writer.put_artefact(TENANT, "identity", "v1", "I am Orion.")
+            writer.count_use(TENANT, [first.id], make.now)
+
+
+def copied(source: Path, target: Path) -> Path:
+    """Copy a filled folder; return the path of the store in the copy."""
+    shutil.copytree(source, target, dirs_exist_ok=True)
+    return target / "m.db"
+
+
+def opened(path: Path) -> SqliteStore:
+    """Open a filled store with its anchor."""
+    return open_sqlite(path, anchor=FileAnchor(path.parent / "config"))
+
+
+def by_hand(path: Path, *statements: str) -> None:
+    """Change a store as somebody with a database tool would."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def answers(path: Path) -> dict[str, object]:
+    """Return everything a store can be asked, one entry for each thing returned; what raises is left out."""
+    found: dict[str, object] = {}
+    now = Maker().now
+
+    def ask(name, question):
+        with suppress(KeepwardError):
+            found.update({f"{name} {key}": value for key, value in question()})
+
+    try:
+        store = opened(path)
+    except KeepwardError:
+        return found
+    with store:
+        names = [f"{n}" for n in ids_of(path)]
+        ask("record", lambda: ((each.id, each) for each in store.records(TENANT, names).records))
+        ask("then", lambda: ((each.id, each) for each in store.records(TENANT, names, as_of=1).records))
+        ask("alias", lambda: (("x1", each) for each in store.records(TENANT, ["x1"]).records))
+        ask("found", lambda: ((each.id, each) for each in store.find(TENANT, ANY, live_at=None, limit=None).records))
+        ask("live", lambda: ((each.id, each) for each in store.find(TENANT, ANY, live_at=now, limit=None).records))
+        ask("indexed", lambda: ((k, entry.record) for k, entry in store.indexed(TENANT, after=0) if entry))
+        # Features that do not hold come back empty, and are computed anew.
+        ask("features", lambda: ((k, e.features) for k, e in store.indexed(TENANT, after=0) if e and e.features.terms))
+        ask("commit", lambda: ((view.commit.seq, view) for view in store.commits(TENANT, before=None, limit=9)))
+        ask("export", lambda: ((commit.seq, (commit, events)) for commit, events in store.events(TENANT)))
+        for name in names:
+            ask(f"history {name}", lambda name=name: enumerate(store.history(TENANT, name)))
+        ask("queue", lambda: ((each.id, each) for each in store.queue(TENANT, state=None)))
+        ask("identity", lambda: (("v1", text) for text in [store.artefact(TENANT, "identity", "v1")] if text))
+        ask("usage", lambda: store.usage(TENANT, names).items())
+        for receipt in RECEIPTS:
+            ask("receipt", lambda receipt=receipt: ((receipt, got) for got in [store.receipt(TENANT, receipt)] if got))
+    return found
+
+
+RECEIPTS: list[str] = []
+
+
+def ids_of(path: Path) -> list[str]:
+    """Return the ids of all memories, read from a copy that nobody has touched."""
+    with closing(sqlite3.connect(path.parent / "untouched.db")) as connection:
+        return [row[0] for row in connection.execute("SELECT DISTINCT memory_id FROM events ORDER BY 1")]

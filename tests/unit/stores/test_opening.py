@@ -1,0 +1,235 @@
+"""Opening a store: what is made, what is refused, and what is left untouched."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+from filled import ANY, TENANT, by_hand, opened
+
+from keepward.adapters.anchor import FileAnchor
+from keepward.errors import NewerSchema, NotAStore, StoreUnavailable, Tampered
+from keepward.stores.sqlite.connection import Connections, explained
+from keepward.stores.sqlite.sealing import UnsealedWarning
+from keepward.stores.sqlite.store import open_sqlite
+from keepward.testing.stages import Maker
+
+
+def test_a_new_store_can_be_read_by_its_user_alone(tmp_path):
+    with open_sqlite(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "config")) as store, store.write():
+        modes = {each.name: each.stat().st_mode & 0o777 for each in tmp_path.iterdir() if each.is_file()}
+    assert modes == dict.fromkeys(("m.db", "m.db-wal", "m.db-shm", "m.db.id"), 0o600)
+
+
+def test_a_folder_that_is_made_can_be_entered_by_its_user_alone(tmp_path):
+    open_sqlite(tmp_path / "made" / "m.db").close()
+    assert (tmp_path / "made").stat().st_mode & 0o777 == 0o700
+
+
+def test_the_key_is_not_in_the_folder_of_the_store(tmp_path):
+    open_sqlite(tmp_path / "data" / "m.db", anchor=FileAnchor(tmp_path / "config")).close()
+    [key] = (tmp_path / "config").rglob("key")
+    found = [each for each in (tmp_path / "data").iterdir() if key.read_bytes() in each.read_bytes()]
+    assert found == []
+
+
+def test_a_folder_two_levels_down_is_not_made_up(tmp_path):
+    with pytest.raises(StoreUnavailable, match="create it"):
+        open_sqlite(tmp_path / "no" / "such" / "m.db")
+
+
+def test_a_missing_store_is_not_made_when_that_was_not_asked(tmp_path):
+    with pytest.raises(StoreUnavailable, match="no store"):
+        open_sqlite(tmp_path / "m.db", create=False)
+
+
+def test_a_store_whose_file_is_gone_is_not_begun_anew(path):
+    path.unlink()
+    with pytest.raises(NotAStore, match="still beside it"):
+        opened(path)
+
+
+def test_a_missing_id_file_is_written_again(path):
+    beside = path.with_name("m.db.id")
+    before = beside.read_text()
+    beside.unlink()
+    opened(path).close()
+    assert beside.read_text() == before
+
+
+@pytest.mark.parametrize("content", [b"", b"hello, this is a text file" * 99])
+def test_a_file_that_is_not_a_store_is_refused(tmp_path, content):
+    (tmp_path / "m.db").write_bytes(content)
+    with pytest.raises(NotAStore):
+        open_sqlite(tmp_path / "m.db")
+
+
+def test_a_foreign_file_is_left_untouched(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "m.db")) as foreign:
+        foreign.execute("PRAGMA journal_mode=WAL")
+        foreign.execute("CREATE TABLE theirs (x)")
+    before = (tmp_path / "m.db").read_bytes(), sorted(tmp_path.iterdir())
+    with pytest.raises(NotAStore, match="another program"):
+        open_sqlite(tmp_path / "m.db")
+    assert ((tmp_path / "m.db").read_bytes(), sorted(tmp_path.iterdir())) == before
+
+
+def test_a_newer_schema_is_refused(path):
+    by_hand(path, "PRAGMA user_version=99")
+    with pytest.raises(NewerSchema):
+        opened(path)
+
+
+def test_a_newer_schema_is_left_untouched(path):
+    by_hand(path, "PRAGMA user_version=99")
+    before = path.read_bytes()
+    with pytest.raises(NewerSchema):
+        opened(path)
+    assert path.read_bytes() == before
+
+
+def test_a_folder_in_place_of_the_file_is_refused(tmp_path):
+    with pytest.raises(NotAStore):
+        open_sqlite(tmp_path)
+
+
+def test_a_store_opened_for_reading_answers(path):
+    with open_sqlite(path, anchor=FileAnchor(path.parent / "config"), read_only=True) as store:
+        assert len(store.find(TENANT, ANY, live_at=None, limit=None).records) == 3
+
+
+def test_a_store_opened_for_reading_refuses_to_write(path):
+    store = open_sqlite(path, anchor=FileAnchor(path.parent / "config"), read_only=True)
+    with store, pytest.raises(StoreUnavailable), store.write():
+        pass
+
+
+def test_a_store_held_by_another_process_is_unavailable(path, monkeypatch):
+    monkeypatch.setattr("keepward.stores.sqlite.connection.PATIENCE", 0.0)
+    with opened(path) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreUnavailable, match="locked"), store.write():
+            pass
+
+
+def test_a_closed_store_says_so(path):
+    store = opened(path)
+    store.close()
+    with pytest.raises(StoreUnavailable, match="closed"):
+        store.head(TENANT)
+
+
+def test_closing_twice_does_nothing(path):
+    store = opened(path)
+    store.close()
+    store.close()
+
+
+def test_a_full_disk_is_told_and_nothing_stays(path):
+    make = Maker()
+    with opened(path) as store:
+        connections: Connections = store._connections
+        with connections.writing() as connection:
+            pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count={pages}")
+        with pytest.raises(StoreUnavailable, match="disk is full"), store.write() as writer:
+            writer.put_artefact(TENANT, "identity", "big", "x" * 1_000_000)
+        connection.execute("PRAGMA max_page_count=1000000")
+        with store.write() as writer:
+            writer.count_use(TENANT, ["m"], make.now)
+        assert store.artefact(TENANT, "identity", "big") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("SQLITE_BUSY_SNAPSHOT", StoreUnavailable),
+        ("SQLITE_READONLY_DBMOVED", StoreUnavailable),
+        ("SQLITE_FULL", StoreUnavailable),
+        ("SQLITE_IOERR_WRITE", StoreUnavailable),
+        ("SQLITE_CANTOPEN_ISDIR", StoreUnavailable),
+        ("SQLITE_NOTADB", NotAStore),
+        ("SQLITE_CORRUPT_INDEX", Tampered),
+    ],
+)
+def test_every_driver_error_becomes_one_of_ours(name, error):
+    fault = sqlite3.OperationalError("x")
+    fault.sqlite_errorname = name
+    assert type(explained(fault)) is error
+
+
+def test_a_store_from_elsewhere_is_adopted_with_a_warning(path):
+    shutil.rmtree(path.parent / "config")
+    with pytest.warns(UnsealedWarning, match="made anew"):
+        opened(path).close()
+
+
+def test_an_adopted_store_says_so_ever_after(path):
+    shutil.rmtree(path.parent / "config")
+    with pytest.warns(UnsealedWarning):
+        opened(path).close()
+    with opened(path) as store:
+        assert "no key" in store.notes()[0]
+
+
+def test_an_adopted_store_verifies(path):
+    shutil.rmtree(path.parent / "config")
+    with pytest.warns(UnsealedWarning), opened(path) as store:
+        assert store.verify()[1] == []
+
+
+def test_a_broken_store_from_elsewhere_is_not_adopted(path):
+    shutil.rmtree(path.parent / "config")
+    by_hand(path, "UPDATE events SET op = 'x' WHERE seq = 1 AND n = 0")
+    with pytest.raises(Tampered):
+        opened(path)
+
+
+def test_without_a_place_for_the_key_the_store_says_that_it_is_not_sealed(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with open_sqlite(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "file")) as store:
+        assert store.facts(TENANT, Maker().now)["anchor"].startswith("unavailable")
+
+
+def test_without_a_place_for_the_key_the_store_works(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    make = Maker()
+    with open_sqlite(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "file")) as store:
+        with store.write() as writer:
+            writer.append(TENANT, make.stage(make.record()))
+        assert store.head(TENANT).seq == 1
+
+
+def test_a_store_written_unsealed_is_not_believed_where_there_is_a_key(path):
+    make = Maker()
+    with open_sqlite(path) as store, store.write() as writer:
+        writer.append(TENANT, make.stage(make.record("unsealed", id="0" * 8), commit_id="c" * 8))
+    with opened(path) as store, pytest.raises(Tampered, match="adopt"):
+        store.head(TENANT)
+
+
+def test_a_reader_in_a_forked_process_gets_a_connection_of_its_own(path):
+    with opened(path) as store:
+        head = store.head(TENANT)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if store.head(TENANT) == head else 1)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def test_reading_goes_on_while_a_write_is_open(path):
+    with opened(path) as store, store.write():
+        assert store.head(TENANT).seq == 4
+
+
+def test_a_reader_that_stopped_half_way_does_not_keep_others_from_writing(path):
+    make = Maker()
+    with opened(path) as store:
+        entries = store.indexed(TENANT, after=0)
+        next(entries)
+        with store.write() as writer:
+            writer.count_use(TENANT, ["m"], make.now)
+        assert len(list(entries)) == 2

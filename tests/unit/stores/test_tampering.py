@@ -1,0 +1,244 @@
+"""Whatever somebody changes in the file by hand is named by verify, and no read returns it."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+from filled import TABLES, TENANT, answers, by_hand, opened
+
+from keepward.errors import KeepwardError, NotAStore, Tampered
+from keepward.stores.sqlite.opening import lay_out
+
+pytestmark = pytest.mark.filterwarnings("ignore::keepward.stores.sqlite.sealing.UnsealedWarning")
+
+
+def _columns():
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        lay_out(connection)
+        for table in TABLES:
+            for row in connection.execute(f"PRAGMA table_info({table})").fetchall():
+                yield table, row[1], row[2], row[5]
+
+
+COLUMNS = [row[:3] for row in _columns()]
+KEYS = {table: [row[1] for row in _columns() if row[0] == table and row[3]] for table in TABLES}
+OTHER = {
+    "TEXT": "substr({0} || 'x', 2) || 'y'",
+    "INTEGER": "{0} + 100",
+    "BLOB": "CASE WHEN {0} = zeroblob(length({0})) THEN x'0101010101010101' ELSE zeroblob(length({0})) END",
+}
+GIVEN = {"TEXT": "'given'", "INTEGER": "7", "BLOB": "x'07'"}
+
+
+def _faults(path):
+    """Return the tables that verify names; opening may refuse first, which says as much."""
+    try:
+        with opened(path) as store:
+            return {fault.row.split()[0] for fault in store.verify()[1]}
+    except KeepwardError as refusal:
+        return {type(refusal).__name__}
+
+
+def _silent(path, truth):
+    """Return what reads give that the untouched store does not."""
+    return {name: value for name, value in answers(path).items() if truth.get(name) != value}
+
+
+def _edit(path, table, column, kind):
+    row = "(SELECT min(rowid) FROM {0})"
+    keyless = table in {"meta", "heads", "records", "tallies", "marks", "lineage", "aliases", "usage"}
+    where = "" if keyless else f"WHERE rowid = {row.format(table)}"
+    if table == "meta":
+        where = "WHERE name = 'store_id'"
+    if table == "records":
+        where = "WHERE id = (SELECT min(id) FROM records)"
+    if table == "marks":
+        where = "WHERE mark = (SELECT min(mark) FROM marks) AND id = (SELECT min(id) FROM marks)"
+    value = OTHER[kind].format(column)
+    by_hand(path, f"UPDATE {table} SET {column} = coalesce({value}, {GIVEN[kind]}) {where}")
+
+
+@pytest.mark.parametrize(("table", "column", "kind"), COLUMNS, ids=[f"{row[0]}.{row[1]}" for row in COLUMNS])
+def test_an_edited_cell_is_named(path, table, column, kind):
+    _edit(path, table, column, kind)
+    assert _faults(path) & {table, "sqlite_schema", "NotAStore", "Tampered"}
+
+
+@pytest.mark.parametrize(("table", "column", "kind"), COLUMNS, ids=[f"{row[0]}.{row[1]}" for row in COLUMNS])
+def test_an_edited_cell_is_never_returned(path, truth, table, column, kind):
+    _edit(path, table, column, kind)
+    assert _silent(path, truth) == {}
+
+
+#: A use count, a proposal or a kept text is not named by the journal until something uses it.
+NAMED = [table for table in TABLES if table not in {"usage", "proposals", "artefacts"}]
+
+
+@pytest.mark.parametrize("table", NAMED)
+def test_a_deleted_row_is_noticed(path, table):
+    key = ", ".join(KEYS[table])
+    by_hand(path, f"DELETE FROM {table} WHERE ({key}) = (SELECT {key} FROM {table} ORDER BY {key} DESC LIMIT 1)")
+    assert _faults(path)
+
+
+@pytest.mark.parametrize("table", ["meta", "migrations", "commits", "events", "heads", "records", "features", "marks"])
+def test_an_emptied_table_is_noticed(path, table):
+    by_hand(path, f"DELETE FROM {table}")
+    assert _faults(path)
+
+
+def test_a_tenant_that_was_emptied_everywhere_is_noticed(path):
+    by_hand(path, *(f"DELETE FROM {table}" for table in TABLES[2:]))
+    assert _faults(path) == {"anchor"}
+
+
+def test_a_tenant_that_was_emptied_everywhere_is_not_read(path):
+    by_hand(path, *(f"DELETE FROM {table}" for table in TABLES[2:]))
+    with opened(path) as store, pytest.raises(Tampered):
+        store.head(TENANT)
+
+
+def test_swapped_payloads_are_noticed(path):
+    swap = """UPDATE events SET (salt, payload, payload_commit) = (
+        SELECT o.salt, o.payload, o.payload_commit FROM events o WHERE o.seq = 1 AND o.n = 1 - events.n)
+        WHERE seq = 1"""
+    by_hand(path, swap)
+    assert "events" in _faults(path)
+
+
+def test_swapped_payloads_are_never_returned(path, truth):
+    swap = """UPDATE events SET (salt, payload, payload_commit) = (
+        SELECT o.salt, o.payload, o.payload_commit FROM events o WHERE o.seq = 1 AND o.n = 1 - events.n)
+        WHERE seq = 1"""
+    by_hand(path, swap)
+    assert _silent(path, truth) == {}
+
+
+def test_swapped_vectors_are_noticed(path):
+    by_hand(
+        path,
+        """UPDATE features SET terms = (SELECT o.terms FROM features o WHERE o.id <> features.id LIMIT 1),
+           seal = (SELECT o.seal FROM features o WHERE o.id <> features.id LIMIT 1)""",
+    )
+    assert "features" in _faults(path)
+
+
+def test_a_record_set_back_to_an_earlier_version_is_never_returned(path, truth):
+    by_hand(path, "UPDATE records SET version = 1, seq = 1, n = 0, position = 1048576 WHERE key = 'drink'")
+    assert _silent(path, truth) == {}
+
+
+def test_a_forged_row_is_noticed(path):
+    by_hand(
+        path,
+        "INSERT INTO events SELECT tenant, 5, 0, op, 'forged', 1, salt, payload, payload_commit, seal FROM events"
+        " WHERE seq = 1 AND n = 0",
+    )
+    assert "events" in _faults(path)
+
+
+def test_a_forged_commit_without_the_key_is_refused(path):
+    by_hand(
+        path,
+        "INSERT INTO commits SELECT tenant, 5, 'forged', at, kind, actor_kind, hash, events_hash, salt, payload,"
+        " x'00', seal FROM commits WHERE seq = 4",
+        "UPDATE heads SET seq = 5, hash = x'00'",
+    )
+    with opened(path) as store, pytest.raises(Tampered):
+        store.head(TENANT)
+
+
+def test_a_cut_journal_is_refused(path):
+    by_hand(path, "DELETE FROM commits WHERE seq = 4", "DELETE FROM events WHERE seq = 4")
+    with opened(path) as store, pytest.raises(Tampered):
+        store.head(TENANT)
+
+
+def test_a_dropped_index_is_noticed(path):
+    by_hand(path, "DROP INDEX records_key")
+    assert "sqlite_schema" in _faults(path)
+
+
+def test_a_trigger_that_was_added_is_noticed(path):
+    by_hand(path, "CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM usage; END")
+    assert "sqlite_schema" in _faults(path)
+
+
+def test_an_older_copy_put_back_is_refused(path, original, tmp_path):
+    from keepward.testing.ids import CountingIds
+    from keepward.testing.stages import Maker
+
+    make = Maker(CountingIds(10_000))
+    with opened(path) as store, store.write() as writer:
+        writer.append(TENANT, make.stage(make.record("newer")))
+    shutil.copy(original / "m.db", path)
+    with opened(path) as store, pytest.raises(Tampered, match="older copy"):
+        store.head(TENANT)
+
+
+def test_an_older_copy_can_be_accepted_by_its_owner(path, original):
+    from keepward.testing.ids import CountingIds
+    from keepward.testing.stages import Maker
+
+    make = Maker(CountingIds(10_000))
+    with opened(path) as store, store.write() as writer:
+        writer.append(TENANT, make.stage(make.record("newer")))
+    shutil.copy(original / "m.db", path)
+    with opened(path) as store:
+        store.adopt()
+        assert store.head(TENANT).seq == 4
+
+
+def test_a_journal_rewritten_on_another_machine_is_not_believed(path):
+    from keepward.testing.stages import Maker
+
+    config = path.parent / "config"
+    config.rename(path.parent / "mine")
+    by_hand(path, *(f"DELETE FROM {table}" for table in TABLES[2:]))
+    make = Maker()
+    with opened(path) as store, store.write() as writer:
+        for n in range(9):
+            writer.append(TENANT, make.stage(make.record(f"forged {n}")))
+    shutil.rmtree(config)
+    (path.parent / "mine").rename(config)
+    with opened(path) as store, pytest.raises(Tampered):
+        store.head(TENANT)
+
+
+def test_a_bent_key_name_does_not_make_the_seals_anew(path):
+    by_hand(path, "UPDATE meta SET value = '' WHERE name = 'sealed_by'", "UPDATE receipts SET body = x'7b7d'")
+    assert "receipts" in _faults(path)
+
+
+@pytest.mark.parametrize("size", [0, 50, 4096, 40_000])
+def test_a_truncated_file_is_refused(path, size):
+    raw = path.read_bytes()
+    path.write_bytes(raw[:size])
+    with pytest.raises(NotAStore):
+        opened(path)
+
+
+def test_another_store_in_its_place_is_refused(path, tmp_path_factory):
+    from keepward.stores.sqlite.store import open_sqlite
+
+    other = tmp_path_factory.mktemp("other") / "m.db"
+    open_sqlite(other).close()
+    shutil.copy(other, path)
+    with pytest.raises(NotAStore, match="names another"):
+        opened(path)
+
+
+@pytest.mark.parametrize("part", range(16))
+def test_no_flipped_bit_is_silent(path, truth, part):
+    raw = path.read_bytes()
+    silent = []
+    for offset in range(part * 7919 % 16_001, len(raw), 48_000):
+        bent = bytearray(raw)
+        bent[offset] ^= 1 << (offset % 8)
+        path.write_bytes(bytes(bent))
+        if _silent(path, truth):
+            silent.append(offset)
+    assert silent == []

@@ -1,0 +1,27 @@
+"""A process that writes: ``python writers.py <store> <config> <name> <count>`` tells each seq it was given."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from keepward.adapters.anchor import FileAnchor
+from keepward.adapters.ids import RandomIds
+from keepward.stores.sqlite.store import open_sqlite
+from keepward.testing.stages import Maker
+
+
+def main(path: str, config: str, name: str, count: str) -> None:
+    make = Maker(RandomIds())
+    with open_sqlite(Path(path), anchor=FileAnchor(config)) as store:
+        for n in range(int(count)):
+            stage = make.stage(make.record(f"{name} {n}"))
+            with store.write() as writer:
+                commit = writer.append("ada", stage)
+                writer.put_receipt(make.receipt("ada", stage.details.receipt))
+            sys.stdout.write(f"{commit.seq}\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
