@@ -1,0 +1,269 @@
+"""The machinery under the detectors: rule packs on a linear-time engine, and redaction.
+
+Invariants
+(1) Patterns over user text run on google-re2, so a scan takes time linear in the text.
+(2) A pack runs a rule only where one of the rule's literals occurs; ordinary text costs one search.
+(3) Spans are half-open, in code points of the text that was given, whatever form matched.
+(4) A text that yields more than ``MAX_FINDINGS`` is covered to its end by one last finding: a flood hides
+    nothing and costs no more than the limit.
+(5) Findings are sorted by start, then end (longer first), then name; no two are equal.
+(6) Redacting twice changes nothing: a marker holds no digits and no secret shape.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from keepward.gates.detect.finding import Certainty, Finding
+
+#: Findings after which the rest of a text counts as one finding.
+MAX_FINDINGS = 400
+#: Candidates a rule may look at in one text before the rest counts as a flood.
+MAX_CANDIDATES = 1000
+
+_ASCII_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One pattern of a pack."""
+
+    #: Detector name the findings carry.
+    name: str
+    #: RE2 syntax. With a group called ``v`` the span is that group, else the whole match.
+    pattern: str
+    #: Lower-case literals; at least one occurs (in any case) in every text the pattern can match.
+    literals: tuple[str, ...]
+    certainty: Certainty = "certain"
+    #: Whether the matched text is accepted; None accepts all.
+    check: Callable[[str], bool] | None = None
+    #: Whether an ASCII letter or digit right before or after the span refuses the match.
+    bounded: bool = True
+
+
+@functools.cache
+def compiled(pattern: str) -> Any:
+    """Compile once, over bytes: byte offsets spare re2's own costly conversion."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = 32 << 20
+    return re2.compile(pattern.encode(), options)
+
+
+@functools.cache
+def warm(pattern: str) -> Any:
+    """Compile a pattern that only asks whether something occurs; captures are off, which is faster."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    options.max_mem = 32 << 20
+    return re2.compile(pattern.encode(), options)
+
+
+class Haystack:
+    """One text in the form the engine searches: bytes, with a way back to code points.
+
+    A lone surrogate becomes one question mark, so positions stay true for any str.
+    """
+
+    __slots__ = ("_index", "_lower", "data", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.data = text.encode("utf-8", "replace")
+        self._index: list[int] | None = None
+        self._lower: str | None = None
+
+    @property
+    def lower(self) -> str:
+        """The text in lower case, for literal tests only; its length may differ."""
+        if self._lower is None:
+            self._lower = self.text.lower()
+        return self._lower
+
+    def point(self, offset: int) -> int:
+        """Turn a byte offset into a code point offset."""
+        if len(self.data) == len(self.text):
+            return offset
+        if self._index is None:
+            # Every byte but a continuation byte (10xxxxxx) begins a code point.
+            self._index = list(accumulate(self.data.translate(_LEADS), initial=0))
+        return self._index[offset]
+
+    def occurs(self, pattern: str) -> bool:
+        """Whether the pattern matches anywhere."""
+        return warm(pattern).search(self.data) is not None
+
+    def spans(self, pattern: str) -> Iterator[tuple[int, int]]:
+        """Yield spans of the pattern, or of its group ``v`` where it has one."""
+        regex = compiled(pattern)
+        group = regex.groupindex.get(b"v", 0)
+        for match in regex.finditer(self.data):
+            start, end = match.span(group)
+            if start >= 0:
+                yield self.point(start), self.point(end)
+
+    def groups(self, pattern: str) -> Iterator[dict[str, tuple[int, int]]]:
+        """Yield, a match, the spans of all named groups that took part; ``""`` is the whole match."""
+        regex = compiled(pattern)
+        names = [(name.decode(), index) for name, index in regex.groupindex.items()]
+        for match in regex.finditer(self.data):
+            found = {"": (self.point(match.start()), self.point(match.end()))}
+            for name, index in names:
+                start, end = match.span(index)
+                if start >= 0:
+                    found[name] = (self.point(start), self.point(end))
+            yield found
+
+
+_LEADS = bytes(0 if 0x80 <= byte < 0xC0 else 1 for byte in range(256))
+
+
+class Pack:
+    """Rules that share one gate: a single search for any of their literals."""
+
+    __slots__ = ("_gate", "_literals", "_rules", "_set", "_users")
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._rules = tuple(rules)
+        self._literals = tuple(sorted({literal for rule in rules for literal in rule.literals}))
+        self._gate = "(?i)" + _any_of(self._literals)
+        place = {literal: index for index, literal in enumerate(self._literals)}
+        users: list[list[int]] = [[] for _ in self._literals]
+        for number, rule in enumerate(self._rules):
+            for literal in rule.literals:
+                users[place[literal]].append(number)
+        self._users = tuple(map(tuple, users))
+        self._set: Any = None
+
+    def awake(self, hay: Haystack) -> list[Rule]:
+        """The rules whose literals occur, in the order of the pack."""
+        if not hay.occurs(self._gate):
+            return []
+        found: Iterable[int] = self._matcher().Match(hay.data) if len(hay.data) < 1 << 17 else ()
+        if not found:
+            # The set gives up without a word when it runs out of memory; the plain test never does.
+            lower = hay.lower
+            found = [index for index, literal in enumerate(self._literals) if literal in lower]
+        return [self._rules[number] for number in sorted({n for index in found for n in self._users[index]})]
+
+    def _matcher(self) -> Any:
+        if self._set is None:
+            import re2
+
+            options = re2.Options()
+            options.case_sensitive = False
+            options.max_mem = 64 << 20
+            options.log_errors = False
+            matcher = re2.Set.SearchSet(options)
+            for literal in self._literals:
+                matcher.Add(_quoted(literal))
+            matcher.Compile()
+            self._set = matcher
+        return self._set
+
+    def scan(self, hay: Haystack) -> Iterator[Finding]:
+        """Yield findings rule by rule, in no overall order."""
+        for rule in self.awake(hay):
+            yield from run(rule, hay)
+
+
+def run(rule: Rule, hay: Haystack) -> Iterator[Finding]:
+    """Yield the findings of one rule."""
+    text = hay.text
+    for count, (start, end) in enumerate(hay.spans(rule.pattern)):
+        if count >= MAX_CANDIDATES:
+            yield Finding(detector=rule.name, start=start, end=len(text), certainty=rule.certainty)
+            return
+        if rule.bounded and not bounded(text, start, end):
+            continue
+        if rule.check is None or rule.check(text[start:end]):
+            yield Finding(detector=rule.name, start=start, end=end, certainty=rule.certainty)
+
+
+def bounded(text: str, start: int, end: int) -> bool:
+    """Whether no ASCII letter or digit touches the span on either side."""
+    return not (
+        (start > 0 and text[start - 1] in _ASCII_WORD and text[start] in _ASCII_WORD)
+        or (end < len(text) and text[end] in _ASCII_WORD and text[end - 1] in _ASCII_WORD)
+    )
+
+
+def _any_of(literals: Iterable[str]) -> str:
+    # A literal that begins with a shorter one adds nothing to the gate.
+    kept: list[str] = []
+    for literal in sorted(literals):
+        if not kept or not literal.startswith(kept[-1]):
+            kept.append(literal)
+    return "(?:" + "|".join(_quoted(literal) for literal in kept) + ")"
+
+
+def _quoted(literal: str) -> str:
+    return "".join("\\" + char if char in r"\.+*?()|[]{}^$/-" else char for char in literal)
+
+
+def any_of(words: Iterable[str]) -> str:
+    """A non-capturing alternation of literal words, longest first, blanks matching any spacing."""
+    ordered = sorted(set(words), key=lambda word: (-len(word), word))
+    return "(?:" + "|".join(_quoted(word).replace(" ", r"\s+") for word in ordered) + ")"
+
+
+def settled(findings: Iterable[Finding], length: int) -> list[Finding]:
+    """Put findings in order, drop doubles and those inside another of at least the same certainty."""
+    rank = {"certain": 0, "likely": 1}
+    ordered = sorted(set(findings), key=lambda f: (f.start, -f.end, rank[f.certainty], f.detector))
+    kept: list[Finding] = []
+    certain_to = likely_to = -1
+    for finding in ordered:
+        if finding.end <= certain_to or (finding.certainty == "likely" and finding.end <= likely_to):
+            continue
+        if len(kept) == MAX_FINDINGS:
+            kept.append(Finding(detector=finding.detector, start=finding.start, end=length, certainty="certain"))
+            break
+        kept.append(finding)
+        if finding.certainty == "certain":
+            certain_to = max(certain_to, finding.end)
+        likely_to = max(likely_to, finding.end)
+    return kept
+
+
+def redact(text: str, findings: Iterable[Finding], *, only: frozenset[str] | None = None) -> str:
+    """Replace each span by a marker such as ``[IBAN]``; overlapping spans become one.
+
+    A merged span carries the name of its longest finding, the earlier one on a tie. ``only`` names the
+    detectors to act on; None means all.
+    """
+    ordered = sorted(
+        (f for f in findings if (only is None or f.detector in only) and f.end > f.start),
+        key=lambda f: (f.start, -f.end, f.detector),
+    )
+    parts: list[str] = []
+    position = 0
+    index = 0
+    while index < len(ordered):
+        best = ordered[index]
+        start, end = best.start, best.end
+        index += 1
+        while index < len(ordered) and ordered[index].start < end:
+            other = ordered[index]
+            if other.end - other.start > best.end - best.start:
+                best = other
+            end = max(end, other.end)
+            index += 1
+        parts += (text[position:start], marker(best.detector))
+        position = end
+    parts.append(text[position:])
+    return "".join(parts)
+
+
+def marker(detector: str) -> str:
+    """The text that stands for what a detector removed."""
+    return f"[{detector.upper()}]"

@@ -1,0 +1,247 @@
+"""Normal forms of a text, each with a way back to the text that was given.
+
+Invariants
+(1) ``spans`` of a normal form map onto the original: the original span covers every code point that
+    contributed to the normal one, and what was deleted between them.
+(2) Plain ASCII is its own normal form and costs one check.
+(3) Letters are mapped one by one from tables; no text-length work but a few passes of C code.
+(4) Look-alike letters turn Latin only in words that hold Latin letters, or wholly look-alike words of a
+    text that is mostly Latin: Russian and Greek stay what they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import unicodedata
+from dataclasses import dataclass
+
+from keepward.gates.detect.lookalikes import LATIN_FOLDS, LOOKALIKES, STYLED
+
+_TAG_FIRST, _TAG_LAST = 0xE0020, 0xE007E
+_NAMES = {"\x00": "NUL", "\x1b": "ESC", "\x7f": "DEL", "\xad": "U+00AD"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Normal:
+    """A normal form and where each of its code points came from."""
+
+    text: str
+    #: Original offset of each code point, one more for the end; None when offsets are equal.
+    origin: tuple[int, ...] | None
+    #: Whether several original code points may stand for one, so that a span must reach to the next.
+    encoded: bool = False
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Map a span of the normal form to the original."""
+        if self.origin is None or start >= end:
+            return (start, end) if self.origin is None else (self.origin[start], self.origin[start])
+        # What was dropped or encoded after the last code point belongs to it, blanks excepted.
+        return self.origin[start], max(self.origin[end - 1] + 1, self._reach(end))
+
+    def _reach(self, end: int) -> int:
+        assert self.origin is not None
+        return self.origin[end] if self.encoded else 0
+
+
+def normal(text: str) -> Normal:
+    """Delete invisible characters, fold compatibility forms, accents and look-alike letters.
+
+    Case, spacing and line breaks stay.
+    """
+    if text.isascii() and "\x00" not in text and "\x08" not in text:
+        return Normal(text=text, origin=None)
+    table = {ord(char): folded for char in set(text) if (folded := _fold(char)) != char}
+    origin: tuple[int, ...] | None = None
+    if table:
+        if any(len(folded) != 1 for folded in table.values()):
+            pieces = [table.get(ord(char), char) for char in text]
+            steps = [i for i, piece in enumerate(pieces) for _ in piece]
+            steps.append(len(text))
+            origin = tuple(steps)
+            text = "".join(pieces)
+        else:
+            text = text.translate(table)
+    return Normal(text=_latin(text), origin=origin)
+
+
+@functools.lru_cache(maxsize=4096)
+def _fold(char: str) -> str:
+    if char in STYLED:
+        return STYLED[char]
+    if char in LATIN_FOLDS:
+        return LATIN_FOLDS[char]
+    if invisible(char):
+        return ""
+    code = ord(char)
+    if 0x300 <= code <= 0x36F:
+        return ""
+    category = unicodedata.category(char)
+    if category == "Zs":
+        return " "
+    if char in "\u2028\u2029\x85":
+        return "\n"
+    folded = unicodedata.normalize("NFKC", char)
+    if 0xC0 <= code <= 0x24F or 0x1E00 <= code <= 0x1EFF or 0x386 <= code <= 0x3CE or char in "ёЁ":
+        base = unicodedata.normalize("NFD", folded)
+        folded = "".join(c for c in base if not unicodedata.combining(c))
+    return folded or char
+
+
+def invisible(char: str) -> bool:
+    """Whether a reader sees nothing: format, tag, filler and control characters other than tab and line ends."""
+    if char in "\n\t\r":
+        return False
+    code = ord(char)
+    return (
+        unicodedata.category(char) in {"Cf", "Cc"}
+        or 0xFE00 <= code <= 0xFE0F
+        or 0xE0000 <= code <= 0xE0FFF
+        or code in {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x3164, 0xFFA0, 0x2800}
+    )
+
+
+def _latin(text: str) -> str:
+    found = LOOKALIKES.keys() & set(text)
+    if not found:
+        return text
+    letters = sum(map(str.isalpha, text))
+    latin = sum(1 for char in text if char.isascii() and char.isalpha())
+    if not latin:
+        return text
+    mostly = latin * 4 >= letters * 3
+    pieces: list[str] = []
+    word: list[str] = []
+    for char in text:
+        if char.isalnum() or char == "_":
+            word.append(char)
+            continue
+        if word:
+            pieces.append(_latin_word("".join(word), mostly=mostly))
+            word = []
+        pieces.append(char)
+    if word:
+        pieces.append(_latin_word("".join(word), mostly=mostly))
+    return "".join(pieces)
+
+
+def _latin_word(word: str, *, mostly: bool) -> str:
+    if word.isascii():
+        return word
+    foreign = [char for char in word if not char.isascii()]
+    if all(char in LOOKALIKES for char in foreign) and (mostly or any(c.isascii() and c.isalpha() for c in word)):
+        return word.translate(_LOOKALIKE_TABLE)
+    return word
+
+
+_LOOKALIKE_TABLE = {ord(char): latin for char, latin in LOOKALIKES.items()}
+
+
+def without(form: Normal, dropped: str) -> Normal:
+    """Delete the given characters, keeping the way back to the first original."""
+    table = {ord(char): None for char in dropped}
+    text = form.text.translate(table)
+    if len(text) == len(form.text):
+        return form
+    drop = frozenset(dropped)
+    kept = [i for i, char in enumerate(form.text) if char not in drop]
+    kept.append(len(form.text))
+    origin = tuple(kept) if form.origin is None else tuple(form.origin[i] for i in kept)
+    return Normal(text=text, origin=origin)
+
+
+def collapsed(form: Normal) -> Normal:
+    """Join letters set apart one by one: ``i g n o r e  a l l`` becomes ``ignore all``.
+
+    A run needs four single letters with the same separator (blank, dot, hyphen, underscore, star, bar or
+    slash) between them; two or more separators, or a blank among other separators, end a word.
+    """
+    text = form.text
+    size = len(text)
+    out: list[str] = []
+    origin: list[int] = []
+    i = 0
+    changed = False
+    while i < size:
+        run = _spelt(text, i) if text[i].isalnum() and (i == 0 or not text[i - 1].isalnum()) else []
+        if len(run) >= 4:
+            changed = True
+            for position in run:
+                out.append(text[position])
+                origin.append(position)
+            i = run[-1] + 1
+            continue
+        out.append(text[i])
+        origin.append(i)
+        i += 1
+    if not changed:
+        return form
+    origin.append(size)
+    mapped = tuple(origin) if form.origin is None else tuple(form.origin[k] for k in origin)
+    return Normal(text="".join(out), origin=mapped)
+
+
+def _spelt(text: str, start: int) -> list[int]:
+    run = [start]
+    i = start
+    if i + 2 >= len(text) or text[i + 1] not in " .-_*|/~":
+        return run
+    separator = text[i + 1]
+    while i + 2 < len(text) and text[i + 1] == separator and text[i + 2].isalnum():
+        after = text[i + 3] if i + 3 < len(text) else " "
+        if after.isalnum():
+            break
+        run.append(i + 2)
+        i += 2
+    return run
+
+
+def tag_text(text: str) -> Normal:
+    """What tag characters and variation selectors spell, which no reader sees."""
+    letters = [(i, ord(c) - 0xE0000) for i, c in enumerate(text) if _TAG_FIRST <= ord(c) <= _TAG_LAST]
+    hidden = [(i, b) for i, c in enumerate(text) if (b := _selector_byte(ord(c))) is not None]
+    if len(hidden) > len(letters):
+        letters = [(i, b) for i, b in hidden if 0x20 <= b < 0x7F]
+    origin = [i for i, _ in letters]
+    return Normal(text="".join(chr(b) for _, b in letters), origin=(*origin, len(text)))
+
+
+def _selector_byte(code: int) -> int | None:
+    if 0xFE00 <= code <= 0xFE0F:
+        return code - 0xFE00
+    return code - 0xE0100 + 16 if 0xE0100 <= code <= 0xE01EF else None
+
+
+def show_invisible(text: str) -> str:
+    """Write every invisible, bidirectional, control and tag character as ``⟦U+200B⟧``; the rest unchanged.
+
+    Blanks other than the plain one are shown too, and lone surrogates; tab and line ends are not.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(f"⟦U+{ord(char):04X}⟧" if _hard_to_see(char) else char for char in text)
+
+
+def _hard_to_see(char: str) -> bool:
+    if char in "\n\t ":
+        return False
+    return char == "\r" or invisible(char) or unicodedata.category(char) in {"Zs", "Zl", "Zp", "Cs", "Cn"}
+
+
+def odd_unicode(text: str) -> str | None:
+    """Name the first character no memory may hold, such as ``U+0000 NUL``; None when there is none.
+
+    Odd are lone surrogates, NUL, noncharacters, and C0 or C1 controls other than tab and line ends.
+    """
+    if text.isascii() and text.isprintable():
+        return None
+    for char in text:
+        code = ord(char)
+        if code < 0x20 and char not in "\n\t\r":
+            return f"U+{code:04X} {'NUL' if code == 0 else 'control character'}"
+        if 0x7F <= code <= 0x9F:
+            return f"U+{code:04X} control character"
+        if 0xD800 <= code <= 0xDFFF:
+            return f"U+{code:04X} lone surrogate"
+        if 0xFDD0 <= code <= 0xFDEF or code & 0xFFFE == 0xFFFE:
+            return f"U+{code:04X} noncharacter"
+    return None

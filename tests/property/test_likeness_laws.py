@@ -1,0 +1,73 @@
+"""Laws of likeness that hold for any two texts."""
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from keepward.gates.detect.likeness import compare, digest, is_duplicate, normalise
+
+VOCABULARY = (
+    "The user prefers dark mode in editor Ana reports to Ben not doesn't 5 5s db-7 two 10² $3.50 - ... (x) US us "
+    "他不喜欢茶 v1.2 a/b 12:30 is of always isn't twenty-one 2026-01-02 “quoted” n'aime cd .. 7! ½"
+)
+WORDS = st.sampled_from(VOCABULARY.split())
+SENTENCES = st.lists(WORDS, min_size=1, max_size=12).map(" ".join)
+TEXTS = st.one_of(SENTENCES, st.text(max_size=40))
+quick = settings(max_examples=60, deadline=None, derandomize=True)
+
+
+@quick
+@given(TEXTS)
+def test_a_text_is_its_own_duplicate(text):
+    assert is_duplicate(text, text)
+
+
+@quick
+@given(TEXTS, TEXTS)
+def test_likeness_is_symmetric(a, b):
+    assert compare(a, b) == compare(b, a)
+
+
+@quick
+@given(TEXTS, TEXTS)
+def test_being_a_duplicate_is_symmetric(a, b):
+    assert is_duplicate(a, b) == is_duplicate(b, a)
+
+
+@quick
+@given(TEXTS)
+@example("h\u0331\u0345 H\u0331")
+@example("5!.")
+@example("a\u200b\u0301.")
+def test_normalising_twice_changes_nothing(text):
+    assert normalise(normalise(text)) == normalise(text)
+
+
+@quick
+@given(TEXTS)
+def test_a_normalised_text_keeps_its_digest(text):
+    assert digest(normalise(text)) == digest(text)
+
+
+@quick
+@given(SENTENCES, st.integers(0, 999), st.integers(1, 9))
+def test_changing_one_digit_ends_the_likeness(text, pick, step):
+    text += " 7"
+    places = [at for at, sign in enumerate(text) if sign in "0123456789"]
+    at = places[pick % len(places)]
+    changed = text[:at] + str((int(text[at]) + step) % 10) + text[at + 1 :]
+    assert not is_duplicate(text, changed)
+
+
+@quick
+@given(SENTENCES, st.integers(0, 12))
+def test_inserting_not_ends_the_likeness(text, at):
+    words = text.split()
+    assert not is_duplicate(text, " ".join([*words[:at], "not", *words[at:]]))
+
+
+@quick
+@given(TEXTS, TEXTS)
+def test_measures_lie_between_zero_and_one(a, b):
+    likeness = compare(a, b)
+    assert 0.0 <= likeness.overlap <= 1.0
+    assert 0.0 <= likeness.ratio <= 1.0

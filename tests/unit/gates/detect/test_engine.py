@@ -1,0 +1,58 @@
+"""Packs, bounds and redaction."""
+
+from keepward.gates.detect import engine, privacy, secrets
+from keepward.gates.detect.finding import Finding
+
+IBAN = "DE89 3704 0044 0532 0130 00"
+
+
+def test_redact_puts_a_typed_marker_in_place_of_a_span():
+    text = f"pay to {IBAN} now"
+    assert engine.redact(text, privacy.scan(text)) == "pay to [IBAN] now"
+
+
+def test_redact_merges_overlapping_spans_under_the_longest_name():
+    findings = [Finding(detector="short", start=0, end=3), Finding(detector="longer", start=2, end=9)]
+    assert engine.redact("abcdefghij", findings) == "[LONGER]j"
+
+
+def test_redact_leaves_findings_of_other_detectors_alone():
+    findings = [Finding(detector="iban", start=0, end=2), Finding(detector="email", start=3, end=5)]
+    assert engine.redact("ab cd", findings, only=frozenset({"email"})) == "ab [EMAIL]"
+
+
+def test_a_redacted_text_yields_no_further_secret():
+    text = "the wifi password is hunter2 and DB_PASSWORD=s3cr3tPa55"
+    assert secrets.scan(engine.redact(text, secrets.scan(text))) == []
+
+
+def test_a_redacted_text_yields_no_further_identifier():
+    text = f"536-22-1234, {IBAN}, dana@example.org"
+    assert privacy.scan(engine.redact(text, privacy.scan(text))) == []
+
+
+def test_a_flood_of_findings_covers_the_text_to_its_end():
+    text = "a.b@example.org " * 2000
+    assert privacy.scan(text)[-1].end == len(text)
+
+
+def test_a_flood_of_findings_stays_bounded():
+    assert len(privacy.scan("a.b@example.org " * 2000)) <= engine.MAX_FINDINGS + 1
+
+
+def test_spans_count_code_points_after_wide_characters():
+    text = "😀é密 dana@example.org"
+    (finding,) = privacy.scan(text)
+    assert text[finding.start : finding.end] == "dana@example.org"
+
+
+def test_a_lone_surrogate_does_not_shift_spans():
+    text = "\ud800 dana@example.org"
+    (finding,) = privacy.scan(text)
+    assert text[finding.start : finding.end] == "dana@example.org"
+
+
+def test_settled_drops_a_likely_finding_inside_a_certain_one():
+    inner = Finding(detector="b", start=2, end=4, certainty="likely")
+    outer = Finding(detector="a", start=0, end=9)
+    assert engine.settled([inner, outer], 9) == [outer]

@@ -1,0 +1,113 @@
+"""Secrets: formats, told values, disguises, and ordinary text."""
+
+import base64
+import random
+import string
+
+import pytest
+
+from keepward.gates.detect import secrets
+
+ALNUM = string.ascii_letters + string.digits
+
+
+def body(count, alphabet=ALNUM, seed=3):
+    return "".join(random.Random(seed).choices(alphabet, k=count))
+
+
+AWS = "AK" + "IA" + body(16, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
+GITHUB = "gh" + "p_" + body(36)
+
+
+def shown(text):
+    return [text[f.start : f.end] for f in secrets.scan(text)]
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [AWS, GITHUB, "gl" + "pat-" + body(20), "sk" + "_live_" + body(24), "np" + "m_" + body(36), "AI" + "za" + body(35)],
+)
+def test_a_provider_key_is_found_whole_in_a_note(secret):
+    assert shown(f"use {secret} for the sync.") == [secret]
+
+
+def test_a_documented_format_is_certain():
+    assert [f.certainty for f in secrets.scan(AWS)] == ["certain"]
+
+
+def test_a_told_password_is_likely():
+    assert [f.certainty for f in secrets.scan("the wifi password is hunter2")] == ["likely"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("the wifi password is hunter2", "hunter2"),
+        ("my pin is 4711", "4711"),
+        ("Das Passwort lautet Sommer77", "Sommer77"),
+        ("la contraseña es gatito99", "gatito99"),
+        ("le mot de passe est Soleil9", "Soleil9"),
+        ("密码是abc12345", "abc12345"),
+        ("パスワードは hunter2 です", "hunter2"),
+        ("пароль от роутера: qwerty77", "qwerty77"),
+        ("비밀번호는 hunter2 입니다", "hunter2"),
+        ("a senha é flamengo10", "flamengo10"),
+        ("hasło to kotek12", "kotek12"),
+        ("the wifi password is banana.", "banana"),
+        ("hunter2 is the wifi password", "hunter2"),
+    ],
+)
+def test_a_told_secret_is_found(text, value):
+    assert shown(text) == [value]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the password policy is strict",
+        "reset your password",
+        "token budget is 4000",
+        "he was the standard bearer of the movement",
+        "secret santa is on Friday",
+        "api_key: <YOUR_API_KEY>",
+        "password: ${DB_PASSWORD}",
+        "order 123456789 at 1700000000123",
+        "heartbeat interval is 30 s on the ephemeral volume",
+        "hotel check-in is at 15:00",
+        "commit 9fceb02d0ae598e95dc970b74767f19372d61af8 in 123e4567-e89b-42d3-a456-426614174000",
+        'password = os.environ["DB_PASSWORD"]',
+    ],
+)
+def test_ordinary_text_yields_nothing(text):
+    assert secrets.scan(text) == []
+
+
+@pytest.mark.parametrize(
+    "disguised",
+    [
+        GITHUB[:9] + "\u200b" + GITHUB[9:],
+        GITHUB[:14] + "\n" + GITHUB[14:],
+        f'"{GITHUB[:9]}" + "{GITHUB[9:]}"',
+        base64.b64encode(f"key={GITHUB}".encode()).decode(),
+        GITHUB.encode().hex(),
+        "".join(f"&#{ord(c)};" for c in GITHUB),
+        GITHUB.replace("gh", "%67%68"),
+        "".join(chr(ord(c) + 0xFEE0) if c.isalnum() else c for c in GITHUB),
+    ],
+)
+def test_a_disguised_key_is_found(disguised):
+    assert secrets.scan(f"note: {disguised} end")
+
+
+def test_the_finding_of_an_encoded_key_covers_the_whole_encoding():
+    encoded = base64.b64encode(f"key={GITHUB}".encode()).decode()
+    assert shown(f"note: {encoded} end") == [encoded]
+
+
+def test_a_private_key_block_is_found_to_its_last_line():
+    block = f"-----BEGIN RSA PRIVATE KEY-----\n{body(64)}\n{body(64)}\n-----END RSA PRIVATE KEY-----"
+    assert shown(f"x\n{block}\ny") == [block]
+
+
+def test_the_password_of_a_connection_url_is_found():
+    assert shown("postgres://app:" + "pa55word9" + "@db:5432/main") == ["pa55word9"]
