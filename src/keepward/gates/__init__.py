@@ -1,0 +1,1 @@
+"""Gates: pure functions that judge one step before it is stored."""

@@ -1,0 +1,119 @@
+"""The authority gate: who may do what to which memory.
+
+Decided from the actor, the operation and the strictest access of tier, block and memory, both of what
+is there and of what it would become. Origin decides, wording never does.
+
+Invariants
+(1) The identity is immune: no actor writes, moves, retires or restores it through memory.
+(2) Nothing that is not the owner's own reaches core, permanence or a promotion unreviewed.
+(3) A stricter access only ever tightens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from keepward.domain.change import KEEP, Append, Archive, Insert, Promote, Reinforce, Replace, operation
+from keepward.domain.memory import CORE_BLOCKS, Access, Kind, Record, Stability, Tier
+from keepward.domain.policy import Policy, access_for
+from keepward.domain.receipt import Reason
+from keepward.domain.scope import visible_from
+from keepward.domain.trust import ActorKind, Rights, Trust
+from keepward.gates.verdict import Case, Quarantine, Refuse, Verdict, View
+
+
+def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
+    """Refuse what this actor may not ask for; hold what a person has to decide."""
+    forbidden = tuple(_forbidden(case, view, policy))
+    if forbidden:
+        return Refuse(reasons=forbidden)
+    if case.actor.is_owner or _is_upkeep(case):
+        return None
+    held = tuple(_held(case, policy))
+    return Quarantine(reasons=held) if held else None
+
+
+def _forbidden(case: Case, view: View, policy: Policy) -> Iterator[Reason]:
+    after, before, actor = case.after, case.before, case.actor
+    sides = [side for side in (before, after) if side is not None]
+    if any(_is_identity(side) for side in sides):
+        detail = "the identity lives in its own document and is not written through memory: edit that document"
+        yield _reason("identity_is_immune", detail)
+        return
+    if actor.rights is Rights.REVIEWER:
+        yield _reason("reviewers_do_not_write", "a reviewer approves and rejects; writing takes an agent or the owner")
+    for side in sides:
+        if not _reaches(case.scope, side.scope):
+            yield _reason("out_of_scope", "this handle does not reach that scope: open the store at that scope")
+            break
+    if after.tier is Tier.CORE:
+        if after.key not in policy.core_keys:
+            yield _reason("unknown_block", f"core memory is kept in blocks: use a key of {', '.join(policy.core_keys)}")
+        elif after.key == "human" and not actor.is_owner and not _has_user_evidence(case, view):
+            detail = "the human block needs as evidence the id of a user message that this store recorded"
+            yield _reason("needs_user_evidence", detail)
+    if not actor.is_owner and Access.READ_ONLY in _accesses(case, policy):
+        yield _reason("read_only", f"this memory is read-only for a {actor.kind.value}")
+
+
+def _held(case: Case, policy: Policy) -> Iterator[Reason]:
+    after, before, change = case.after, case.before, case.change
+    accesses = _accesses(case, policy)
+    what = operation(change)
+    if Access.APPROVAL in accesses:
+        where = f"the block `{after.key}`" if after.tier is Tier.CORE else "this memory"
+        yield _reason("needs_approval", f"{where} changes only with a person's approval")
+    elif Access.APPEND in accesses and before is not None and not isinstance(change, Insert | Append):
+        yield _reason("append_only", f"this memory takes additions; to {what} it needs a person's approval")
+    if isinstance(change, Promote) or (
+        after.stability is Stability.PERMANENT and (before is None or before.stability is not Stability.PERMANENT)
+    ):
+        yield _reason("permanence_needs_approval", "lasting knowledge is made by approval or promotion")
+    if after.trust < Trust.AGENT and _writes_text(case):
+        if after.key is not None:
+            yield _reason(
+                "untrusted_origin", f"a keyed memory does not take text of {after.trust.label} origin unreviewed"
+            )
+        if after.kind is Kind.RULE:
+            yield _reason("untrusted_origin", f"a rule does not take text of {after.trust.label} origin unreviewed")
+
+
+def _writes_text(case: Case) -> bool:
+    return isinstance(case.change, Insert | Replace | Append)
+
+
+def _is_upkeep(case: Case) -> bool:
+    """Whether it is an automatic step that policy allows everywhere: confirm, or put away what is not core."""
+    if case.after.tier is Tier.CORE:
+        return False
+    upkeep = case.actor.kind in {ActorKind.JOB, ActorKind.SYSTEM}
+    return isinstance(case.change, Reinforce) or (upkeep and isinstance(case.change, Archive))
+
+
+def _accesses(case: Case, policy: Policy) -> set[Access]:
+    sides = [side for side in (case.before, case.after) if side is not None]
+    return {access_for(policy, side.tier, side.key, side.access) for side in sides}
+
+
+def _is_identity(record: Record) -> bool:
+    return record.kind is Kind.IDENTITY or (record.tier is Tier.CORE and record.key == CORE_BLOCKS[0])
+
+
+def _reaches(handle: str, scope: str) -> bool:
+    """Whether a handle sees a scope or stands above it."""
+    return scope in visible_from(handle) or handle in visible_from(scope)
+
+
+def _has_user_evidence(case: Case, view: View) -> bool:
+    """Whether new text names a recorded user message itself: what backed an earlier text does not back it."""
+    change = case.change
+    named = case.after.evidence
+    if isinstance(change, Insert | Append):
+        named = change.evidence
+    elif isinstance(change, Replace) and change.text is not KEEP:
+        named = () if change.evidence is KEEP else change.evidence
+    return any(reference in view.user_evidence for reference in named)
+
+
+def _reason(code: str, detail: str) -> Reason:
+    return Reason(gate="authority", code=code, detail=detail)

@@ -1,0 +1,41 @@
+"""The confidence gate: each tier has a floor.
+
+What was aimed at core and stated below its floor goes to the archive, and its writer is told; what is
+below the archive's floor waits for a person. A core edit that states no confidence keeps its default
+and is judged by the reviewer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from keepward.domain.change import Append, Insert, Replace
+from keepward.domain.memory import Kind, Tier
+from keepward.domain.policy import Policy
+from keepward.domain.receipt import Reason
+from keepward.gates.verdict import Case, Quarantine, Rewrite, Verdict, View
+
+
+def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
+    """Divert or hold what is below its tier's floor."""
+    del view
+    if not isinstance(case.change, Insert | Replace | Append):
+        return None
+    after = case.after
+    floor = policy.confidence_floor.get(after.tier, 0.0)
+    if after.confidence >= floor:
+        return None
+    if after.tier is Tier.CORE:
+        if case.change.confidence is None:
+            return None
+        archival = policy.confidence_floor.get(Tier.ARCHIVAL, 0.0)
+        if after.confidence >= archival and case.before is None:
+            diverted = replace(
+                after, tier=Tier.ARCHIVAL, key=None, category=after.category or after.key, kind=Kind.FACT
+            )
+            detail = f"confidence is below {floor:g}, the floor of core: kept in the archive instead"
+            return Rewrite(
+                after=diverted, reasons=(Reason(gate="confidence", code="diverted_to_archival", detail=detail),)
+            )
+    detail = f"confidence is below {floor:g}, the floor of the {after.tier.value} tier"
+    return Quarantine(reasons=(Reason(gate="confidence", code="below_floor", detail=detail),))

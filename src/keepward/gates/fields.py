@@ -1,0 +1,59 @@
+"""The stored texts of a case: every string that would reach the disk, by name.
+
+Gates that read content read all of these, so that nothing hides in a tag or a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from keepward.domain.memory import Record
+from keepward.gates.verdict import Case
+
+_SINGLE = ("text", "key", "subject", "category", "metadata", "source", "session", "speaker", "job", "blob")
+_MANY = ("tags", "evidence", "aliases")
+#: Fields that name somebody or something and are compared for equality; redacting them breaks links.
+IDENTIFIERS = frozenset({"key", "subject", "session", "speaker", "job", "aliases", "evidence", "blob", "source"})
+
+
+def texts(case: Case) -> Iterator[tuple[str, str]]:
+    """Yield (field name, text) for every non-empty stored text of a case; the reason comes last."""
+    yield from _named(case.after)
+    if case.reason:
+        yield "reason", case.reason
+
+
+def stored_texts(record: Record) -> list[str]:
+    """Return every non-empty stored text of a record."""
+    return [text for _, text in _named(record)]
+
+
+def _named(record: Record) -> Iterator[tuple[str, str]]:
+    for name in _SINGLE:
+        value = getattr(record, name)
+        if value:
+            yield name, value
+    for name in _MANY:
+        for item in getattr(record, name):
+            yield name, item
+
+
+def aside(case: Case) -> str:
+    """Return all stored texts but the memory's own, one a line, for one quick look at once."""
+    return "\n".join(text for name, text in texts(case) if name != "text")
+
+
+def mapped(record: Record, change: Callable[[str, str], str]) -> Record:
+    """Return the record with ``change(field name, text)`` in place of every stored text."""
+    fields: dict[str, Any] = {}
+    for name in _SINGLE:
+        value = getattr(record, name)
+        if value:
+            fields[name] = change(name, value)
+    for name in _MANY:
+        values = getattr(record, name)
+        if values:
+            fields[name] = tuple(change(name, item) for item in values)
+    return replace(record, **fields)

@@ -1,0 +1,41 @@
+"""The injection gate: orders to the model that pose as memory wait for a person.
+
+Unmistakable forms are held whoever sends them. Softer wording is held only from origins below the
+agent's own, since origin decides and wording only helps.
+"""
+
+from __future__ import annotations
+
+from keepward.domain.policy import Policy
+from keepward.domain.receipt import Reason
+from keepward.domain.trust import Trust
+from keepward.gates.detect import injection
+from keepward.gates.fields import texts
+from keepward.gates.verdict import Case, Quarantine, Verdict, View
+
+
+def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
+    """Hold what reads like an instruction to the model."""
+    del view, policy
+    untrusted = case.after.trust < Trust.AGENT
+    whole = "\n".join(text for _, text in texts(case))
+    codes = sorted(
+        {
+            finding.detector
+            for text in {case.after.text, whole}
+            for finding in injection.scan(text)
+            if untrusted or finding.certainty == "certain"
+        }
+    )
+    if not codes:
+        return None
+    return Quarantine(
+        reasons=tuple(
+            Reason(
+                gate="injection",
+                code=code,
+                detail=f"the text reads like an instruction to the model ({code}); a person has to decide",
+            )
+            for code in codes
+        )
+    )

@@ -1,0 +1,137 @@
+"""The pipeline: every gate in its order, and one decision out of their verdicts.
+
+Invariants
+(1) Order: secrets, privacy, injection, ethics, shape, noise, authority, confidence, duplicate, capacity.
+(2) The strictest verdict decides; reasons stand in the order of the gates, so that the first names the
+    earliest objection.
+(3) A rewrite is what the gates behind it see. One that moves a memory to another tier takes back the
+    authority gate's objection to the old tier and asks it anew.
+(4) A gate that fails holds the write; it never lets it through.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field, replace
+from typing import Literal, assert_never
+
+from keepward.domain.change import Revert
+from keepward.domain.memory import Record
+from keepward.domain.policy import Policy
+from keepward.domain.receipt import Reason
+from keepward.gates import (
+    authority,
+    capacity,
+    confidence,
+    duplicate,
+    ethics,
+    injection,
+    noise,
+    privacy,
+    secrets,
+    shape,
+)
+from keepward.gates.verdict import Case, Gate, Quarantine, Refuse, Rewrite, Same, Verdict, View
+
+logger = logging.getLogger(__name__)
+
+#: The gates in order, by the name that stands in reasons.
+GATES: tuple[tuple[str, Gate], ...] = (
+    ("secrets", secrets.judge),
+    ("privacy", privacy.judge),
+    ("injection", injection.judge),
+    ("ethics", ethics.judge),
+    ("shape", shape.judge),
+    ("noise", noise.judge),
+    ("authority", authority.judge),
+    ("confidence", confidence.judge),
+    ("duplicate", duplicate.judge),
+    ("capacity", capacity.judge),
+)
+#: What a rollback passes: it brings back what the gates have already judged.
+_FOR_REVERT = frozenset({"secrets", "authority", "capacity"})
+
+Decision = Literal["allow", "quarantine", "refuse", "same"]
+_STRICTEST_FIRST: tuple[Decision, ...] = ("refuse", "same", "quarantine")
+
+
+@dataclass(slots=True, kw_only=True)
+class Judged:
+    """The decision on one case."""
+
+    case: Case
+    decision: Decision = "allow"
+    reasons: list[Reason] = field(default_factory=list)
+    #: The memory that says the same, when the decision is ``same``.
+    existing: Record | None = None
+
+
+def judge(case: Case, view: View, policy: Policy) -> Judged:
+    """Pass a case through every gate."""
+    judged = Judged(case=case)
+    if not (policy.enabled and policy.capture):
+        judged.decision = "refuse"
+        judged.reasons.append(Reason(gate="policy", code="capture_off", detail="memory is switched off by policy"))
+        return judged
+    reasons: dict[str, tuple[Reason, ...]] = {}
+    decisions: dict[str, Decision] = {}
+    for name, gate in GATES:
+        if isinstance(case.change, Revert) and name not in _FOR_REVERT:
+            continue
+        tier = judged.case.after.tier
+        verdict = _ask(name, gate, judged.case, view, policy)
+        if verdict is None:
+            continue
+        reasons[name] = verdict.reasons
+        _take(judged, name, verdict, decisions)
+        if judged.case.after.tier is not tier and "authority" in decisions:
+            del decisions["authority"], reasons["authority"]
+            again = _ask("authority", authority.judge, judged.case, view, policy)
+            if again is not None:
+                reasons["authority"] = again.reasons
+                _take(judged, "authority", again, decisions)
+        if name == "shape" and "refuse" in decisions.values():
+            # What has no usable form is not worth comparing with anything.
+            break
+    judged.reasons = [reason for name, _ in GATES for reason in reasons.get(name, ())]
+    judged.decision = next((each for each in _STRICTEST_FIRST if each in decisions.values()), "allow")
+    return judged
+
+
+def _take(judged: Judged, name: str, verdict: Verdict, decisions: dict[str, Decision]) -> None:
+    match verdict:
+        case Refuse():
+            decisions[name] = "refuse"
+        case Quarantine():
+            decisions[name] = "quarantine"
+            judged.case = replace(
+                judged.case,
+                after=verdict.after or judged.case.after,
+                reason=judged.case.reason if verdict.reason is None else verdict.reason,
+            )
+        case Rewrite():
+            judged.case = replace(
+                judged.case,
+                after=verdict.after,
+                reason=judged.case.reason if verdict.reason is None else verdict.reason,
+            )
+        case Same():
+            decisions[name] = "same"
+            judged.existing = verdict.existing
+        case _:
+            assert_never(verdict)
+
+
+def _ask(name: str, gate: Gate, case: Case, view: View, policy: Policy) -> Verdict | None:
+    try:
+        return gate(case, view, policy)
+    except Exception:
+        logger.exception("gate failed", extra={"action": "gate_failed", "gate": name})
+        if name in {"secrets", "privacy"}:
+            # Unread content may hold a secret: it must not even reach the queue.
+            return Refuse(
+                reasons=(Reason(gate=name, code="gate_failed", detail="the gate failed; nothing was stored"),)
+            )
+        return Quarantine(
+            reasons=(Reason(gate=name, code="gate_failed", detail="the gate failed; a person has to decide"),)
+        )

@@ -1,0 +1,51 @@
+"""The secrets gate: no credential reaches the disk, in whatever field it hides.
+
+A documented format is refused; what only reads like a secret is held with the secret masked. Reasons
+name the detector and the field and never repeat the text.
+"""
+
+from __future__ import annotations
+
+from keepward.domain.policy import Policy
+from keepward.domain.receipt import Reason
+from keepward.gates.detect import secrets
+from keepward.gates.detect.engine import redact
+from keepward.gates.detect.finding import Finding
+from keepward.gates.fields import aside, mapped, texts
+from keepward.gates.verdict import Case, Quarantine, Refuse, Verdict, View
+
+
+def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
+    """Refuse certain secrets, hold likely ones masked."""
+    del view, policy
+    if not secrets.scan(case.after.text) and not secrets.scan(aside(case)):
+        return None
+    found = [(name, finding) for name, text in texts(case) for finding in secrets.scan(text)]
+    if not found:
+        # Only the fields side by side make a secret: somebody has split one.
+        return Refuse(reasons=(_reason("split_secret", "a secret is spread over several fields", "several fields"),))
+    certain = [(name, finding) for name, finding in found if finding.certainty == "certain"]
+    if certain:
+        return Refuse(reasons=_reasons(certain, "remove it and keep it in a secret manager; nothing was stored"))
+    return Quarantine(
+        reasons=_reasons(found, "it is masked and waits for review"),
+        after=mapped(case.after, lambda _, text: scrub(text)),
+        reason=scrub(case.reason),
+    )
+
+
+def scrub(text: str) -> str:
+    """Return the text with every secret replaced by a typed marker."""
+    return redact(text, secrets.scan(text))
+
+
+def _reasons(found: list[tuple[str, Finding]], advice: str) -> tuple[Reason, ...]:
+    return tuple(
+        _reason(detector, f"{field} holds what looks like a secret ({detector}): {advice}", field)
+        for field, detector in sorted({(name, finding.detector) for name, finding in found})
+    )
+
+
+def _reason(code: str, detail: str, field: str) -> Reason:
+    del field
+    return Reason(gate="secrets", code=code, detail=detail)

@@ -1,0 +1,188 @@
+"""The shape gate: lengths, names, ranges, odd Unicode, and the rules of each tier and kind.
+
+``ill_formed`` runs before anything else reads the change, since what it finds cannot be processed at
+all; ``judge`` runs in its place among the gates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import fields as fields_of
+from datetime import timedelta
+from typing import Any
+
+from keepward.domain.change import (
+    KEEP,
+    Append,
+    Archive,
+    Change,
+    Insert,
+    Reinforce,
+    Replace,
+    Restore,
+    Revert,
+    Supersede,
+)
+from keepward.domain.instant import LONGEST
+from keepward.domain.memory import Kind, Record, Stability, Tier
+from keepward.domain.policy import Policy
+from keepward.domain.receipt import Reason
+from keepward.domain.scope import parse_scope
+from keepward.domain.trust import SOURCES
+from keepward.gates.detect.normal import odd_unicode
+from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View
+
+#: Longest of the short fields, in characters, and most items of a list.
+SHORT = 256
+REFERENCE = 512
+METADATA = 8_192
+REASON = 1_000
+ITEMS = 64
+
+
+def ill_formed(change: Change, reason: str) -> tuple[Reason, ...]:
+    """Return why a change cannot be processed: odd Unicode, wrong types, numbers out of range."""
+    found: list[Reason] = []
+    for name, text in (*_strings(change), ("reason", reason)):
+        odd = odd_unicode(text)
+        if odd is not None:
+            found.append(_reason("odd_unicode", f"{name} holds {odd}: send well-formed text without it"))
+    for name in ("confidence", "importance", "gain"):
+        value = getattr(change, name, None)
+        if value is None:
+            continue
+        usable = isinstance(value, int | float) and not isinstance(value, bool)
+        if not usable or not math.isfinite(value) or not 0 <= value <= 1:
+            found.append(_reason(f"bad_{name}", f"{name} is a number from 0 to 1"))
+    ttl = getattr(change, "ttl", None)
+    if isinstance(ttl, timedelta) and not timedelta(0) < ttl <= LONGEST:
+        found.append(_reason("bad_ttl", "a time to live is longer than nothing and at most a hundred years"))
+    return tuple(found)
+
+
+def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
+    """Refuse what breaks a rule of form; hold a rule that lacks evidence or confidence."""
+    problems = list(_problems(case, policy))
+    if isinstance(case.change, Insert | Replace | Append):
+        problems += _sizes(case)
+        long = _too_long(case, policy)
+        problems += [long] if long else []
+    if problems:
+        return Refuse(reasons=tuple(problems))
+    if _quotes_identity(case.after, view.identity_text):
+        detail = "the text repeats the identity document: memory refers to its version and never holds its text"
+        return Refuse(reasons=(_reason("identity_text", detail),))
+    weak = tuple(_weak_rule(case, policy))
+    if weak:
+        return Quarantine(reasons=weak)
+    return _defaults_told(case)
+
+
+def _problems(case: Case, policy: Policy) -> Iterator[Reason]:
+    after, before, change = case.after, case.before, case.change
+    if after.source not in SOURCES:
+        yield _reason("unknown_source", f"unknown source: use one of {', '.join(SOURCES)}")
+    if policy.scopes and after.scope not in map(parse_scope, policy.scopes):
+        yield _reason("unknown_scope", f"unknown scope: this store knows {', '.join(policy.scopes)}")
+    if isinstance(change, Insert) and change.ttl is not None and after.stability is Stability.PERMANENT:
+        yield _reason("ttl_on_permanent", "a permanent memory has no time to live: leave out one of the two")
+    if isinstance(change, Replace) and isinstance(change.ttl, timedelta) and after.stability is Stability.PERMANENT:
+        yield _reason("ttl_on_permanent", "a permanent memory has no time to live")
+    if isinstance(change, Insert):
+        if after.kind is Kind.SUMMARY and after.stability is Stability.PERMANENT:
+            yield _reason("stability_of_kind", "a summary is volatile or stable")
+        if after.kind is Kind.RULE and after.stability is Stability.VOLATILE:
+            yield _reason("stability_of_kind", "a rule is stable or permanent")
+        if after.kind is Kind.IDENTITY and after.stability is not Stability.PERMANENT:
+            yield _reason("stability_of_kind", "an identity is permanent")
+    if before is not None and _rewrites_event(case, before):
+        yield _reason("append_only", "an event is not changed after the fact: remember the correction as a new memory")
+
+
+def _rewrites_event(case: Case, before: Record) -> bool:
+    if before.kind is not Kind.EVENT or before.tier is not Tier.EPISODIC:
+        return False
+    if isinstance(case.change, Archive | Restore | Reinforce | Revert | Supersede):
+        return False
+    return not (case.actor.is_owner and not isinstance(case.change, Insert | Replace | Append))
+
+
+def _sizes(case: Case) -> Iterator[Reason]:
+    after = case.after
+    if not after.text.strip():
+        yield _reason("empty_text", "there is no text to remember")
+    if len(case.reason) > REASON:
+        yield _reason("too_long", f"a reason is at most {REASON} characters")
+    for name in ("key", "subject", "category", "session", "speaker", "job"):
+        value = getattr(after, name)
+        if value is not None and (not value.strip() or len(value) > SHORT or "\n" in value):
+            yield _reason(f"bad_{name}", f"a {name} is one line of 1 to {SHORT} characters")
+    for name, most in (("tags", SHORT), ("evidence", REFERENCE), ("aliases", SHORT), ("derived_from", SHORT)):
+        items = getattr(after, name)
+        if len(items) > ITEMS or any(not item.strip() or len(item) > most for item in items):
+            yield _reason(f"bad_{name}", f"{name} are at most {ITEMS} texts of 1 to {most} characters")
+    if after.metadata is not None and len(after.metadata) > METADATA:
+        yield _reason("too_long", f"metadata is at most {METADATA} characters of JSON")
+
+
+def _too_long(case: Case, policy: Policy) -> Reason | None:
+    """Return the objection to a text longer than its tier's limit, or None."""
+    limit = policy.text_limit[case.after.tier]
+    length = len(case.after.text)
+    if length <= limit or not isinstance(case.change, Insert | Replace | Append):
+        return None
+    detail = f"the text is too long ({length} of {limit} characters): compress it or split it"
+    return _reason("too_long", detail)
+
+
+def _weak_rule(case: Case, policy: Policy) -> Iterator[Reason]:
+    after = case.after
+    if after.kind is not Kind.RULE or not isinstance(case.change, Insert | Replace):
+        return
+    if not after.evidence:
+        yield _reason("rule_without_evidence", "a rule needs evidence: name what it rests on")
+    if after.confidence < policy.rule_floor:
+        yield _reason("rule_below_floor", f"a rule needs a confidence of {policy.rule_floor:g} or more")
+
+
+def _defaults_told(case: Case) -> Verdict | None:
+    change, after = case.change, case.after
+    if not isinstance(change, Insert) or change.ttl is not None or after.expires_at is None or case.before:
+        return None
+    hours = (after.expires_at - after.created_at) / timedelta(hours=1)
+    term = f"{hours:g} hours" if hours < 72 else f"{hours / 24:g} days"
+    detail = f"it holds for {term} as a {after.stability.value} {after.tier.value} memory: state a time to live to change that"
+    return Rewrite(after=after, reasons=(_reason("default_ttl", detail),))
+
+
+def _quotes_identity(after: Record, identity: str | None) -> bool:
+    """Whether a text repeats a whole line of 40 characters or more of the identity document."""
+    if not identity:
+        return False
+    text = " ".join(after.text.casefold().split())
+    lines = (" ".join(line.casefold().split()) for line in identity.splitlines())
+    return any(len(line) >= 40 and line in text for line in lines)
+
+
+def _strings(change: Change) -> Iterator[tuple[str, str]]:
+    for field in fields_of(change):
+        yield from _leaves(field.name, getattr(change, field.name), 0)
+
+
+def _leaves(name: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
+    if value is KEEP or depth > 16:
+        return
+    if isinstance(value, str):
+        yield name, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(name, key, depth + 1)
+            yield from _leaves(name, item, depth + 1)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _leaves(name, item, depth + 1)
+
+
+def _reason(code: str, detail: str) -> Reason:
+    return Reason(gate="shape", code=code, detail=detail)
