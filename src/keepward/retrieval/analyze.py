@@ -1,0 +1,154 @@
+"""Text to terms, the same on every machine and every store.
+
+Invariants
+(1) `terms` never raises, whatever the text holds, and depends on nothing but the text.
+(2) a document and a query are analysed by the same rules; nothing is stored that a query cannot produce.
+(3) `pack` writes hashes in ascending order and its first byte names the layout; `unpack` refuses others.
+(4) text of stop words only keeps them: such a memory can still be found.
+"""
+
+import re
+import struct
+import unicodedata
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from hashlib import blake2b
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from keepward.retrieval.wordforms import IRREGULAR, STOP_WORDS
+
+#: Layout of a packed blob: version byte, uint32 document length, n ascending uint32 hashes, n uint8 counts.
+PACK_VERSION: Final = 1
+_HEADER: Final = struct.Struct("<BI")
+_LONGEST_TERM: Final = 64
+
+# Scripts written without spaces between words; Hangul is among them because its words carry particles.
+_UNSPACED: Final = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff\u3005\u3007"
+)
+# Vowel signs of Indic scripts are no word characters to `re`; without them a word would fall apart.
+_LETTER: Final = rf"(?:(?![{_UNSPACED}])(?:[^\W_]|[\u0300-\u036f\u0900-\u0dff]))"
+_TOKEN: Final = re.compile(rf"[{_UNSPACED}]+|{_LETTER}+(?:[_.\-/:@#'’,+]+{_LETTER}+)*")
+_ASCII_TOKEN: Final = re.compile(r"[A-Za-z0-9]+(?:[_.\-/:@#',+]+[A-Za-z0-9]+)*")
+_JOINT: Final = re.compile(r"[_.\-/:@#'’,+]+")
+_CAMEL: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_CLITIC: Final = re.compile(r"(?:n['’]t|['’](?:s|m|re|ve|ll|d|t))$", re.IGNORECASE)
+_THOUSANDS: Final = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?$")
+_ORDINAL: Final = re.compile(r"([0-9]+)(?:st|nd|rd|th)$")
+_UNSPACED_START: Final = re.compile(f"[{_UNSPACED}]")
+
+
+class _Stemmer(Protocol):
+    def stemWord(self, word: str) -> str: ...  # noqa: N802
+
+
+@cache
+def _stemmer() -> _Stemmer:
+    import Stemmer
+
+    # Words are memoised one level up, where folding and irregular forms are saved too.
+    stemmer: _Stemmer = Stemmer.Stemmer("english", 0)
+    return stemmer
+
+
+def _fold(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFD", unicodedata.normalize("NFKC", text).casefold())
+    return unicodedata.normalize("NFC", re.sub(r"[\u0300-\u036f]", "", decomposed))
+
+
+def _word(part: str) -> str:
+    folded = _fold(part)[:_LONGEST_TERM]
+    if not folded.isascii():
+        return folded
+    if not folded.isalpha():
+        ordinal = _ORDINAL.match(folded)
+        return ordinal.group(1) if ordinal else folded
+    return _stemmer().stemWord(IRREGULAR.get(folded, folded))
+
+
+def _identifier(token: str, parts: Sequence[str]) -> bool:
+    """Whether the whole is a name of its own (`user_id`, `ABC-12`, `node.js`, `getUser`), not a compound word."""
+    if len(parts) == 1:
+        return False
+    return any(c.isdigit() for c in token) or any(c in "_./:@#" for c in token) or "-" not in token
+
+
+@lru_cache(maxsize=32_768)
+def _token_terms(token: str) -> tuple[tuple[str, bool], ...]:
+    """Terms of one token, each with whether it is a stop word."""
+    if _UNSPACED_START.match(token):
+        token = _fold(token)
+        if len(token) == 1:
+            return ((token, False),)
+        return tuple((token[i : i + 2], False) for i in range(len(token) - 1))
+    if _THOUSANDS.match(token):
+        return ((token.replace(",", ""), False),)
+    token = _CLITIC.sub("", token)
+    pieces = [p for p in _JOINT.split(token) if p]
+    parts: list[str] = []
+    for piece in pieces:
+        # "10km" and "sha256" stay whole; only a change of case inside a word marks two words.
+        camel = _CAMEL.findall(piece) if piece.isascii() and re.search("[a-z][A-Z]", piece) else []
+        parts.extend(camel if len(camel) > 1 else [piece])
+    found = [(_word(p), len(pieces) == 1 and _fold(p) in STOP_WORDS) for p in parts]
+    if _identifier(token, parts):
+        found.append((_fold(token)[:_LONGEST_TERM], False))
+    return tuple((term, stop) for term, stop in found if term)
+
+
+def terms(text: str) -> list[str]:
+    """Analyse a text into index terms, in reading order, repetitions kept.
+
+    Folded (NFKC, case, accents), English stop words left out, English words stemmed; an identifier gives its
+    parts and then its whole; scripts without spaces give character bigrams, or the single character of a
+    run of one.
+    """
+    found = _ASCII_TOKEN.finditer(text) if text.isascii() else _TOKEN.finditer(unicodedata.normalize("NFKC", text))
+    kept: list[str] = []
+    stopped: list[str] = []
+    for match in found:
+        for term, stop in _token_terms(match.group()):
+            (stopped if stop else kept).append(term)
+    return kept or stopped
+
+
+def is_gram(term: str) -> bool:
+    """Whether the term is a piece of a script without spaces."""
+    return _UNSPACED_START.match(term) is not None
+
+
+@lru_cache(maxsize=65_536)
+def term_hash(term: str) -> int:
+    """Hash a term to 32 bits: blake2b, little-endian, equal on every machine."""
+    return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "little")
+
+
+def pack(terms: Sequence[str]) -> bytes:
+    """Pack terms to 5 + 5n bytes for n different terms; counts stop at 255, the length does not."""
+    counts: dict[int, int] = {}
+    for term in terms:
+        key = term_hash(term)
+        counts[key] = counts.get(key, 0) + 1
+    hashes = np.array(sorted(counts), dtype="<u4")
+    tallies = bytes(min(counts[int(h)], 255) for h in hashes)
+    return _HEADER.pack(PACK_VERSION, min(len(terms), 0xFFFF_FFFF)) + hashes.tobytes() + tallies
+
+
+def unpack(blob: bytes) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8], int]:
+    """Return hashes (ascending), counts and document length.
+
+    Raises:
+        ValueError: the blob is of another layout version or cut short.
+    """
+    if len(blob) < _HEADER.size or blob[0] != PACK_VERSION or (len(blob) - _HEADER.size) % 5:
+        raise ValueError("these packed terms were written by another version: run `keepward reindex`")
+    n = (len(blob) - _HEADER.size) // 5
+    hashes = np.frombuffer(blob, dtype="<u4", count=n, offset=_HEADER.size)
+    counts = np.frombuffer(blob, dtype=np.uint8, count=n, offset=_HEADER.size + 4 * n)
+    return hashes.astype(np.uint32, copy=False), counts, _HEADER.unpack_from(blob)[1]

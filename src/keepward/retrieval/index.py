@@ -1,0 +1,242 @@
+"""The retrieval index of one tenant: columns, postings and unit vectors, ranked in process.
+
+Invariants
+(1) `search` equals the search of an index that was only ever given the entries that are allowed: filters
+    come before statistics, candidates and limits, so hidden memories change neither score nor order.
+(2) the answer depends on the set of live entries, not on the order or grouping in which they were applied.
+(3) vectors of a model other than the query's are never compared; such entries are found by text.
+(4) the terms and vectors of removed entries leave memory at the latest when a quarter of the rows is dead.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from keepward.retrieval import fuse, lexical, vectors
+from keepward.retrieval.analyze import terms
+from keepward.retrieval.columns import Columns
+from keepward.retrieval.entries import Allowed, Entry, Query, Scored
+from keepward.retrieval.fields import Coverage, coverage
+from keepward.retrieval.growable import Growable
+from keepward.retrieval.sight import Sight, look
+
+__all__ = ["Allowed", "Entry", "Index", "Query", "Scored"]
+
+Floats = npt.NDArray[np.float32]
+
+#: Candidates rescored exactly, at least.
+_CANDIDATES: Final = 400
+_SIGHTS: Final = 8
+_DEAD_ROWS: Final = 1_024
+
+
+class Index:
+    """Live memories of one tenant; see the module's invariants. Not thread-safe: one lock per index."""
+
+    __slots__ = ("_columns", "_dead", "_lengths", "_sights", "_terms", "_units")
+
+    def __init__(self) -> None:
+        self._columns = Columns()
+        self._terms = lexical.TermStore()
+        self._lengths = Growable(np.float32)
+        self._units: dict[tuple[str, int], vectors.UnitStore] = {}
+        self._dead = 0
+        self._sights: dict[Allowed, Sight] = {}
+
+    def __len__(self) -> int:
+        return len(self._columns.row_of)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held in arrays."""
+        return (
+            self._columns.nbytes
+            + self._terms.nbytes
+            + self._lengths.nbytes
+            + sum(store.nbytes for store in self._units.values())
+        )
+
+    # --- writing
+
+    def apply(self, added: Iterable[Entry], removed: Iterable[str] = ()) -> None:
+        """Remove ids (unknown ones are ignored), then add entries; an id added again replaces the old one."""
+        fresh = list({entry.id: entry for entry in added}.values())
+        for gone in (*removed, *(entry.id for entry in fresh)):
+            row = self._columns.row_of.get(gone)
+            if row is not None:
+                self._columns.kill(row)
+                self._dead += 1
+        self._sights.clear()
+        if fresh:
+            first = len(self._columns)
+            if first + len(fresh) >= lexical.MAX_ROWS:
+                raise OverflowError(f"an index holds at most {lexical.MAX_ROWS} rows")
+            self._columns.extend(fresh)
+            self._lengths.extend(self._terms.extend(first, (entry.terms for entry in fresh)))
+            self._extend_units(first, fresh)
+        if self._dead > max(_DEAD_ROWS, len(self._columns) // 4):
+            self._compact()
+
+    def _extend_units(self, first: int, entries: list[Entry]) -> None:
+        by_store: dict[tuple[str, int], tuple[list[int], list[npt.NDArray[np.int8]], list[Floats]]] = {}
+        floats: dict[tuple[str, int], tuple[list[int], list[Floats]]] = {}
+        for row, entry in enumerate(entries, start=first):
+            if entry.units is None or entry.vector_model is None:
+                continue
+            if isinstance(entry.units, bytes):
+                codes, steps = vectors.unpack_codes(entry.units)
+                if len(codes):
+                    owners, all_codes, all_steps = by_store.setdefault(
+                        (entry.vector_model, codes.shape[1]), ([], [], [])
+                    )
+                    owners.extend([row] * len(codes))
+                    all_codes.append(codes)
+                    all_steps.append(steps)
+            elif len(entry.units):
+                rows, units = floats.setdefault((entry.vector_model, entry.units.shape[1]), ([], []))
+                rows.extend([row] * len(entry.units))
+                units.append(entry.units)
+        for name, (rows, units) in floats.items():
+            self._store(name).extend(np.array(rows, dtype=np.int32), *vectors.quantise(np.concatenate(units)))
+        for name, (owners, all_codes, all_steps) in by_store.items():
+            self._store(name).extend(
+                np.array(owners, dtype=np.int32), np.concatenate(all_codes), np.concatenate(all_steps)
+            )
+
+    def _store(self, name: tuple[str, int]) -> vectors.UnitStore:
+        return self._units.setdefault(name, vectors.UnitStore(name[1]))
+
+    def _compact(self) -> None:
+        live = self._columns["live"]
+        rows = np.flatnonzero(live)
+        new_rows = np.full(len(live), -1, dtype=np.int32)
+        new_rows[rows] = np.arange(len(rows), dtype=np.int32)
+        self._columns.keep(rows, new_rows)
+        self._lengths.keep(rows)
+        self._terms.renumber(new_rows)
+        for store in self._units.values():
+            store.renumber(new_rows)
+        self._units = {name: store for name, store in self._units.items() if len(store)}
+        self._dead = 0
+
+    # --- reading
+
+    def _sight(self, allowed: Allowed) -> Sight:
+        key = replace(allowed, now=0)
+        sight = self._sights.get(key)
+        if sight is None or not sight.since <= allowed.now < sight.until:
+            sight = look(self._columns, self._lengths.view, allowed)
+            while len(self._sights) >= _SIGHTS:
+                del self._sights[next(iter(self._sights))]
+            self._sights[key] = sight
+        return sight
+
+    def search(self, query: Query, allowed: Allowed, limit: int) -> list[Scored]:
+        """Rank the allowed entries, best first, at most `limit`.
+
+        Without a vector, or where none can be compared, an entry must share a term with the query.
+        """
+        if limit < 1:
+            return []
+        sight = self._sight(allowed)
+        if not sight.count:
+            return []
+        cover = coverage(query.terms, self._terms, sight)
+        near = self._near(query, sight, cover, limit)
+        positions = self._columns["position"]
+        if near is None:
+            if cover is None:
+                return []
+            rows = np.flatnonzero(cover.own > 0)
+            rows = rows[fuse.strongest(cover.full[rows], positions[rows], max(_CANDIDATES, limit))]
+            near = _Near.absent(rows)
+        covered = np.zeros(len(near.rows)) if cover is None else fuse.rounded(cover.full[near.rows])
+        feature = self._speaks(query, near.rows)
+        score = covered + fuse.cosine_weight(near.mean) * near.cosine + feature
+        session = sight.session[near.rows]
+        best = fuse.rounded(fuse.session_best(score, session, sight.sessions))
+        total = np.maximum(fuse.rounded(score + fuse.SESSION_BEST * best), 0.0)
+        ids = self._columns.ids
+        picks = fuse.strongest(total, positions[near.rows], limit).tolist()
+        picks.sort(key=lambda n: (-total[n], -int(positions[near.rows[n]]), ids[int(near.rows[n])]))
+        parts = {"cover": covered, "cosine": near.cosine, "feature": feature, "session": best}
+        return [self._scored(n, near, cover, float(total[n]), parts) for n in picks]
+
+    def _scored(
+        self,
+        n: int,
+        near: "_Near",
+        cover: Coverage | None,
+        score: float,
+        parts: dict[str, npt.NDArray[np.float64]],
+    ) -> Scored:
+        row = int(near.rows[n])
+        signals = (("text", cover is not None and cover.own[row] > 0), ("vector", near.compared[n]))
+        return Scored(
+            id=self._columns.ids[row],
+            version=int(self._columns["version"][row]),
+            score=score,
+            parts={name: float(values[n]) for name, values in parts.items()},
+            used=tuple(name for name, spoke in signals if spoke),
+        )
+
+    def _speaks(self, query: Query, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+        """Reward for rows whose speaker the query names."""
+        asked = set(query.terms)
+        codes = self._columns["speaker"][rows]
+        names = self._columns.names("speaker")
+        named = [code for code in np.unique(codes).tolist() if code >= 0 and asked & set(terms(names[code]))]
+        return np.where(np.isin(codes, named), fuse.SPEAKER, 0.0)
+
+    def _near(self, query: Query, sight: Sight, cover: Coverage | None, limit: int) -> "_Near | None":
+        """Choose candidates by sign bits and coverage and score them exactly; None without comparable vectors."""
+        if query.vector is None or query.vector_model is None:
+            return None
+        store = self._units.get((query.vector_model, len(query.vector)))
+        if store is None:
+            return None
+        vector = np.asarray(query.vector, dtype=np.float32)
+        owners, distance = store.owners, store.hamming(vector)
+        units = np.arange(len(owners)) if sight.whole else np.flatnonzero(sight.mask[owners])
+        if not len(units):
+            return None
+        if not sight.whole:
+            owners, distance = owners[units], distance[units]
+        k = max(_CANDIDATES, 2 * limit)
+        expected = vectors.expected_cosine(store.dim)
+        mean = round(float(expected[round(int(distance.sum(dtype=np.int64)) / len(distance))]), 6)
+        chosen = np.zeros(len(sight.mask), dtype=np.bool_)
+        chosen[owners[vectors.nearest(distance, k, store.dim)]] = True
+        if cover is not None:
+            positions = self._columns["position"]
+            weight = np.float32(fuse.cosine_weight(mean))
+            held = np.flatnonzero(cover.full[owners] > 0)
+            rough = weight * expected[distance[held]] + cover.full[owners[held]]
+            chosen[owners[held[fuse.strongest(rough, positions[owners[held]], k)]]] = True
+            # Entries without a vector, or with one of another model, come in by their text.
+            textual = np.flatnonzero(cover.own > 0)
+            chosen[textual[fuse.strongest(cover.full[textual], positions[textual], k)]] = True
+        rows = np.flatnonzero(chosen)
+        best, counts = store.best(vector, rows)
+        compared = counts > 0
+        # Where nothing can be compared the mean stands in: neither praise nor blame.
+        cosine = np.where(compared, fuse.rounded(best - fuse.luck(counts)), mean)
+        return _Near(rows=rows, cosine=cosine, compared=compared, mean=mean)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Near:
+    """Candidate rows, ascending, and their cosines."""
+
+    rows: npt.NDArray[np.intp]
+    cosine: npt.NDArray[np.float64]
+    compared: npt.NDArray[np.bool_]
+    #: Mean cosine of the allowed units to the query.
+    mean: float
+
+    @classmethod
+    def absent(cls, rows: npt.NDArray[np.intp]) -> "_Near":
+        return cls(rows=rows, cosine=np.zeros(len(rows)), compared=np.zeros(len(rows), dtype=np.bool_), mean=0.0)

@@ -1,0 +1,181 @@
+"""Unit vectors in 440 bytes: sign bits to find candidates, 8-bit components to score them.
+
+Invariants
+(1) a vector is quantised once, by `quantise`; a packed vector and the float32 it came from index alike.
+(2) dot products are exact integers held in float32 (|x| * |q| < 2**24, so is every partial sum), so neither
+    the row a vector stands in nor the order of summation changes a bit of a score.
+(3) a cut through equal Hamming distances keeps all of them, so candidates do not depend on row order.
+(4) vectors of different models live in different `UnitStore`s and never meet.
+"""
+
+import math
+import struct
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from keepward.retrieval.growable import Growable
+
+Floats = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.int32]
+
+PACK_VERSION: Final = 1
+_HEADER: Final = struct.Struct("<BBHI")
+_EXACT: Final = float(2**24)
+
+
+def quantise(units: Floats) -> tuple[npt.NDArray[np.int8], Floats]:
+    """Round unit vectors (n, dim) to mid-rise 8-bit codes and steps: x ~ (code + 0.5) * step.
+
+    There is no zero code, so the sign of every component survives. Vectors are L2-normalised first; a zero
+    vector gets step 0.
+    """
+    units = np.ascontiguousarray(units, dtype=np.float32)
+    peaks = np.maximum(units.max(axis=1, initial=0.0), -units.min(axis=1, initial=0.0))
+    fine = np.where(peaks > 0, np.float32(128.0) / np.where(peaks > 0, peaks, 1), 0).astype(np.float32)
+    scaled = units * fine[:, None]
+    np.floor(scaled, out=scaled)
+    np.clip(scaled, -128, 127, out=scaled)
+    codes = scaled.astype(np.int8)
+    scaled += np.float32(0.5)
+    # The step that brings the cosine of the code with its own vector to 1.
+    norms = np.sqrt(np.einsum("ij,ij->i", units, units))
+    along = np.einsum("ij,ij->i", scaled, units)
+    return codes, np.where(along > 0, norms / np.where(along > 0, along, 1), 0).astype(np.float32)
+
+
+def pack(units: Floats) -> bytes:
+    """Pack float32 (n, dim) to 8 + n * (dim + 4) bytes, a quarter of the floats, as the index keeps them."""
+    codes, steps = quantise(units)
+    return (
+        _HEADER.pack(PACK_VERSION, 0, codes.shape[1], codes.shape[0]) + steps.astype("<f4").tobytes() + codes.tobytes()
+    )
+
+
+def unpack_codes(blob: bytes) -> tuple[npt.NDArray[np.int8], Floats]:
+    """Return codes (n, dim) and steps (n,) of a packed blob.
+
+    Raises:
+        ValueError: another layout version, or cut short.
+    """
+    if len(blob) < _HEADER.size or blob[0] != PACK_VERSION:
+        raise ValueError("these packed vectors were written by another version: run `keepward reindex`")
+    _, _, dim, n = _HEADER.unpack_from(blob)
+    if len(blob) != _HEADER.size + n * (dim + 4):
+        raise ValueError("these packed vectors are cut short: run `keepward reindex`")
+    steps = np.frombuffer(blob, dtype="<f4", count=n, offset=_HEADER.size)
+    codes = np.frombuffer(blob, dtype=np.int8, count=n * dim, offset=_HEADER.size + 4 * n)
+    return codes.reshape(n, dim), steps.astype(np.float32, copy=False)
+
+
+def unpack(blob: bytes) -> Floats:
+    """Return the packed vectors as float32 (n, dim), equal to the originals within 1 % of a component."""
+    codes, steps = unpack_codes(blob)
+    return np.asarray((codes.astype(np.float32) + np.float32(0.5)) * steps[:, None], dtype=np.float32)
+
+
+def sign_bits(codes: npt.NDArray[np.int8]) -> npt.NDArray[np.uint64]:
+    """Sign bits of codes (n, dim) as uint64 (n, ceil(dim / 64)); padding bits are 0."""
+    n, dim = codes.shape
+    words = -(-dim // 64)
+    packed = np.zeros((n, words * 8), dtype=np.uint8)
+    packed[:, : -(-dim // 8)] = np.packbits(codes >= 0, axis=1)
+    return packed.view(np.uint64)
+
+
+class UnitStore:
+    """The unit vectors of one model: codes, steps, sign bits by column, and the row that owns each."""
+
+    __slots__ = ("_bits", "_codes", "_owners", "_steps", "dim")
+
+    def __init__(self, dim: int) -> None:
+        self.dim = dim
+        self._codes = Growable(np.int8, (dim,))
+        self._steps = Growable(np.float32)
+        self._owners = Growable(np.int32)
+        self._bits = [Growable(np.uint64) for _ in range(-(-dim // 64))]
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    @property
+    def owners(self) -> Rows:
+        """Row of each unit, ascending: the units of a row stand together."""
+        return self._owners.view
+
+    @property
+    def nbytes(self) -> int:
+        return sum(a.nbytes for a in (self._codes, self._steps, self._owners, *self._bits))
+
+    def extend(self, owners: Rows, codes: npt.NDArray[np.int8], steps: Floats) -> None:
+        self._owners.extend(owners)
+        self._codes.extend(codes)
+        self._steps.extend(steps)
+        bits = sign_bits(codes)
+        for column, growable in enumerate(self._bits):
+            growable.extend(bits[:, column])
+
+    def renumber(self, new_rows: Rows) -> None:
+        """Move to new row numbers (index: old row; -1: drop its units)."""
+        moved = new_rows[self.owners]
+        kept = np.flatnonzero(moved >= 0)
+        for growable in (self._codes, self._steps, *self._bits):
+            growable.keep(kept)
+        owners = moved[kept]
+        self._owners.keep(np.arange(0))
+        self._owners.extend(owners)
+
+    def hamming(self, query: Floats) -> npt.NDArray[np.uint16]:
+        """Differing sign bits of every unit to the query, 0..dim."""
+        bits = sign_bits(quantise(query[None, :])[0])[0]
+        distance = np.zeros(len(self), dtype=np.uint16)
+        for column, growable in enumerate(self._bits):
+            distance += np.bitwise_count(growable.view ^ bits[column])
+        return distance
+
+    def cosines(self, query: Floats, units: npt.NDArray[np.intp]) -> Floats:
+        """Cosine of each of these units to the query, error below 0.002; exact sums, see invariant (2)."""
+        norm = math.sqrt(float(np.dot(query.astype(np.float64), query.astype(np.float64))))
+        if norm == 0.0 or not len(units):
+            return np.zeros(len(units), dtype=np.float32)
+        # The largest norm a code vector can have is 128 * sqrt(dim); the query gets what 2**24 leaves, less
+        # its own rounding.
+        scale = _EXACT / (128.0 * math.sqrt(self.dim)) - math.sqrt(self.dim)
+        whole = np.rint(query.astype(np.float64) * (scale / norm)).astype(np.float32)
+        dots = self._codes.view[units].astype(np.float32) @ whole
+        half = 0.5 * float(whole.sum(dtype=np.float64))
+        return np.asarray(
+            (dots.astype(np.float64) + half) * (self._steps.view[units].astype(np.float64) / scale),
+            dtype=np.float32,
+        )
+
+    def best(self, query: Floats, rows: npt.NDArray[np.intp]) -> tuple[Floats, npt.NDArray[np.intp]]:
+        """Highest cosine among the units of each row, and how many units it has (none: cosine 0)."""
+        owners = self.owners
+        first = np.searchsorted(owners, rows)
+        counts = np.searchsorted(owners, rows, side="right") - first
+        best = np.zeros(len(rows), dtype=np.float32)
+        some = np.flatnonzero(counts)
+        if len(some):
+            starts = np.cumsum(counts[some]) - counts[some]
+            units = np.repeat(first[some] - starts, counts[some]) + np.arange(int(counts.sum()))
+            best[some] = np.maximum.reduceat(self.cosines(query, units), starts)
+        return best, counts
+
+
+def nearest(distance: npt.NDArray[np.uint16], k: int, dim: int) -> npt.NDArray[np.intp]:
+    """Units of the k smallest distances and everything equal to the last of them, in row order."""
+    if len(distance) <= k:
+        return np.arange(len(distance))
+    counts = np.bincount(distance, minlength=dim + 2)
+    limit = int(np.searchsorted(np.cumsum(counts), k))
+    return np.flatnonzero(distance <= limit)
+
+
+def expected_cosine(dim: int) -> Floats:
+    """Cosine to expect at each Hamming distance 0..dim: cos(pi * h / dim).
+
+    Source: Charikar (2002), "Similarity Estimation Techniques from Rounding Algorithms".
+    """
+    return np.cos(np.pi * np.arange(dim + 1) / dim).astype(np.float32)

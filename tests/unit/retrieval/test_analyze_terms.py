@@ -1,0 +1,98 @@
+"""Text to terms, and their packed form."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keepward.retrieval import analyze
+
+
+def test_irregular_forms_meet_their_base() -> None:
+    assert analyze.terms("went children") == analyze.terms("go child")
+
+
+def test_inflected_forms_share_a_stem() -> None:
+    assert analyze.terms("running painted") == analyze.terms("run paint")
+
+
+def test_accents_and_case_are_folded() -> None:
+    assert analyze.terms("CAFÉ Straße") == analyze.terms("cafe strasse")
+
+
+def test_stop_words_are_left_out() -> None:
+    assert analyze.terms("what did you do with the piano") == ["piano"]
+
+
+def test_a_text_of_stop_words_keeps_them() -> None:
+    assert analyze.terms("to be or not to be") == ["to", "be", "or", "not", "to", "be"]
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "whole"),
+    [
+        ("getUserById", "user", "getuserbyid"),
+        ("user_id", "user", "user_id"),
+        ("INC-2077", "2077", "inc-2077"),
+        ("db.pool_size", "pool", "db.pool_size"),
+    ],
+)
+def test_an_identifier_gives_its_parts_and_its_whole(text: str, part: str, whole: str) -> None:
+    assert {part, whole} <= set(analyze.terms(text))
+
+
+def test_thousands_are_one_number() -> None:
+    assert analyze.terms("1,000,000") == ["1000000"]
+
+
+def test_ordinals_are_numbers() -> None:
+    assert analyze.terms("the 7th") == ["7"]
+
+
+@pytest.mark.parametrize("text", ["学习西班牙语", "のさくら", "ภาษาไทย", "한국어를"])
+def test_scripts_without_spaces_give_pairs_of_characters(text: str) -> None:
+    assert analyze.terms(text) == [text[i : i + 2] for i in range(len(text) - 1)]
+
+
+def test_a_single_character_stands_for_itself() -> None:
+    assert analyze.terms("茶 tea") == ["茶", "tea"]
+
+
+def test_words_with_vowel_signs_stay_whole() -> None:
+    assert analyze.terms("हिन्दी") == ["हिन्दी"]
+
+
+@given(st.text(st.characters(), max_size=60))
+def test_no_text_makes_the_analyser_raise(text: str) -> None:
+    assert all(analyze.terms(text))
+
+
+def test_lone_surrogates_are_packed() -> None:
+    assert analyze.unpack(analyze.pack(["\ud800"]))[2] == 1
+
+
+@given(st.lists(st.text(max_size=6), max_size=40))
+def test_packed_terms_do_not_depend_on_their_order(words: list[str]) -> None:
+    assert analyze.pack(words) == analyze.pack(words[::-1])
+
+
+def test_hashes_are_ascending() -> None:
+    hashes = analyze.unpack(analyze.pack([str(n) for n in range(50)]))[0].tolist()
+    assert hashes == sorted(set(hashes))
+
+
+def test_counts_stop_at_255() -> None:
+    assert analyze.unpack(analyze.pack(["tea"] * 300))[1].tolist() == [255]
+
+
+def test_the_length_does_not_stop_at_255() -> None:
+    assert analyze.unpack(analyze.pack(["tea"] * 300))[2] == 300
+
+
+def test_hashes_are_the_same_on_every_machine() -> None:
+    assert analyze.term_hash("tea") == 648460319
+
+
+@pytest.mark.parametrize("blob", [b"", b"\x02" + bytes(4), b"\x01" + bytes(6)])
+def test_a_foreign_blob_is_refused(blob: bytes) -> None:
+    with pytest.raises(ValueError, match="reindex"):
+        analyze.unpack(blob)

@@ -1,0 +1,240 @@
+"""The index of one tenant: who is found, in what order, and what hidden memories change (nothing)."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keepward.retrieval import analyze, vectors
+from keepward.retrieval.index import Allowed, Entry, Index, Query
+
+WORDS = ["tea", "coffee", "harbour", "piano", "garden", "brother", "letter", "winter", "engine", "museum"]
+ALL = Allowed(scopes=None, now=0)
+
+
+def vector(seed: int) -> np.ndarray:
+    made = np.random.default_rng(seed).normal(size=(1, 64)).astype(np.float32)
+    return made / np.linalg.norm(made)
+
+
+def entry(n: int, text: str, **fields: Any) -> Entry:
+    given = {"version": 1, "position": n, "scope": "/", "tier": "episodic", "kind": "event"} | fields
+    return Entry(id=f"m{n:03}", terms=analyze.pack(analyze.terms(text)), **given)
+
+
+def query(text: str, seed: int | None = None, model: str = "m") -> Query:
+    near = None if seed is None else vector(seed)[0]
+    return Query(text=text, terms=tuple(analyze.terms(text)), vector=near, vector_model=model)
+
+
+def index_of(*entries: Entry) -> Index:
+    index = Index()
+    index.apply(entries)
+    return index
+
+
+def found(index: Index, text: str, allowed: Allowed = ALL, limit: int = 10, **more: Any) -> list[str]:
+    return [scored.id for scored in index.search(query(text, **more), allowed, limit)]
+
+
+def test_a_memory_just_added_is_found() -> None:
+    assert found(index_of(entry(1, "green tea")), "tea") == ["m001"]
+
+
+def test_an_unknown_word_finds_nothing() -> None:
+    assert found(index_of(entry(1, "green tea")), "zeppelin") == []
+
+
+def test_an_empty_index_finds_nothing() -> None:
+    assert found(Index(), "tea", seed=1) == []
+
+
+def test_a_limit_of_zero_finds_nothing() -> None:
+    assert found(index_of(entry(1, "green tea")), "tea", limit=0) == []
+
+
+def test_text_alone_needs_a_shared_term() -> None:
+    turns = [entry(n, t, session="s") for n, t in enumerate(("tea", "harbour", "piano"))]
+    assert found(index_of(*turns), "tea") == ["m000"]
+
+
+def test_more_of_the_query_ranks_higher() -> None:
+    assert found(index_of(entry(1, "tea"), entry(2, "tea harbour"), entry(3, "tea")), "tea harbour")[0] == "m002"
+
+
+def test_equal_scores_go_to_the_later_memory() -> None:
+    assert found(index_of(entry(1, "tea"), entry(2, "tea"), entry(3, "tea")), "tea", limit=2) == ["m003", "m002"]
+
+
+def test_an_id_added_again_is_found_by_its_new_text() -> None:
+    index = index_of(entry(1, "tea"))
+    index.apply([entry(1, "coffee", version=2)])
+    assert [s.version for s in index.search(query("coffee"), ALL, 5)] == [2]
+
+
+def test_an_id_added_again_is_not_found_by_its_old_text() -> None:
+    index = index_of(entry(1, "tea"))
+    index.apply([entry(1, "coffee", version=2)])
+    assert found(index, "tea") == []
+
+
+def test_a_removed_memory_is_not_found() -> None:
+    index = index_of(entry(1, "tea"))
+    index.apply([], ["m001"])
+    assert found(index, "tea", seed=1) == []
+
+
+def test_removing_an_unknown_id_is_no_error() -> None:
+    index = index_of(entry(1, "tea"))
+    index.apply([], ["nobody"])
+    assert len(index) == 1
+
+
+def test_the_nearest_vector_is_found_without_a_shared_word() -> None:
+    held = [entry(n, "tea", vector_model="m", units=vector(n)) for n in range(5)]
+    assert found(index_of(*held), "zeppelin", seed=3, limit=1) == ["m003"]
+
+
+def test_a_vector_of_another_model_is_not_compared() -> None:
+    index = index_of(entry(1, "tea", vector_model="other", units=vector(1)))
+    assert index.search(query("tea", seed=1), ALL, 1)[0].used == ("text",)
+
+
+def test_a_memory_of_another_model_is_found_by_text_beside_others() -> None:
+    other = entry(1, "tea", vector_model="other", units=vector(1))
+    mine = entry(2, "coffee", vector_model="m", units=vector(2))
+    assert "m001" in found(index_of(other, mine), "tea", seed=9)
+
+
+def test_a_memory_without_a_vector_is_found_by_text_beside_others() -> None:
+    index = index_of(entry(1, "tea"), entry(2, "coffee", vector_model="m", units=vector(2)))
+    assert "m001" in found(index, "tea", seed=2)
+
+
+def test_signals_that_spoke_are_named() -> None:
+    index = index_of(entry(1, "tea", vector_model="m", units=vector(1)))
+    assert index.search(query("tea", seed=1), ALL, 1)[0].used == ("text", "vector")
+
+
+def test_packed_and_plain_vectors_score_alike() -> None:
+    plain, packed = (
+        index_of(entry(1, "tea", vector_model="m", units=u)).search(query("tea", seed=2), ALL, 1)
+        for u in (vector(1), vectors.pack(vector(1)))
+    )
+    assert plain == packed
+
+
+def test_the_neighbour_of_a_match_comes_before_a_stranger() -> None:
+    turns = [entry(n, t, session="s") for n, t in enumerate(("tea harbour", "piano", "garden"))]
+    turns.append(entry(9, "engine", session="t"))
+    held = index_of(*(entry_with(t, vector(50)) for t in turns))
+    assert found(held, "tea harbour", seed=50)[:2] == ["m000", "m001"]
+
+
+def entry_with(plain: Entry, units: np.ndarray) -> Entry:
+    return Entry(**{f: getattr(plain, f) for f in Entry.__slots__} | {"vector_model": "m", "units": units})
+
+
+@pytest.mark.parametrize(
+    ("hidden", "allowed"),
+    [
+        ({"scope": "/agents/a"}, {"scopes": frozenset(("/",))}),
+        ({"tier": "core"}, {"tiers": frozenset(("episodic",))}),
+        ({"kind": "rule"}, {"kinds": frozenset(("event",))}),
+        ({"tags": ("x",)}, {"tags": frozenset(("a", "b"))}),
+        ({"content_type": "image"}, {"content_types": frozenset(("text",))}),
+        ({"subject": "bob"}, {"subject": "ana"}),
+        ({"category": None}, {"category": "home"}),
+        ({"session": "t"}, {"session": "s"}),
+        ({"importance": 0.2}, {"min_importance": 0.5}),
+        ({"trust": 1}, {"min_trust": 4}),
+        ({"sensitive": True}, {}),
+        ({"expires_at": 50}, {"now": 50}),
+        ({}, {"exclude": frozenset(("m002",))}),
+    ],
+)
+def test_what_is_not_allowed_is_not_found(hidden: dict[str, Any], allowed: dict[str, Any]) -> None:
+    fits = {"tags": ("a",), "subject": "ana", "category": "home", "session": "s", "importance": 0.9, "trust": 5}
+    index = index_of(entry(1, "tea", **fits), entry(2, "tea", **(fits | hidden)))
+    assert found(index, "tea", Allowed(**({"scopes": None, "now": 0} | allowed))) == ["m001"]
+
+
+def test_sensitive_memories_are_found_where_asked_for() -> None:
+    index = index_of(entry(1, "tea", sensitive=True))
+    assert found(index, "tea", Allowed(scopes=None, now=0, include_sensitive=True)) == ["m001"]
+
+
+def test_no_visible_scope_means_nothing() -> None:
+    assert found(index_of(entry(1, "tea")), "tea", Allowed(scopes=frozenset(), now=0)) == []
+
+
+def test_a_memory_is_there_until_the_instant_it_expires() -> None:
+    index = index_of(entry(1, "tea", expires_at=50))
+    assert [bool(found(index, "tea", Allowed(scopes=None, now=n))) for n in (49, 50, 49)] == [True, False, True]
+
+
+def test_compaction_changes_no_answer() -> None:
+    index = index_of(*(entry(n, WORDS[n % 10], tags=(WORDS[n % 3],)) for n in range(3_000)))
+    before = found(index, "tea", Allowed(scopes=None, now=0, tags=frozenset(("tea",))), limit=50)
+    index.apply([], [f"m{n:03}" for n in range(3_000) if n % 10])
+    assert found(index, "tea", Allowed(scopes=None, now=0, tags=frozenset(("tea",))), limit=50) == before
+
+
+_texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)
+_rows = st.lists(
+    st.tuples(
+        _texts,
+        st.sampled_from([None, "s", "t"]),
+        st.sampled_from(["/", "/a"]),
+        st.sampled_from([0, 1, 2]),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+def made(rows: list[tuple[str, str | None, str, int, bool]]) -> list[Entry]:
+    return [
+        entry(
+            n,
+            text,
+            session=session,
+            scope=scope,
+            sensitive=sensitive,
+            vector_model="m" if count else None,
+            units=np.concatenate([vector(7 * n + u) for u in range(count)]) if count else None,
+        )
+        for n, (text, session, scope, count, sensitive) in enumerate(rows)
+    ]
+
+
+@settings(max_examples=25, deadline=None)
+@given(_rows, _texts, st.booleans())
+def test_hidden_memories_change_neither_score_nor_order(rows: Any, text: str, near: bool) -> None:
+    entries = made(rows)
+    allowed = Allowed(scopes=frozenset(("/",)), now=0)
+    asked = query(text, seed=1 if near else None)
+    seen = index_of(*(e for e in entries if e.scope == "/" and not e.sensitive))
+    assert index_of(*entries).search(asked, allowed, 10) == seen.search(asked, ALL, 10)
+
+
+@settings(max_examples=25, deadline=None)
+@given(_rows, _texts, st.booleans(), st.randoms(use_true_random=False))
+def test_the_order_of_application_changes_nothing(rows: Any, text: str, near: bool, dice: Any) -> None:
+    entries = made(rows)
+    asked = query(text, seed=1 if near else None)
+    straight = index_of(*entries).search(asked, ALL, 10)
+    dice.shuffle(entries)
+    index = Index()
+    for one in entries:
+        index.apply([one])
+        index.search(asked, ALL, 1)
+    assert index.search(asked, ALL, 10) == straight
+
+
+def test_a_speaker_named_in_the_query_comes_first() -> None:
+    said = [entry(1, "ana tea", speaker="Ana"), entry(2, "ana tea", speaker="Bob")]
+    assert found(index_of(*said), "which tea does Ana like") == ["m001", "m002"]

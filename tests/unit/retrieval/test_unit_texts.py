@@ -1,0 +1,75 @@
+"""What of a memory is analysed and embedded."""
+
+import pytest
+
+from keepward.retrieval import units
+
+MAY_8 = 1_683_554_160_000_000
+LONG = "I went to the old harbour with my brother Anton. We ate fried herring on the wooden pier. He told me a story."
+
+
+def test_the_named_speaker_and_the_date_are_indexed() -> None:
+    assert units.indexed_text("I like tea", speaker="Ana", created_at=MAY_8) == "Ana\nI like tea\n8 May 2023"
+
+
+@pytest.mark.parametrize("speaker", ["user", "Assistant", " ", None])
+def test_a_role_is_not_a_name(speaker: str | None) -> None:
+    assert units.indexed_text("I like tea", speaker=speaker) == "I like tea"
+
+
+def test_key_category_and_tags_are_indexed() -> None:
+    text = units.indexed_text("twenty", key="db.pool_size", tags=("tuning",), category="ops")
+    assert text.split("\n") == ["db.pool_size", "ops", "tuning", "twenty"]
+
+
+def test_a_short_turn_is_one_unit_in_the_third_person() -> None:
+    assert units.sentence_units("I'm sure my dog likes me.", speaker="Ana") == ["Ana: Ana is sure Ana's dog likes Ana."]
+
+
+def test_a_user_stays_in_the_first_person() -> None:
+    assert units.sentence_units("I like my dog.", speaker="user") == ["I like my dog."]
+
+
+def test_sentences_of_a_long_turn_become_units() -> None:
+    assert units.sentence_units(LONG, speaker="Ana")[1:] == [
+        "Ana: Ana went to the old harbour with Ana's brother Anton.",
+        "Ana: We ate fried herring on the wooden pier.",
+    ]
+
+
+def test_parts_without_a_named_speaker_are_runs_of_sentences() -> None:
+    assert units.sentence_units(LONG) == [LONG]
+
+
+def test_the_question_answered_stands_before_the_whole() -> None:
+    asked = "Nice! Where did you eat? "
+    assert units.sentence_units("On the pier.", speaker="Ana", question=asked) == [
+        "Where did you eat? Ana: On the pier."
+    ]
+
+
+def test_a_previous_turn_that_asks_nothing_is_left_out() -> None:
+    assert units.sentence_units("On the pier.", question="Nice!") == ["On the pier."]
+
+
+def test_the_key_is_spelt_out_before_the_whole() -> None:
+    assert units.sentence_units("Twenty.", key="db.pool_size") == ["db pool size: Twenty."]
+
+
+def test_a_very_long_text_has_a_bounded_number_of_units() -> None:
+    text = " ".join(f"Sentence number {n} names harbour{n} and pier{n} and boat{n}." for n in range(200))
+    assert len(units.sentence_units(text, speaker="Ana")) == units.MOST_UNITS
+
+
+def test_grouped_units_leave_nothing_out() -> None:
+    text = " ".join(f"Sentence number {n} names harbour{n} and pier{n} and boat{n}." for n in range(200))
+    joined = " ".join(units.sentence_units(text, speaker="Ana")[1:])
+    assert all(f"harbour{n} " in joined for n in range(200))
+
+
+def test_white_space_has_no_units() -> None:
+    assert units.sentence_units(" \n ") == []
+
+
+def test_chinese_sentences_are_told_apart() -> None:
+    assert units.sentences("我喜欢茶。他喜欢咖啡！") == ["我喜欢茶。", "他喜欢咖啡！"]
