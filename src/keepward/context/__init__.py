@@ -1,0 +1,21 @@
+"""The context compiler: memories in, one budgeted and replayable text out; pure."""
+
+from keepward.context.compiler import compile_context, memory_block, snapshot
+from keepward.context.render import RENDERER, Replayed, replay
+from keepward.context.sections import Candidate, Compiled, Excluded, Inputs, Item, Screened, Section
+
+__all__ = [
+    "RENDERER",
+    "Candidate",
+    "Compiled",
+    "Excluded",
+    "Inputs",
+    "Item",
+    "Replayed",
+    "Screened",
+    "Section",
+    "compile_context",
+    "memory_block",
+    "replay",
+    "snapshot",
+]

@@ -1,0 +1,224 @@
+"""Sections: what a context is made of, and in which order things stand in it.
+
+Invariants
+(1) Every order here is total: its last key is the id.
+(2) Identity, core, pinned and state form the stable prefix; working and recalled the dynamic tail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from keepward.context.guard import Mask
+from keepward.domain.instant import to_micros
+from keepward.domain.memory import CORE_BLOCKS, Kind, Record, Tier
+from keepward.domain.policy import Policy
+from keepward.domain.receipt import Reason
+from keepward.domain.scope import SHARED, task_of
+
+Format = Literal["markdown", "xml", "messages"]
+#: All sections, in the order of the text.
+SECTIONS = ("identity", "core", "pinned", "state", "working", "recalled")
+#: The sections that change seldom, so that a provider may cache them.
+PREFIX = frozenset(SECTIONS[:4])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One recalled memory, before it is known whether it fits."""
+
+    record: Record
+    #: Relevance to the objective; only the order means something.
+    score: float = 0.0
+    #: Named parts of the score.
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screened:
+    """What a second look at a memory's text found."""
+
+    #: Spans to replace by ``[NAME]``: start, end, name; offsets in characters of the record's text.
+    text_masks: tuple[Mask, ...] = ()
+    #: Set when the memory must not be rendered at all.
+    drop: Reason | None = None
+
+
+def passed(_: Record) -> Screened:
+    """Return a clean finding for any record."""
+    return Screened()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """Everything a compiled context depends on."""
+
+    #: What the context is for, already redacted; it stands in the receipt.
+    objective: str = ""
+    purpose: str = "answer"
+    now: datetime
+    #: Name of the head whose state was read.
+    head: str = ""
+    #: Scope the reader stands at.
+    scope: str = SHARED
+    policy: Policy
+    budget_tokens: int
+    #: Version and text of the identity document.
+    identity: tuple[str, str] | None = None
+    #: Version and text of the file about the user; it opens the ``human`` block.
+    user_file: tuple[str, str] | None = None
+    core: Sequence[Record] = ()
+    #: Permanent memories outside core, of every visible scope.
+    pinned: Sequence[Record] = ()
+    #: Keyed state.
+    state: Sequence[Record] = ()
+    working: Sequence[Record] = ()
+    #: Best first, more than fit.
+    recalled: Sequence[Candidate] = ()
+    #: What was left out before: id, version, reason. It is never rendered.
+    excluded: Sequence[tuple[str, int, Reason]] = ()
+    #: Name and function of the token counter; 0 for the empty text.
+    counter_name: str
+    count: Callable[[str], int]
+    #: Called at most once for each record, and always before it is rendered.
+    screen: Callable[[Record], Screened] = passed
+    #: Names of embedder, reranker and the like, for the receipt.
+    versions: Mapping[str, str] = field(default_factory=dict)
+    include_sensitive: bool = False
+    format: Format = "markdown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One memory in a context."""
+
+    id: str
+    version: int
+    tier: str
+    kind: str
+    #: Estimated tokens of this item alone; the section's own number is exact.
+    tokens: int
+    #: Spans of the record's text that were replaced.
+    masks: tuple[Mask, ...] = ()
+    #: None for what was not recalled.
+    score: float | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)
+    #: Label of the core block it stands in.
+    block: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of a context."""
+
+    name: str
+    #: Tokens of this part of the text, headings included; all sections sum to the whole.
+    tokens: int
+    #: SHA-256 of this part of the text, in hex.
+    digest: str
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excluded:
+    """A memory that was considered and left out."""
+
+    id: str
+    version: int
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """A context and how it came about."""
+
+    text: str
+    #: SHA-256 in hex over everything that determines the text.
+    context_id: str
+    #: In the order of the text; only those with content.
+    sections: tuple[Section, ...]
+    #: By id, then version.
+    excluded: tuple[Excluded, ...]
+    #: Tokens of the text by the counter.
+    tokens: int
+    #: The same by tier; they sum to ``tokens``.
+    tokens_by_tier: Mapping[str, int]
+    #: SHA-256 in hex of the stable prefix and of the dynamic tail.
+    prefix_digest: str
+    tail_digest: str
+    #: JSON-safe and enough for ``render.replay``; holds no memory text.
+    facts: dict[str, Any]
+
+
+def depth(scope: str) -> int:
+    """Return the number of segments of a scope; 0 for the shared one."""
+    return 0 if scope == SHARED else scope.count("/")
+
+
+def renewed_at(record: Record) -> int:
+    """Return when the memory last changed, in microseconds since 1970."""
+    return to_micros(record.updated_at or record.created_at)
+
+
+def happened_at(record: Record) -> datetime:
+    """Return when what the memory tells happened, as far as is known."""
+    return record.occurred_at or record.created_at
+
+
+def core_order(record: Record) -> tuple[int, str, int, str, int, str]:
+    """Sort key of core: the fixed blocks, other keys by name, what has no key; shared scope first."""
+    key = record.key or ""
+    rank = CORE_BLOCKS.index(key) if key in CORE_BLOCKS else len(CORE_BLOCKS) + (not key)
+    return rank, key, depth(record.scope), record.scope, to_micros(record.created_at), record.id
+
+
+def pinned_order(record: Record) -> tuple[int, int, str, int, str]:
+    """Sort key of pinned: identity, rules, the rest; within, own scope first, then oldest first."""
+    rank = {Kind.IDENTITY: 0, Kind.RULE: 1}.get(record.kind, 2)
+    return rank, -depth(record.scope), record.scope, to_micros(record.created_at), record.id
+
+
+def state_order(record: Record) -> tuple[int, str, str, str]:
+    """Sort key of state: shared scope first, then by key."""
+    return depth(record.scope), record.scope, record.key or "", record.id
+
+
+def working_order(record: Record) -> tuple[bool, int, str, int, str]:
+    """Sort key of working: the task's own first, shared last; newest first within a scope."""
+    return task_of(record.scope) is None, -depth(record.scope), record.scope, -renewed_at(record), record.id
+
+
+def is_turn(record: Record) -> bool:
+    """Whether the memory is a dated or spoken event, shown under its date."""
+    told = record.session is not None or record.speaker is not None or record.occurred_at is not None
+    return record.tier is Tier.EPISODIC and record.kind is not Kind.SUMMARY and told
+
+
+def recalled_order(records: Mapping[str, tuple[Record, int]]) -> list[str]:
+    """Return ids in reading order, given record and rank by id.
+
+    Archival by rank, then core and working by rank, then summaries, plain events and turns, each oldest
+    first; the turns of one session stay together, where its earliest turn stands.
+    """
+    opened: dict[str, int] = {}
+    for record, _ in records.values():
+        if record.session is not None and is_turn(record):
+            at = to_micros(happened_at(record))
+            opened[record.session] = min(at, opened.get(record.session, at))
+
+    def place(entry: tuple[str, tuple[Record, int]]) -> tuple[int, int, str, int, int, str]:
+        name, (record, rank) = entry
+        at = to_micros(happened_at(record))
+        if record.tier is Tier.ARCHIVAL:
+            return 0, rank, "", 0, 0, name
+        if record.tier is not Tier.EPISODIC:
+            return 1, rank, "", 0, 0, name
+        if not is_turn(record):
+            return (2 if record.kind is Kind.SUMMARY else 3), at, "", 0, 0, name
+        session = record.session or ""
+        return 4, opened.get(session, at), session, at, to_micros(record.created_at), name
+
+    return [name for name, _ in sorted(records.items(), key=place)]

@@ -1,0 +1,120 @@
+"""Budgets: what goes when room is short, and that the numbers add up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from types import MappingProxyType
+
+import pytest
+from context_made import NOW, POLICY, block, event, found, ids, inputs, record, rule, why, words, working
+
+from keepward.context import Compiled, compile_context
+from keepward.errors import ContextTooSmall
+
+TEN = "one two three four five six seven eight nine"
+
+
+def tiers(budget: int) -> Compiled:
+    return compile_context(
+        inputs(
+            budget_tokens=budget,
+            core=[block("mission", "Ship it.")],
+            working=[working("working", f"w {TEN}")],
+            recalled=found(record("archival", f"a {TEN}"), event("episodic", f"e {TEN}")),
+        )
+    )
+
+
+def test_archival_goes_before_episodic_before_working() -> None:
+    whole = tiers(1_000).tokens
+    gone = [set(why(tiers(budget))) for budget in (whole, whole - 1, whole - 12, whole - 30)]
+    assert gone == [set(), {"archival"}, {"archival", "episodic"}, {"archival", "episodic", "working"}]
+
+
+def test_the_reason_for_want_of_room_is_the_budget() -> None:
+    assert why(tiers(tiers(1_000).tokens - 1)) == {"archival": "budget"}
+
+
+def test_core_that_does_not_fit_is_an_error_that_says_by_how_much() -> None:
+    with pytest.raises(ContextTooSmall, match="needs 12 tokens, 2 more than the budget of 10"):
+        compile_context(inputs(budget_tokens=10, core=[block("mission", f"x {TEN}")]))
+
+
+def test_core_fits_a_budget_of_its_own_size() -> None:
+    assert compile_context(inputs(budget_tokens=12, core=[block("mission", f"x {TEN}")])).tokens == 12
+
+
+def test_a_block_over_its_own_budget_is_an_error_and_never_cut() -> None:
+    tight = replace(POLICY, block_budget=MappingProxyType({"mission": 5}))
+    with pytest.raises(ContextTooSmall, match="mission block is 5 tokens over its budget of 5"):
+        compile_context(inputs(policy=tight, core=[block("mission", f"x {TEN}")]))
+
+
+def test_within_a_tier_the_lowest_confidence_goes_first() -> None:
+    recalled = found(*(record(f"c{n}", f"{n} {TEN}", confidence=n / 10) for n in (3, 9, 5)))
+    full = compile_context(inputs(recalled=recalled)).tokens
+    assert set(why(compile_context(inputs(recalled=recalled, budget_tokens=full - 1)))) == {"c3"}
+
+
+def test_confidence_counts_as_it_has_faded() -> None:
+    old = record("old", f"x {TEN}", confidence=0.95, reinforced_at=NOW - timedelta(days=300))
+    recalled = found(old, record("new", f"y {TEN}", confidence=0.6))
+    full = compile_context(inputs(recalled=recalled)).tokens
+    assert set(why(compile_context(inputs(recalled=recalled, budget_tokens=full - 1)))) == {"old"}
+
+
+def test_of_equal_confidence_the_lower_score_goes_first() -> None:
+    recalled = found(record("best", f"x {TEN}"), record("next", f"y {TEN}"))
+    full = compile_context(inputs(recalled=recalled)).tokens
+    assert set(why(compile_context(inputs(recalled=recalled, budget_tokens=full - 1)))) == {"next"}
+
+
+def test_a_long_memory_does_not_block_the_short_ones_behind_it() -> None:
+    recalled = found(record("long", "word " * 500), record("short", "tabs"))
+    assert ids(compile_context(inputs(recalled=recalled, budget_tokens=100)), "recalled") == ["short"]
+
+
+def test_room_that_estimates_left_is_used() -> None:
+    # Each part alone is rounded up to tens, so that sums overestimate by far.
+    def rough(text: str) -> int:
+        return -(-len(text) // 40) * 10 if text else 0
+
+    recalled = found(*(record(f"a{n:02}", f"note number {n:02}") for n in range(20)))
+    compiled = compile_context(inputs(recalled=recalled, budget_tokens=130, count=rough))
+    assert 120 <= compiled.tokens <= 130
+
+
+@pytest.mark.parametrize(
+    ("setting", "section"),
+    [("pinned_budget", "pinned"), ("working_budget", "working"), ("retrieved_budget", "recalled")],
+)
+def test_each_section_keeps_to_its_own_budget(setting: str, section: str) -> None:
+    made = inputs(
+        policy=replace(POLICY, **{setting: 40}),
+        pinned=[rule(f"p{n}", f"{n} p {TEN}") for n in range(6)],
+        working=[working(f"w{n}", f"{n} w {TEN}") for n in range(6)],
+        recalled=found(*(record(f"a{n}", f"{n} a {TEN}") for n in range(6))),
+    )
+    tokens = {each.name: each.tokens for each in compile_context(made).sections}
+    assert 0 < tokens[section] <= 40
+
+
+def test_pinned_memories_beyond_their_budget_go_by_confidence() -> None:
+    tight = replace(POLICY, pinned_budget=30)
+    pinned = [rule(f"c{n}", f"{n} {TEN}", confidence=n / 10) for n in (9, 8, 7, 6)]
+    assert ids(compile_context(inputs(policy=tight, pinned=pinned)), "pinned") == ["c8", "c9"]
+
+
+def test_tokens_of_the_sections_sum_to_the_whole() -> None:
+    compiled = tiers(1_000)
+    assert sum(section.tokens for section in compiled.sections) == compiled.tokens == words(compiled.text)
+
+
+def test_tokens_of_the_tiers_sum_to_the_whole() -> None:
+    compiled = tiers(1_000)
+    assert sum(compiled.tokens_by_tier.values()) == compiled.tokens
+
+
+def test_the_tokens_of_each_tier_are_named() -> None:
+    assert set(tiers(1_000).tokens_by_tier) == {"core", "working", "archival", "episodic"}

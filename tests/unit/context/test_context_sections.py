@@ -1,0 +1,235 @@
+"""What stands in a context, in which order, and what stays out and why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from context_made import NOW, POLICY, block, event, found, ids, inputs, record, rule, why, working
+
+from keepward.context import compile_context, memory_block, snapshot
+from keepward.domain.memory import Sensitivity, Stability, Status
+from keepward.domain.receipt import Reason
+from keepward.domain.trust import Trust
+
+BLOCKS = [
+    block("workspace_state", "Branch main."),
+    block("mission", "Ship it."),
+    block("operating_rules", "Ask first."),
+    block("human", "Ana."),
+]
+
+
+def test_an_empty_store_compiles_to_the_empty_text() -> None:
+    assert compile_context(inputs()).text == ""
+
+
+def test_core_blocks_stand_in_their_fixed_order() -> None:
+    text = compile_context(inputs(core=BLOCKS, identity=("1", "I am Orion."))).text
+    names = ("persona", "human", "operating_rules", "mission", "workspace_state")
+    assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == list(names)
+
+
+def test_the_user_file_opens_the_human_block() -> None:
+    text = compile_context(inputs(core=BLOCKS, user_file=("1", "Lives in Berlin."))).text
+    assert text.startswith("## human\n\nLives in Berlin.\n\nAna.\n\n## operating_rules")
+
+
+def test_the_persona_block_comes_from_the_identity_document() -> None:
+    assert compile_context(inputs(identity=("1", "I am Orion."))).text == "## persona\n\nI am Orion."
+
+
+def test_sections_follow_each_other_from_the_stablest_to_the_most_fleeting() -> None:
+    made = inputs(
+        identity=("1", "I am Orion."),
+        core=BLOCKS,
+        pinned=[rule("p", "never force")],
+        state=[record("s", "in review", kind="state", key="pr")],
+        working=[working("w", "fix the tests")],
+        recalled=found(record("a", "tabs")),
+    )
+    names = [section.name for section in compile_context(made).sections]
+    assert names == ["identity", "core", "pinned", "state", "working", "recalled"]
+
+
+def test_pinned_identities_come_before_rules_before_facts() -> None:
+    pinned = [
+        record("f", "a fact", stability=Stability.PERMANENT),
+        rule("r", "a rule"),
+        record("i", "a self", kind="identity", stability=Stability.PERMANENT),
+    ]
+    assert ids(compile_context(inputs(pinned=pinned)), "pinned") == ["i", "r", "f"]
+
+
+def test_pinned_memories_of_the_own_scope_come_first() -> None:
+    pinned = [rule("shared", "one"), rule("own", "two", scope="/agents/orion")]
+    assert ids(compile_context(inputs(pinned=pinned)), "pinned") == ["own", "shared"]
+
+
+def test_at_most_ten_rules_are_pinned() -> None:
+    compiled = compile_context(inputs(pinned=[rule(f"r{n:02}", f"rule {n}") for n in range(12)]))
+    assert (len(ids(compiled, "pinned")), sorted(why(compiled).values())) == (10, ["cap", "cap"])
+
+
+def test_at_most_five_identities_are_pinned() -> None:
+    pinned = [record(f"i{n}", f"self {n}", kind="identity", stability=Stability.PERMANENT) for n in range(7)]
+    assert len(ids(compile_context(inputs(pinned=pinned)), "pinned")) == 5
+
+
+def test_a_rule_cut_by_the_cap_still_comes_in_when_it_is_recalled() -> None:
+    rules = [rule(f"r{n:02}", f"rule {n}") for n in range(11)]
+    cut = next(iter(why(compile_context(inputs(pinned=rules)))))
+    recalled = found(next(each for each in rules if each.id == cut))
+    assert ids(compile_context(inputs(pinned=rules, recalled=recalled)), "recalled") == [cut]
+
+
+def test_state_is_shown_with_its_key() -> None:
+    state = [record("s", "in review", kind="state", key="pr_42")]
+    assert "[state] pr_42: in review" in compile_context(inputs(state=state)).text
+
+
+def test_state_stands_by_depth_of_scope_and_then_by_key() -> None:
+    state = [
+        record("1", "x", kind="state", key="b"),
+        record("2", "y", kind="state", key="a"),
+        record("3", "z", kind="state", key="a", scope="/agents/orion"),
+    ]
+    assert ids(compile_context(inputs(state=state)), "state") == ["2", "1", "3"]
+
+
+def test_working_memory_of_the_task_comes_before_what_is_shared() -> None:
+    entries = [working("shared", "one"), working("task", "two", scope="/agents/orion/tasks/4")]
+    assert ids(compile_context(inputs(working=entries)), "working") == ["task", "shared"]
+
+
+def test_working_memory_stands_newest_first() -> None:
+    entries = [working(f"w{n}", f"step {n}", updated_at=NOW - timedelta(hours=n)) for n in (3, 1, 2)]
+    assert ids(compile_context(inputs(working=entries)), "working") == ["w1", "w2", "w3"]
+
+
+def test_recalled_facts_stand_before_summaries_before_events() -> None:
+    recalled = found(
+        event("event", "went out"),
+        record("summary", "a week", tier="episodic", kind="summary"),
+        record("fact", "tabs"),
+    )
+    assert ids(compile_context(inputs(recalled=recalled)), "recalled") == ["fact", "summary", "event"]
+
+
+def test_turns_of_one_session_stay_together_in_the_order_they_were_said() -> None:
+    def turn(name: str, session: str, minute: int) -> object:
+        at = datetime(2023, 5, 8, 9, minute, tzinfo=UTC)
+        return event(name, f"text {name}", session=session, speaker="Ana", occurred_at=at)
+
+    turns = [turn("a2", "a", 9), turn("b1", "b", 5), turn("a1", "a", 1)]
+    assert ids(compile_context(inputs(recalled=found(*turns))), "recalled") == ["a1", "a2", "b1"]
+
+
+def test_turns_show_their_speaker_under_their_day() -> None:
+    said = event("e", "Hello", session="s", speaker="Ana", occurred_at=datetime(2023, 5, 8, tzinfo=UTC))
+    assert "### 2023-05-08 Mon\n\n[event] Ana: Hello" in compile_context(inputs(recalled=found(said))).text
+
+
+@pytest.mark.parametrize("status", [Status.SUPERSEDED, Status.RETIRED, Status.ARCHIVED])
+def test_what_no_longer_holds_is_left_out_with_its_status(status: Status) -> None:
+    compiled = compile_context(inputs(recalled=found(record("a", "old", status=status))))
+    assert (compiled.text, why(compiled)) == ("", {"a": status.value})
+
+
+def test_what_expires_at_this_instant_is_left_out() -> None:
+    compiled = compile_context(inputs(working=[working("w", "old", expires_at=NOW)]))
+    assert (compiled.text, why(compiled)) == ("", {"w": "expired"})
+
+
+def test_what_is_sensitive_is_left_out_unasked() -> None:
+    secretive = record("a", "a diagnosis", sensitivity=Sensitivity.SENSITIVE)
+    assert why(compile_context(inputs(recalled=found(secretive)))) == {"a": "sensitive"}
+
+
+def test_what_is_sensitive_comes_in_when_asked_for() -> None:
+    secretive = record("a", "a diagnosis", sensitivity=Sensitivity.SENSITIVE)
+    made = inputs(recalled=found(secretive), include_sensitive=True)
+    assert ids(compile_context(made), "recalled") == ["a"]
+
+
+def test_an_origin_below_the_purpose_is_left_out() -> None:
+    made = inputs(purpose="act", recalled=found(record("a", "wire the money", trust=Trust.WEB)))
+    assert why(compile_context(made)) == {"a": "trust"}
+
+
+def test_equal_words_are_paid_for_once() -> None:
+    made = inputs(recalled=found(record("a", "Ana prefers tabs"), record("b", "ana  PREFERS tabs")))
+    compiled = compile_context(made)
+    assert (ids(compiled, "recalled"), why(compiled)) == (["a"], {"b": "repeat"})
+
+
+def test_a_repeat_names_the_memory_that_is_in() -> None:
+    made = inputs(recalled=found(record("a", "same"), record("b", "same")))
+    assert compile_context(made).excluded[0].reason.detail.startswith("a ")
+
+
+def test_equal_texts_under_different_keys_are_no_repeats() -> None:
+    state = [record("1", "80", kind="state", key="port"), record("2", "80", kind="state", key="speed")]
+    assert len(ids(compile_context(inputs(state=state)), "state")) == 2
+
+
+def test_the_older_of_two_versions_is_superseded() -> None:
+    old = record("a", "spaces")
+    compiled = compile_context(inputs(recalled=found(old, replace(old, version=2, text="tabs"))))
+    assert [(out.version, out.reason.code) for out in compiled.excluded] == [(1, "superseded")]
+
+
+def test_what_was_left_out_before_keeps_its_reason() -> None:
+    before = Reason(gate="compile", code="damaged", detail="its seal does not match")
+    made = inputs(excluded=[("a", 1, before)], recalled=found(record("a", "tabs")))
+    assert compile_context(made).excluded[0].reason == before
+
+
+def test_no_more_than_the_most_items_are_recalled() -> None:
+    made = inputs(policy=replace(POLICY, max_items=3), recalled=found(*(record(f"a{n}", f"x{n}") for n in range(5))))
+    assert ids(compile_context(made), "recalled") == ["a0", "a1", "a2"]
+
+
+def test_at_most_five_summaries_are_recalled() -> None:
+    summaries = [record(f"s{n}", f"week {n}", tier="episodic", kind="summary") for n in range(7)]
+    assert len(ids(compile_context(inputs(recalled=found(*summaries))), "recalled")) == 5
+
+
+def test_a_snapshot_holds_core_pinned_and_keyed_state_alone() -> None:
+    made = inputs(
+        identity=("1", "I am Orion."),
+        core=BLOCKS[:1],
+        pinned=[rule("p", "never force")],
+        state=[record("s", "in review", kind="state", key="pr")],
+        working=[working("w", "fix")],
+        recalled=found(record("a", "tabs")),
+    )
+    assert [section.name for section in snapshot(made).sections] == ["core", "pinned", "state"]
+
+
+def test_a_snapshot_has_every_pinned_rule() -> None:
+    made = inputs(pinned=[rule(f"r{n:02}", f"rule {n}") for n in range(30)])
+    assert len(ids(snapshot(made), "pinned")) == 30
+
+
+def test_state_without_a_key_is_not_in_a_snapshot() -> None:
+    assert why(snapshot(inputs(state=[record("s", "loose", kind="state")]))) == {"s": "unkeyed"}
+
+
+def test_a_memory_block_holds_what_was_recalled_alone() -> None:
+    made = inputs(core=BLOCKS, recalled=found(record("a", "Ana prefers tabs"), record("b", "Ana is in Berlin")))
+    heading, *notes = memory_block(made).text.split("\n\n")
+    assert (heading.splitlines()[0], notes) == (
+        "## Memory Context",
+        ["[fact] Ana prefers tabs", "[fact] Ana is in Berlin"],
+    )
+
+
+def test_a_memory_block_leaves_out_what_is_below_the_floor() -> None:
+    made = inputs(recalled=found(record("a", "near"), record("b", "far")))
+    assert why(memory_block(made, floor=0.6)) == {"b": "relevance"}
+
+
+def test_a_memory_block_of_nothing_is_empty() -> None:
+    assert memory_block(inputs(core=BLOCKS)).text == ""
