@@ -135,9 +135,7 @@ def decode_record(payload: bytes) -> Record:
         if fields["v"] != RECORD_SCHEMA:
             raise Tampered("a memory is written in an unknown schema; upgrade Keepward or run `keepward verify`")
         instant = {
-            name: from_micros(fields[name])
-            for name in ("updated_at", "occurred_at", "expires_at")
-            if name in fields
+            name: from_micros(fields[name]) for name in ("updated_at", "occurred_at", "expires_at") if name in fields
         }
         return Record(
             id=fields["id"],

@@ -176,9 +176,7 @@ def _named(enum: type[_E], value: str, what: str) -> _E:
 def _insert(change: ask.Insert, frame: Frame) -> Record:
     tier = _named(Tier, change.tier or default_tier(change, frame.actor), "tier")
     kind = _named(Kind, change.kind, "kind") if change.kind else default_kind(tier, change.key)
-    stability = (
-        _named(Stability, change.stability, "stability") if change.stability else default_stability(tier, kind)
-    )
+    stability = _named(Stability, change.stability, "stability") if change.stability else default_stability(tier, kind)
     ttl = change.ttl if change.ttl is not None else default_ttl(tier, kind, stability, frame.policy)
     source = change.source or default_source(frame.actor)
     known = SOURCES.get(source, SOURCES["unknown"])

@@ -54,9 +54,7 @@ class Policy:
     scopes: tuple[str, ...] = ()
 
     #: Time to live given where the writer states none: by kind, for volatile memories.
-    ttl_by_kind: Mapping[Kind, timedelta] = _frozen(
-        **{Kind.EVENT: timedelta(days=30), Kind.SUMMARY: timedelta(days=7)}
-    )
+    ttl_by_kind: Mapping[Kind, timedelta] = _frozen(**{Kind.EVENT: timedelta(days=30), Kind.SUMMARY: timedelta(days=7)})
     #: The same for other volatile memories, and for the working tier.
     ttl_volatile: timedelta = timedelta(days=30)
     ttl_working: timedelta = timedelta(hours=24)
@@ -107,6 +105,10 @@ class Policy:
     context_budget: int = 128_000
     #: Most recalled memories in a context.
     max_items: int = 20
+
+    #: Least score of a memory in a block of relevant memories alone; the share of the query's words that it
+    #: covers plus its closeness in meaning.
+    relevance_floor: float = 0.2
 
     #: Least trust each purpose accepts.
     least_trust: Mapping[str, Trust] = _frozen(answer=Trust.UNKNOWN, act=Trust.AGENT, core=Trust.USER)

@@ -32,7 +32,7 @@ def parse_scope(name: str) -> str:
     if name in {SHARED, "shared", "user"}:
         return SHARED
     path = name if name.startswith("/") else f"/agents/{name}"
-    segments = path.rstrip("/").split("/")[1:]
+    segments = path.removesuffix("/").split("/")[1:] if name else []
     if not segments or len(segments) > DEPTH or not all(_SEGMENT.fullmatch(part) for part in segments):
         raise InvalidInput("unknown scope: use `shared`, an agent's name, or a path such as /agents/orion/tasks/42")
     return "/" + "/".join(segments)

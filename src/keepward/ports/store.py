@@ -30,7 +30,7 @@ class Features:
     terms: bytes
     #: Id of the embedder, or None when there are no vectors yet.
     model: str | None = None
-    #: float32 little-endian, ``units * dim`` values; the first unit is the memory's own vector.
+    #: ``retrieval.vectors.pack`` of the unit vectors; the first unit is the memory's own vector.
     vectors: bytes = b""
     #: Number of vectors.
     units: int = 0
@@ -152,7 +152,7 @@ class Reader(Protocol):
         ...
 
     def similar(self, tenant: str, record: Record, features: Features, now: datetime) -> Found:
-        """Return live memories of the same scope, tier and sensitivity with an equal digest or shared marks."""
+        """Return live memories of the same scope, tier and sensitivity with an equal digest, or two shared marks."""
         ...
 
     def superseded(self, tenant: str, scope: str, digest: bytes) -> Found:

@@ -147,10 +147,10 @@ class ReadSuite(Ground):
         asked = make.record()
         assert store.similar(TENANT, asked, make.features(asked.text), make.now).records == []
 
-    def test_at_most_24_are_similar(self, store: Store, make: Maker) -> None:
+    def test_at_most_8_are_similar(self, store: Store, make: Maker) -> None:
         self.put(store, make, *(make.record(f"tea cupboard {n}") for n in range(40)))
         asked = make.record("tea cupboard")
-        assert len(store.similar(TENANT, asked, make.features(asked.text), make.now).records) == 24
+        assert len(store.similar(TENANT, asked, make.features(asked.text), make.now).records) == 8
 
     # --- indexed
 

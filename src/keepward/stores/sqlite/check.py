@@ -287,13 +287,13 @@ class _Check:
 
 
 def _due(table: str, tenant: str, record: Record, row: Row) -> list[Row]:
-    """Return the rows of a computed table that one record, with its features from row 34 on, calls for."""
+    """Return the rows of a computed table that one record, with its features from row 36 on, calls for."""
     match table:
         case "lineage":
             return [(parent, record.id) for parent in dict.fromkeys(record.derived_from)]
         case "aliases":
             return [(alias, record.id) for alias in dict.fromkeys(record.aliases)]
-    raw = row[38]
+    raw = row[40]
     return [] if raw is None else [mark[1:] for mark in mark_rows(tenant, record, raw)]
 
 

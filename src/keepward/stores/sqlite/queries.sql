@@ -38,12 +38,11 @@ SELECT memory_id, seq * 1048576 + n FROM events
  WHERE tenant = :tenant AND version = 1 AND memory_id IN (SELECT value FROM json_each(:ids));
 
 -- digest_taken --
--- A live memory other than those of this commit that has the digest.
+-- Live memories that have the digest.
 SELECT r.id FROM features f INDEXED BY features_digest CROSS JOIN records r ON r.tenant = f.tenant AND r.id = f.id
  WHERE f.tenant = :tenant AND f.digest = :digest AND r.status = 'active'
    AND r.tier = :tier AND r.scope = :scope AND r.sensitivity = :sensitivity
-   AND (r.expires_at IS NULL OR r.expires_at > :now)
-   AND r.id NOT IN (SELECT value FROM json_each(:ids)) LIMIT 1;
+   AND (r.expires_at IS NULL OR r.expires_at > :now);
 
 -- add_commit --
 INSERT INTO commits (tenant, seq, id, at, kind, actor_kind, prev, events_hash, salt, payload, hash, seal)
@@ -55,8 +54,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- add_record --
 INSERT INTO records (tenant, id, version, seq, n, position, arrival, status, tier, kind, scope, key, subject,
-       category, content_type, sensitivity, source, trust, importance, created_at, expires_at, job, session, tags)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+       category, content_type, sensitivity, source, trust, importance, created_at, expires_at, job, session, tags,
+       stability, standing)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- drop_records --
 DELETE FROM records WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids));
@@ -132,7 +132,7 @@ SELECT id, count, last_at, seal FROM usage
 -- Fragment: a record's columns, its event, the newest version there is, and the memory's first position.
 SELECT r.id, r.version, r.seq, r.n, r.position, r.arrival, r.status, r.tier, r.kind, r.scope, r.key, r.subject,
        r.category, r.content_type, r.sensitivity, r.source, r.trust, r.importance, r.created_at, r.expires_at,
-       r.job, r.session, r.tags,
+       r.job, r.session, r.tags, r.stability, r.standing,
        e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_commit, e.seal,
        (SELECT max(x.version) FROM events x WHERE x.tenant = r.tenant AND x.memory_id = r.id),
        CASE r.version WHEN 1 THEN r.position ELSE (SELECT x.seq * 1048576 + x.n FROM events x
@@ -152,6 +152,8 @@ SELECT r.id, r.version, r.seq, r.n, r.position, r.arrival, r.status, r.tier, r.k
    AND (:category IS NULL OR r.category = :category)
    AND (:session IS NULL OR r.session = :session)
    AND (:job IS NULL OR r.job = :job)
+   AND (:keyed IS NULL OR (r.key IS NOT NULL) = :keyed)
+   AND (:permanent IS NULL OR (r.stability = 'permanent') = :permanent)
    AND r.importance >= :min_importance
    AND (:include_sensitive OR r.sensitivity = 'normal')
    AND (:tags = '[]' OR EXISTS (
@@ -163,6 +165,12 @@ SELECT r.id, r.version, r.seq, r.n, r.position, r.arrival, r.status, r.tier, r.k
 -- Newest arrival first, ties by id.
 {{record_row}} {{record_from}}
  WHERE r.tenant = :tenant AND {{passes}}
+ ORDER BY r.arrival DESC, r.id LIMIT :limit;
+
+-- find_standing --
+-- The same among what stands, which has an index.
+{{record_row}} {{record_from}}
+ WHERE r.tenant = :tenant AND r.standing = 1 AND {{passes}}
  ORDER BY r.arrival DESC, r.id LIMIT :limit;
 
 -- find_key --

@@ -38,9 +38,21 @@ from keepward.stores.sqlite.seals import Sealer
 
 SQL = load_queries("keepward.stores.sqlite")
 #: Most candidates of ``similar``.
-CANDIDATES = 24
+CANDIDATES = 8
+#: Marks of six that a candidate shares, unless its text is equal; see ``engine.features``.
+SHARED = 2
+#: Tiers whose memories all stand in the index of ``standing``.
+_STANDING = frozenset({"core", "working"})
 _EMPTY = Features(terms=b"")
 _log = logging.getLogger(__name__)
+
+
+def _query_for(filters: Filter) -> str:
+    """Return the query of ``find`` that has the best index for a filter."""
+    if filters.key is not None:
+        return "find_key"
+    standing = filters.keyed or filters.permanent or (filters.tiers and set(filters.tiers) <= _STANDING)
+    return "find_standing" if standing else "find"
 
 
 class Asked:
@@ -121,6 +133,8 @@ class Asked:
             "category": filters.category,
             "session": filters.session,
             "job": filters.job,
+            "keyed": filters.keyed,
+            "permanent": filters.permanent,
             "min_importance": round(filters.min_importance * 10_000),
             "include_sensitive": filters.include_sensitive,
             "now": None if live_at is None else to_micros(live_at),
@@ -153,7 +167,7 @@ class Asked:
         return found
 
     def similar(self, record: Record, features: Features, now: datetime) -> Found:
-        """Return up to 24 others: equal digest first, then by marks shared, most first, ties by newer id."""
+        """Return up to 8 others: equal digest first, then by marks shared, most first, ties by newer id."""
         place, micros = place_of(record), to_micros(now)
         ids: list[str] = []
         if features.digest:
@@ -172,7 +186,8 @@ class Asked:
         shared: Counter[str] = Counter()
         for mark in unpack_marks(pack_marks(features.marks)):
             shared.update(row[0] for row in self._rows("same_mark", place=place, mark=mark, id=record.id))
-        ranked = sorted(sorted(shared, reverse=True), key=lambda memory_id: -shared[memory_id])
+        likely = [memory_id for memory_id, count in shared.items() if count >= SHARED]
+        ranked = sorted(sorted(likely, reverse=True), key=lambda memory_id: -shared[memory_id])
         order = list(dict.fromkeys([*sorted(ids), *ranked]))
         found = Found()
         for start in range(0, len(order), 2 * CANDIDATES):
@@ -223,7 +238,7 @@ class Asked:
             if record is None:
                 yield memory_id, None
                 continue
-            features = features_of(self._sealer, self._tenant, memory_id, version, row[34:42])
+            features = features_of(self._sealer, self._tenant, memory_id, version, row[36:44])
             yield memory_id, Indexed(record=record, position=row[4], arrival=row[5], features=features or _EMPTY)
 
     def _indexed_as_of(self, after: int, as_of: int) -> Iterator[tuple[str, Indexed | None]]:

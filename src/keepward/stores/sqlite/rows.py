@@ -17,7 +17,7 @@ from typing import Any
 
 from keepward.domain.codec import decode_record
 from keepward.domain.instant import to_micros
-from keepward.domain.memory import Record
+from keepward.domain.memory import Record, Stability, Tier
 from keepward.domain.query import Filter
 from keepward.errors import Tampered
 from keepward.ports.store import Features
@@ -50,7 +50,7 @@ def payload_commitment(salt: bytes, payload: bytes) -> bytes:
 
 
 def columns_of(record: Record) -> Row:
-    """Return the columns of a record that are computed from its payload, ``status`` to ``tags``."""
+    """Return the columns of a record that are computed from its payload, ``status`` to ``standing``."""
     return (
         record.status.value,
         record.tier.value,
@@ -69,6 +69,8 @@ def columns_of(record: Record) -> Row:
         record.job,
         record.session,
         json.dumps(record.tags, ensure_ascii=False) if record.tags else "[]",
+        record.stability.value,
+        int(record.pinned or record.tier is Tier.WORKING or record.key is not None),
     )
 
 
@@ -121,13 +123,13 @@ def record_at(sealer: Sealer, tenant: bytes, event: Row) -> Record:
 
 
 def record_of(sealer: Sealer, tenant: bytes, row: Row) -> Record:
-    """Return the record of a ``record_row``: 23 columns of records, 9 of its event, newest version, arrival.
+    """Return the record of a ``record_row``: 25 columns of records, 9 of its event, newest version, arrival.
 
     Raises:
         Tampered: anything about the row does not hold.
     """
     memory_id, version, seq, n, position, arrival = row[:6]
-    event, newest, first = row[23:32], row[32], row[33]
+    event, newest, first = row[25:34], row[34], row[35]
     if event[0] is None:
         raise Tampered("a record points at no event")
     record = record_at(sealer, tenant, event)
@@ -135,7 +137,7 @@ def record_of(sealer: Sealer, tenant: bytes, row: Row) -> Record:
         raise Tampered("a record is not the newest version")
     if (event[0], event[1]) != (seq, n) or position != seq * WIDTH + n or arrival != first:
         raise Tampered("a record is out of place")
-    if columns_of(record) != row[6:23]:
+    if columns_of(record) != row[6:25]:
         raise Tampered("a record's columns differ from its content")
     return record
 
@@ -197,6 +199,10 @@ def passes(record: Record, filters: Filter) -> bool:
         wanted_name = getattr(filters, name)
         if wanted_name is not None and getattr(record, name) != wanted_name:
             return False
+    if filters.keyed is not None and filters.keyed != (record.key is not None):
+        return False
+    if filters.permanent is not None and filters.permanent != (record.stability is Stability.PERMANENT):
+        return False
     if round(record.importance * 10_000) < round(filters.min_importance * 10_000):
         return False
     return filters.include_sensitive or record.sensitivity.value == "normal"

@@ -56,7 +56,8 @@ CREATE TABLE heads (
 ) STRICT, WITHOUT ROWID;
 
 -- The newest version of each memory: what filters need, and where its content stands.
--- Every column is computed from one event and its payload.
+-- Every column is computed from one event and its payload. standing: 1 for what a context looks at without a
+-- query: core, working, permanent and keyed memories.
 CREATE TABLE records (
     tenant TEXT NOT NULL,
     id TEXT NOT NULL,
@@ -82,12 +83,15 @@ CREATE TABLE records (
     job TEXT,
     session TEXT,
     tags TEXT NOT NULL,
+    stability TEXT NOT NULL,
+    standing INTEGER NOT NULL,
     PRIMARY KEY (tenant, id)
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX records_key ON records (tenant, scope, key) WHERE key IS NOT NULL AND status = 'active';
 CREATE INDEX records_by_key ON records (tenant, key, scope) WHERE key IS NOT NULL;
 CREATE UNIQUE INDEX records_position ON records (tenant, position);
 CREATE INDEX records_arrival ON records (tenant, arrival DESC, id);
+CREATE INDEX records_standing ON records (tenant, arrival DESC, id) WHERE standing = 1;
 CREATE INDEX records_session ON records (tenant, session, arrival DESC, id) WHERE session IS NOT NULL;
 
 -- Active memories by tier, so that a full tier is known without counting.

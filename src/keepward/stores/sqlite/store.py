@@ -183,7 +183,7 @@ class SqliteStore:
             return asked.find(filters, live_at, limit, as_of)
 
     def similar(self, tenant: str, record: Record, features: Features, now: datetime) -> Found:
-        """Return up to 24 like memories; see the port."""
+        """Return up to 8 like memories; see the port."""
         with self._asked(tenant) as asked:
             return asked.similar(record, features, now)
 

@@ -124,7 +124,7 @@ class SqliteWriter:
             newest[step.after.id] = version
 
     def _check_digests(self, tenant: str, stage: Stage) -> None:
-        own = json.dumps([step.after.id for step in stage.steps]) if stage.free_digests else "[]"
+        own = {step.after.id for step in stage.steps}
         for tier, scope, sensitivity, digest in stage.free_digests:
             values = {
                 "tenant": tenant,
@@ -133,9 +133,8 @@ class SqliteWriter:
                 "sensitivity": sensitivity,
                 "digest": digest,
                 "now": to_micros(stage.at),
-                "ids": own,
             }
-            if self._db.execute(SQL["digest_taken"], values).fetchone():
+            if any(memory_id not in own for (memory_id,) in self._db.execute(SQL["digest_taken"], values)):
                 raise Conflict("the same was remembered in the meantime; propose again")
 
     def _project(self, tenant: str, seq: int, stage: Stage) -> None:

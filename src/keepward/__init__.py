@@ -1,0 +1,174 @@
+"""Keepward: memory for AI agents that can be audited, approved and undone.
+
+    from keepward import Memory
+
+    mem = Memory.open("memory.db")
+    out = mem.remember("Ana prefers tabs", source="user_message", evidence=["chat:42"])
+    mem.recall("indentation")[0].memory.text
+
+Names are imported on first use, so that ``import keepward`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from keepward.app import Draft, Memory
+    from keepward.domain.change import (
+        Append,
+        Archive,
+        Insert,
+        Move,
+        Promote,
+        Reinforce,
+        Replace,
+        Restore,
+        Retire,
+        Supersede,
+    )
+    from keepward.domain.memory import (
+        Access,
+        ContentType,
+        Kind,
+        Record,
+        Sensitivity,
+        Stability,
+        Status,
+        Tier,
+    )
+    from keepward.domain.policy import EthicsRule, Policy
+    from keepward.domain.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
+    from keepward.domain.query import Filter, Hit, Recall
+    from keepward.domain.receipt import Reason, Receipt
+    from keepward.domain.trust import SOURCES, Actor, Trust
+    from keepward.errors import (
+        Conflict,
+        ContextTooSmall,
+        InvalidInput,
+        KeepwardError,
+        ModelUnavailable,
+        NewerSchema,
+        NotAStore,
+        NotFound,
+        StaleVersion,
+        StoreError,
+        StoreUnavailable,
+        Tampered,
+        Unauthorised,
+    )
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "keepward.app": ("Draft", "Memory"),
+    "keepward.domain.change": (
+        "Append",
+        "Archive",
+        "Insert",
+        "Move",
+        "Promote",
+        "Reinforce",
+        "Replace",
+        "Restore",
+        "Retire",
+        "Supersede",
+    ),
+    "keepward.domain.memory": (
+        "Access",
+        "ContentType",
+        "Kind",
+        "Record",
+        "Sensitivity",
+        "Stability",
+        "Status",
+        "Tier",
+    ),
+    "keepward.domain.policy": ("EthicsRule", "Policy"),
+    "keepward.domain.proposal": ("Committed", "Duplicate", "Outcome", "Quarantined", "Refused", "Waiting"),
+    "keepward.domain.query": ("Filter", "Hit", "Recall"),
+    "keepward.domain.receipt": ("Reason", "Receipt"),
+    "keepward.domain.trust": ("SOURCES", "Actor", "Trust"),
+    "keepward.errors": (
+        "Conflict",
+        "ContextTooSmall",
+        "InvalidInput",
+        "KeepwardError",
+        "ModelUnavailable",
+        "NewerSchema",
+        "NotAStore",
+        "NotFound",
+        "StaleVersion",
+        "StoreError",
+        "StoreUnavailable",
+        "Tampered",
+        "Unauthorised",
+    ),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "SOURCES",
+    "Access",
+    "Actor",
+    "Append",
+    "Archive",
+    "Committed",
+    "Conflict",
+    "ContentType",
+    "ContextTooSmall",
+    "Draft",
+    "Duplicate",
+    "EthicsRule",
+    "Filter",
+    "Hit",
+    "Insert",
+    "InvalidInput",
+    "KeepwardError",
+    "Kind",
+    "Memory",
+    "ModelUnavailable",
+    "Move",
+    "NewerSchema",
+    "NotAStore",
+    "NotFound",
+    "Outcome",
+    "Policy",
+    "Promote",
+    "Quarantined",
+    "Reason",
+    "Recall",
+    "Receipt",
+    "Record",
+    "Refused",
+    "Reinforce",
+    "Replace",
+    "Restore",
+    "Retire",
+    "Sensitivity",
+    "Stability",
+    "StaleVersion",
+    "Status",
+    "StoreError",
+    "StoreUnavailable",
+    "Supersede",
+    "Tampered",
+    "Tier",
+    "Trust",
+    "Unauthorised",
+    "Waiting",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'keepward' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,111 @@
+"""The verbs of people: review, the journal, and upkeep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from keepward.app.handle import Handle
+from keepward.domain.commit import Commit, Event, Head
+from keepward.domain.proposal import Outcome, Waiting
+from keepward.domain.receipt import Receipt
+from keepward.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from keepward.engine.audit import Verification
+    from keepward.engine.read import AsOf
+    from keepward.engine.rollback import Difference, Rollback
+    from keepward.ports.store import CommitView
+
+
+class Decisions(Handle):
+    """Reviewing, undoing, checking."""
+
+    def pending(self, *, state: str | None = "pending") -> list[Waiting]:
+        """Return proposals in the review queue, oldest first; ``state`` None for all of them."""
+        from keepward.engine.review import pending
+
+        return pending(self._kit, self._who, state=state)
+
+    def notices(self) -> list[Waiting]:
+        """Return, once, the decisions on this actor's own proposals that went against them."""
+        from keepward.engine.review import notices
+
+        return notices(self._kit, self._who)
+
+    def approve(self, proposal_id: str, *, digest: str | None = None) -> Outcome:
+        """Store exactly what was proposed; takes a reviewer or the owner, never the proposer."""
+        from keepward.engine.review import approve
+
+        return approve(self._kit, self._who, proposal_id, digest=digest)
+
+    def reject(self, proposal_id: str, *, reason: str) -> Receipt:
+        """Discard a proposal; what held before still holds."""
+        from keepward.engine.review import reject
+
+        return reject(self._kit, self._who, proposal_id, reason=reason)
+
+    def log(self, *, limit: int = 50, before: int | None = None) -> list[CommitView]:
+        """Return commits within reach, newest first, with seq below ``before``."""
+        from keepward.engine.audit import log
+
+        if limit < 1:
+            raise InvalidInput("a limit is at least 1")
+        return log(self._kit, self._who, limit=limit, before=before)
+
+    def show(self, commit: str) -> CommitView:
+        """Return one commit by id, a unique prefix of it, or its number."""
+        from keepward.engine.audit import show
+
+        return show(self._kit, self._who, commit)
+
+    def diff(self, earlier: AsOf, later: AsOf = None) -> list[Difference]:
+        """Return the memories that differ between the states after two commits; ``0`` is the empty store."""
+        from keepward.engine.audit import diff
+
+        return diff(self._kit, self._who, earlier, later)
+
+    def rollback(self, commit: str, *, with_later: bool = False, dry_run: bool = False) -> Rollback:
+        """Undo one commit exactly; a second call changes nothing and gives the first receipt."""
+        from keepward.engine.rollback import roll_back
+
+        return roll_back(self._kit, self._who, commit, with_later=with_later, dry_run=dry_run)
+
+    def verify(self) -> Verification:
+        """Check the chain, every seal, every projection and the anchor."""
+        from keepward.engine.audit import verify
+
+        return verify(self._kit)
+
+    def rebuild(self) -> int:
+        """Compute the tenant's records anew from the journal; return how many there are."""
+        self._owner("rebuilding")
+        count = self._kit.store.rebuild(self._who.tenant)
+        self._kit.indexes.forget(self._who.tenant)
+        return count
+
+    def journal(self, *, after: int = 0) -> Iterator[tuple[Commit, list[Event]]]:
+        """Yield the tenant's commits with their events as stored, oldest first."""
+        self._owner("reading the whole journal")
+        return self._kit.store.events(self._who.tenant, after=after)
+
+    def restore_journal(self, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
+        """Write an exported journal into this empty tenant, byte for byte, and index it."""
+        from keepward.engine.reindex import reindex
+
+        self._owner("restoring a journal")
+        head = self._kit.store.restore_journal(self._who.tenant, commits)
+        reindex(self._kit, self._who, ended=True)
+        return head
+
+    def reindex(self, *, on_progress: Callable[[int, int], None] | None = None) -> int:
+        """Compute terms and vectors anew where they are missing or of another embedder; return how many."""
+        from keepward.engine.reindex import reindex
+
+        self._owner("reindexing")
+        return reindex(self._kit, self._who, on_progress=on_progress)
+
+    def tenants(self) -> list[str]:
+        """Return the names of all tenants with memories; for the owner alone."""
+        self._owner("listing tenants")
+        return self._kit.store.tenants()

@@ -1,0 +1,101 @@
+"""The composition root: the one place that chooses adapters and reads the environment."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keepward.domain.policy import Policy
+from keepward.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from keepward.engine.kit import Kit
+    from keepward.ports.models import Embedder, TokenCounter
+    from keepward.ports.world import Anchor, Clock, IdSource
+
+
+def open_kit(
+    path: str,
+    *,
+    policy: Policy | None,
+    embedder: str | Embedder | None,
+    counter: str | TokenCounter,
+    identity: str | Path | None,
+    user_file: str | Path | None,
+    create: bool,
+    clock: Clock | None,
+    ids: IdSource | None,
+    config_dir: Path | None,
+) -> Kit:
+    """Open a store with everything around it; see ``Memory.open``."""
+    from keepward.adapters.clock import SystemClock
+    from keepward.adapters.ids import RandomIds
+    from keepward.engine.index import Indexes
+    from keepward.engine.kit import Kit
+    from keepward.stores.sqlite.store import open_sqlite
+
+    # Models are chosen first: a name that means nothing must not leave a new store behind.
+    models = _embedder(embedder), _counter(counter)
+    return Kit(
+        store=open_sqlite(path, anchor=_anchor(config_dir), create=create),
+        clock=clock or SystemClock(),
+        ids=ids or RandomIds(),
+        embedder=models[0],
+        counter=models[1],
+        policy=policy or Policy(),
+        identity=_document(identity),
+        user_file=_document(user_file),
+        indexes=Indexes(),
+    )
+
+
+def _embedder(choice: str | Embedder | None) -> Embedder | None:
+    if choice is None or not isinstance(choice, str):
+        return choice
+    from keepward.adapters.embed_choice import choose
+
+    try:
+        return choose(choice, api_key=os.environ.get("KEEPWARD_EMBEDDER_KEY"))
+    except ValueError as fault:
+        raise InvalidInput(str(fault)) from fault
+
+
+def _counter(choice: str | TokenCounter) -> TokenCounter:
+    if not isinstance(choice, str):
+        return choice
+    from keepward.adapters.tokens import choose_counter
+
+    try:
+        return choose_counter(choice)
+    except ValueError as fault:
+        raise InvalidInput(str(fault)) from fault
+
+
+def _anchor(config_dir: Path | None) -> Anchor | None:
+    from keepward.adapters.anchor import FileAnchor, default_config_dir
+
+    try:
+        return FileAnchor(config_dir or default_config_dir())
+    except OSError:
+        # No home at all: the store works unsealed, and status and verify say so.
+        return None
+
+
+def _document(path: str | Path | None) -> Callable[[], tuple[str, str] | None]:
+    if path is None:
+        return lambda: None
+    place = Path(path)
+
+    def read() -> tuple[str, str] | None:
+        try:
+            text = place.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as fault:
+            raise InvalidInput(f"{place.name} cannot be read as UTF-8 text") from fault
+        return hashlib.sha256(text.encode()).hexdigest()[:16], text
+
+    return read

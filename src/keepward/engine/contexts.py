@@ -1,0 +1,334 @@
+"""Contexts: gather what the compiler needs, compile, keep the receipt, and replay it.
+
+Invariants
+(1) What held at the read's instant goes in or is excluded with a reason; nothing is dropped in silence.
+(2) A context and its receipt are kept in one transaction; a store that cannot be written still compiles
+    and says that the receipt was not kept.
+(3) A replay reads records at the versions the receipt names, and nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Literal
+
+from keepward.context.compiler import compile_context, memory_block, snapshot
+from keepward.context.render import Replayed, digest
+from keepward.context.render import replay as render_again
+from keepward.context.sections import Candidate, Compiled, Excluded, Format, Inputs, Screened, Section
+from keepward.domain.memory import Kind, Record, Status, Tier
+from keepward.domain.query import Filter
+from keepward.domain.receipt import Reason, Receipt
+from keepward.domain.scope import visible_from
+from keepward.domain.trust import Trust
+from keepward.engine.audit import core_of
+from keepward.engine.kit import Kit, Who
+from keepward.engine.read import AsOf, moment, search, seq_of
+from keepward.engine.review import pending
+from keepward.engine.view import reaches
+from keepward.engine.write import flush_uses
+from keepward.errors import InvalidInput, NotFound, StoreUnavailable
+from keepward.gates import privacy, secrets
+from keepward.ports.store import Writer
+
+#: Ended working memories are named among the exclusions for this long.
+REMEMBERED = timedelta(days=7)
+#: Recalled candidates looked at for each one that fits.
+SPARE = 6
+FORMATS: tuple[Format, ...] = ("markdown", "xml", "messages")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledContext:
+    """What a model is given, and the proof of how it came about."""
+
+    text: str
+    context_id: str
+    receipt: Receipt
+    sections: tuple[Section, ...]
+    excluded: tuple[Excluded, ...]
+    tokens: int
+    prefix_digest: str
+    tail_digest: str
+    #: Signals that took part in recall, and sentences on what could not.
+    used: tuple[str, ...]
+    notes: tuple[str, ...]
+    head: str
+    #: Whether the receipt is in the store.
+    kept: bool
+
+
+def context(
+    kit: Kit,
+    who: Who,
+    objective: str,
+    *,
+    budget_tokens: int | None = None,
+    purpose: str = "answer",
+    as_of: AsOf = None,
+    form: str = "markdown",
+    include_sensitive: bool = False,
+) -> CompiledContext:
+    """Compile what the handle's scope remembers for an objective.
+
+    Raises:
+        ContextTooSmall: core memory alone is larger than the budget.
+        InvalidInput: an unknown purpose or format, or a budget below 1.
+        NotFound: ``as_of`` names no commit.
+    """
+    budget, chosen = _asked(kit, budget_tokens, form)
+    seq = seq_of(kit, who, as_of)
+    now = moment(kit, who, as_of, seq)
+    gathered = _gather(kit, who, objective, purpose, as_of, now, seq, include_sensitive=include_sensitive)
+    inputs = replace(
+        gathered.inputs,
+        purpose=purpose,
+        budget_tokens=budget,
+        include_sensitive=include_sensitive,
+        format=chosen,
+    )
+    compiled = compile_context(inputs)
+    return _keep(kit, who, inputs, compiled, gathered)
+
+
+def part(
+    kit: Kit,
+    who: Who,
+    query: str,
+    which: Literal["snapshot", "memory_block"],
+    *,
+    budget_tokens: int | None = None,
+    purpose: str = "answer",
+    floor: float | None = None,
+    form: str = "markdown",
+) -> CompiledContext:
+    """Compile the always-injected summary alone, or what is relevant to a query alone.
+
+    A memory below ``floor``, by default the policy's ``relevance_floor``, is not relevant.
+    """
+    budget, chosen = _asked(kit, budget_tokens, form)
+    gathered = _gather(kit, who, query, purpose, None, kit.clock.now(), None, include_sensitive=False)
+    inputs = replace(gathered.inputs, purpose=purpose, budget_tokens=budget, format=chosen)
+    least = kit.policy.relevance_floor if floor is None else floor
+    compiled = snapshot(inputs) if which == "snapshot" else memory_block(inputs, floor=least)
+    return _keep(kit, who, inputs, compiled, gathered)
+
+
+def _asked(kit: Kit, budget_tokens: int | None, form: str) -> tuple[int, Format]:
+    budget = kit.policy.context_budget if budget_tokens is None else budget_tokens
+    if budget < 1:
+        raise InvalidInput("a budget is at least 1 token")
+    for name in FORMATS:
+        if name == form:
+            return budget, name
+    raise InvalidInput(f"unknown format: use one of {', '.join(FORMATS)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gathered:
+    inputs: Inputs
+    used: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def _gather(
+    kit: Kit,
+    who: Who,
+    objective: str,
+    purpose: str,
+    as_of: AsOf,
+    now: datetime,
+    seq: int | None,
+    *,
+    include_sensitive: bool,
+) -> _Gathered:
+    scopes = visible_from(who.scope)
+    everything = Filter(scopes=scopes, include_sensitive=True)
+    on = kit.policy.enabled and kit.policy.recall
+
+    def held(filters: Filter) -> list[Record]:
+        found = kit.store.find(who.tenant, filters, live_at=None, limit=None, as_of=seq).records if on else []
+        return [
+            record
+            for record in found
+            if record.status is Status.ACTIVE and (record.expires_at is None or record.expires_at > now - REMEMBERED)
+        ]
+
+    core = (core_of(kit, who) if seq is None else held(replace(everything, tiers=("core",)))) if on else []
+    pinned = [each for each in held(replace(everything, permanent=True)) if each.tier is not Tier.CORE]
+    state = [
+        each
+        for each in held(replace(everything, keyed=True, kinds=(Kind.STATE.value,)))
+        if each.tier is not Tier.CORE and each.stability.value != "permanent"
+    ]
+    working = held(replace(everything, tiers=(Tier.WORKING.value,), permanent=False))
+    fixed = {record.id for group in (core, pinned, state, working) for record in group}
+    working = [each for each in working if not (each.kind is Kind.STATE and each.key is not None)]
+    least = kit.policy.least_trust.get(purpose, Trust.UNKNOWN)
+    excluded = _untrusted([*pinned, *state, *working], least)
+    recalled: list[Candidate] = []
+    used: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    head = kit.store.head(who.tenant).name
+    if objective.strip():
+        lasting = replace(everything, tiers=(Tier.EPISODIC.value, Tier.ARCHIVAL.value))
+        limit = min(1_000, kit.policy.max_items * SPARE + len(fixed))
+        found = search(kit, who, objective, lasting, limit=limit, purpose=purpose, as_of=as_of, gated=False)
+        used, notes, head = found.used, found.notes, found.head
+        hits = [hit for hit in found.hits if hit.memory.id not in fixed]
+        low = _untrusted([hit.memory for hit in hits], least)
+        excluded += low
+        barred = {name for name, _, _ in low}
+        recalled = [
+            Candidate(record=hit.memory, score=hit.score, parts=hit.parts)
+            for hit in hits
+            if hit.memory.id not in barred
+        ]
+    if seq is None and on:
+        excluded += [
+            (item.id, 0, Reason(gate="compile", code="quarantine", detail="it waits for a person's decision"))
+            for item in pending(kit, who)
+        ]
+    barred = {name for name, _, _ in excluded}
+    inputs = Inputs(
+        objective=privacy.scrub(secrets.scrub(objective)),
+        now=now,
+        head=head,
+        scope=who.scope,
+        policy=kit.policy,
+        budget_tokens=1,
+        identity=_clean(kit.identity()) if on else None,
+        user_file=_clean(kit.user_file()) if on else None,
+        core=core,
+        pinned=[each for each in pinned if each.id not in barred],
+        state=[each for each in state if each.id not in barred],
+        working=[each for each in working if each.id not in barred],
+        recalled=recalled,
+        excluded=excluded,
+        counter_name=kit.counter.name,
+        count=kit.counter.count,
+        screen=screen,
+        versions={"embedder": kit.embedder.id if kit.embedder else "none"},
+        include_sensitive=include_sensitive,
+    )
+    return _Gathered(inputs=inputs, used=used, notes=notes)
+
+
+def _untrusted(records: list[Record], least: Trust) -> list[tuple[str, int, Reason]]:
+    return [
+        (
+            record.id,
+            record.version,
+            Reason(
+                gate="compile",
+                code="trust",
+                detail=f"its origin ({record.trust.label}) is below {least.label}, the least this purpose accepts",
+            ),
+        )
+        for record in records
+        if record.trust < least
+    ]
+
+
+def _clean(document: tuple[str, str] | None) -> tuple[str, str] | None:
+    """Return version and text of a document with its secrets masked: it is shown to a model and kept for replay."""
+    if document is None:
+        return None
+    safe = secrets.scrub(document[1])
+    return document if safe == document[1] else (digest(safe)[:16], safe)
+
+
+def screen(record: Record) -> Screened:
+    """Look once more at a text about to be rendered: mask secrets, leave out orders to the model.
+
+    What a person wrote or approved is not taken for an order.
+    """
+    from keepward.gates.detect.engine import marker
+    from keepward.gates.detect.injection import scan as orders
+    from keepward.gates.detect.secrets import scan
+
+    names = "\n".join(name for name in (record.key, record.speaker) if name)
+    if names and scan(names):
+        detail = "its key or speaker holds what looks like a secret"
+        return Screened(drop=Reason(gate="compile", code="secret", detail=detail))
+    masks = tuple((each.start, each.end, marker(each.detector).strip("[]")) for each in scan(record.text))
+    if record.trust < Trust.USER and any(
+        each.certainty == "certain" or record.trust < Trust.AGENT
+        for text in (record.text, names)
+        for each in orders(text)
+    ):
+        reason = Reason(gate="compile", code="injection", detail="the text reads like an instruction to the model")
+        return Screened(text_masks=masks, drop=reason)
+    return Screened(text_masks=masks)
+
+
+def _keep(kit: Kit, who: Who, inputs: Inputs, compiled: Compiled, gathered: _Gathered) -> CompiledContext:
+    now = kit.clock.now()
+    reasons = tuple(Reason(gate="recall", code="note", detail=note) for note in gathered.notes)
+    receipt = Receipt(
+        id=kit.ids.new_id(now),
+        tenant=who.tenant,
+        kind="compile",
+        at=now,
+        actor=who.actor.label,
+        policy=kit.policy.version,
+        head=inputs.head,
+        reasons=reasons,
+        facts={**compiled.facts, "context_id": compiled.context_id, "signals": list(gathered.used)},
+    )
+    kept = kit.policy.enabled
+    for section in compiled.sections:
+        for item in section.items:
+            kit.uses[who.tenant, item.id] += 1
+    if kept:
+        try:
+            with kit.store.write() as writer:
+                _keep_documents(writer, who, inputs)
+                writer.put_receipt(receipt)
+                flush_uses(kit, writer)
+        except StoreUnavailable:
+            kept = False
+    notes = gathered.notes if kept else (*gathered.notes, "the receipt was not kept: the store cannot be written")
+    return CompiledContext(
+        text=compiled.text,
+        context_id=compiled.context_id,
+        receipt=receipt,
+        sections=compiled.sections,
+        excluded=compiled.excluded,
+        tokens=compiled.tokens,
+        prefix_digest=compiled.prefix_digest,
+        tail_digest=compiled.tail_digest,
+        used=gathered.used,
+        notes=notes,
+        head=inputs.head,
+        kept=kept,
+    )
+
+
+def _keep_documents(writer: Writer, who: Who, inputs: Inputs) -> None:
+    for kind, document in (("identity", inputs.identity), ("user_file", inputs.user_file)):
+        if document is not None:
+            writer.put_artefact(who.tenant, kind, *document)
+
+
+def replay(kit: Kit, who: Who, receipt_id: str) -> Replayed:
+    """Render a compiled context again from its receipt, byte for byte.
+
+    Raises:
+        NotFound: no such compile receipt within reach.
+    """
+    receipt = kit.store.receipt(who.tenant, receipt_id)
+    if receipt is None or receipt.get("kind") != "compile":
+        raise NotFound("there is no compile receipt by that id in this tenant")
+    if not (who.actor.may_decide or reaches(who, receipt["inputs"]["scope"])):
+        raise NotFound("there is no compile receipt by that id in this tenant")
+    versions: dict[str, dict[int, Record]] = {}
+
+    def fetch(memory_id: str, version: int) -> Record | None:
+        if memory_id not in versions:
+            steps = kit.store.history(who.tenant, memory_id)
+            versions[memory_id] = {step.after.version: step.after for _, step in steps}
+        return versions[memory_id].get(version)
+
+    return render_again(receipt, fetch, lambda kind, version: kit.store.artefact(who.tenant, kind, version))

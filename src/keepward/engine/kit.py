@@ -1,0 +1,43 @@
+"""What every part of the engine works with: the store, the models, the world and the policy."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from keepward.domain.policy import Policy
+from keepward.domain.trust import Actor
+from keepward.engine.index import Indexes
+from keepward.ports.models import Embedder, TokenCounter
+from keepward.ports.store import Store
+from keepward.ports.world import Clock, IdSource
+
+#: (version, text) of a document outside the store, read anew at each call; None when there is none.
+Document = Callable[[], tuple[str, str] | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kit:
+    """One opened store with everything around it; shared by all handles on it."""
+
+    store: Store
+    clock: Clock
+    ids: IdSource
+    embedder: Embedder | None
+    counter: TokenCounter
+    policy: Policy
+    identity: Document
+    user_file: Document
+    indexes: Indexes
+    #: Uses not yet written, by (tenant, memory id); written with the next write or at close.
+    uses: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Who:
+    """On whose behalf, and from where, something is asked."""
+
+    tenant: str
+    scope: str
+    actor: Actor

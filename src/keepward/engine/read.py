@@ -1,0 +1,251 @@
+"""Reads: recall, lists, and the state at any commit of the past.
+
+Invariants
+(1) Reads do not write the journal; uses are counted beside it and written with a later write.
+(2) Filters apply before limits; every order is total.
+(3) What cannot take part (no embedder, a damaged row) is said in the result, never passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from keepward.domain.commit import Commit, CommitDetails
+from keepward.domain.instant import to_micros
+from keepward.domain.memory import Record
+from keepward.domain.query import PURPOSES, Filter, Hit, Purpose, Recall
+from keepward.domain.scope import visible_from
+from keepward.engine.kit import Kit, Who
+from keepward.engine.view import fetch
+from keepward.errors import InvalidInput, ModelUnavailable, NotFound
+from keepward.ports.store import Found
+
+if TYPE_CHECKING:
+    from keepward.retrieval.index import Allowed, Query, Scored
+
+#: The most hits one recall returns.
+MOST = 1_000
+_WHY = {"text": "words", "vector": "meaning"}
+
+AsOf = int | str | datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One version of a memory and the commit that made it."""
+
+    record: Record
+    before: Record | None
+    op: str
+    commit: Commit
+    details: CommitDetails
+
+
+def seq_of(kit: Kit, who: Who, as_of: AsOf) -> int | None:
+    """Return the commit number a moment of the past means; None for the present.
+
+    A number is a commit, ``0`` the empty store; text is a commit id, a head's name or an ISO instant.
+
+    Raises:
+        NotFound: no such commit.
+        InvalidInput: text that is none of these.
+    """
+    if as_of is None:
+        return None
+    if isinstance(as_of, str):
+        number = as_of.split(":")[0] if as_of.count(":") == 1 else as_of
+        if number.isdecimal():
+            return seq_of(kit, who, int(number))
+        view = kit.store.commit(who.tenant, as_of)
+        if view is not None:
+            return view.commit.seq
+        from keepward.domain.instant import parse_instant
+
+        return seq_of(kit, who, parse_instant(as_of))
+    if isinstance(as_of, datetime):
+        if as_of.tzinfo is None:
+            raise InvalidInput("an instant needs a time zone")
+        return _seq_at(kit, who, as_of)
+    if as_of < 0 or as_of > kit.store.head(who.tenant).seq:
+        raise NotFound(f"there is no commit {as_of} in this tenant; `keepward log` lists them")
+    return as_of
+
+
+def _seq_at(kit: Kit, who: Who, instant: datetime) -> int:
+    """Return the last commit at or before an instant, by bisection over the journal."""
+    low, high = 0, kit.store.head(who.tenant).seq
+    while low < high:
+        middle = (low + high + 1) // 2
+        view = kit.store.commit(who.tenant, str(middle))
+        if view is not None and view.commit.at <= instant:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def moment(kit: Kit, who: Who, as_of: AsOf, seq: int | None) -> datetime:
+    """Return the clock of a read: now, the instant named, or that of the commit named."""
+    if seq is None:
+        return kit.clock.now()
+    if isinstance(as_of, datetime):
+        return as_of
+    view = kit.store.commit(who.tenant, str(seq)) if seq else None
+    return view.commit.at if view else kit.clock.now()
+
+
+def recall(kit: Kit, who: Who, query: str, filters: Filter, *, limit: int, purpose: str, as_of: AsOf = None) -> Recall:
+    """Return the memories most relevant to a query, best first.
+
+    Raises:
+        InvalidInput: an empty query, a limit outside 1..1000, an unknown purpose.
+    """
+    if not 1 <= limit <= MOST:
+        raise InvalidInput(f"a limit is from 1 to {MOST}")
+    found = search(kit, who, query, filters, limit=limit, purpose=purpose, as_of=as_of)
+    for hit in found.hits:
+        kit.uses[who.tenant, hit.memory.id] += 1
+    return found
+
+
+def search(
+    kit: Kit,
+    who: Who,
+    query: str,
+    filters: Filter,
+    *,
+    limit: int,
+    purpose: str,
+    as_of: AsOf = None,
+    gated: bool = True,
+) -> Recall:
+    """Recall without counting uses; ``gated`` off also returns what the purpose or sensitivity excludes."""
+    if purpose not in PURPOSES:
+        raise InvalidInput(f"unknown purpose: use one of {', '.join(PURPOSES)}")
+    if not query.strip():
+        raise InvalidInput("there is nothing to look for: give a query")
+    seq = seq_of(kit, who, as_of)
+    now = moment(kit, who, as_of, seq)
+    head = kit.store.head(who.tenant)
+    name = head.name if seq is None or seq == head.seq else _name_at(kit, who, seq)
+    if not (kit.policy.enabled and kit.policy.recall):
+        return Recall(hits=(), used=(), notes=("recall is switched off by policy",), head=name, now=now)
+    asked, notes = _query(kit, query, now)
+    allowed = _allowed(kit, filters, purpose, now, gated=gated)
+    with kit.indexes.lock:
+        index = kit.indexes.level(kit.store, who.tenant) if seq is None else kit.indexes.at(kit.store, who.tenant, seq)
+        scored = index.search(asked, allowed, limit)
+    found = kit.store.records(who.tenant, [each.id for each in scored], as_of=seq)
+    notes += [f"memory {name} does not match its seal and was left out" for name in found.damaged]
+    hits = _hits(scored, found, now)
+    signals = {signal for each in scored for signal in each.used}
+    used = tuple(signal for signal in ("text", "vector") if signal in signals)
+    if asked.vector is not None and "vector" not in used and len(index):
+        notes.append("no memory in reach has a vector of this embedder; found by words alone")
+    return Recall(hits=hits, used=used or ("text",), notes=tuple(notes), head=name, now=now)
+
+
+def _query(kit: Kit, text: str, now: datetime) -> tuple[Query, list[str]]:
+    from keepward.retrieval.analyze import terms
+    from keepward.retrieval.index import Query
+    from keepward.retrieval.times import resolve
+
+    # "yesterday" in a question names a day, as it does in what was said.
+    words = tuple(terms("\n".join((text, *resolve(text, to_micros(now))))))
+    if kit.embedder is None:
+        return Query(text=text, terms=words), ["no embedder: found by words alone"]
+    try:
+        vector = kit.embedder.embed([text])[0]
+    except ModelUnavailable as fault:
+        return Query(text=text, terms=words), [f"the embedder is unavailable: found by words alone ({fault})"]
+    return Query(text=text, terms=words, vector=vector, vector_model=kit.embedder.id), []
+
+
+def _allowed(kit: Kit, filters: Filter, purpose: str, now: datetime, *, gated: bool) -> Allowed:
+    from keepward.retrieval.index import Allowed
+
+    def some(names: Sequence[str]) -> frozenset[str] | None:
+        return frozenset(names) if names else None
+
+    least = int(kit.policy.least_trust[purpose])
+    return Allowed(
+        scopes=frozenset(filters.scopes),
+        now=to_micros(now),
+        tiers=some(filters.tiers),
+        kinds=some(filters.kinds),
+        tags=some(filters.tags),
+        content_types=some(filters.content_types),
+        subject=filters.subject,
+        category=filters.category,
+        session=filters.session,
+        min_importance=filters.min_importance or None,
+        min_trust=least if gated and least else None,
+        include_sensitive=filters.include_sensitive or not gated,
+    )
+
+
+def _hits(scored: Sequence[Scored], found: Found, now: datetime) -> tuple[Hit, ...]:
+    records = {record.id: record for record in found.records}
+    hits: list[Hit] = []
+    for each in scored:
+        record = records.get(each.id)
+        # The row was read after the ranking; one that has ended in between is no answer any more.
+        if record is None or not record.is_live(now):
+            continue
+        why = tuple(_WHY[signal] for signal in each.used)
+        hits.append(Hit(rank=len(hits) + 1, memory=record, score=each.score, parts=dict(each.parts), why=why))
+    return tuple(hits)
+
+
+def _name_at(kit: Kit, who: Who, seq: int) -> str:
+    view = kit.store.commit(who.tenant, str(seq)) if seq else None
+    return f"{seq}:{view.commit.hash.hex()[:16]}" if view else "0:" + "0" * 16
+
+
+def find(
+    kit: Kit, who: Who, filters: Filter, *, limit: int | None, include_ended: bool, as_of: AsOf = None
+) -> list[Record]:
+    """Return the memories that pass, newest first.
+
+    Raises:
+        InvalidInput: a limit below 1.
+    """
+    if limit is not None and limit < 1:
+        raise InvalidInput("a limit is at least 1; leave it out for all")
+    seq = seq_of(kit, who, as_of)
+    live_at = None if include_ended else moment(kit, who, as_of, seq)
+    return kit.store.find(who.tenant, filters, live_at=live_at, limit=limit, as_of=seq).records
+
+
+def get(kit: Kit, who: Who, memory_id: str, *, as_of: AsOf = None) -> Record:
+    """Return the newest record of a memory, whatever its status, or as it stood at a commit."""
+    return fetch(kit, who, memory_id, as_of=seq_of(kit, who, as_of))
+
+
+def history(kit: Kit, who: Who, memory_id: str) -> list[Version]:
+    """Return every version of a memory, oldest first."""
+    record = fetch(kit, who, memory_id)
+    return [
+        Version(record=step.after, before=step.before, op=step.op, commit=view.commit, details=view.details)
+        for view, step in kit.store.history(who.tenant, record.id)
+    ]
+
+
+def own_and_shared(who: Who, filters: Filter) -> Filter:
+    """Return the filter narrowed to what the handle's scope sees."""
+    return replace(filters, scopes=visible_from(who.scope))
+
+
+def parse_purpose(name: str) -> Purpose:
+    """Return the purpose of a name.
+
+    Raises:
+        InvalidInput: none of answer, act, core.
+    """
+    for purpose in PURPOSES:
+        if purpose == name:
+            return purpose
+    raise InvalidInput(f"unknown purpose: use one of {', '.join(PURPOSES)}")

@@ -1,0 +1,58 @@
+"""Reindex: compute terms and vectors anew where they are missing or of another embedder.
+
+Resumable: what is done is written batch by batch, and a second run goes on with the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from keepward.domain.memory import Status
+from keepward.domain.query import Filter
+from keepward.engine.features import embedded, words
+from keepward.engine.kit import Kit, Who
+
+#: Memories embedded between two writes.
+BATCH = 64
+
+
+def reindex(kit: Kit, who: Who, *, ended: bool = False, on_progress: Callable[[int, int], None] | None = None) -> int:
+    """Bring every active memory's features up to the present embedder; return how many were computed.
+
+    ``ended`` also computes the words of memories that no longer hold, as after a journal was restored.
+    """
+    wanted = kit.embedder.id if kit.embedder else None
+    if ended:
+        _words_of_ended(kit, who)
+    stale = [
+        indexed.record
+        for _, indexed in kit.store.indexed(who.tenant, after=0)
+        if indexed is not None and (not indexed.features.terms or (wanted and indexed.features.model != wanted))
+    ]
+    for start in range(0, len(stale), BATCH):
+        part = stale[start : start + BATCH]
+        computed = embedded(kit.embedder, part, [words(record) for record in part], {})
+        with kit.store.write() as writer:
+            writer.put_features(
+                who.tenant,
+                {record.id: features for record, features in zip(part, computed, strict=True)},
+                {record.id: record.version for record in part},
+            )
+        if on_progress is not None:
+            on_progress(min(start + BATCH, len(stale)), len(stale))
+    kit.indexes.forget(who.tenant)
+    return len(stale)
+
+
+def _words_of_ended(kit: Kit, who: Who) -> None:
+    everything = Filter(scopes=(), include_sensitive=True)
+    records = kit.store.find(who.tenant, everything, live_at=None, limit=None).records
+    gone = [record for record in records if record.status is not Status.ACTIVE]
+    for start in range(0, len(gone), BATCH):
+        part = gone[start : start + BATCH]
+        with kit.store.write() as writer:
+            writer.put_features(
+                who.tenant,
+                {record.id: words(record) for record in part},
+                {record.id: record.version for record in part},
+            )

@@ -1,0 +1,174 @@
+"""The review queue: a person decides on what waits, and only another than the proposer.
+
+Invariants
+(1) An approval stores byte for byte what was shown: it is bound to the digest of the steps and of the
+    versions they build on. Where either moved, nothing is stored and the item shows as stale.
+(2) Time alone only rejects.
+(3) A decision and its receipt are stored in one transaction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NoReturn
+
+from keepward.domain.memory import Status
+from keepward.domain.proposal import Committed, ProposalState, Waiting, digest_of
+from keepward.domain.receipt import Reason, Receipt
+from keepward.engine.kit import Kit, Who
+from keepward.engine.view import occupant, shown
+from keepward.engine.write import store_steps
+from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion, Unauthorised
+from keepward.gates import secrets
+from keepward.gates.fields import stored_texts
+
+
+def pending(kit: Kit, who: Who, *, state: str | None = "pending") -> list[Waiting]:
+    """Return the proposals a handle may read, oldest first; one past its term shows as expired."""
+    return [item for item in _queue(kit, who, state) if len(shown(who, item.steps)) == len(item.steps)]
+
+
+def _queue(kit: Kit, who: Who, state: str | None) -> list[Waiting]:
+    now = kit.clock.now()
+    everything = kit.store.queue(who.tenant, state=None)
+    dated = [
+        replace(item, state="expired") if item.state == "pending" and item.expires_at <= now else item
+        for item in everything
+    ]
+    return [item for item in dated if state is None or item.state == state]
+
+
+def approve(kit: Kit, who: Who, proposal_id: str, *, digest: str | None = None) -> Committed:
+    """Store exactly what was proposed.
+
+    ``digest`` is what the reviewer saw; without it the stored item itself is what counts.
+
+    Raises:
+        Unauthorised: this handle may not decide, or made the proposal itself.
+        Conflict: decided already, expired, or another digest than the one named.
+        StaleVersion: what it builds on has moved on; the item is marked as stale.
+    """
+    item = _open(kit, who, proposal_id)
+    if digest is not None and digest != item.digest:
+        raise Conflict("the proposal is not the one you saw; look at it again and decide on its present digest")
+    if digest_of(item.steps, item.base) != item.digest:
+        raise Conflict("the proposal does not match its digest and cannot be approved; run `keepward verify`")
+    _still_fits(kit, who, item)
+    decided = replace(
+        item, state="approved", decided_by=who.actor.label, decided_at=kit.clock.now(), decision="approved"
+    )
+
+    try:
+        stored = store_steps(
+            kit,
+            who,
+            item.steps,
+            base=item.base,
+            reason=item.reason,
+            kind="approve",
+            reasons=item.reasons,
+            details={"proposal": item.id, "approved_by": who.actor.label, "approved_digest": item.digest},
+            receipt_kind="approval",
+            also=lambda writer: writer.put_waiting(decided),
+        )
+    except Conflict as fault:
+        raise StaleVersion("the memory has changed while you decided; look at the proposal again") from fault
+    return Committed(
+        records=tuple(step.after for step in item.steps),
+        commit=stored.commit,
+        receipt=stored.receipt,
+        reasons=item.reasons,
+    )
+
+
+def reject(kit: Kit, who: Who, proposal_id: str, *, reason: str) -> Receipt:
+    """Discard a proposal; what held before still holds, and the proposer is told the reason once.
+
+    Raises:
+        Unauthorised: this handle may not decide.
+        Conflict: decided already.
+        InvalidInput: no reason.
+    """
+    if not reason.strip():
+        raise InvalidInput("say why: the proposer is told the reason of a rejection")
+    if secrets.scrub(reason) != reason:
+        raise InvalidInput("the reason holds what looks like a secret; leave it out")
+    item = _open(kit, who, proposal_id, may_be_own=True)
+    return _decide(kit, who, item, "rejected", reason)
+
+
+def notices(kit: Kit, who: Who) -> list[Waiting]:
+    """Return decisions on this actor's proposals that it has not been told yet, and mark them told."""
+    mine = [
+        item
+        for item in _queue(kit, who, None)
+        if item.proposer == who.actor and item.state in {"rejected", "expired", "stale"} and not item.told
+    ]
+    if mine:
+        with kit.store.write() as writer:
+            for item in mine:
+                writer.put_waiting(replace(item, told=True))
+    return mine
+
+
+def _open(kit: Kit, who: Who, proposal_id: str, *, may_be_own: bool = False) -> Waiting:
+    if not who.actor.may_decide:
+        raise Unauthorised("deciding takes a reviewer or the owner; an agent cannot approve or reject")
+    item = kit.store.waiting(who.tenant, proposal_id)
+    if item is None:
+        raise NotFound(f"there is no proposal {proposal_id} in this tenant; `keepward pending` lists them")
+    if not may_be_own and _same_principal(item, who):
+        raise Unauthorised("the proposer cannot approve its own proposal; another person has to")
+    if item.state != "pending":
+        raise Conflict(f"the proposal is {item.state} already")
+    if item.expires_at <= kit.clock.now():
+        _decide(kit, who, item, "expired", "it waited longer than policy allows")
+        raise Conflict("the proposal has expired; propose it again")
+    return item
+
+
+def _same_principal(item: Waiting, who: Who) -> bool:
+    return (item.proposer.kind, item.proposer.name) == (who.actor.kind, who.actor.name)
+
+
+def _still_fits(kit: Kit, who: Who, item: Waiting) -> None:
+    """Refuse an approval whose base has moved, whose key was taken, or which policy no longer lets through."""
+    found = kit.store.records(who.tenant, sorted(item.base))
+    newest = {record.id: record.version for record in found.records}
+    moved = sorted(memory_id for memory_id, version in item.base.items() if newest.get(memory_id, 0) != version)
+    if moved:
+        _stale(kit, who, item, f"memory {moved[0]} has changed since this was proposed")
+    own = {step.after.id for step in item.steps}
+    for step in item.steps:
+        after = step.after
+        if after.key is not None and after.status is Status.ACTIVE:
+            holder = occupant(kit, who, after.scope, after.key)
+            if holder is not None and holder.id not in own:
+                _stale(kit, who, item, f"the key is held by memory {holder.id} by now")
+        # What a detector has learnt since must not slip in through an old proposal.
+        if any(secrets.scrub(text) != text for text in stored_texts(after)):
+            _stale(kit, who, item, "it holds what looks like a secret")
+
+
+def _stale(kit: Kit, who: Who, item: Waiting, why: str) -> NoReturn:
+    _decide(kit, who, item, "stale", why)
+    raise StaleVersion(f"the proposal is stale: {why}; it was set aside, propose it again")
+
+
+def _decide(kit: Kit, who: Who, item: Waiting, state: ProposalState, why: str) -> Receipt:
+    now = kit.clock.now()
+    receipt = Receipt(
+        id=kit.ids.new_id(now),
+        tenant=who.tenant,
+        kind="rejection",
+        at=now,
+        actor=who.actor.label,
+        policy=kit.policy.version,
+        head=kit.store.head(who.tenant).name,
+        reasons=(Reason(gate="review", code=state, detail=why),),
+        facts={"proposal": item.id, "digest": item.digest},
+    )
+    with kit.store.write() as writer:
+        writer.put_waiting(replace(item, state=state, decided_by=who.actor.label, decided_at=now, decision=why))
+        writer.put_receipt(receipt)
+    return receipt

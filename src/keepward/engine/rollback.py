@@ -1,0 +1,235 @@
+"""Rollback: a new commit that undoes named commits on their own targets.
+
+Invariants
+(1) Exact: each target gets back the content it had before the undone commit; nothing else is touched.
+(2) Idempotent: a commit that is undone already stays undone, and the first receipt is the answer.
+(3) Whole: where a later commit touched the same targets, nothing changes and the conflict is reported,
+    unless the later commits are taken along, each of them as a whole.
+(4) A rollback is a commit like any other: it passes the gates and can itself be rolled back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from keepward.domain.change import Revert
+from keepward.domain.commit import Commit, Step
+from keepward.domain.fold import Frame, apply
+from keepward.domain.memory import Record, Status, Tier
+from keepward.domain.receipt import Reason, Receipt
+from keepward.domain.trust import Rights
+from keepward.engine.kit import Kit, Who
+from keepward.engine.view import Overlay, fetch, look, occupant
+from keepward.engine.write import store_steps
+from keepward.errors import Conflict, NotFound, Unauthorised
+from keepward.gates import pipeline
+from keepward.gates.verdict import Case
+from keepward.ports.store import CommitView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One memory in two states; None where it does not hold."""
+
+    id: str
+    before: Record | None
+    after: Record | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflicting:
+    """Why a target cannot be undone alone: a later commit touched it, or holds its key."""
+
+    memory_id: str
+    seq: int
+    commit_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollback:
+    """What a rollback did, or would do."""
+
+    applied: bool
+    #: Whether the commit was undone before, so that nothing was left to do.
+    already: bool
+    commit: Commit | None
+    receipt: Receipt | None
+    #: Id of the receipt, also of the first one when ``already``.
+    receipt_id: str | None
+    #: Ids of the commits that are undone, newest first.
+    undone: tuple[str, ...]
+    targets: tuple[Difference, ...]
+    conflicts: tuple[Conflicting, ...]
+    #: Memories derived from a target, which somebody should look at.
+    dependents: tuple[str, ...]
+    reasons: tuple[Reason, ...] = ()
+
+
+def roll_back(kit: Kit, who: Who, name: str, *, with_later: bool = False, dry_run: bool = False) -> Rollback:
+    """Undo one commit.
+
+    Raises:
+        NotFound: no such commit in this tenant.
+        Unauthorised: an agent asks for a commit that is not its own, or one that touched core memory.
+        Conflict: the state moved while the rollback was being written.
+    """
+    view = kit.store.commit(who.tenant, name)
+    if view is None:
+        raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
+    _permitted(who, view)
+    first = _undoing(kit, who, view.commit.id)
+    if first is not None:
+        return Rollback(
+            applied=False,
+            already=True,
+            commit=first.commit,
+            receipt=None,
+            receipt_id=first.details.receipt,
+            undone=first.details.undoes,
+            targets=(),
+            conflicts=(),
+            dependents=(),
+        )
+    undone, conflicts = _reach(kit, who, view, with_later=with_later)
+    for each in undone:
+        _permitted(who, each)
+    targets = _targets(undone)
+    steps, reasons = _steps(kit, who, targets)
+    conflicts += _taken_keys(kit, who, steps)
+    dependents = tuple(kit.store.children(who.tenant, sorted(target for target in targets)))
+    differences = tuple(
+        Difference(id=step.after.id, before=_holding(step.before), after=_holding(step.after)) for step in steps
+    )
+    ids = tuple(each.commit.id for each in undone)
+    plan = Rollback(
+        applied=False,
+        already=False,
+        commit=None,
+        receipt=None,
+        receipt_id=None,
+        undone=ids,
+        targets=differences,
+        conflicts=tuple(conflicts),
+        dependents=tuple(each for each in dependents if each not in targets),
+        reasons=reasons,
+    )
+    if dry_run or conflicts or not steps:
+        return plan
+    stored = store_steps(
+        kit,
+        who,
+        steps,
+        base={step.after.id: step.after.version - 1 for step in steps},
+        reason=f"rollback of {', '.join(ids)}",
+        kind="rollback",
+        details={"undoes": ids},
+        receipt_kind="rollback",
+    )
+    return Rollback(
+        applied=True,
+        already=False,
+        commit=stored.commit,
+        receipt=stored.receipt,
+        receipt_id=stored.receipt.id,
+        undone=ids,
+        targets=differences,
+        conflicts=(),
+        dependents=plan.dependents,
+    )
+
+
+def _permitted(who: Who, view: CommitView) -> None:
+    if who.actor.is_owner:
+        return
+    core = any(side.tier is Tier.CORE for step in view.steps for side in (step.before, step.after) if side)
+    if who.actor.rights is Rights.AGENT and view.details.actor == who.actor.label and not core:
+        return
+    raise Unauthorised("an agent rolls back only its own commits outside core memory; ask the owner")
+
+
+def _undoing(kit: Kit, who: Who, commit_id: str) -> CommitView | None:
+    """Return the commit that undoes this one and still stands, or None."""
+    name = kit.store.undone_by(who.tenant, commit_id)
+    undoing = kit.store.commit(who.tenant, name) if name else None
+    if undoing is None or _undoing(kit, who, undoing.commit.id) is not None:
+        return None
+    return undoing
+
+
+def _reach(kit: Kit, who: Who, view: CommitView, *, with_later: bool) -> tuple[list[CommitView], list[Conflicting]]:
+    """Return the commits to undo, newest first, and what stands in the way when later ones are not taken."""
+    chosen = {view.commit.seq: view}
+    conflicts: dict[tuple[str, int], Conflicting] = {}
+    waiting = [step.after.id for step in view.steps]
+    seen: set[str] = set()
+    while waiting:
+        memory_id = waiting.pop()
+        if memory_id in seen:
+            continue
+        seen.add(memory_id)
+        for later, _ in kit.store.history(who.tenant, memory_id):
+            if later.commit.seq <= view.commit.seq or later.commit.seq in chosen:
+                continue
+            if not with_later:
+                where = (memory_id, later.commit.seq)
+                conflicts[where] = Conflicting(memory_id=memory_id, seq=later.commit.seq, commit_id=later.commit.id)
+                continue
+            whole = kit.store.commit(who.tenant, later.commit.id)
+            if whole is None:
+                raise Conflict("a later commit cannot be read; run `keepward verify`")
+            chosen[later.commit.seq] = whole
+            waiting += [step.after.id for step in whole.steps]
+    return [chosen[seq] for seq in sorted(chosen, reverse=True)], [conflicts[key] for key in sorted(conflicts)]
+
+
+def _targets(undone: list[CommitView]) -> dict[str, int]:
+    """Return, by memory id, the version to return to: the one before the oldest undone commit."""
+    versions: dict[str, int] = {}
+    for view in undone:
+        for step in reversed(view.steps):
+            versions[step.after.id] = step.before.version if step.before else 0
+    return versions
+
+
+def _steps(kit: Kit, who: Who, targets: dict[str, int]) -> tuple[list[Step], tuple[Reason, ...]]:
+    steps: list[Step] = []
+    reasons: list[Reason] = []
+    for memory_id, version in sorted(targets.items()):
+        before = fetch(kit, who, memory_id)
+        earlier = _at_version(kit, who, memory_id, version) if version else None
+        change = Revert(id=memory_id, to_version=version, if_version=before.version)
+        frame = Frame(now=kit.clock.now(), actor=who.actor, policy=kit.policy, earlier=earlier)
+        after = apply(change, before, frame)
+        case = Case(change=change, actor=who.actor, scope=who.scope, before=before, after=after)
+        judged = pipeline.judge(case, look(kit, who, change, before, after, Overlay()), kit.policy)
+        if judged.decision != "allow":
+            raise Unauthorised(judged.reasons[0].detail)
+        reasons += judged.reasons
+        steps.append(Step(op="revert", before=before, after=after))
+    return steps, tuple(reasons)
+
+
+def _at_version(kit: Kit, who: Who, memory_id: str, version: int) -> Record:
+    for _, step in kit.store.history(who.tenant, memory_id):
+        if step.after.version == version:
+            return step.after
+    raise Conflict(f"version {version} of memory {memory_id} is no longer kept")
+
+
+def _taken_keys(kit: Kit, who: Who, steps: list[Step]) -> list[Conflicting]:
+    """Return what now holds a key that a target would get back."""
+    freed = {step.after.id for step in steps}
+    found: list[Conflicting] = []
+    for step in steps:
+        after = step.after
+        if after.key is None or after.status is not Status.ACTIVE:
+            continue
+        holder = occupant(kit, who, after.scope, after.key)
+        if holder is not None and holder.id not in freed:
+            newest = kit.store.history(who.tenant, holder.id)[-1][0].commit
+            found.append(Conflicting(memory_id=holder.id, seq=newest.seq, commit_id=newest.id))
+    return found
+
+
+def _holding(record: Record | None) -> Record | None:
+    return record if record is not None and record.status is Status.ACTIVE else None

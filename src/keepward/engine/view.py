@@ -1,0 +1,279 @@
+"""Views: what the gates are shown of the store, read in one go for each step.
+
+An overlay holds what earlier steps of the same proposal would store, so that a draft is judged as the
+state it would make.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from keepward.domain.change import (
+    Append,
+    Change,
+    Insert,
+    Move,
+    Promote,
+    Replace,
+    Restore,
+    Retire,
+    Revert,
+    Supersede,
+)
+from keepward.domain.commit import Step
+from keepward.domain.memory import Kind, Record, Sensitivity, Status, Tier
+from keepward.domain.query import Filter
+from keepward.domain.scope import visible_from
+from keepward.domain.trust import Trust
+from keepward.engine.features import text_digest, words
+from keepward.engine.kit import Kit, Who
+from keepward.errors import Conflict, NotFound, StaleVersion, Tampered
+from keepward.gates.verdict import View
+from keepward.ports.store import Features
+
+#: Candidates for a likeness looked at closely, and the newest holders of one mark that are counted.
+ALIKE = 8
+#: Of six marks, how many likely duplicates share; of texts that share four fifths of their words, one in 600
+#: pairs shares fewer.
+SHARED_MARKS = 2
+CROWD = 64
+_USER_SOURCES = frozenset({"user_message", "user", "chat"})
+
+
+@dataclass(slots=True)
+class Overlay:
+    """What the steps judged so far would store."""
+
+    records: dict[str, Record] = field(default_factory=dict)
+    keys: dict[tuple[str, str], str] = field(default_factory=dict)
+    marks: dict[tuple[str, str, str, int], list[str]] = field(default_factory=dict)
+    arrivals: Counter[Tier] = field(default_factory=Counter)
+    #: Active memories of the tenant by tier when the proposal began; None until asked.
+    tally: dict[str, int] | None = None
+    _words: dict[str, tuple[Record, Features]] = field(default_factory=dict)
+
+    def words(self, record: Record) -> Features:
+        """Return the features of a record that need no model, computed once for each form of it."""
+        kept = self._words.get(record.id)
+        if kept is None or (kept[0] is not record and _spoken(kept[0]) != _spoken(record)):
+            kept = self._words[record.id] = (record, words(record))
+        return kept[1]
+
+    def take(self, before: Record | None, after: Record) -> None:
+        """Add one step."""
+        features = self.words(after)
+        self.records[after.id] = after
+        if before is not None and before.key is not None:
+            self.keys.pop((before.scope, before.key), None)
+        if after.key is not None and after.status is Status.ACTIVE:
+            self.keys[after.scope, after.key] = after.id
+        if before is None:
+            self.arrivals[after.tier] += 1
+        for mark in features.marks:
+            self.marks.setdefault(_bucket(after, mark), []).append(after.id)
+
+    def similar(self, record: Record, features: Features) -> list[Record]:
+        """Return records of this proposal that share marks with one, most first, ties by age, at most 8."""
+        shared = Counter(
+            other for mark in features.marks for other in self.marks.get(_bucket(record, mark), ())[-CROWD:]
+        )
+        shared.pop(record.id, None)
+        likely = [other for other, count in shared.items() if count >= SHARED_MARKS]
+        nearest = heapq.nsmallest(ALIKE, likely, key=lambda other: (-shared[other], other))
+        return [each for other in nearest if (each := self.records[other]).status is Status.ACTIVE]
+
+
+def _spoken(record: Record) -> tuple[object, ...]:
+    """Return what the features of a record depend on."""
+    return (
+        record.text,
+        record.key,
+        record.tags,
+        record.category,
+        record.speaker,
+        record.occurred_at,
+        record.kind,
+        record.created_at,
+    )
+
+
+def _bucket(record: Record, mark: int) -> tuple[str, str, str, int]:
+    return record.scope, record.tier.value, record.sensitivity.value, mark
+
+
+def reaches(who: Who, scope: str) -> bool:
+    """Whether a handle sees what lies in a scope: its own and those above, or it stands above it."""
+    return scope in visible_from(who.scope) or who.scope in visible_from(scope)
+
+
+def shown(who: Who, steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Return the steps a handle may read: those within reach, and all of them for who decides about them."""
+    if who.actor.may_decide:
+        return tuple(steps)
+    return tuple(step for step in steps if all(reaches(who, side.scope) for side in (step.before, step.after) if side))
+
+
+def fetch(kit: Kit, who: Who, memory_id: str, *, as_of: int | None = None) -> Record:
+    """Return the newest record of a memory that the handle reaches.
+
+    Raises:
+        NotFound: no such memory within reach.
+        Tampered: its row does not match its seal.
+    """
+    found = kit.store.records(who.tenant, [memory_id], as_of=as_of)
+    if found.damaged:
+        raise Tampered(f"memory {memory_id} does not match its seal and was not used; run `keepward verify`")
+    if not found.records or not reaches(who, found.records[0].scope):
+        raise NotFound(f"there is no memory {memory_id} here; check the id, the tenant and the scope")
+    return found.records[0]
+
+
+def before_of(kit: Kit, who: Who, change: Change, overlay: Overlay) -> Record | None:
+    """Return the record a change builds on, None for a new memory.
+
+    Raises:
+        NotFound: the memory is not there.
+        StaleVersion: ``if_version`` names another version than the newest.
+        Conflict: the memory no longer holds, and the change is not one that brings it back; or what is to
+            replace it does not hold.
+    """
+    if isinstance(change, Insert):
+        if change.key is None:
+            return None
+        held = overlay.keys.get((change.scope, change.key))
+        return overlay.records[held] if held else occupant(kit, who, change.scope, change.key)
+    before = overlay.records.get(change.id) or fetch(kit, who, change.id)
+    wanted = getattr(change, "if_version", None)
+    if wanted is not None and wanted != before.version:
+        raise StaleVersion(
+            f"memory {before.id} is at version {before.version}, not {wanted}; read it again and decide anew"
+        )
+    state = before.status_at(kit.clock.now())
+    # What was replaced or has run out may still be retired, so that it can be told apart from what is kept.
+    ends = isinstance(change, Retire) and state in {Status.SUPERSEDED, Status.EXPIRED}
+    if not ends and not isinstance(change, Restore | Revert) and state is not Status.ACTIVE:
+        raise Conflict(f"memory {before.id} is {state.value}; restore it first")
+    if isinstance(change, Supersede):
+        _successor(kit, who, change, overlay)
+    return before
+
+
+def _successor(kit: Kit, who: Who, change: Supersede, overlay: Overlay) -> None:
+    """See that what replaces a memory is another one that holds, so that every chain ends in a live memory."""
+    if change.by == change.id:
+        raise Conflict(f"memory {change.id} cannot be replaced by itself; name another")
+    by = overlay.records.get(change.by) or fetch(kit, who, change.by)
+    if not by.is_live(kit.clock.now()):
+        raise Conflict(f"memory {by.id} does not hold and cannot replace another; restore it first")
+
+
+def occupant(kit: Kit, who: Who, scope: str, key: str) -> Record | None:
+    """Return the active memory under a key of exactly one scope; an expired one still holds its key."""
+    found = kit.store.find(
+        who.tenant, Filter(scopes=(scope,), key=key, include_sensitive=True), live_at=None, limit=None
+    )
+    active = [record for record in found.records if record.status is Status.ACTIVE]
+    return active[0] if active else None
+
+
+def parents_of(kit: Kit, who: Who, change: Change, overlay: Overlay) -> dict[str, Record]:
+    """Return the records a new memory names as what it was made from.
+
+    Raises:
+        NotFound: one of them is not within reach.
+    """
+    if not isinstance(change, Insert):
+        return {}
+    return {parent: overlay.records.get(parent) or fetch(kit, who, parent) for parent in change.derived_from}
+
+
+def look(kit: Kit, who: Who, change: Change, before: Record | None, after: Record, overlay: Overlay) -> View:
+    """Return what the gates may see of the store for one step."""
+    now = kit.clock.now()
+    writes = isinstance(change, Insert | Replace | Append | Promote | Restore | Revert)
+    view = View(now=now, tokens=kit.counter.count(after.text) if after.tier is Tier.CORE and writes else 0)
+    arrives = before is None or before.tier is not after.tier or isinstance(change, Restore)
+    if arrives and after.tier in kit.policy.capacity:
+        if overlay.tally is None:
+            overlay.tally = kit.store.tally(who.tenant)
+        count = overlay.tally.get(after.tier.value, 0) + overlay.arrivals[after.tier]
+        full = count >= kit.policy.capacity[after.tier]
+        view = replace(view, counts={after.tier: count}, spare=_spare(kit, who, after.tier) if full else None)
+    identity = kit.identity()
+    if identity is not None:
+        view = replace(view, identity_text=identity[1])
+    if after.tier is Tier.CORE and after.key == "human":
+        view = replace(view, user_evidence=_recorded(kit, who, after.evidence))
+    if isinstance(change, Move | Restore):
+        _key_is_free(kit, who, after, overlay)
+    if not isinstance(change, Insert):
+        return view
+    return replace(
+        view,
+        neighbours=_neighbours(kit, who, after, overlay, before),
+        echoes=_echoes(kit, who, before, after, overlay.words(after).digest),
+    )
+
+
+def _key_is_free(kit: Kit, who: Who, after: Record, overlay: Overlay) -> None:
+    if after.key is None:
+        return
+    holder = overlay.keys.get((after.scope, after.key))
+    if holder is None:
+        stored = occupant(kit, who, after.scope, after.key)
+        # What this proposal has touched already holds the key by the overlay alone.
+        holder = stored.id if stored is not None and stored.id not in overlay.records else None
+    if holder not in {None, after.id}:
+        raise Conflict("the key is held by another memory; revise that one, or choose another key")
+
+
+def _neighbours(kit: Kit, who: Who, after: Record, overlay: Overlay, before: Record | None) -> tuple[Record, ...]:
+    if before is not None:
+        return ()
+    if after.kind is Kind.EVENT and after.tier is Tier.EPISODIC:
+        # Events are compared by name, not by likeness.
+        mine = [record for record in overlay.records.values() if set(record.aliases) & set(after.aliases)]
+        if after.aliases:
+            return (*mine, *kit.store.records(who.tenant, after.aliases).records)
+    features = overlay.words(after)
+    found = kit.store.similar(who.tenant, after, features, kit.clock.now()).records
+    return (*overlay.similar(after, features), *(record for record in found if record.id not in overlay.records))
+
+
+def _echoes(kit: Kit, who: Who, before: Record | None, after: Record, digest: bytes) -> tuple[Record, ...]:
+    if after.kind not in {Kind.FACT, Kind.RULE}:
+        # A state comes and goes; that it is as it was before is news.
+        return ()
+    earlier: list[Record] = []
+    if before is not None and before.version > 1:
+        history = (step.after for _, step in kit.store.history(who.tenant, before.id))
+        earlier = [record for record in history if text_digest(record.text) == digest and record.text != before.text]
+    old = kit.store.superseded(who.tenant, after.scope, digest).records
+    return (*earlier, *old)
+
+
+def _spare(kit: Kit, who: Who, tier: Tier) -> Record | None:
+    """Return the least useful memory of a full tier: least important, least trusted, oldest."""
+    everything = Filter(scopes=(), tiers=(tier.value,), permanent=False, include_sensitive=True)
+    found = kit.store.find(who.tenant, everything, live_at=None, limit=None).records
+    spares = [record for record in found if record.status is Status.ACTIVE and record.trust is not Trust.OWNER]
+    return min(spares, key=lambda record: (record.importance, record.trust, record.created_at, record.id), default=None)
+
+
+def _recorded(kit: Kit, who: Who, evidence: tuple[str, ...]) -> frozenset[str]:
+    """Return which references are user messages that this store recorded on the user's channel."""
+    found = kit.store.records(who.tenant, evidence).records
+    messages = [each for each in found if each.source in _USER_SOURCES and each.trust >= Trust.USER]
+    names = {name for record in messages for name in (record.id, *record.aliases)}
+    return frozenset(names & set(evidence))
+
+
+def digest_slot(record: Record, features: Features) -> tuple[str, str, str, bytes] | None:
+    """Return the slot that must still be free when a new text is written, None where repeats are allowed."""
+    if record.kind is Kind.EVENT or record.key is not None:
+        return None
+    sensitive = Sensitivity(record.sensitivity)
+    return record.tier.value, record.scope, sensitive.value, features.digest

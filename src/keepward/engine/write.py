@@ -1,0 +1,427 @@
+"""The one write path: judge, fold, embed, and store in one transaction with a receipt.
+
+Invariants
+(1) Nobody else writes memory: jobs, imports, approvals and rollbacks come through ``store_steps``.
+(2) Every proposal ends in exactly one outcome, and every outcome has a receipt in the same transaction.
+(3) A proposal is all or nothing; a batch of independent items is judged item by item.
+(4) What was judged is what is stored: when another commit came in between, everything is judged anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from keepward.domain.change import Archive, Change, Insert, Reinforce, operation
+from keepward.domain.commit import Commit, CommitDetails, Step
+from keepward.domain.fold import Frame, apply
+from keepward.domain.memory import Kind, Record, Status, Tier
+from keepward.domain.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting, digest_of
+from keepward.domain.receipt import Reason, Receipt, ReceiptKind
+from keepward.domain.trust import Trust
+from keepward.engine.features import embedded, words
+from keepward.engine.kit import Kit, Who
+from keepward.engine.view import Overlay, before_of, digest_slot, look, parents_of
+from keepward.errors import Conflict, InvalidInput, NotFound
+from keepward.gates import capacity, pipeline
+from keepward.gates.privacy import scrub as scrub_private
+from keepward.gates.secrets import scrub as scrub_secret
+from keepward.gates.shape import ill_formed
+from keepward.gates.verdict import Case
+from keepward.ports.store import Features, Stage, Writer
+
+#: Times a proposal is judged anew because others committed in between.
+ATTEMPTS = 64
+_Result = TypeVar("_Result")
+
+
+@dataclass(slots=True, kw_only=True)
+class Judgement:
+    """One change, judged: what would be stored, and why or why not."""
+
+    decision: pipeline.Decision
+    reasons: tuple[Reason, ...]
+    reason: str
+    steps: list[Step] = field(default_factory=list)
+    existing: Record | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """A whole proposal, judged on one state of the store."""
+
+    items: list[Judgement] = field(default_factory=list)
+    overlay: Overlay = field(default_factory=Overlay)
+    #: All or nothing: what would be held counts as stored for the changes behind it.
+    atomic: bool = True
+    #: Newest versions the steps build on, by memory id; 0 for a new memory.
+    base: dict[str, int] = field(default_factory=dict)
+
+
+def propose(
+    kit: Kit, who: Who, changes: Sequence[Change], *, reason: str, session: str | None = None, kind: str = "write"
+) -> Outcome:
+    """Judge changes as one and carry them out, hold them, or refuse them together.
+
+    Raises:
+        InvalidInput: there is no change at all.
+        NotFound, Conflict, StaleVersion: a change names a memory that is not there or has moved on.
+    """
+    if not changes:
+        raise InvalidInput("there is nothing to do: give at least one change")
+    return _settled(lambda: _propose_once(kit, who, changes, reason=reason, session=session, kind=kind))
+
+
+def propose_each(
+    kit: Kit, who: Who, changes: Sequence[Change], *, reason: str, session: str | None = None, kind: str = "write"
+) -> list[Outcome]:
+    """Judge changes one by one; commit the good ones together; return outcomes in the order given."""
+    return _settled(lambda: _propose_each_once(kit, who, changes, reason=reason, session=session, kind=kind))
+
+
+def _settled(attempt: Callable[[], _Result]) -> _Result:
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return attempt()
+        except _Moved:
+            continue
+    return attempt()
+
+
+class _Moved(Conflict):
+    """Another commit came in between; everything has to be judged anew."""
+
+
+def _propose_once(
+    kit: Kit, who: Who, changes: Sequence[Change], *, reason: str, session: str | None, kind: str
+) -> Outcome:
+    draft = Draft()
+    for change in changes:
+        try:
+            draft.items.append(_judge(kit, who, change, reason, draft))
+        except (NotFound, Conflict):
+            # It may build on what was refused before it; then that refusal is the answer.
+            if all(item.decision != "refuse" for item in draft.items):
+                raise
+    reasons = tuple(each for item in draft.items for each in item.reasons)
+    decisions = {item.decision for item in draft.items}
+    steps = [step for item in draft.items for step in item.steps]
+    reason = draft.items[-1].reason
+    if "refuse" in decisions:
+        return _refuse(kit, who, reasons, [operation(change) for change in changes])
+    if not steps:
+        return _duplicate(kit, who, draft.items[-1], reasons)
+    if "quarantine" in decisions:
+        return _hold(kit, who, steps, draft.base, reason, reasons)
+    commit = store_steps(
+        kit,
+        who,
+        steps,
+        base=draft.base,
+        reason=reason,
+        session=session,
+        kind=kind,
+        reasons=reasons,
+        spoken=draft.overlay.words,
+    )
+    return Committed(
+        records=tuple(step.after for step in steps), commit=commit.commit, receipt=commit.receipt, reasons=reasons
+    )
+
+
+def _propose_each_once(
+    kit: Kit, who: Who, changes: Sequence[Change], *, reason: str, session: str | None, kind: str
+) -> list[Outcome]:
+    draft = Draft(atomic=False)
+    for change in changes:
+        draft.items.append(_judge(kit, who, change, reason, draft))
+    allowed = [item for item in draft.items if item.decision == "allow"]
+    steps = [step for item in allowed for step in item.steps]
+    stored = None
+    if steps:
+        base = {step.after.id: draft.base[step.after.id] for step in steps}
+        reasons = tuple(dict.fromkeys(each for item in allowed for each in item.reasons))
+        stored = store_steps(
+            kit,
+            who,
+            steps,
+            base=base,
+            reason=reason,
+            session=session,
+            kind=kind,
+            reasons=reasons,
+            spoken=draft.overlay.words,
+        )
+    outcomes: list[Outcome] = []
+    for change, item in zip(changes, draft.items, strict=True):
+        match item.decision:
+            case "allow":
+                assert stored is not None
+                outcomes.append(
+                    Committed(
+                        records=tuple(step.after for step in item.steps),
+                        commit=stored.commit,
+                        receipt=stored.receipt,
+                        reasons=item.reasons,
+                    )
+                )
+            case "quarantine":
+                base = {step.after.id: draft.base[step.after.id] for step in item.steps}
+                outcomes.append(_hold(kit, who, item.steps, base, item.reason, item.reasons))
+            case "same":
+                outcomes.append(_duplicate(kit, who, item, item.reasons, confirm=False))
+            case "refuse":
+                outcomes.append(_refuse(kit, who, item.reasons, [operation(change)]))
+    return outcomes
+
+
+def _judge(kit: Kit, who: Who, change: Change, reason: str, draft: Draft) -> Judgement:
+    broken = ill_formed(change, reason)
+    if broken:
+        return Judgement(decision="refuse", reasons=broken, reason="")
+    before = before_of(kit, who, change, draft.overlay)
+    frame = Frame(
+        now=kit.clock.now(),
+        actor=who.actor,
+        policy=kit.policy,
+        parents=parents_of(kit, who, change, draft.overlay),
+    )
+    try:
+        after = apply(change, before, frame)
+    except InvalidInput as fault:
+        refusal = Reason(gate="shape", code="unknown_name", detail=str(fault))
+        return Judgement(decision="refuse", reasons=(refusal,), reason="")
+    case = Case(change=change, actor=who.actor, scope=who.scope, before=before, after=after, reason=reason)
+    view = look(kit, who, change, before, after, draft.overlay)
+    judged = pipeline.judge(case, view, kit.policy)
+    result = Judgement(
+        decision=judged.decision,
+        reasons=tuple(judged.reasons),
+        reason=judged.case.reason,
+        existing=judged.existing,
+    )
+    if judged.decision in {"refuse", "same"}:
+        return result
+    after = judged.case.after
+    if judged.decision == "quarantine":
+        # What a person approves is vouched for by a person.
+        after = replace(after, trust=max(after.trust, Trust.USER))
+    if view.spare is not None and capacity.makes_room(judged.case, view, kit.policy):
+        _add(draft, result, Archive(id=view.spare.id), view.spare, apply(Archive(id=view.spare.id), view.spare, frame))
+    _add(draft, result, change, before, after)
+    return result
+
+
+def _add(draft: Draft, result: Judgement, change: Change, before: Record | None, after: Record) -> None:
+    op = "replace" if isinstance(change, Insert) and before is not None else operation(change)
+    result.steps.append(Step(op=op, before=before, after=after))
+    draft.base.setdefault(after.id, before.version if before else 0)
+    if draft.atomic or result.decision == "allow":
+        draft.overlay.take(before, after)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A commit and its receipt."""
+
+    commit: Commit
+    receipt: Receipt
+
+
+def store_steps(
+    kit: Kit,
+    who: Who,
+    steps: Sequence[Step],
+    *,
+    base: dict[str, int],
+    reason: str,
+    kind: str,
+    session: str | None = None,
+    reasons: tuple[Reason, ...] = (),
+    details: dict[str, object] | None = None,
+    receipt_kind: ReceiptKind = "commit",
+    also: Callable[[Writer], None] | None = None,
+    spoken: Callable[[Record], Features] = words,
+) -> Stored:
+    """Write judged steps as one commit with its receipt; ``also`` writes more in the same transaction."""
+    features = _features(kit, who, steps, spoken)
+    now = kit.clock.now()
+    receipt_id = kit.ids.new_id(now)
+    facts = CommitDetails(
+        actor=who.actor.label,
+        reason=reason,
+        receipt=receipt_id,
+        policy=kit.policy.version,
+        session=session,
+        **(details or {}),  # type: ignore[arg-type]
+    )
+    new = [(step.after, each) for step, each in zip(steps, features, strict=True) if each and step.op == "insert"]
+    stage = Stage(
+        commit_id=kit.ids.new_id(now),
+        at=now,
+        kind=kind,
+        actor_kind=who.actor.kind.value,
+        details=facts,
+        steps=tuple(steps),
+        features=tuple(features),
+        base=base,
+        free_digests=tuple(slot for record, each in new if (slot := digest_slot(record, each)) is not None),
+        salts=tuple(kit.ids.salt() for _ in range(len(steps) + 1)),
+    )
+    with kit.store.write() as writer:
+        try:
+            commit = writer.append(who.tenant, stage)
+        except Conflict as fault:
+            raise _Moved(str(fault)) from fault
+        receipt = Receipt(
+            id=receipt_id,
+            tenant=who.tenant,
+            kind=receipt_kind,
+            at=now,
+            actor=who.actor.label,
+            policy=kit.policy.version,
+            head=f"{commit.seq}:{commit.hash.hex()[:16]}",
+            reasons=reasons,
+            facts={
+                "commit": commit.id,
+                "targets": [
+                    {
+                        "id": step.after.id,
+                        "op": step.op,
+                        "tier": step.after.tier.value,
+                        "key": step.after.key,
+                        "from_version": step.before.version if step.before else 0,
+                        "to_version": step.after.version,
+                    }
+                    for step in steps
+                ],
+                **{name: list(value) if isinstance(value, tuple) else value for name, value in (details or {}).items()},
+            },
+        )
+        writer.put_receipt(receipt)
+        if also is not None:
+            also(writer)
+        flush_uses(kit, writer)
+    return Stored(commit=commit, receipt=receipt)
+
+
+def flush_uses(kit: Kit, writer: Writer) -> None:
+    """Write the uses counted since the last write."""
+    if not kit.uses:
+        return
+    taken = dict(kit.uses)
+    kit.uses.clear()
+    tenants: dict[str, list[str]] = {}
+    for (tenant, memory_id), count in sorted(taken.items()):
+        tenants.setdefault(tenant, []).extend([memory_id] * count)
+    for tenant, ids in tenants.items():
+        writer.count_use(tenant, ids, kit.clock.now())
+
+
+def _features(kit: Kit, who: Who, steps: Sequence[Step], spoken: Callable[[Record], Features]) -> list[Features | None]:
+    """Compute what recall needs for every step whose searchable content changed, in one batch."""
+    fresh = [n for n, step in enumerate(steps) if _searchable(step)]
+    records = [steps[n].after for n in fresh]
+    computed = embedded(kit.embedder, records, [spoken(record) for record in records], _questions(kit, who, records))
+    result: list[Features | None] = [None] * len(steps)
+    for n, features in zip(fresh, computed, strict=True):
+        result[n] = features
+    return result
+
+
+def _searchable(step: Step) -> bool:
+    before, after = step.before, step.after
+    if before is None or after.status is not Status.ACTIVE:
+        return before is None
+    names = ("text", "key", "tags", "category", "speaker", "occurred_at", "scope", "tier", "sensitivity")
+    changed = any(getattr(before, name) != getattr(after, name) for name in names)
+    return changed or before.status is not Status.ACTIVE
+
+
+def _questions(kit: Kit, who: Who, records: Sequence[Record]) -> dict[str, str]:
+    """Return, by memory id, the question of the turn before, where a turn may answer one."""
+    asked: dict[str, str] = {}
+    last: dict[str, Record | None] = {}
+    for record in records:
+        if record.kind is not Kind.EVENT or record.session is None:
+            continue
+        if record.session not in last:
+            last[record.session] = kit.store.session_tail(who.tenant, record.session)
+        previous = last[record.session]
+        if previous is not None and "?" in previous.text and previous.speaker != record.speaker:
+            asked[record.id] = previous.text
+        last[record.session] = record
+    return asked
+
+
+def _receipt(kit: Kit, who: Who, kind: ReceiptKind, reasons: tuple[Reason, ...], facts: dict[str, object]) -> Receipt:
+    now = kit.clock.now()
+    return Receipt(
+        id=kit.ids.new_id(now),
+        tenant=who.tenant,
+        kind=kind,
+        at=now,
+        actor=who.actor.label,
+        policy=kit.policy.version,
+        head=kit.store.head(who.tenant).name,
+        reasons=reasons,
+        facts=facts,
+    )
+
+
+def _refuse(kit: Kit, who: Who, reasons: tuple[Reason, ...], operations: list[str]) -> Refused:
+    receipt = _receipt(kit, who, "refusal", reasons, {"operations": operations})
+    if kit.policy.enabled:
+        with kit.store.write() as writer:
+            writer.put_receipt(receipt)
+    return Refused(receipt=receipt, reasons=reasons)
+
+
+def _duplicate(kit: Kit, who: Who, item: Judgement, reasons: tuple[Reason, ...], *, confirm: bool = True) -> Duplicate:
+    existing = item.existing
+    assert existing is not None
+    now = kit.clock.now()
+    if confirm and existing.kind is not Kind.EVENT and existing.tier is not Tier.CORE and who.actor.kind != "importer":
+        change = Reinforce(id=existing.id)
+        after = apply(change, existing, Frame(now=now, actor=who.actor, policy=kit.policy))
+        step = Step(op=operation(change), before=existing, after=after)
+        stored = store_steps(
+            kit,
+            who,
+            [step],
+            base={existing.id: existing.version},
+            reason="said again",
+            kind="write",
+            reasons=reasons,
+            receipt_kind="duplicate",
+        )
+        return Duplicate(record=after, receipt=stored.receipt, reasons=reasons, commit=stored.commit)
+    receipt = _receipt(kit, who, "duplicate", reasons, {"existing": existing.id})
+    with kit.store.write() as writer:
+        writer.put_receipt(receipt)
+    return Duplicate(record=existing, receipt=receipt, reasons=reasons)
+
+
+def _hold(
+    kit: Kit, who: Who, steps: Sequence[Step], base: dict[str, int], reason: str, reasons: tuple[Reason, ...]
+) -> Quarantined:
+    now = kit.clock.now()
+    item = Waiting(
+        id=kit.ids.new_id(now),
+        tenant=who.tenant,
+        state="pending",
+        proposer=who.actor,
+        reason=scrub_private(scrub_secret(reason)),
+        reasons=reasons,
+        steps=tuple(steps),
+        base=base,
+        digest=digest_of(tuple(steps), base),
+        created_at=now,
+        expires_at=now + kit.policy.review_ttl,
+    )
+    receipt = _receipt(kit, who, "quarantine", reasons, {"proposal": item.id, "digest": item.digest})
+    with kit.store.write() as writer:
+        writer.put_waiting(item)
+        writer.put_receipt(receipt)
+    return Quarantined(item=item, receipt=receipt, reasons=reasons)
