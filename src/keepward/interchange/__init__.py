@@ -1,0 +1,7 @@
+"""Interchange: memories in and out of files; every line that comes in goes through the gates."""
+
+from keepward.interchange.exports import write_vault
+from keepward.interchange.formats import FORMATS, Format
+from keepward.interchange.imports import Imported, load
+
+__all__ = ["FORMATS", "Format", "Imported", "load", "write_vault"]

@@ -1,0 +1,101 @@
+"""Export: the journal of a tenant as a vault file.
+
+Invariants
+(1) A file under its final name is whole: it is written beside it, flushed to disk and renamed.
+(2) The export ends at the head that was newest when it began, however much is written meanwhile.
+(3) A journal that does not hold is not exported as if it did.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from keepward.domain.commit import Head, recompute
+from keepward.errors import StoreUnavailable, Tampered, Unauthorised
+from keepward.interchange.lines import event_fields, event_line, export_fields
+
+if TYPE_CHECKING:
+    from keepward.app import Memory
+
+
+def write_vault(mem: Memory, target: str | Path | TextIO) -> int:
+    """Write every version of every memory of the tenant, oldest first; return the number of lines.
+
+    A path is replaced in one step and is readable by its owner alone; a stream is left open. An empty
+    tenant gives no lines.
+
+    Raises:
+        Unauthorised: the handle is not the owner's; an export holds every scope.
+        Tampered: a commit does not match its hash.
+        StoreUnavailable: the file cannot be written; what was there before is unchanged.
+    """
+    if not mem.actor.is_owner:
+        raise Unauthorised("an export holds every scope of the tenant: open the store as its owner")
+    if not isinstance(target, str | Path):
+        count = 0
+        plain = (getattr(target, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
+        for line in _lines(mem):
+            # A terminal that cannot show every letter gets them escaped, and not an error half way.
+            target.write((json.dumps(json.loads(line), separators=(",", ":")) if plain else line) + "\n")
+            count += 1
+        return count
+    path = Path(target)
+    try:
+        return _replaced(mem, path)
+    except OSError as fault:
+        raise StoreUnavailable(f"cannot write {path.name}: {fault.strerror or 'output error'}") from fault
+
+
+def _replaced(mem: Memory, path: Path) -> int:
+    count = 0
+    handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
+            for line in _lines(mem):
+                stream.write(line + "\n")
+                count += 1
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(beside).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            Path(beside).unlink()
+        raise
+    _sync_folder(path.parent)
+    return count
+
+
+def _sync_folder(folder: Path) -> None:
+    # Without this a power cut may undo the rename; where folders cannot be opened there is no such need.
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _lines(mem: Memory) -> Iterator[str]:
+    newest = mem.log(limit=1)
+    if not newest:
+        return
+    head = Head(seq=newest[0].commit.seq, hash=newest[0].commit.hash)
+    export = export_fields(mem.tenant, head)
+    for commit, events in mem.journal():
+        if recompute(commit, events) != commit.hash or not events:
+            raise Tampered(f"commit {commit.seq} does not match its hash; run `keepward verify`")
+        for event in events:
+            first = commit if event.n == 0 else None
+            fields = event_fields(event, first, len(events), export if first and commit.seq == 1 else None)
+            yield event_line(fields)
+        if commit.seq == head.seq:
+            if commit.hash != head.hash:
+                break
+            return
+    raise Tampered("the journal does not end in its head; run `keepward verify`")

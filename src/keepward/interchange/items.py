@@ -1,0 +1,132 @@
+"""Items: what a format finds in a file, ready for ``remember``; and how a long text is cut into parts.
+
+Invariants
+(1) An item's number is its line in a JSONL or Markdown file, else its place among the file's items, from 1.
+(2) Parts hold the whole text but for the blank space at the cuts, and no cut goes through something a
+    gate would point at: a secret must not pass because it was cut in two.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from keepward.interchange.reading import Unusable
+
+#: Where a text may be cut, best first: paragraphs, lines, sentences, words. What matches falls away.
+_ENDS = (
+    re.compile(r"\n(?:[ \t]*\n)+"),
+    re.compile(r"\n"),
+    re.compile(r"(?<=[.!?…])[ \t]+|(?<=[.!?…][\"')\]»”])[ \t]+|(?<=[。！？])"),
+    re.compile(r"[ \t]+"),
+)
+#: Zero-width joiner and variation selector: what stands around them is one character to a reader.
+_JOINERS = "\u200d\ufe0f"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One memory that a file asks for."""
+
+    number: int
+    #: Arguments of ``remember``, ``text`` included, without ``source``.
+    fields: dict[str, Any]
+    #: None: the tenant of the handle.
+    tenant: str | None = None
+    #: ``unless_owner``: it goes to review as part of a batch, unless the owner imports; ``always``: even then.
+    review: Literal["no", "unless_owner", "always"] = "no"
+    #: Whether its first alias is the file's own name for it; else it is a place, and the text decides too.
+    named: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flaw:
+    """A line or item that cannot be used, and why in plain words."""
+
+    number: int
+    reason: str
+    #: Whether it was refused for what it holds, and not for its form.
+    refused: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Plan:
+    """A file as a format understands it."""
+
+    #: Lines or items at the start; parts of long texts may make it more.
+    total: int
+    entries: Iterator[Item | Flaw]
+    #: Plain sentences; some become known only when the entries are through.
+    notes: list[str] = field(default_factory=list)
+
+
+def parts(text: str, limit: int) -> list[str]:
+    """Cut a text into parts of at most ``limit`` characters, at paragraphs, lines, sentences or words.
+
+    Raises:
+        Unusable: it holds a certain secret, or a finding too long for one part.
+    """
+    text = text.strip()
+    if len(text) <= limit:
+        return [text]
+    spans = _pointed_at(text)
+    pieces: list[str] = []
+    start = 0
+    while len(text) - start > limit:
+        end, resume = _cut(text, start, limit, spans)
+        pieces.append(text[start:end].rstrip())
+        start = resume
+    pieces.append(text[start:])
+    return [piece for piece in pieces if piece]
+
+
+def numbered(fields: dict[str, Any], limit: int) -> Iterator[dict[str, Any]]:
+    """Yield the fields of each part of an item, linked by ``part`` and ``parts`` in the metadata.
+
+    Raises:
+        Unusable: as ``parts``.
+    """
+    pieces = parts(fields["text"], limit)
+    if len(pieces) == 1:
+        yield fields
+        return
+    for place, piece in enumerate(pieces, 1):
+        aliases = tuple(f"{alias}/{place}" for alias in fields.get("aliases", ()))
+        metadata = {**(fields.get("metadata") or {}), "part": place, "parts": len(pieces)}
+        yield {**fields, "text": piece, "aliases": aliases, "metadata": metadata}
+
+
+def _pointed_at(text: str) -> list[tuple[int, int]]:
+    # The detectors are loaded only for texts that need a cut.
+    from keepward.gates.detect import injection, privacy, secrets
+
+    found = secrets.scan(text)
+    if any(finding.certainty == "certain" for finding in found):
+        raise Unusable(f"holds a secret ({found[0].detector}): take it out and import again")
+    found = [*found, *privacy.scan(text), *injection.scan(text)]
+    return sorted((finding.start, finding.end) for finding in found)
+
+
+def _cut(text: str, start: int, limit: int, spans: list[tuple[int, int]]) -> tuple[int, int]:
+    """Return the end of the part that begins at ``start``, and where the next one begins."""
+    most = start + limit
+    for pattern in _ENDS:
+        for match in reversed(list(pattern.finditer(text, start + limit // 2, most + 1))):
+            if match.start() <= most and not _inside(match.start(), match.end(), spans):
+                return match.start(), match.end()
+    cut = most
+    while cut > start + 1 and (unicodedata.combining(text[cut]) or text[cut] in _JOINERS or text[cut - 1] in _JOINERS):
+        cut -= 1
+    # Spans may overlap: each move goes to the beginning of one, further to the front.
+    while hit := next((span for span in spans if span[0] < cut < span[1]), None):
+        cut = hit[0]
+        if cut <= start:
+            raise Unusable("holds a passage that a gate points at and that is longer than the text limit")
+    return cut, cut
+
+
+def _inside(start: int, end: int, spans: list[tuple[int, int]]) -> bool:
+    return any(first < end and start < last for first, last in spans)

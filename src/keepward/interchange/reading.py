@@ -1,0 +1,239 @@
+"""Reading foreign files: bytes to lines and JSON values, with a plain reason for whatever cannot be read.
+
+Invariants
+(1) A file is read in passes over a seekable source; no pass holds more of a JSONL file than one line.
+(2) What cannot be read is an error with a place and a reason, and never looks like an empty file.
+(3) A value that was read holds no NaN, no number beyond 64 bits, no NUL and no lone surrogate.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import IO, Any
+
+from keepward.errors import InvalidInput
+
+#: Longest line of a JSONL file, and largest file that is read as one JSON or Markdown document, in bytes.
+LINE_LIMIT = 16 * 1024 * 1024
+DOCUMENT_LIMIT = 512 * 1024 * 1024
+_SPOOL = 8 * 1024 * 1024
+_BOM = b"\xef\xbb\xbf"
+_WIDE = (b"\xff\xfe", b"\xfe\xff")
+
+
+class Unusable(ValueError):
+    """A line or an item cannot be used; the message is one plain sentence without its content."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A file that can be read again from its beginning."""
+
+    stream: IO[bytes]
+    #: File name without folders, or ``stream``.
+    name: str
+
+    @property
+    def stem(self) -> str:
+        """The file name without its ending, for naming a session."""
+        return PurePath(self.name).stem or self.name
+
+    @property
+    def suffix(self) -> str:
+        """The ending in lower case, such as ``.md``."""
+        return PurePath(self.name).suffix.lower()
+
+    def size(self) -> int:
+        """Return the number of bytes."""
+        return self.stream.seek(0, io.SEEK_END)
+
+    def first(self) -> str:
+        """Return the first character that is not blank, or nothing when it is no ASCII."""
+        self.stream.seek(0)
+        while piece := self.stream.read(4096):
+            start = piece.removeprefix(_BOM).lstrip()
+            if start:
+                return start[:1].decode("ascii", "ignore")
+        return ""
+
+    def lines(self) -> Iterator[tuple[int, str | Unusable]]:
+        """Yield (line number from 1, text without its line end) for each line that is not blank.
+
+        One pass at a time: a new one, or any other read, ends the one before.
+
+        A line that is not UTF-8 or longer than ``LINE_LIMIT`` is an ``Unusable`` in its place.
+        """
+        self.stream.seek(0)
+        number = 0
+        while raw := self.stream.readline(LINE_LIMIT + 1):
+            number += 1
+            if number == 1:
+                raw = raw.removeprefix(_BOM)
+            if len(raw) > LINE_LIMIT and not raw.endswith(b"\n"):
+                while raw and not raw.endswith(b"\n"):
+                    raw = self.stream.readline(LINE_LIMIT)
+                yield number, Unusable(f"the line is longer than {LINE_LIMIT // 2**20} MiB")
+                continue
+            try:
+                text = raw.decode().rstrip("\r\n")
+            except UnicodeDecodeError:
+                yield number, Unusable("the line is not UTF-8 text")
+                continue
+            if text.strip():
+                yield number, text
+
+    def text(self) -> str:
+        """Return the whole file as text.
+
+        Raises:
+            InvalidInput: not UTF-8, or larger than ``DOCUMENT_LIMIT``.
+        """
+        if self.size() > DOCUMENT_LIMIT:
+            limit = f"{DOCUMENT_LIMIT // 2**20} MiB"
+            raise InvalidInput(f"{self.name} is larger than {limit}: convert it to JSONL, one object a line")
+        self.stream.seek(0)
+        try:
+            return self.stream.read().removeprefix(_BOM).decode()
+        except UnicodeDecodeError as fault:
+            raise InvalidInput(f"{self.name} is not UTF-8 text (byte {fault.start}); save it as UTF-8") from fault
+
+    def ends_whole(self) -> bool:
+        """Whether the last line ends with a line break or is JSON by itself; False means a cut file."""
+        last: str | Unusable = ""
+        for _, line in self.lines():
+            last = line
+        self.stream.seek(-1, io.SEEK_END)
+        if self.stream.read(1) == b"\n":
+            return True
+        if isinstance(last, Unusable):
+            return False
+        try:
+            parse(last)
+        except Unusable:
+            return False
+        return True
+
+
+@contextmanager
+def opened(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Source]:
+    """Open a path or a stream for reading in passes; a stream that cannot seek is copied aside.
+
+    Raises:
+        InvalidInput: no such file, a folder, unreadable, empty, or not in UTF-8.
+    """
+    if isinstance(target, str | Path):
+        path = Path(target)
+        try:
+            stream = path.open("rb")
+        except OSError as fault:
+            raise InvalidInput(f"cannot read {path.name}: {fault.strerror or 'it cannot be opened'}") from fault
+        with stream:
+            if stream.seekable():
+                yield _checked(Source(stream=stream, name=path.name))
+            else:
+                with _aside(stream, path.name) as source:
+                    yield source
+        return
+    name = PurePath(str(getattr(target, "name", "stream"))).name.strip("<>") or "stream"
+    with _aside(target, name) as source:
+        yield source
+
+
+@contextmanager
+def _aside(stream: IO[str] | IO[bytes], name: str) -> Iterator[Source]:
+    """Copy a stream to a place where it can be read again."""
+    with tempfile.SpooledTemporaryFile(max_size=_SPOOL) as spool:
+        try:
+            while piece := stream.read(_SPOOL):
+                spool.write(piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else piece)
+        except (OSError, UnicodeDecodeError) as fault:
+            raise InvalidInput(f"cannot read {name} to its end") from fault
+        yield _checked(Source(stream=spool, name=name))
+
+
+def _checked(source: Source) -> Source:
+    try:
+        source.stream.seek(0)
+        start = source.stream.read(4096)
+        blank = not start.removeprefix(_BOM).strip() and not any(source.lines())
+    except OSError as fault:
+        raise InvalidInput(f"cannot read {source.name}: {fault.strerror or 'input error'}") from fault
+    if start[:2] in _WIDE:
+        raise InvalidInput(f"{source.name} is UTF-16; save it as UTF-8")
+    if b"\0" in start:
+        raise InvalidInput(f"{source.name} is not a text file")
+    if blank:
+        raise InvalidInput(f"{source.name} is empty; nothing was imported. Check that it was written to its end")
+    return source
+
+
+def parse(text: str) -> Any:
+    """Return the value of one JSON text.
+
+    Raises:
+        Unusable: not JSON, or a value that breaks (3).
+    """
+    try:
+        value = json.loads(text, parse_constant=_no_constant, parse_int=_whole, parse_float=_finite)
+    except json.JSONDecodeError as fault:
+        where = f"line {fault.lineno} column {fault.colno}" if "\n" in text else f"column {fault.colno}"
+        raise Unusable(f"not valid JSON at {where}: it seems damaged or cut") from fault
+    except RecursionError as fault:
+        raise Unusable("nested too deeply") from fault
+    if "\\u" in text:
+        well_formed(value)
+    return value
+
+
+def well_formed(value: Any) -> None:
+    """Check every text in a JSON value.
+
+    Raises:
+        Unusable: a NUL or a lone surrogate.
+    """
+    try:
+        flat = json.dumps(value, ensure_ascii=False)
+        flat.encode()
+    except UnicodeEncodeError as fault:
+        raise Unusable("holds a lone surrogate (half a character)") from fault
+    except RecursionError as fault:
+        raise Unusable("nested too deeply") from fault
+    if "\\u0000" in flat and any("\0" in text for text in strings(value)):
+        raise Unusable("holds a NUL character")
+
+
+def strings(value: Any) -> Iterator[str]:
+    """Yield every text of a JSON value, keys of objects included, in order."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            waiting.extend(part for pair in reversed(item.items()) for part in reversed(pair))
+        elif isinstance(item, list | tuple):
+            waiting.extend(reversed(item))
+
+
+def _no_constant(name: str) -> Any:
+    raise Unusable(f"{name} is not a JSON number")
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > 20 or abs(value := int(digits)) >= 2**63:
+        raise Unusable("a number beyond 64 bits; write it as text")
+    return value
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise Unusable("a number too large to be read")
+    return value

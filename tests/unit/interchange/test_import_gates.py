@@ -1,0 +1,216 @@
+import json
+
+import pytest
+
+from keepward.domain.trust import Actor
+from keepward.errors import InvalidInput
+from keepward.interchange import load
+
+
+def talk(name: str = "talk-1"):
+    turn = {"speaker": "Mira", "dia_id": "D1:1", "text": "I started pottery in March."}
+    reply = {"speaker": "Joel", "dia_id": "D1:2", "text": "Lovely! Thanks!"}
+    again = {"speaker": "Joel", "dia_id": "D1:3", "text": "Lovely! Thanks!"}
+    session = {"session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": [turn, reply, again]}
+    return {"sample_id": name, "conversation": session}
+
+
+@pytest.fixture
+def chat(put):
+    return put(
+        "chat.json",
+        json.dumps(
+            [
+                {"role": "user", "content": "My sister is called Ines."},
+                {"role": "assistant", "content": "Noted."},
+                {"role": "user", "content": "ok"},
+                {"role": "assistant", "content": "Noted."},
+            ]
+        ),
+    )
+
+
+@pytest.fixture
+def old_vault(put):
+    return put(
+        "vault.jsonl",
+        [
+            {"id": "00000000000a", "text": "The mission is calm software", "scope": "shared", "version": 1},
+            {"id": "00000000000b", "text": "Atlas, then Borealis", "scope": "shared", "tier": "register",
+             "topic_id": "projects", "version": 1},
+            {"id": "00000000000c", "text": "Orion met the auditors", "scope": "orion", "tier": "log", "version": 1},
+            {"id": "00000000000d", "text": "The archive moved to Porto", "scope": "shared", "version": 1},
+        ],
+    )  # fmt: skip
+
+
+def counts(done):
+    return (done.total, done.committed, done.duplicates, done.quarantined, done.refused, len(done.failed))
+
+
+def test_every_turn_of_a_conversation_is_kept_said_twice_or_not(mem, put):
+    assert counts(load(mem, put("t.json", json.dumps([talk()])))) == (3, 3, 0, 0, 0, 0)
+
+
+def test_each_conversation_lands_in_its_tenant(mem, put):
+    load(mem, put("t.json", json.dumps([talk("talk-1"), talk("talk-2")])))
+    assert [len(mem.at(tenant=name).find()) for name in ("talk-1", "talk-2", "default")] == [3, 3, 0]
+
+
+def test_the_tenant_of_the_handle_picks_the_conversation(mem, put):
+    done = load(mem.at(tenant="talk-2"), put("t.json", json.dumps([talk("talk-1"), talk("talk-2")])))
+    assert done.tenants == ("talk-2",)
+
+
+def test_a_conversation_is_one_commit(mem, put):
+    load(mem, put("t.json", json.dumps([talk()])))
+    assert len(mem.at(tenant="talk-1").log()) == 1
+
+
+def test_a_turn_is_found_under_its_dialogue_id(mem, put):
+    load(mem, put("t.json", json.dumps([talk()])))
+    assert mem.at(tenant="talk-1").get("D1:1").speaker == "Mira"
+
+
+@pytest.mark.parametrize("actor", [Actor.operator(), Actor.agent(), Actor.importer()])
+def test_importing_a_conversation_again_gives_duplicates(make_store, put, actor):
+    store, path = make_store(actor=actor), put("t.json", json.dumps([talk()]))
+    load(store, path)
+    assert counts(load(store, path)) == (3, 0, 3, 0, 0, 0)
+
+
+def test_importing_messages_again_gives_duplicates(mem, chat):
+    load(mem, chat)
+    assert counts(load(mem, chat)) == (4, 0, 4, 0, 0, 0)
+
+
+def test_a_log_that_grew_brings_only_what_is_new(mem, put):
+    rows = [{"role": "user", "content": text} for text in ("one", "two", "two")]
+    load(mem, put("log.jsonl", rows))
+    assert counts(load(mem, put("log.jsonl", [*rows, {"role": "user", "content": "three"}]))) == (4, 1, 3, 0, 0, 0)
+
+
+def test_another_file_of_the_same_name_is_not_taken_for_the_first(mem, put):
+    load(mem, put("log.jsonl", [{"role": "user", "content": "one"}]))
+    assert counts(load(mem, put("log.jsonl", [{"role": "user", "content": "five"}]))) == (1, 1, 0, 0, 0, 0)
+
+
+def test_a_message_put_in_the_middle_of_a_file_is_the_only_new_one(mem, put):
+    rows = [{"role": "user", "content": text} for text in ("one", "two", "three")]
+    load(mem, put("log.jsonl", rows))
+    done = load(mem, put("log.jsonl", [rows[0], {"role": "user", "content": "and a half"}, *rows[1:]]))
+    assert counts(done) == (4, 1, 3, 0, 0, 0)
+
+
+def test_a_redacted_message_is_known_again(mem, put):
+    path = put("log.jsonl", [{"role": "user", "content": "Write to ines.silva@mail.example.org soon"}])
+    load(mem, path)
+    assert counts(load(mem, path)) == (1, 0, 1, 0, 0, 0)
+
+
+def test_a_forgotten_memory_is_not_revived_by_its_file(mem, put):
+    path = put("notes.md", "- Tea, not coffee\n")
+    load(mem, path)
+    mem.forget(mem.find()[0].id, reason="no longer")
+    before = mem.find()
+    load(mem.acting_as(Actor.agent()), path)
+    assert mem.find() == before
+
+
+def test_the_owner_imports_a_legacy_vault_at_once(mem, old_vault):
+    assert counts(load(mem, old_vault)) == (4, 4, 0, 0, 0, 0)
+
+
+def test_lasting_lines_of_a_legacy_vault_wait_as_one_proposal(make_store, old_vault):
+    store = make_store(actor=Actor.importer())
+    load(store, old_vault)
+    assert sorted(len(item.steps) for item in store.pending()) == [1, 2]
+
+
+def test_a_batch_that_waits_is_not_proposed_again(make_store, old_vault):
+    store = make_store(actor=Actor.importer())
+    load(store, old_vault)
+    done = load(store, old_vault)
+    assert (done.duplicates, len(store.pending())) == (4, 2)
+
+
+def test_one_refused_line_does_not_hold_back_its_batch(make_store, put, made_up_key):
+    rows = [
+        {"id": f"{number:012x}", "text": text, "scope": "shared", "version": 1}
+        for number, text in enumerate(["The mission is calm software", f"key {made_up_key}", "Porto has the archive"])
+    ]
+    done = load(make_store(actor=Actor.importer()), put("vault.jsonl", rows))
+    assert (done.quarantined, [number for number, _ in done.refusals]) == (2, [2])
+
+
+def test_a_legacy_memory_is_found_under_its_old_id(mem, old_vault):
+    load(mem, old_vault)
+    assert mem.get("00000000000b").key == "projects"
+
+
+def test_importing_a_legacy_vault_again_gives_duplicates(mem, old_vault):
+    load(mem, old_vault)
+    assert counts(load(mem, old_vault)) == (4, 0, 4, 0, 0, 0)
+
+
+def test_importing_markdown_again_gives_duplicates(mem, put):
+    path = put("notes.md", "# Ana\n\n- prefers tabs\n- lives in Lisbon\n")
+    load(mem, path)
+    assert counts(load(mem, path)) == (2, 0, 2, 0, 0, 0)
+
+
+def test_a_line_that_says_what_is_remembered_already_is_told_of(mem, put):
+    mem.remember("prefers tabs", tier="archival", kind="fact")
+    done = load(mem, put("notes.md", "- prefers tabs\n"))
+    assert done.notes == ("1 say what another memory says already and were not stored beside it",)
+
+
+def test_what_is_imported_has_the_trust_of_an_import_whoever_imports(mem, chat):
+    load(mem, chat)
+    assert {each.trust.label for each in mem.find()} == {"import"}
+
+
+def test_a_secret_in_a_file_is_refused_with_its_line(mem, put, made_up_key):
+    rows = [{"role": "user", "content": "hello"}, {"role": "user", "content": f"the key is {made_up_key}"}]
+    done = load(mem, put("log.jsonl", rows))
+    assert ([number for number, _ in done.refusals], done.committed) == ([2], 1)
+
+
+def test_a_secret_in_a_file_reaches_no_byte_of_the_store(mem, put, made_up_key, tmp_path):
+    load(mem, put("log.jsonl", [{"role": "user", "content": f"the key is {made_up_key} " + "and more words. " * 200}]))
+    mem.close()
+    (tmp_path / "log.jsonl").unlink()
+    assert not [each for each in tmp_path.rglob("*") if each.is_file() and made_up_key.encode() in each.read_bytes()]
+
+
+def test_a_bad_line_is_reported_and_the_good_ones_are_stored(mem, put):
+    text = '{"role":"user","content":"a"}\n{"role":"user","content":NaN}\n{"role":"user","content":"b"}\n'
+    done = load(mem, put("log.jsonl", text))
+    assert (done.committed, done.failed) == (2, ((2, "NaN is not a JSON number"),))
+
+
+def test_a_cut_file_is_an_error_and_nothing_is_stored(mem, put):
+    with pytest.raises(InvalidInput, match="cut"):
+        load(mem, put("log.jsonl", '{"role":"user","content":"a"}\n{"role":"us'))
+    assert mem.log(limit=1) == []
+
+
+def test_a_file_without_one_good_line_is_an_error(mem, put):
+    with pytest.raises(InvalidInput, match="nothing was imported"):
+        load(mem, put("log.jsonl", "{oops\n{again\n"), format="messages")
+
+
+def test_the_result_is_plain_json(mem, chat):
+    assert json.loads(json.dumps(load(mem, chat).as_dict()))["committed"] == 4
+
+
+def test_an_unknown_format_is_an_error_that_lists_them(mem, chat):
+    with pytest.raises(InvalidInput, match="legacy-jsonl"):
+        load(mem, chat, format="xml")
+
+
+def test_progress_never_falls_and_ends_at_the_total(mem, put):
+    seen = []
+    rows = [{"role": "user", "content": f"line {number}"} for number in range(5)]
+    load(mem, put("log.jsonl", rows), on_progress=lambda done, total: seen.append((done, total)))
+    assert (seen == sorted(seen), seen[-1]) == (True, (5, 5))

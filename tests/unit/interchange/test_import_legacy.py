@@ -1,0 +1,89 @@
+import pytest
+
+from keepward.interchange import legacy
+from keepward.interchange.items import Flaw
+from keepward.interchange.reading import opened
+
+
+def row(number: int = 1, **fields):
+    return {"id": f"{number:012x}", "text": f"fact {number}", "scope": "shared", "version": 1} | fields
+
+
+@pytest.fixture
+def read(put):
+    def entries(rows):
+        with opened(put("vault.jsonl", rows)) as source:
+            made = legacy.plan(source, core_keys=("mission",))
+            return list(made.entries), made.notes
+
+    return entries
+
+
+def test_the_highest_version_wins_wherever_it_stands(read):
+    entries, _ = read([row(text="new", version=3), row(text="old"), row(text="middle", version=2)])
+    assert [entry.fields["text"] for entry in entries] == ["new"]
+
+
+def test_of_equal_versions_the_later_line_wins(read):
+    assert read([row(text="first"), row(text="second")])[0][0].fields["text"] == "second"
+
+
+def test_a_tombstone_takes_its_memory_out(read):
+    entries, notes = read([row(), row(version=2, deleted_at="2026-01-01T00:00:00Z"), row(2)])
+    assert ([entry.fields["text"] for entry in entries], notes[-1]) == (["fact 2"], "deleted memories left out: 1")
+
+
+def test_a_line_without_a_tier_is_permanent_and_waits_for_review(read):
+    entry = read([row()])[0][0]
+    assert (entry.fields["tier"], entry.fields["stability"], entry.review) == ("archival", "permanent", "unless_owner")
+
+
+def test_canon_under_the_name_of_a_block_is_core(read):
+    fields = read([row(tier="canon", topic_id="mission")])[0][0].fields
+    assert (fields["tier"], fields["key"]) == ("core", "mission")
+
+
+def test_a_register_becomes_keyed_state(read):
+    fields = read([row(tier="register", topic_id="projects")])[0][0].fields
+    assert (fields["tier"], fields["kind"], fields["key"]) == ("archival", "state", "projects")
+
+
+def test_a_log_line_becomes_an_event_at_its_time(read):
+    fields = read([row(tier="log", created_at="2026-01-02T03:04:05Z")])[0][0].fields
+    assert (fields["tier"], fields["occurred_at"].day) == ("episodic", 2)
+
+
+def test_an_agent_name_becomes_its_scope(read):
+    assert read([row(scope="orion")])[0][0].fields["scope"] == "/agents/orion"
+
+
+def test_the_old_id_is_kept_as_alias(read):
+    assert read([row(0xABC)])[0][0].fields["aliases"] == ("000000000abc",)
+
+
+def test_old_times_and_source_are_kept_as_metadata(read):
+    fields = read([row(source="chat", created_at="2026-01-02T03:04:05Z")])[0][0].fields
+    assert fields["metadata"]["legacy"] == {"source": "chat", "version": 1, "created_at": "2026-01-02T03:04:05Z"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tier": "gold"},
+        {"source": "rumour"},
+        {"scope": "../x"},
+        {"scope": 3},
+        {"text": ""},
+        {"text": None},
+        {"tags": "a"},
+        {"version": 0},
+        {"version": True},
+        {"created_at": "soon"},
+        {"created_at": 5},
+        {"id": ""},
+        {"topic_id": 4},
+    ],
+)
+def test_a_line_with_a_wrong_field_is_a_flaw_and_the_next_is_read(read, fields):
+    entries, _ = read([row(1, **fields), row(2)])
+    assert (isinstance(entries[0], Flaw), entries[1].fields["text"]) == (True, "fact 2")

@@ -1,0 +1,102 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from keepward.errors import InvalidInput
+from keepward.interchange import locomo
+from keepward.interchange.items import Flaw
+
+
+def talk(name: str = "talk-1", **more):
+    return {
+        "sample_id": name,
+        "conversation": {
+            "speaker_a": "Mira",
+            "speaker_b": "Joel",
+            "session_2_date_time": "12:05 am on 2 June, 2023",
+            "session_2": [{"speaker": "Joel", "dia_id": "D2:1", "text": "The kiln cracked."}],
+            "session_1_date_time": "1:56 pm on 8 May, 2023",
+            "session_1": [
+                {"speaker": "Mira", "dia_id": "D1:1", "text": "I started pottery."},
+                {"speaker": "Joel", "dia_id": "D1:2", "text": "Look!", "blip_caption": "a blue bowl", "query": "bowl"},
+            ],
+            "session_3_date_time": "no date of mine",
+        }
+        | more,
+        "qa": [{"question": "What cracked?", "answer": "The kiln"}],
+    }
+
+
+def read(value, tenant: str = "default", limit: int = 1200):
+    made = locomo.plan(value, tenant=tenant, limit=limit)
+    return list(made.entries), made.notes
+
+
+def test_turns_come_in_the_order_of_their_sessions():
+    entries, _ = read([talk()])
+    assert [entry.fields["aliases"] for entry in entries] == [("D1:1",), ("D1:2",), ("D2:1",)]
+
+
+def test_a_turn_is_a_lasting_event_with_speaker_session_and_evidence():
+    fields = read([talk()])[0][0].fields
+    wanted = {"kind": "event", "stability": "stable", "session": "session_1", "speaker": "Mira", "evidence": ("D1:1",)}
+    assert wanted.items() <= fields.items()
+
+
+def test_a_turn_happened_when_its_session_did():
+    assert read([talk()])[0][0].fields["occurred_at"] == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
+
+
+def test_five_past_midnight_is_hour_nought():
+    assert locomo.read_date("12:05 am on 2 June, 2023").hour == 0
+
+
+def test_the_caption_of_a_picture_stands_behind_the_text():
+    assert read([talk()])[0][1].fields["text"] == "Look! [shares a photo: a blue bowl]"
+
+
+def test_each_conversation_is_a_tenant():
+    entries, _ = read([talk("talk-1"), talk("talk-2")])
+    assert {entry.tenant for entry in entries} == {"talk-1", "talk-2"}
+
+
+def test_a_tenant_picks_its_own_conversation():
+    entries, _ = read([talk("talk-1"), talk("talk-2")], tenant="talk-2")
+    assert {entry.tenant for entry in entries} == {"talk-2"}
+
+
+def test_a_tenant_without_a_conversation_is_an_error_that_lists_them():
+    with pytest.raises(InvalidInput, match="talk-1, talk-2"):
+        read([talk("talk-1"), talk("talk-2")], tenant="talk-9")
+
+
+def test_questions_in_the_file_are_left_out_and_said_so():
+    assert read([talk()])[1] == ["questions and answers in the file left out: they are no memories"]
+
+
+def test_a_session_without_a_readable_date_is_imported_without_one():
+    entries, _ = read(
+        [talk(session_4_date_time="soon", session_4=[{"speaker": "Mira", "dia_id": "D4:1", "text": "x"}])]
+    )
+    assert entries[-1].fields["occurred_at"] is None
+
+
+@pytest.mark.parametrize(
+    "turn",
+    [
+        {"speaker": "Mira", "dia_id": "D1:9", "text": ""},
+        {"speaker": "Mira", "dia_id": "nine", "text": "x"},
+        {"dia_id": "D1:9", "text": "x"},
+        {"speaker": "Mira", "dia_id": "D1:9", "text": "\ud800"},
+        "x",
+    ],
+)
+def test_a_turn_that_cannot_be_used_is_a_flaw(turn):
+    entries, _ = read([talk(session_1=[turn])])
+    assert isinstance(entries[0], Flaw)
+
+
+@pytest.mark.parametrize("value", [[], [{"conversation": {}}], [talk(), talk()], {"x": 1}])
+def test_a_file_that_is_not_whole_conversations_is_an_error(value):
+    with pytest.raises(InvalidInput):
+        read(value)

@@ -1,0 +1,139 @@
+import io
+import json
+import random
+from contextlib import suppress
+from types import SimpleNamespace
+
+import pytest
+
+from keepward.domain.policy import Policy
+from keepward.errors import InvalidInput
+from keepward.interchange.formats import plan_of, recognise
+from keepward.interchange.reading import Unusable, opened, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"a": NaN}', "NaN"),
+        ('{"a": -Infinity}', "Infinity"),
+        ('{"a": 9223372036854775808}', "64 bits"),
+        ('{"a": ' + "1" * 5000 + "}", "64 bits"),
+        ('{"a": 1e999}', "too large"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"a": "\\ud800"}', "surrogate"),
+        ('{"a": "\\u0000"}', "NUL"),
+        ('{"a": ', "not valid JSON"),
+        ("", "not valid JSON"),
+    ],
+)
+def test_an_odd_json_text_is_refused_with_a_plain_reason(text, reason):
+    with pytest.raises(Unusable, match=reason):
+        parse(text)
+
+
+def test_a_letter_written_as_two_escapes_is_one_letter():
+    assert parse('"\\ud83d\\ude00"') == "\U0001f600"
+
+
+def test_lines_lose_their_byte_order_mark_and_windows_line_ends(put):
+    with opened(put("a.jsonl", b'\xef\xbb\xbf{"a": 1}\r\n\r\n{"b": 2}')) as source:
+        assert list(source.lines()) == [(1, '{"a": 1}'), (3, '{"b": 2}')]
+
+
+def test_a_line_that_is_no_utf8_is_named_and_the_next_is_read(put):
+    with opened(put("a.jsonl", b'"\xff"\n"b"\n')) as source:
+        lines = list(source.lines())
+    assert (str(lines[0][1]), lines[1]) == ("the line is not UTF-8 text", (2, '"b"'))
+
+
+def test_a_line_beyond_the_limit_is_named_and_the_next_is_read(put, monkeypatch):
+    monkeypatch.setattr("keepward.interchange.reading.LINE_LIMIT", 8)
+    with opened(put("a.jsonl", '"' + "x" * 30 + '"\n"b"\n')) as source:
+        lines = list(source.lines())
+    assert ([number for number, _ in lines], lines[1][1]) == ([1, 2], '"b"')
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(b"", "empty"), (b"\xef\xbb\xbf \n\n", "empty"), ('[{"role"'.encode("utf-16"), "UTF-16"), (b"a\0b", "text file")],
+)
+def test_a_file_without_readable_text_is_an_error(put, content, reason):
+    with pytest.raises(InvalidInput, match=reason), opened(put("a.json", content)):
+        pass
+
+
+def test_a_missing_file_is_an_error_that_names_it(tmp_path):
+    with pytest.raises(InvalidInput, match=r"nowhere\.json"), opened(tmp_path / "nowhere.json"):
+        pass
+
+
+def test_a_folder_is_an_error(tmp_path):
+    with pytest.raises(InvalidInput, match="cannot read"), opened(tmp_path):
+        pass
+
+
+def test_a_stream_of_text_is_read_like_a_file():
+    with opened(io.StringIO('"é"\n')) as source:
+        assert list(source.lines()) == [(1, '"é"')]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "form"),
+    [
+        ("a.json", '[{"role": "user", "content": "hi"}]', "messages"),
+        ("a.json", '{"messages": []}', "messages"),
+        ("a.jsonl", '{"role": "user", "content": "hi"}\n{"role": "user", "content": "ho"}\n', "messages"),
+        ("a.jsonl", 'broken\n{"role": "user", "content": "hi"}\n', "markdown?"),
+        ("a.jsonl", '{broken\n{"role": "user", "content": "hi"}\n', "messages"),
+        ("a.json", '[{"sample_id": "c", "conversation": {}}]', "locomo"),
+        ("a.json", json.dumps({"sample_id": "c", "conversation": {}}, indent=1), "locomo"),
+        ("a.jsonl", '{"id": "0123456789ab", "text": "x", "scope": "shared"}\n', "legacy-jsonl"),
+        ("a.jsonl", '{"id":"x","version":1,"op":"insert","seq":1,"n":0,"seal":"00"}\n', "vault"),
+        ("notes.md", "just a paragraph", "markdown"),
+        ("notes", "# Heading\n\ntext", "markdown"),
+    ],
+)
+def test_the_format_is_told_by_the_content(put, name, content, form):
+    with opened(put(name, content)) as source:
+        if form == "markdown?":
+            with pytest.raises(InvalidInput, match="name one of"):
+                recognise(source)
+        else:
+            assert recognise(source) == form
+
+
+def test_a_file_of_no_known_format_is_an_error_that_names_the_formats(put):
+    with opened(put("a.json", '[{"x": 1}]')) as source, pytest.raises(InvalidInput, match="vault, locomo"):
+        recognise(source)
+
+
+def test_json_that_was_cut_is_an_error_and_no_other_format(put):
+    with (
+        opened(put("a.json", '[{"role": "user", "content": "hi"}')) as source,
+        pytest.raises(InvalidInput, match="cut"),
+    ):
+        recognise(source)
+
+
+ODD = (b"\x00", b"\\ud800", b"9" * 25, b"NaN", b"[[[[", b'"', b"null", b"\xff", b"{}", b"-1e400", b"\\u0000", b"")
+TURN = {"speaker": "M", "dia_id": "D1:1", "text": "t", "blip_caption": "c"}
+SAMPLES = {
+    "messages": b'{"role":"user","content":"hi","timestamp":"2026-01-01"}\n{"role":"user","content":["x"]}\n',
+    "legacy-jsonl": b'{"id":"0123456789ab","text":"x","tags":["a"],"created_at":"2026-01-01","version":2}\n',
+    "locomo": json.dumps([{"sample_id": "c", "conversation": {"session_1": [TURN]}}]).encode(),
+    "markdown": b"# A\n\n- b\n  - c\n\n```\nx\n```\ntext\n====\n<!-- q -->\n",
+}
+
+
+@pytest.mark.parametrize("form", SAMPLES)
+def test_no_damage_to_a_file_causes_any_error_but_the_named_one(form):
+    handle, rng = SimpleNamespace(policy=Policy(), tenant="default"), random.Random(form)
+    for _ in range(120):
+        data, place = bytearray(SAMPLES[form]), rng.randrange(len(SAMPLES[form]))
+        data[place : place + rng.randrange(6)] = rng.choice(ODD)
+        for chosen in ("auto", form):
+            with suppress(InvalidInput), opened(io.BytesIO(bytes(data))) as source:
+                found = recognise(source) if chosen == "auto" else chosen
+                if found != "vault":
+                    list(plan_of(found, source, handle, None).entries)

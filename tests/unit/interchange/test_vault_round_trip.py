@@ -1,0 +1,292 @@
+import io
+import json
+import random
+
+import pytest
+
+from keepward.domain.policy import Policy
+from keepward.domain.trust import Actor
+from keepward.errors import InvalidInput, StoreUnavailable, Unauthorised
+from keepward.gates.detect.finding import Finding
+from keepward.interchange import load, write_vault
+from keepward.interchange.reading import opened
+from keepward.interchange.vault import survey
+
+MARK = Finding(detector="made_up", start=0, end=4)
+
+
+@pytest.fixture
+def told(mem):
+    """A store with a memory of two versions, a retired one, a keyed one and one with every odd letter."""
+    first = mem.remember("Ana prefers tabs", tier="archival", tags=["editor"], evidence=["chat:42"]).records[0]
+    mem.revise(first.id, "Ana prefers spaces", reason="she changed her mind")
+    gone = mem.remember("The office has a red door", tier="archival").records[0]
+    mem.forget(gone.id, reason="it was painted")
+    mem.remember("Ship on Friday", tier="core", key="mission", reason="the plan")
+    mem.remember("Zürich \u2028 东京 \U0001f600", tier="archival", metadata={"n": [1, {"x": None}]})
+    return mem
+
+
+@pytest.fixture
+def exported(told, tmp_path):
+    path = tmp_path / "vault.jsonl"
+    write_vault(told, path)
+    return path
+
+
+def rows(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def state(store):
+    found = store.find(limit=None, include_ended=True)
+    return sorted((each.id, each.version, each.text, each.status) for each in found)
+
+
+def head(store):
+    return store.log(limit=1)[0].commit.hash
+
+
+def test_an_export_has_one_line_a_version(told, exported):
+    assert [(each["id"], each["version"]) for each in rows(exported)] == [
+        (step.after.id, step.after.version) for view in reversed(told.log()) for step in view.steps
+    ]
+
+
+def test_an_update_appends_a_line_and_leaves_the_earlier_ones(told, exported, tmp_path):
+    told.remember("One more thing", tier="archival")
+    later = tmp_path / "later.jsonl"
+    write_vault(told, later)
+    assert later.read_text(encoding="utf-8").splitlines()[1:-1] == exported.read_text(encoding="utf-8").splitlines()[1:]
+
+
+def test_the_fields_for_people_stand_first(exported):
+    assert list(rows(exported)[0])[:8] == ["id", "version", "tier", "kind", "key", "scope", "text", "status"]
+
+
+def test_a_round_trip_keeps_ids_versions_and_states(told, exported, make_store):
+    other = make_store("other")
+    load(other, exported)
+    assert state(other) == state(told)
+
+
+def test_a_round_trip_keeps_the_head(told, exported, make_store):
+    other = make_store("other")
+    load(other, exported)
+    assert head(other) == head(told)
+
+
+def test_a_round_trip_keeps_commits_of_many_lines(mem, make_store, tmp_path):
+    for part in ("first", "second"):
+        mem.remember_many([f"the {part} list has the entry {number}" for number in (3, 14, 159)])
+    write_vault(mem, tmp_path / "v.jsonl")
+    other = make_store("other")
+    load(other, tmp_path / "v.jsonl")
+    assert head(other) == head(mem)
+
+
+def test_a_second_export_after_a_round_trip_is_the_same_file(exported, make_store, tmp_path):
+    other = make_store("other")
+    load(other, exported)
+    write_vault(other, tmp_path / "again.jsonl")
+    assert (tmp_path / "again.jsonl").read_bytes() == exported.read_bytes()
+
+
+def test_a_restored_store_verifies(exported, make_store):
+    other = make_store("other")
+    load(other, exported)
+    assert other.verify().ok
+
+
+def test_what_was_restored_is_recalled(exported, make_store):
+    other = make_store("other")
+    load(other, exported)
+    assert other.recall("spaces")[0].memory.text == "Ana prefers spaces"
+
+
+def test_a_restore_says_what_it_did(exported, make_store):
+    done = load(make_store("other"), exported)
+    assert (done.total, done.committed, done.tenants) == (6, 6, ("default",))
+
+
+def test_progress_reaches_the_number_of_lines(exported, make_store):
+    seen = []
+    load(make_store("other"), exported, on_progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (6, 6)
+
+
+def test_a_vault_of_another_tenant_goes_to_its_own(told, make_store, tmp_path):
+    told.at(tenant="ana").remember("Tea, not coffee", tier="archival")
+    write_vault(told.at(tenant="ana"), tmp_path / "ana.jsonl")
+    other = make_store("other")
+    load(other, tmp_path / "ana.jsonl")
+    assert head(other.at(tenant="ana")) == head(told.at(tenant="ana"))
+
+
+def test_an_import_into_a_tenant_with_memories_brings_the_live_ones_as_new(exported, make_store):
+    other = make_store("other")
+    other.remember("Something else", tier="archival")
+    done = load(other, exported)
+    assert (done.committed, done.notes[0]) == (
+        2,
+        "the tenant is not empty: the live memories were imported as new ones, without their history",
+    )
+
+
+def test_a_core_block_of_a_file_never_overwrites_one_that_is_there(exported, make_store):
+    other = make_store("other")
+    other.remember("Ship on Monday", tier="core", key="mission", reason="the plan here")
+    load(other, exported)
+    assert [each.text for each in other.find(tiers=["core"])] == ["Ship on Monday"]
+
+
+def test_the_owner_approves_a_core_block_of_a_file(exported, make_store):
+    other = make_store("other")
+    other.remember("Ship on Monday", tier="core", key="mission", reason="the plan here")
+    load(other, exported)
+    other.approve(other.pending()[0].id)
+    assert [each.text for each in other.find(tiers=["core"])] == ["Ship on Friday"]
+
+
+def test_nothing_is_restored_while_policy_switches_memory_off(exported, make_store):
+    other = make_store("other", policy=Policy(enabled=False))
+    done = load(other, exported)
+    assert (done.committed, done.refused, other.log(limit=1)) == (0, 3, [])
+
+
+def test_a_memory_imported_as_new_is_found_under_its_old_id(exported, make_store):
+    other = make_store("other")
+    other.remember("Something else", tier="archival")
+    load(other, exported)
+    assert other.get(rows(exported)[0]["id"]).text == "Ana prefers spaces"
+
+
+def test_a_memory_imported_as_new_has_the_trust_of_an_import(exported, make_store):
+    other = make_store("other")
+    other.remember("Something else", tier="archival")
+    load(other, exported)
+    assert other.get(rows(exported)[0]["id"]).trust.label == "import"
+
+
+def test_importing_an_own_export_again_stores_nothing(told, exported):
+    before = head(told)
+    done = load(told, exported)
+    assert (done.duplicates, head(told)) == (3, before)
+
+
+def test_who_is_not_the_owner_restores_no_history(exported, make_store):
+    other = make_store("other", actor=Actor.agent())
+    done = load(other, exported)
+    assert (done.committed, done.quarantined) == (2, 1)
+
+
+def test_a_core_block_from_a_file_waits_for_a_person(exported, make_store):
+    other = make_store("other", actor=Actor.agent())
+    load(other, exported)
+    assert [step.after.key for item in other.pending() for step in item.steps] == ["mission"]
+
+
+def test_an_export_takes_the_owner(told):
+    with pytest.raises(Unauthorised):
+        write_vault(told.acting_as(Actor.agent()), io.StringIO())
+
+
+def test_an_empty_tenant_gives_no_lines(mem):
+    stream = io.StringIO()
+    assert (write_vault(mem, stream), stream.getvalue()) == (0, "")
+
+
+def test_a_stream_of_few_letters_gets_the_others_escaped(told, exported):
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii", newline="\n")
+    write_vault(told, stream)
+    stream.flush()
+    assert [json.loads(line) for line in raw.getvalue().splitlines()] == rows(exported)
+
+
+def test_an_export_is_readable_by_its_owner_alone(exported):
+    assert exported.stat().st_mode & 0o077 == 0
+
+
+def test_an_export_that_fails_leaves_what_was_there(told, tmp_path):
+    with pytest.raises(StoreUnavailable):
+        write_vault(told, tmp_path / "missing" / "vault.jsonl")
+
+
+def test_an_export_leaves_no_other_file(told, tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    write_vault(told, folder / "vault.jsonl")
+    assert [each.name for each in folder.iterdir()] == ["vault.jsonl"]
+
+
+def damaged(path, tmp_path, change):
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    out = tmp_path / "damaged.jsonl"
+    out.write_text("".join(change(lines)), encoding="utf-8")
+    return out
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda lines: lines[:-1], "must end at"),
+        (lambda lines: lines[:2], "must end at"),
+        (lambda lines: [*lines[:-1], lines[-1][:40]], "line 6"),
+        (lambda lines: lines[1:], "beginning of the file is missing"),
+        (lambda lines: [*lines[:2], *lines[3:]], "line 3"),
+        (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], "line 2"),
+        (lambda lines: [*lines, lines[-1]], "line 7"),
+        (lambda lines: [each.replace("spaces", "commas") for each in lines], "line 2: the content does not match"),
+        (lambda lines: [each.replace("her mind", "his mind") for each in lines], "line 2: commit 2"),
+        (lambda lines: [lines[0], "not json\n", *lines[1:]], "line 2"),
+        (lambda lines: [lines[0], "[]\n", *lines[1:]], "line 2"),
+        (lambda lines: [lines[0].replace('"commit"', '"kommit"'), *lines[1:]], "line 1"),
+    ],
+)
+def test_a_damaged_file_is_named_by_its_line_and_nothing_is_imported(exported, tmp_path, make_store, change, reason):
+    other = make_store("other")
+    with pytest.raises(InvalidInput, match=reason):
+        load(other, damaged(exported, tmp_path, change))
+    assert other.log(limit=1) == []
+
+
+def test_every_flipped_bit_is_noticed(exported, tmp_path):
+    whole, rng = exported.read_bytes(), random.Random(7)
+    for _ in range(60):
+        place = rng.randrange(len(whole))
+        flipped = bytes([whole[place] ^ 1 << rng.randrange(8)])
+        with (
+            pytest.raises(InvalidInput),
+            opened(io.BytesIO(whole[:place] + flipped + whole[place + 1 :])) as source,
+        ):
+            survey(source)
+
+
+def test_a_field_that_no_hash_covers_is_not_accepted(exported, tmp_path, make_store):
+    with pytest.raises(InvalidInput, match="line 3: a field was changed"):
+        load(
+            make_store("other"),
+            damaged(exported, tmp_path, lambda lines: [*lines[:2], lines[2][:-2] + ',"x":1}\n', *lines[3:]]),
+        )
+
+
+def test_a_file_laid_out_anew_is_still_the_same_file(told, exported, tmp_path, make_store):
+    other = make_store("other")
+    load(other, damaged(exported, tmp_path, lambda lines: [json.dumps(json.loads(each)) + "\n" for each in lines]))
+    assert head(other) == head(told)
+
+
+def test_a_vault_with_a_secret_is_refused_whole_and_names_the_line(told, make_store, tmp_path, monkeypatch):
+    # The gates never let one in, so the word here stands for it.
+    monkeypatch.setattr("keepward.gates.detect.secrets.scan", lambda text: [MARK] if "spaces" in text else [])
+    write_vault(told, tmp_path / "v.jsonl")
+    with pytest.raises(InvalidInput, match=r"line 2: holds a secret \(made_up\)"):
+        load(make_store("other"), tmp_path / "v.jsonl")
+
+
+def test_a_commit_of_many_lines_that_was_cut_is_noticed(mem, make_store, tmp_path):
+    mem.remember_many([f"fact number {number} of the list" for number in range(5)])
+    write_vault(mem, tmp_path / "v.jsonl")
+    with pytest.raises(InvalidInput, match="lacks 2 of its lines"):
+        load(make_store("other"), damaged(tmp_path / "v.jsonl", tmp_path, lambda lines: lines[:3]))
