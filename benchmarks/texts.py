@@ -1,0 +1,41 @@
+"""Notes for benchmarks: short, varied, the same on every run."""
+
+from __future__ import annotations
+
+import random
+
+_WHO = ["Ana", "Ben", "Chidi", "Dana", "Eli", "Farah", "Goran", "Hana", "Ines", "Jonas", "Kaya", "Liam", "Mira", "Noor"]
+_DOES = ["prefers", "owns", "reviews", "deploys", "moved", "tests", "keeps", "renamed", "measured", "ordered"]
+_WHAT = [
+    "the billing service",
+    "a staging cluster",
+    "the weekly report",
+    "an espresso machine",
+    "the login page",
+    "the release notes",
+    "a bicycle",
+    "the search index",
+    "the oven schedule",
+    "a translation",
+    "the key cabinet",
+    "the import job",
+    "a garden plot",
+    "the invoice template",
+    "the backup plan",
+    "the colour palette",
+]
+_WHERE = ["in Lisbon", "on Friday", "with care", "for the audit", "in the cellar", "after lunch", "by bus", "on port"]
+
+
+def notes(count: int, seed: int = 7) -> list[str]:
+    """Return ``count`` different notes of 8 to 20 words."""
+    source = random.Random(seed)
+    found = []
+    for number in range(count):
+        rare = "".join(source.choice("bcdfghklmnprstvz") + source.choice("aeiou") for _ in range(3))
+        found.append(
+            f"{source.choice(_WHO)} {source.choice(_DOES)} {source.choice(_WHAT)} {source.choice(_WHERE)} "
+            f"{source.randint(1, 9999)}, and {source.choice(_WHO)} {source.choice(_DOES)} {source.choice(_WHAT)} "
+            f"called {rare} in case {number}"
+        )
+    return found

@@ -1,0 +1,72 @@
+"""Rules that a reviewer would repeat."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import keepward
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "keepward"
+MODULES = sorted(SOURCE.rglob("*.py"))
+#: Words of other systems that have another name here; see docs/glossary.md.
+FOREIGN = ("soul", "canon", "bank", "familiar", "mutation", "manager", "helper", "utils")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_a_module_holds_at_most_four_hundred_lines(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 400
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_a_module_opens_with_what_it_is_for(path: Path) -> None:
+    text = path.read_text()
+    assert not text.strip() or ast.get_docstring(ast.parse(text))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
+def test_a_name_is_not_another_systems_word(path: Path) -> None:
+    names = {
+        node.name.lower()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    }
+    assert not [name for name in names for word in FOREIGN if word in re.split(r"_|(?<=[a-z])(?=[A-Z])", name)]
+
+
+def test_every_exported_name_can_be_imported() -> None:
+    assert [name for name in keepward.__all__ if not hasattr(keepward, name)] == []
+
+
+def test_every_exported_name_has_a_docstring() -> None:
+    classes = [getattr(keepward, name) for name in keepward.__all__ if name[0].isupper() and not name.isupper()]
+    assert [each for each in classes if isinstance(each, type) and not each.__doc__] == []
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    script = (
+        "import sys, keepward;"
+        "print([name for name in ('numpy', 'pydantic', 'rich', 'typer', 'sqlite3', 're2') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_no_file_names_a_path_of_a_machine() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+    wrong = re.compile(r"/(?:work|home/\w+|root|Users/\w+)/")
+    found = [
+        name
+        for name in tracked
+        if (ROOT / name).suffix in {".py", ".md", ".toml", ".sql", ".txt", ""}
+        and (ROOT / name).is_file()
+        and name != "tests/architecture/test_house.py"
+        and wrong.search((ROOT / name).read_text(errors="replace"))
+    ]
+    assert found == []
