@@ -1,0 +1,275 @@
+"""Settings: what a `keepward.toml` file and the environment choose.
+
+Invariants
+(1) The command line beats the environment, the environment beats the file, the file beats the default.
+(2) An unknown name or a wrong value is an error that names the key and never repeats the value.
+(3) Every field of ``domain.policy.Policy`` can be set under ``[policy]``; a table replaces only the
+    entries it names.
+(4) Without a file, pydantic is not imported: a start costs nothing that is not used.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from keepward.domain.instant import LONGEST, parse_duration
+from keepward.domain.policy import EthicsRule, Policy
+from keepward.domain.query import PURPOSES
+from keepward.domain.trust import Trust
+from keepward.errors import InvalidInput
+
+#: Looked for in the folder of the store.
+FILE_NAME = "keepward.toml"
+_YES = frozenset({"1", "true", "yes", "on"})
+_NO = frozenset({"0", "false", "no", "off"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that can be chosen outside a call."""
+
+    #: Tenant of a command that names none.
+    tenant: str = "default"
+    #: Scope of a command that names none: `/`, an agent's name or a path.
+    scope: str = "/"
+    #: Principal of every command, as `agent`, `user`, `operator` or `reviewer`, with `:name`.
+    actor: str | None = None
+    #: What turns texts into vectors: `auto`, `minilm`, `hashed`, `none`, or a server's address.
+    embedder: str = "auto"
+    #: What counts tokens: `estimate`, or the name of a tokenizer.
+    counter: str = "estimate"
+    #: The identity document, rendered as the persona; relative to the settings file.
+    identity: Path | None = None
+    #: Text about the person the agent serves; relative to the settings file.
+    user_file: Path | None = None
+    #: Limits, floors, budgets and permissions.
+    policy: Policy = field(default_factory=Policy)
+    #: The file that was read.
+    file: Path | None = None
+
+
+#: Names at the top of the file, and what each is called in the environment.
+ENVIRONMENT = {
+    "tenant": "KEEPWARD_TENANT",
+    "scope": "KEEPWARD_SCOPE",
+    "actor": "KEEPWARD_ACTOR",
+    "embedder": "KEEPWARD_EMBEDDER",
+    "counter": "KEEPWARD_COUNTER",
+    "identity": "KEEPWARD_IDENTITY",
+    "user_file": "KEEPWARD_USER_FILE",
+}
+#: Policy switches that the environment can turn.
+SWITCHES = {"enabled": "KEEPWARD_ENABLED", "capture": "KEEPWARD_CAPTURE", "recall": "KEEPWARD_RECALL"}
+#: What the environment alone names.
+PLACES = {
+    "KEEPWARD_DB": "Path of the store; default `./keepward.db`.",
+    "KEEPWARD_CONFIG": "Path of the settings file; default `keepward.toml` beside the store.",
+    "KEEPWARD_HOME": "Folder of keys and head anchors; default `$XDG_CONFIG_HOME/keepward` or `~/.config/keepward`.",
+}
+_PATHS = ("identity", "user_file")
+
+
+def load(*, store: Path, file: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Read the settings that hold for a store.
+
+    `file` must exist when given; else `KEEPWARD_CONFIG` must; else `keepward.toml` beside the store may.
+
+    Raises:
+        InvalidInput: the file is missing or is not TOML, a name is unknown, a value is wrong.
+    """
+    env = os.environ if environ is None else environ
+    named = file or (Path(env["KEEPWARD_CONFIG"]) if env.get("KEEPWARD_CONFIG") else None)
+    path = named or store.parent / FILE_NAME
+    table = _read(path, required=named is not None)
+    top = {name: value for name, value in (table or {}).items() if name != "policy"}
+    chosen = _choices(top, path)
+    for name, variable in ENVIRONMENT.items():
+        if value := env.get(variable):
+            chosen[name] = Path(value).expanduser() if name in _PATHS else value
+    policy = _policy((table or {}).get("policy", {}), path)
+    return Settings(
+        **chosen,
+        policy=dataclasses.replace(policy, **_switches(env)) if _switches(env) else policy,
+        file=path if table is not None else None,
+    )
+
+
+def home(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the folder where keys and head anchors live; it need not exist.
+
+    `KEEPWARD_HOME`, else `keepward` in an absolute `XDG_CONFIG_HOME`, else in `.config` of the home
+    folder. A user without a home folder gets `.keepward` in the working folder.
+    """
+    env = os.environ if environ is None else environ
+    if env.get("KEEPWARD_HOME"):
+        return Path(env["KEEPWARD_HOME"]).expanduser()
+    # The XDG specification says that a relative path there is to be ignored.
+    if Path(env.get("XDG_CONFIG_HOME", "")).is_absolute():
+        return Path(env["XDG_CONFIG_HOME"]) / "keepward"
+    if env.get("HOME"):
+        return Path(env["HOME"]) / ".config" / "keepward"
+    try:
+        return Path.home() / ".config" / "keepward"
+    except RuntimeError:
+        return Path.cwd() / ".keepward"
+
+
+def _read(path: Path, *, required: bool) -> dict[str, Any] | None:
+    import tomllib
+
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError as fault:
+        if required:
+            raise InvalidInput("there is no settings file at the path that was named") from fault
+        return None
+    except OSError as fault:
+        raise InvalidInput(f"{path.name} cannot be read: {fault.strerror}") from fault
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
+        # The position helps and the rest of the decoder's message may quote the file.
+        where = str(fault).rpartition("(")[2].rstrip(")") if "(at " in str(fault) else "not UTF-8 text"
+        raise InvalidInput(f"{path.name} is not TOML ({where})") from fault
+
+
+def _choices(top: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    chosen: dict[str, Any] = {}
+    for name, value in top.items():
+        if name not in ENVIRONMENT:
+            known = ", ".join((*ENVIRONMENT, "[policy]"))
+            raise InvalidInput(f"{path.name}: there is no setting `{_safe(name)}`; there are {known}")
+        if not isinstance(value, str) or not value:
+            raise InvalidInput(f"{path.name}: {name} must be text")
+        chosen[name] = path.parent / Path(value).expanduser() if name in _PATHS else value
+    return chosen
+
+
+def _switches(env: Mapping[str, str]) -> dict[str, Any]:
+    turned: dict[str, Any] = {}
+    for name, variable in SWITCHES.items():
+        if word := env.get(variable, "").strip().lower():
+            if word not in _YES | _NO:
+                raise InvalidInput(f"{variable} must be one of: true, false, on, off, yes, no, 1, 0")
+            turned[name] = word in _YES
+    return turned
+
+
+def _policy(table: Any, path: Path) -> Policy:
+    if table == {}:
+        return Policy()
+    if not isinstance(table, dict):
+        raise InvalidInput(f"{path.name}: policy must be a table; write its settings under [policy]")
+    from pydantic import ValidationError
+
+    try:
+        given = _shape().model_validate(table)
+    except ValidationError as fault:
+        first = fault.errors(include_url=False, include_context=False, include_input=False)[0]
+        key = ".".join(_safe(str(part)) for part in ("policy", *first["loc"]) if part != "[key]")
+        says = "there is no such setting" if first["type"] == "extra_forbidden" else _plainly(first["msg"])
+        raise InvalidInput(f"{path.name}: {key}: {says}") from fault
+    changed: dict[str, Any] = {}
+    for name in sorted(given.model_fields_set):
+        value = getattr(given, name)
+        if isinstance(value, Mapping):
+            value = MappingProxyType({**getattr(Policy(), name), **value})
+        changed[name] = value
+    return Policy(**changed)
+
+
+@cache
+def _shape() -> Any:
+    """Return a pydantic model with the fields of `Policy`, each optional."""
+    from pydantic import ConfigDict, create_model
+
+    hints = get_type_hints(Policy)
+    fields: dict[str, Any] = {
+        each.name: (_reading(hints[each.name], each.name), None) for each in dataclasses.fields(Policy)
+    }
+    return create_model("PolicyTable", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _reading(hint: Any, name: str) -> Any:
+    """Return the annotation under which pydantic reads a policy field from a file."""
+    from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt, StrictStr
+
+    plain: dict[Any, Any] = {
+        bool: StrictBool,
+        str: StrictStr,
+        int: Annotated[StrictInt, Field(ge=0)],
+        # Every other fraction in a policy is a share.
+        float: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)],
+        timedelta: Annotated[timedelta, BeforeValidator(_duration)],
+        Trust: Annotated[Trust, BeforeValidator(_trust)],
+        EthicsRule: Annotated[EthicsRule, BeforeValidator(_closed), AfterValidator(_compiles)],
+    }
+    if name == "relevance_floor":
+        # A share of words plus a closeness, each 0..1.
+        return Annotated[float, Field(ge=0, le=2, allow_inf_nan=False, strict=True)]
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is tuple:
+        return tuple[_reading(arguments[0], name), ...]  # type: ignore[misc]
+    if origin is Mapping:
+        keys: Any = arguments[0]
+        if name == "least_trust":
+            keys = Literal[PURPOSES]
+        elif name == "capacity":
+            # Core is bounded by its token budgets; a number here would never be read.
+            keys = Literal["working", "episodic", "archival"]
+        return dict[keys, _reading(arguments[1], name)]  # type: ignore[misc]
+    return plain.get(hint, hint)
+
+
+def _duration(value: Any) -> timedelta:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= LONGEST.total_seconds():
+        return timedelta(seconds=value)
+    try:
+        # A bare number in quotes would be days elsewhere and seconds here: ask for the unit.
+        span = parse_duration(value) if isinstance(value, str) and not value.strip().isdecimal() else timedelta(0)
+    except InvalidInput as fault:
+        raise ValueError(str(fault)) from fault
+    if span <= timedelta(0):
+        raise ValueError('write a positive duration such as "24h" or "30d", or a number of seconds')
+    return span
+
+
+def _trust(value: Any) -> Trust:
+    if isinstance(value, str) and value.upper() in Trust.__members__:
+        return Trust[value.upper()]
+    raise ValueError(f"must be one of: {', '.join(each.label for each in reversed(Trust))}")
+
+
+def _closed(value: Any) -> Any:
+    known = [each.name for each in dataclasses.fields(EthicsRule)]
+    if not isinstance(value, dict) or not set(value) <= set(known):
+        raise ValueError(f"a rule is a table with {', '.join(known)}")
+    return value
+
+
+def _compiles(rule: EthicsRule) -> EthicsRule:
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        re2.compile(rule.pattern, options)
+    except re2.error as fault:
+        raise ValueError("the pattern is not one that RE2 accepts") from fault
+    return rule
+
+
+def _plainly(message: str) -> str:
+    return message.removeprefix("Value error, ").removeprefix("Input ")
+
+
+def _safe(name: str) -> str:
+    """Return a name from a file fit for a message: short, and printable ASCII alone."""
+    shown = "".join(char if char.isascii() and char.isprintable() else "?" for char in name)
+    return shown if len(shown) <= 40 else shown[:40] + "..."

@@ -1,0 +1,212 @@
+"""One invocation of the command line: what was chosen, the store it opens, where its words go.
+
+Invariants
+(1) With `--json` stdout carries exactly one JSON object and nothing else; talk goes to stderr.
+(2) The principal comes from `--as`, `KEEPWARD_ACTOR` or the settings file. Where the environment or the
+    file names one, `--as` can only name the same or one with fewer rights: whoever starts an agent with
+    `KEEPWARD_ACTOR=agent:claude` need not fear that it calls itself the operator.
+(3) A command that only reads never creates a store.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from keepward.errors import InvalidInput, StoreUnavailable, Unauthorised
+
+if TYPE_CHECKING:
+    from keepward.app import Memory
+    from keepward.config import Settings
+    from keepward.domain.trust import Actor
+    from keepward.surfaces.cli_screen import Screen
+
+#: Who a command is by default: agents propose and read, the person at the terminal decides.
+Duty = Literal["propose", "decide"]
+_RANK = {"agent": 0, "user": 1, "reviewer": 2, "operator": 3}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a command has to say."""
+
+    #: The object that `--json` prints.
+    data: dict[str, Any]
+    #: Draws the same for a person.
+    show: Callable[[Screen], None]
+    #: Exit code.
+    code: int = 0
+    #: Sentences for stderr, in either mode.
+    talk: tuple[str, ...] = ()
+
+
+@dataclass(kw_only=True)
+class Call:
+    """The options that every command takes."""
+
+    db: str | None = None
+    tenant: str | None = None
+    scope: str | None = None
+    actor: str | None = None
+    embedder: str | None = None
+    config: str | None = None
+    as_json: bool = False
+    quiet: bool = False
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def path(self) -> Path:
+        """Path of the store: `--db`, `KEEPWARD_DB` or `keepward.db` here."""
+        return Path(self.db or self.environ.get("KEEPWARD_DB") or "keepward.db").expanduser()
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings file and the environment, read once."""
+        from keepward.config import load
+
+        named = Path(self.config).expanduser() if self.config else None
+        return load(store=self.path, file=named, environ=self.environ)
+
+    def principal(self, duty: Duty) -> Actor:
+        """Return who this command acts as.
+
+        Raises:
+            InvalidInput: the name means nobody.
+            Unauthorised: see (2).
+        """
+        given = self.settings.actor and named_actor(self.settings.actor)
+        if not self.actor:
+            return given or (named_actor("agent:cli") if duty == "propose" else named_actor("operator"))
+        asked = named_actor(self.actor)
+        if given and asked != given and _rank(asked) >= _rank(given):
+            raise Unauthorised(
+                f"this shell acts as {given.label}, and --as can only lower that; "
+                "the person who set KEEPWARD_ACTOR or the settings file can change it"
+            )
+        return asked
+
+    def memory(self, duty: Duty = "propose", *, create: bool = False) -> Memory:
+        """Open the store; `create` makes a missing one and says so on stderr.
+
+        Raises:
+            StoreUnavailable: there is no store and none is to be made.
+            InvalidInput: an option or a setting is wrong.
+        """
+        missing = not self.path.exists()
+        if missing and not create:
+            raise StoreUnavailable(
+                f"there is no store at {self.path}; make one with `keepward init`, or name it with --db PATH"
+            )
+        who = self.principal(duty)
+        settings = self.settings
+        from keepward.app import Memory
+        from keepward.config import home
+
+        memory = Memory.open(
+            self.path,
+            tenant=self.tenant or settings.tenant,
+            scope=self.scope or settings.scope,
+            actor=who,
+            policy=settings.policy,
+            embedder=self.embedder or settings.embedder,
+            counter=settings.counter,
+            identity=settings.identity,
+            user_file=settings.user_file,
+            create=create,
+            config_dir=home(self.environ),
+        )
+        if missing:
+            self.say(f"made a new store at {self.path}")
+        return memory
+
+    def say(self, sentence: str) -> None:
+        """Print a sentence on stderr, unless `--quiet`."""
+        if not self.quiet:
+            from keepward.surfaces.present import visible
+
+            print(visible(sentence), file=sys.stderr)  # noqa: T201 - stderr is where a command talks
+
+    def answer(self, answer: Answer) -> int:
+        """Print an answer; return its exit code."""
+        if self.as_json:
+            print_json(answer.data)
+        else:
+            from keepward.surfaces.cli_screen import Screen
+
+            answer.show(Screen(sys.stdout))
+        sys.stdout.flush()
+        for sentence in answer.talk:
+            self.say(sentence)
+        return answer.code
+
+
+def named_actor(name: str) -> Actor:
+    """Return the principal `agent`, `user`, `operator` or `reviewer`, with an optional `:name`.
+
+    An operator or reviewer without a name has the login name.
+
+    Raises:
+        InvalidInput: another kind, or a name that is not 1 to 64 printable characters.
+    """
+    from keepward.domain.trust import Actor
+
+    kind, colon, own = name.partition(":")
+    if kind not in _RANK or (colon and not (0 < len(own) <= 64 and own.isprintable() and own == own.strip())):
+        raise InvalidInput("--as takes agent, user, operator or reviewer, with an optional name: agent:claude")
+    if kind in {"operator", "reviewer"}:
+        make = Actor.operator if kind == "operator" else Actor.reviewer
+        return make(own or _login())
+    return Actor.agent(own or "cli") if kind == "agent" else Actor.user(own or "user")
+
+
+def text_of(given: str) -> str:
+    """Return the text, or all of stdin where `-` was given, without its last line break.
+
+    Raises:
+        InvalidInput: stdin is not UTF-8.
+    """
+    if given != "-":
+        return given
+    try:
+        return sys.stdin.buffer.read().decode("utf-8").removesuffix("\n")
+    except UnicodeDecodeError as fault:
+        raise InvalidInput("stdin is not UTF-8 text") from fault
+
+
+def print_json(data: dict[str, Any]) -> None:
+    """Print one JSON object on stdout: indented at a terminal, on one line in a pipe."""
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    text = json.dumps(data, ensure_ascii=not utf8, indent=2 if sys.stdout.isatty() else None, allow_nan=False)
+    # A lone surrogate cannot be encoded; escaped it can.
+    text = text if text.isascii() or _encodes(text) else json.dumps(data, allow_nan=False)
+    print(text)  # noqa: T201 - this is the answer
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _rank(actor: Actor) -> int:
+    if actor.kind.value == "operator":
+        return _RANK["operator" if actor.is_owner else "reviewer"]
+    return _RANK.get(actor.kind.value, 0)
+
+
+def _login() -> str:
+    import getpass
+
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        # No login name is known, as in a container that runs under a bare number.
+        return "operator"
+    return name if 0 < len(name) <= 64 and name.isprintable() else "operator"

@@ -1,0 +1,110 @@
+"""Commands that carry memories over: export and import."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keepward.errors import InvalidInput
+from keepward.surfaces.cli_call import Answer, Call
+
+if TYPE_CHECKING:
+    from keepward.surfaces.cli_screen import Screen
+
+#: How many lines that could not be used are shown; all are in the object of `--json`.
+_SHOWN = 10
+
+
+def export(
+    call: Call,
+    path: Annotated[
+        str, typer.Argument(metavar="[PATH]", help="File to write; - or none is stdout.", show_default=False)
+    ] = "-",
+) -> Answer:
+    """Write every version of every memory of the tenant as JSON lines."""
+    from keepward.interchange import write_vault
+    from keepward.surfaces import present
+
+    with call.memory("decide") as memory:
+        head = memory.status()["head"]
+        if path != "-":
+            count = write_vault(memory, Path(path).expanduser())
+        elif call.as_json:
+            # One object on stdout is the promise of --json, so the lines need a file.
+            raise InvalidInput("with --json name a file: keepward export PATH --json")
+        else:
+            count = write_vault(memory, sys.stdout)
+    data = {"path": None if path == "-" else path, "lines": count, "head": head, "tenant": memory.tenant}
+    told = f"{present.counted(count, 'line', 'lines')}, tenant {memory.tenant}, head {head}"
+    return Answer(
+        data=data,
+        show=lambda screen: None if path == "-" else screen.line(f"{path}: {told}"),
+        talk=(told,) if path == "-" else (),
+    )
+
+
+def import_file(
+    call: Call,
+    path: Annotated[str, typer.Argument(metavar="PATH", help="File to read; - is stdin.", show_default=False)],
+    file_format: Annotated[
+        str,
+        typer.Option("--format", metavar="WORD", help="auto, vault, locomo, messages, legacy-jsonl or markdown."),
+    ] = "auto",
+    session: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Session of messages. [default: the file's name]")
+    ] = None,
+) -> Answer:
+    """Bring memories in from a file, each through the gates. A missing store is made.
+
+    A vault is the owner's own export and is restored as the operator; everything else comes in as an agent's.
+    """
+    from keepward.interchange import FORMATS, load
+    from keepward.interchange.formats import recognise
+    from keepward.interchange.reading import opened
+    from keepward.surfaces.cli_screen import progress
+
+    if file_format not in FORMATS:
+        raise InvalidInput(f"--format takes one of {', '.join(FORMATS)}")
+    target: Any = sys.stdin.buffer if path == "-" else Path(path).expanduser()
+    if file_format == "auto" and path != "-":
+        with opened(target) as source:
+            file_format = recognise(source)
+    with call.memory("decide" if file_format == "vault" else "propose", create=True) as memory:
+        with progress("importing", quiet=call.quiet) as report:
+            result = load(memory, target, format=file_format, session=session, on_progress=report)
+        tenants = list(result.tenants) or [memory.tenant]
+    data: dict[str, Any] = {
+        "format": result.format,
+        "total": result.total,
+        "committed": result.committed,
+        "duplicates": result.duplicates,
+        "quarantined": result.quarantined,
+        "refused": result.refused,
+        "failed": [{"line": line, "reason": why} for line, why in result.failed],
+        "refusals": [{"line": line, "reason": why} for line, why in result.refusals],
+        "tenants": tenants,
+        "notes": list(result.notes),
+    }
+    talk = ("held for review: see them with `keepward pending`",) if result.quarantined else ()
+    if call.as_json:
+        talk = (f"imported {result.total} items into {', '.join(tenants)}", *talk)
+    stored = result.committed or result.duplicates or not result.total
+    code = 0 if stored else 6 if result.quarantined else 5
+    return Answer(data=data, show=lambda screen: _show_import(screen, data), code=code, talk=talk)
+
+
+def _show_import(screen: Screen, data: dict[str, Any]) -> None:
+    names = ("committed", "duplicates", "quarantined", "refused")
+    told = ", ".join(f"{data[name]} {'held for review' if name == 'quarantined' else name}" for name in names)
+    screen.labelled("imported", f"{data['total']} items ({data['format']}): {told}, {len(data['failed'])} unusable")
+    screen.labelled("tenants", ", ".join(data["tenants"]))
+    for word, rows in (("unusable", data["failed"]), ("refused", data["refusals"])):
+        for row in rows[:_SHOWN]:
+            screen.labelled(word, f"{row['line']}: {row['reason']}", style="yellow")
+        if len(rows) > _SHOWN:
+            screen.labelled("", f"and {len(rows) - _SHOWN} more; --json lists all of them")
+    for note in data["notes"]:
+        screen.labelled("note", note)

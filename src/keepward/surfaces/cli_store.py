@@ -1,0 +1,164 @@
+"""Commands on the store itself: init, status, doctor, verify, rebuild, reindex, version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from keepward.surfaces.cli_call import Answer, Call
+
+if TYPE_CHECKING:
+    from keepward.surfaces.cli_screen import Screen
+
+
+def init(call: Call) -> Answer:
+    """Make a store; one that is there stays as it is."""
+    there = call.path.exists()
+    with call.memory("decide", create=True) as memory:
+        status = memory.status()
+    data = {
+        "path": str(call.path),
+        "created": not there,
+        "schema_version": status["schema"],
+        "head": status["head"],
+        "tenant": status["tenant"],
+        "policy": status["policy"],
+        "settings": str(call.settings.file) if call.settings.file else None,
+    }
+
+    def draw(screen: Screen) -> None:
+        screen.labelled("store", f"{data['path']} ({'made' if data['created'] else 'was there, unchanged'})")
+        screen.labelled("head", str(data["head"]))
+        screen.labelled("settings", str(data["settings"] or "the defaults"))
+        screen.labelled("next", 'keepward remember "..."')
+
+    return Answer(data=data, show=draw)
+
+
+def status(call: Call) -> Answer:
+    """Show what the store holds: counts, the queue, capacity, budgets."""
+    from keepward.surfaces import present
+
+    with call.memory("decide") as memory:
+        found = present.plain(memory.status())
+    data = {
+        **found,
+        "schema_version": found["schema"],
+        "settings": str(call.settings.file) if call.settings.file else None,
+    }
+    return Answer(data=data, show=lambda screen: _show_status(screen, data))
+
+
+def _show_status(screen: Screen, data: dict[str, Any]) -> None:
+    """Print single facts first, then counts, then tables."""
+    counts = {name: value for name, value in data.items() if isinstance(value, dict) and value}
+    tables = {name for name, value in counts.items() if all(isinstance(each, dict) for each in value.values())}
+    for name, value in data.items():
+        if value is not None and not isinstance(value, (dict, list)):
+            screen.labelled(_name(name), _short(value), width=20)
+    for name in [each for each in counts if each not in tables]:
+        told = ", ".join(f"{_name(key)} {_short(fact)}" for key, fact in counts[name].items())
+        screen.labelled(_name(name), told, width=20)
+    for name in [each for each in counts if each in tables]:
+        screen.heading(_name(name))
+        for key, facts in counts[name].items():
+            told = ", ".join(f"{_name(inner)} {_short(fact)}" for inner, fact in facts.items() if fact is not None)
+            screen.labelled(key, told, width=18, indent=2)
+
+
+def _name(key: str) -> str:
+    return key.replace("_", " ")
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def doctor(call: Call) -> Answer:
+    """Look for what is wrong or missing, and say what to do about it."""
+    with call.memory("decide") as memory:
+        checks = [
+            {"name": each.name, "ok": each.ok, "detail": each.detail, "remedy": each.remedy or None}
+            for each in memory.doctor()
+        ]
+    well = all(each["ok"] for each in checks)
+
+    def draw(screen: Screen) -> None:
+        for each in checks:
+            screen.labelled("ok" if each["ok"] else "FAULT", f"{each['name']}: {each['detail']}", width=8)
+            if not each["ok"] and each["remedy"]:
+                screen.labelled("", f"to do: {each['remedy']}", width=8, style="bold")
+        screen.line("All is well." if well else "Something needs attention.", "bold green" if well else "bold red")
+
+    return Answer(data={"ok": well, "checks": checks}, show=draw, code=0 if well else 1)
+
+
+def verify(call: Call) -> Answer:
+    """Check every seal, the hash chain and every projection; any fault exits with 1."""
+    with call.memory("decide") as memory:
+        data = verification_data(memory.verify())
+    return Answer(data=data, show=lambda screen: show_verification(screen, data), code=0 if data["ok"] else 1)
+
+
+def verification_data(found: Any) -> dict[str, Any]:
+    """Return what `verify` checked and found as JSON values."""
+    from keepward.surfaces import present
+
+    faults = [present.plain(each) for each in found.faults]
+    return {
+        "ok": found.ok,
+        "checked": dict(found.checked),
+        "first_fault": faults[0] if faults else None,
+        "faults": faults,
+        "notes": list(getattr(found, "notes", ())),
+    }
+
+
+def show_verification(screen: Screen, data: dict[str, Any]) -> None:
+    """Print what was checked and what does not hold."""
+    from keepward.surfaces import present
+
+    told = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in data["checked"].items())
+    screen.labelled("checked", told or "nothing")
+    for fault in data["faults"]:
+        screen.labelled("FAULT", f"{fault['row']}: {fault['detail']} ({fault['check']})", style="red")
+    for note in data["notes"]:
+        screen.labelled("note", note)
+    if data["ok"]:
+        screen.labelled("verified", "everything holds", style="bold green")
+    else:
+        screen.labelled(
+            "FAULTY", f"{present.counted(len(data['faults']), 'thing does', 'things do')} not hold", style="bold red"
+        )
+
+
+def rebuild(call: Call) -> Answer:
+    """Compute the records anew from the journal."""
+    with call.memory("decide") as memory:
+        count = memory.rebuild()
+        data = {"rebuilt": count, "head": memory.status()["head"]}
+    return Answer(data=data, show=lambda screen: screen.line(f"{count} memories computed anew from the journal."))
+
+
+def reindex(call: Call) -> Answer:
+    """Compute words and vectors anew where they are missing or of another embedder."""
+    from keepward.surfaces.cli_screen import progress
+
+    with call.memory("decide") as memory, progress("reindexing", quiet=call.quiet) as report:
+        count = memory.reindex(on_progress=report)
+    return Answer(data={"reindexed": count}, show=lambda screen: screen.line(f"{count} memories indexed anew."))
+
+
+def version(call: Call) -> Answer:
+    """Show the versions of Keepward and of what it runs on."""
+    del call
+    import platform
+    import sqlite3
+    from importlib.metadata import version as installed
+
+    data = {"version": installed("keepward"), "python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
+    told = f"keepward {data['version']} (Python {data['python']}, SQLite {data['sqlite']})"
+    return Answer(data=data, show=lambda screen: screen.line(told))

@@ -1,0 +1,65 @@
+"""A command line to call: in this process, in a folder of its own, with what it printed caught."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keepward.surfaces.cli import main
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What one command did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The object on stdout; anything else beside it is an error."""
+        value = json.loads(self.out)
+        assert isinstance(value, dict)
+        return value
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    for name in ("DB", "TENANT", "SCOPE", "ACTOR", "CONFIG", "COUNTER", "IDENTITY", "USER_FILE", "TRACE"):
+        monkeypatch.delenv(f"KEEPWARD_{name}", raising=False)
+    monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("KEEPWARD_EMBEDDER", "none")
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str, stdin: bytes = b"") -> Ran:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8"))
+        code = main(list(arguments))
+        captured = capsys.readouterr()
+        return Ran(code=code, out=captured.out, err=captured.err)
+
+    return call
+
+
+@pytest.fixture
+def saved(run: Run) -> dict[str, Any]:
+    """One archival fact of the owner's, as `remember --json` told of it."""
+    return run("remember", "Ana prefers tabs for indentation", "--as", "operator", "--tag", "style", "--json").json
+
+
+@pytest.fixture
+def held(run: Run) -> dict[str, Any]:
+    """A mission of the owner's and an agent's edit of it that waits."""
+    run("remember", "Ship the app before Easter", "--tier", "core", "--key", "mission", "--as", "operator")
+    return run("remember", "Ship the app before summer", "--tier", "core", "--key", "mission", "--json").json

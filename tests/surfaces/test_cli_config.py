@@ -1,0 +1,211 @@
+"""Settings: file, environment, precedence, and messages that name the key."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from keepward.config import ENVIRONMENT, SWITCHES, Settings, home, load
+from keepward.domain.memory import Access, Kind, Tier
+from keepward.domain.policy import EthicsRule, Policy
+from keepward.domain.trust import Trust
+from keepward.errors import InvalidInput
+
+#: One value that is not the default for every field of a policy: TOML text, and what it means.
+CHOSEN = {
+    "enabled": ("false", False),
+    "capture": ("false", False),
+    "recall": ("false", False),
+    "text_limit": ("{core = 10}", {**Policy().text_limit, Tier.CORE: 10}),
+    "scopes": ('["/"]', ("/",)),
+    "ttl_by_kind": ('{event = "5d"}', {**Policy().ttl_by_kind, Kind.EVENT: timedelta(days=5)}),
+    "ttl_volatile": ('"2w"', timedelta(weeks=2)),
+    "ttl_working": ("3600", timedelta(hours=1)),
+    "review_ttl": ('"3d"', timedelta(days=3)),
+    "confidence_floor": ("{archival = 0.5}", {**Policy().confidence_floor, Tier.ARCHIVAL: 0.5}),
+    "rule_floor": ("0.9", 0.9),
+    "access": ('{archival = "append"}', {**Policy().access, Tier.ARCHIVAL: Access.APPEND}),
+    "block_access": ('{mission = "read_only"}', {**Policy().block_access, "mission": Access.READ_ONLY}),
+    "core_keys": ('["mission"]', ("mission",)),
+    "capacity": ("{working = 5}", {**Policy().capacity, Tier.WORKING: 5}),
+    "when_full": ('"refuse"', "refuse"),
+    "duplicate_overlap": ("0.7", 0.7),
+    "similarity_threshold": ("0.8", 0.8),
+    "block_budget": ("{mission = 30}", {**Policy().block_budget, "mission": 30}),
+    "pinned_budget": ("1", 1),
+    "working_budget": ("2", 2),
+    "retrieved_budget": ("3", 3),
+    "context_budget": ("4", 4),
+    "max_items": ("5", 5),
+    "relevance_floor": ("1.5", 1.5),
+    "least_trust": ('{act = "user"}', {**Policy().least_trust, "act": Trust.USER}),
+    "memory_ethics": (
+        '[{name = "no health", pattern = "diagnos", action = "refuse", tiers = ["core"]}]',
+        (EthicsRule(name="no health", pattern="diagnos", action="refuse", tiers=(Tier.CORE,)),),
+    ),
+}
+PLAIN = {"tenant": "acme", "scope": "orion", "actor": "agent:x", "embedder": "none", "counter": "estimate"}
+FILES = {"identity": "SOUL.md", "user_file": "USER.md"}
+
+
+def read(folder: Path, text: str, environ: dict[str, str] | None = None) -> Settings:
+    (folder / "keepward.toml").write_text(text)
+    return load(store=folder / "m.db", environ=environ or {})
+
+
+def test_every_field_of_a_policy_is_covered_here():
+    assert CHOSEN.keys() == {each.name for each in dataclasses.fields(Policy)}
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_each_policy_setting_is_read(tmp_path, name):
+    text, meant = CHOSEN[name]
+    policy = read(tmp_path, f"[policy]\n{name} = {text}\n").policy
+    assert (getattr(policy, name), policy.version != Policy().version) == (meant, True)
+
+
+def test_every_choice_outside_policy_is_covered_here():
+    assert ENVIRONMENT.keys() == {*PLAIN, *FILES} == {e.name for e in dataclasses.fields(Settings)} - {"policy", "file"}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_each_plain_setting_is_read_from_the_file(tmp_path, name):
+    assert getattr(read(tmp_path, f'{name} = "{PLAIN[name]}"'), name) == PLAIN[name]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_path_is_taken_from_the_folder_of_the_file(tmp_path, name):
+    assert getattr(read(tmp_path, f'{name} = "{FILES[name]}"'), name) == tmp_path / FILES[name]
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_the_environment_beats_the_file(tmp_path, name):
+    settings = read(tmp_path, f'{name} = "{PLAIN[name]}"', {ENVIRONMENT[name]: "other"})
+    assert getattr(settings, name) == "other"
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_each_switch_is_read_from_the_environment(tmp_path, name):
+    assert getattr(read(tmp_path, "", {SWITCHES[name]: "off"}).policy, name) is False
+
+
+def test_a_switch_that_is_neither_on_nor_off_is_an_error(tmp_path):
+    with pytest.raises(InvalidInput, match="KEEPWARD_RECALL"):
+        read(tmp_path, "", {"KEEPWARD_RECALL": "perhaps"})
+
+
+def test_without_a_file_the_defaults_hold(tmp_path):
+    assert load(store=tmp_path / "m.db", environ={}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("tenat = 'x'", "tenat"),
+        ("tenant = 3", "tenant"),
+        ("policy = 3", "policy"),
+        ("[policy]\nbudget = 3", "policy.budget"),
+        ("[policy]\nenabled = 'hunter2'", "policy.enabled"),
+        ("[policy]\nmax_items = -1", "policy.max_items"),
+        ("[policy]\nmax_items = 'hunter2'", "policy.max_items"),
+        ("[policy]\nrule_floor = nan", "policy.rule_floor"),
+        ("[policy]\nrule_floor = 1.5", "policy.rule_floor"),
+        ("[policy]\nttl_working = 'hunter2'", "policy.ttl_working"),
+        ("[policy]\nttl_working = '12'", "policy.ttl_working"),
+        ("[policy]\nttl_working = 0", "policy.ttl_working"),
+        ("[policy.text_limit]\ncore = 'hunter2'", "policy.text_limit.core"),
+        ("[policy.text_limit]\nhunter = 2", "policy.text_limit"),
+        ("[policy.capacity]\ncore = 2", "policy.capacity"),
+        ("[policy.access]\ncore = 'hunter2'", "policy.access.core"),
+        ("[policy.least_trust]\nact = 'hunter2'", "policy.least_trust.act"),
+        ("[[policy.memory_ethics]]\nname = 'x'", "policy.memory_ethics.0.pattern"),
+        ("[[policy.memory_ethics]]\nname = 'x'\npattern = '(hunter2'", "policy.memory_ethics.0"),
+    ],
+)
+def test_a_wrong_setting_names_its_key_and_not_its_value(tmp_path, text, key):
+    with pytest.raises(InvalidInput) as caught:
+        read(tmp_path, text)
+    assert (key in str(caught.value), "hunter2" in str(caught.value)) == (True, False)
+
+
+def test_a_file_that_is_not_toml_is_an_error_without_its_content(tmp_path):
+    with pytest.raises(InvalidInput, match=r"keepward.toml is not TOML \(at line 1") as caught:
+        read(tmp_path, "password hunter2")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_named_file_must_exist(tmp_path):
+    with pytest.raises(InvalidInput, match="no settings file"):
+        load(store=tmp_path / "m.db", file=tmp_path / "other.toml", environ={})
+
+
+def test_keepward_config_names_the_file(tmp_path):
+    (tmp_path / "other.toml").write_text('tenant = "acme"')
+    assert load(store=tmp_path / "m.db", environ={"KEEPWARD_CONFIG": str(tmp_path / "other.toml")}).tenant == "acme"
+
+
+def test_a_policy_written_as_its_own_plain_values_is_the_same_policy(tmp_path):
+    plain = Policy().as_dict()
+    # TOML's inline values are JSON's, but for the sign between name and value.
+    lines = [
+        f"{name} = {json.dumps(value)}" if not isinstance(value, dict) else f"{name} = {{{_inline(value)}}}"
+        for name, value in plain.items()
+        if value != []
+    ]
+    assert read(tmp_path, "[policy]\n" + "\n".join(lines)).policy.version == Policy().version
+
+
+def _inline(table: dict[str, object]) -> str:
+    return ", ".join(f"{key} = {json.dumps(value)}" for key, value in table.items())
+
+
+@pytest.mark.parametrize(
+    ("environ", "folder"),
+    [
+        ({"KEEPWARD_HOME": "/k", "XDG_CONFIG_HOME": "/x", "HOME": "/h"}, "/k"),
+        ({"XDG_CONFIG_HOME": "/x", "HOME": "/h"}, "/x/keepward"),
+        ({"XDG_CONFIG_HOME": "relative", "HOME": "/h"}, "/h/.config/keepward"),
+        ({"HOME": "/h"}, "/h/.config/keepward"),
+    ],
+)
+def test_the_config_folder_follows_the_environment(environ, folder):
+    assert home(environ) == Path(folder)
+
+
+def test_without_a_home_there_is_a_config_folder_all_the_same():
+    assert home({}).name in {"keepward", ".keepward"}
+
+
+def test_status_names_the_policy_that_the_file_makes(run, tmp_path):
+    (tmp_path / "keepward.toml").write_text("[policy]\nmax_items = 3\n")
+    assert run("init", "--json").json["policy"] == Policy(max_items=3).version
+
+
+def test_an_option_beats_the_settings_file(run, tmp_path):
+    (tmp_path / "keepward.toml").write_text('tenant = "acme"\n')
+    assert run("init", "--tenant", "other", "--json").json["tenant"] == "other"
+
+
+def test_a_wrong_settings_file_exits_2(run, tmp_path):
+    (tmp_path / "keepward.toml").write_text("[policy]\nno_such = 1\n")
+    assert run("init", "--json").json["error"]["code"] == "invalid_input"
+
+
+def test_without_a_file_pydantic_is_not_imported(tmp_path):
+    code = "import sys; from pathlib import Path; from keepward.config import load; load(store=Path('m.db'));"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code} print('pydantic' in sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if not name.startswith("KEEPWARD")},
+    )
+    assert done.stdout.strip() == "False"

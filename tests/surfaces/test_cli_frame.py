@@ -1,0 +1,213 @@
+"""What all commands share: options, help, errors, exit codes, streams."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from keepward import errors
+from keepward.surfaces.cli import SECTIONS
+from keepward.surfaces.cli_frame import COMMON, EXIT_CODES, EXIT_OF
+
+COMMANDS = [name for rows in SECTIONS.values() for name, _ in rows]
+
+
+def test_help_lists_every_command(run):
+    told = run("--help").out
+    assert [name for name in COMMANDS if f"\n  {name} " not in told] == []
+
+
+def test_help_documents_every_exit_code(run):
+    told = run("--help").out.partition("Exit codes:")[2]
+    assert [int(line.split()[0]) for line in told.splitlines() if line.strip()[:1].isdigit()] == list(EXIT_CODES)
+
+
+def test_help_says_who_a_command_acts_as(run):
+    assert "--as operator" in run("--help").out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_that_fits_80_columns(run, command):
+    told = run(command, "--help").out
+    assert [line for line in told.splitlines() if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_takes_the_shared_options(run, command):
+    told = run(command, "--help").out
+    assert [
+        option for option in ("--db", "--tenant", "--scope", "--as", "--json", "--quiet") if option not in told
+    ] == []
+
+
+def test_without_a_command_the_help_is_shown(run):
+    ran = run()
+    assert (ran.code, ran.out.startswith("Usage: keepward")) == (0, True)
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_shared_options_work_before_and_after_the_command(run, tmp_path, place):
+    options = ("--db", "other.db", "--json")
+    run(*options, "init") if place == "before" else run("init", *options)
+    assert (tmp_path / "other.db").exists()
+
+
+def test_the_nearer_of_two_options_wins(run):
+    assert run("--tenant", "a", "init", "--tenant", "b", "--json").json["tenant"] == "b"
+
+
+def test_the_environment_names_the_store(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("KEEPWARD_DB", str(tmp_path / "named.db"))
+    assert run("init", "--json").json["path"] == str(tmp_path / "named.db")
+
+
+def test_the_environment_names_the_tenant(run, monkeypatch):
+    monkeypatch.setenv("KEEPWARD_TENANT", "acme")
+    assert run("init", "--json").json["tenant"] == "acme"
+
+
+def test_an_option_beats_the_environment(run, monkeypatch):
+    monkeypatch.setenv("KEEPWARD_TENANT", "acme")
+    assert run("init", "--tenant", "other", "--json").json["tenant"] == "other"
+
+
+USAGE = {
+    "an unknown command": ("rember", "x"),
+    "an unknown option": ("recall", "x", "--depth", "3"),
+    "a missing argument": ("recall",),
+    "too many arguments": ("recall", "x", "y"),
+    "an option without its value": ("recall", "x", "--limit"),
+    "a number that is none": ("recall", "x", "--limit", "many"),
+    "no command with --json": (),
+}
+
+
+@pytest.mark.parametrize("arguments", USAGE.values(), ids=USAGE.keys())
+def test_a_usage_error_exits_2_with_one_object_on_stdout(run, arguments):
+    ran = run(*arguments, "--json")
+    assert (ran.code, ran.json["error"].keys()) == (2, {"code", "message"})
+
+
+@pytest.mark.parametrize("arguments", USAGE.values(), ids=USAGE.keys())
+def test_the_message_of_a_usage_error_is_on_stderr_too(run, arguments):
+    ran = run(*arguments, "--json")
+    assert ran.err == f"keepward: {ran.json['error']['message']}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("remember", "my", "hunter2secret"),
+        ("remember", "--hunter2secret"),
+        ("recall", "x", "--limit", "hunter2secret"),
+        ("hunter2secret",),
+        ("list", "--tenant", "hunter2 secret"),
+        ("list", "--scope", "hunter2 secret"),
+        ("list", "--as", "hunter2secret"),
+    ],
+)
+def test_an_error_never_repeats_what_was_typed(run, saved, arguments):
+    ran = run(*arguments)
+    assert (ran.code, "hunter2" in ran.out + ran.err) == (2, False)
+
+
+def test_every_error_has_a_documented_exit_code():
+    classes = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, Exception)]
+    assert [each.code for each in classes if EXIT_OF.get(each.code, 1) not in EXIT_CODES] == []
+
+
+def test_an_unexpected_fault_is_one_line_and_no_trace(run, monkeypatch):
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("hunter2")
+
+    monkeypatch.setattr("keepward.app.Memory.open", broken)
+    ran = run("init")
+    assert (ran.code, ran.out, "hunter2" in ran.err, len(ran.err.splitlines())) == (1, "", False, 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "asked", "code"),
+    [
+        ("agent:claude", "operator", 7),
+        ("agent:claude", "agent:other", 7),
+        ("agent:claude", "agent:claude", 0),
+        ("reviewer:ana", "reviewer:bo", 7),
+        ("reviewer:ana", "agent", 0),
+        ("operator:ana", "agent", 0),
+    ],
+)
+def test_as_can_only_lower_who_the_environment_names(run, saved, monkeypatch, given, asked, code):
+    monkeypatch.setenv("KEEPWARD_ACTOR", given)
+    assert run("list", "--as", asked).code == code
+
+
+def test_an_agent_named_by_the_environment_cannot_approve(run, held, monkeypatch):
+    monkeypatch.setenv("KEEPWARD_ACTOR", "agent:claude")
+    assert run("approve", held["proposal"]).code == 7
+
+
+@pytest.mark.parametrize("who", ["root", "agent:", "agent: x", "operator:a\nb", "job"])
+def test_as_takes_known_principals_alone(run, saved, who):
+    assert run("list", "--as", who).code == 2
+
+
+def test_a_scope_narrows_what_is_seen(run):
+    run("remember", "Orion likes maps", "--scope", "orion", "--as", "operator")
+    seen = [run("list", "--scope", scope, "--json").json["count"] for scope in ("orion", "vega")]
+    assert seen == [1, 0]
+
+
+LIGHT = "import sys, keepward.surfaces.cli as c; c.main(['--help']); print(sorted({'numpy', 'rich', 'pydantic', "
+LIGHT += "'keepward.app', 'sqlite3'} & sys.modules.keys()))"
+
+
+def test_help_imports_nothing_heavy():
+    done = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_module_runs_as_a_program(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "keepward", "recall", "x", "--json"],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 8
+
+
+def test_a_reader_that_goes_away_is_no_fault(run, saved):
+    code = "import sys; from keepward.surfaces.cli import main; sys.exit(main(['--help']))"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdout.close()
+        assert child.stderr.read() == ""
+
+
+def test_shared_options_are_documented_with_their_variables():
+    assert {"db", "tenant", "scope", "actor", "embedder", "config", "as_json", "quiet"} == COMMON.keys()
+
+
+def test_an_interrupt_exits_130_and_says_what_it_means(run, monkeypatch):
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("keepward.app.Memory.open", interrupted)
+    ran = run("init", "--json")
+    assert (ran.code, ran.json["error"]["code"]) == (130, "interrupted")
+
+
+def test_what_the_library_logs_is_one_line_on_stderr(run, saved, monkeypatch, tmp_path):
+    monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "another"))
+    told = run("list", "--json")
+    assert (told.code, [line.startswith("keepward: ") for line in told.err.splitlines()]) == (0, [True])
+
+
+def test_a_message_cannot_move_the_cursor(run, saved):
+    assert "\x1b" not in run("get", "\x1b[2Jid").err

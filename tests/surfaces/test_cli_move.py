@@ -1,0 +1,64 @@
+"""Export and import."""
+
+from __future__ import annotations
+
+import json
+
+
+def test_an_export_to_stdout_is_json_lines(run, saved):
+    lines = run("export").out.splitlines()
+    assert [json.loads(line) is not None for line in lines] == [True]
+
+
+def test_an_export_with_json_needs_a_file(run, saved):
+    assert run("export", "--json").code == 2
+
+
+def test_an_export_says_how_many_lines_it_wrote(run, saved):
+    assert run("export", "vault.jsonl", "--json").json["lines"] == 1
+
+
+def test_a_round_trip_keeps_ids_versions_and_heads(run, saved):
+    run("revise", saved["id"], "Ana prefers spaces", "--reason", "new", "--as", "operator")
+    head = run("export", "vault.jsonl", "--json").json["head"]
+    run("import", "vault.jsonl", "--db", "other.db")
+    again = run("status", "--db", "other.db", "--json").json["head"]
+    memory = run("get", saved["id"], "--db", "other.db", "--json").json
+    assert (again, memory["version"]) == (head, 2)
+
+
+def test_an_agent_may_not_export(run, saved):
+    assert run("export", "vault.jsonl", "--as", "agent").code == 7
+
+
+def test_messages_come_in_as_an_agents(run, tmp_path):
+    turns = [{"role": "user", "content": "I like tea", "name": "ana"}, {"role": "assistant", "content": "Noted, tea."}]
+    (tmp_path / "chat.json").write_text(json.dumps(turns))
+    found = run("import", "chat.json", "--format", "messages", "--json").json
+    assert (found["committed"], found["failed"]) == (2, [])
+
+
+def test_an_import_twice_stores_nothing_again(run, tmp_path):
+    (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": "I like green tea"}]))
+    run("import", "chat.json", "--format", "messages")
+    assert run("import", "chat.json", "--format", "messages", "--json").json["duplicates"] == 1
+
+
+def test_messages_come_in_from_stdin(run):
+    body = json.dumps([{"role": "user", "content": "I like green tea"}]).encode()
+    assert run("import", "-", "--format", "messages", "--json", stdin=body).json["committed"] == 1
+
+
+def test_an_unknown_format_is_a_usage_error(run):
+    assert run("import", "chat.json", "--format", "carrier-pigeon").code == 2
+
+
+def test_a_missing_file_is_an_error_and_makes_no_store(run, tmp_path):
+    ran = run("import", "nowhere.json")
+    assert (ran.code, (tmp_path / "keepward.db").exists()) == (2, False)
+
+
+def test_an_import_of_which_nothing_was_stored_exits_5(run, tmp_path):
+    key = "AK" + "IA" + "QWERTYUIOPASDFGH"
+    (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": f"the key is {key}"}]))
+    assert run("import", "chat.json", "--format", "messages").code == 5

@@ -1,0 +1,84 @@
+"""The reference pages: up to date, whole, and true."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from keepward.surfaces.cli import SECTIONS
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = [name for rows in SECTIONS.values() for name, _ in rows]
+#: Arguments under which each command succeeds on the store of the fixtures.
+ARGUMENTS = {
+    "demo": ("--db", "demo.db", "--embedder", "hashed"),
+    "remember": ("Bo prefers spaces",),
+    "revise": ("{id}", "Ana prefers spaces", "--reason", "new"),
+    "forget": ("{id}", "--reason", "old"),
+    "restore": ("{id}", "--reason", "again"),
+    "recall": ("tabs",),
+    "context": ("tabs",),
+    "replay": ("{context}",),
+    "get": ("{id}",),
+    "history": ("{id}",),
+    "approve": ("{proposal}",),
+    "reject": ("{proposal}", "--reason", "no"),
+    "show": ("1",),
+    "diff": ("0", "1"),
+    "receipt": ("{receipt}",),
+    "rollback": ("{commit}",),
+    "export": ("vault.jsonl",),
+    "import": ("chat.json",),
+}
+
+
+@pytest.fixture(scope="module")
+def reference():
+    spec = importlib.util.spec_from_file_location("generate_reference", ROOT / "tools" / "generate_reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["cli.md", "settings.md"])
+def test_a_reference_page_is_up_to_date(reference, name):
+    assert (ROOT / "docs" / "reference" / name).read_text("utf-8") == reference.PAGES[name]()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_in_the_reference(name):
+    assert f"\n### {name}\n" in (ROOT / "docs" / "reference" / "cli.md").read_text("utf-8")
+
+
+@pytest.fixture
+def succeed(run, saved, held, tmp_path):
+    """Run a command under arguments with which it has something to tell."""
+    (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": "I like green tea"}]))
+    known = {**saved, "proposal": held["proposal"], "context": ""}
+
+    def call(name, *more):
+        if name == "replay":
+            known["context"] = run("context", "tabs", "--json").json["receipt"]
+        if name == "restore":
+            run("forget", saved["id"], "--reason", "old", "--as", "operator")
+        return run(name, *(each.format(**known) for each in ARGUMENTS.get(name, ())), *more)
+
+    return call
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_json_of_a_command_has_the_documented_keys(reference, succeed, name):
+    found = set(succeed(name, "--json").json)
+    wanted = {key.removesuffix("[]") for key in reference.JSON_KEYS[name].split()}
+    assert wanted <= found if name in reference.OPEN else wanted == found
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_person_is_shown_something_that_fits_80_columns(succeed, name):
+    told = succeed(name).out.partition("Next, try")[0]
+    assert (bool(told.strip()), [line for line in told.splitlines() if len(line) > 80]) == (True, [])

@@ -1,0 +1,89 @@
+"""What reaches a terminal: text and nothing but text, within the width."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from keepward.surfaces.cli_screen import Screen
+from keepward.surfaces.present import visible
+
+
+@pytest.fixture
+def screen(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    stream = io.StringIO()
+    return Screen(stream), stream
+
+
+LONG = "word " * 60
+
+
+def widest(stream):
+    return max(len(line) for line in stream.getvalue().splitlines())
+
+
+def test_a_paragraph_fits_the_width(screen):
+    screen[0].line(LONG, indent=7)
+    assert widest(screen[1]) <= 60
+
+
+def test_a_labelled_text_fits_the_width(screen):
+    screen[0].labelled("a label longer than its column", LONG)
+    assert widest(screen[1]) <= 60 + len("a label longer than its column")
+
+
+def test_a_diff_fits_the_width(screen):
+    screen[0].shift(4)
+    screen[0].change("text", LONG, LONG)
+    assert widest(screen[1]) <= 60
+
+
+def test_a_table_cuts_its_last_column_to_the_width(screen):
+    screen[0].table(("id", "text"), [("1", LONG)])
+    assert widest(screen[1]) <= 60
+
+
+def test_wide_characters_fit_the_width(screen):
+    screen[0].line("記憶は監査できる。" * 20)
+    assert widest(screen[1]) <= 30
+
+
+def test_markup_in_a_memory_is_shown_as_it_is(screen):
+    screen[0].line("[bold red]not a style[/]")
+    assert screen[1].getvalue() == "[bold red]not a style[/]\n"
+
+
+def test_nothing_but_text_reaches_a_pipe(screen):
+    screen[0].heading("\x1b[31mred\x07")
+    assert screen[1].getvalue() == "\n<U+001B>[31mred<U+0007>\n"
+
+
+@pytest.mark.parametrize("char", ["\x1b", "\u202e", "\u200b", "\u2066", "\x85", "\ufeff", "\U000e0041", "\u2028"])
+def test_a_character_that_hides_or_moves_is_written_out(char):
+    assert visible(f"a{char}b") == f"a<U+{ord(char):04X}>b"
+
+
+@pytest.mark.parametrize("text", ["naïve", "記憶", "a\n\tb", "می‌خواهم", "👩‍🚀"])
+def test_ordinary_writing_stays_as_it_is(text):
+    assert visible(text) == text
+
+
+def test_a_reviewer_sees_joiners_too():
+    assert visible("a\u200db", joiners=False) == "a<U+200D>b"
+
+
+def test_a_long_key_does_not_push_a_table_over_the_width(screen):
+    screen[0].table(("id", "key", "text"), [("1", "k" * 64, LONG)])
+    assert widest(screen[1]) <= 60
+
+
+def test_a_stream_without_utf8_gets_the_nearest_plain_sign(run, monkeypatch):
+    import sys
+
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", write_through=True)
+    monkeypatch.setattr(sys, "stdout", stream)
+    run("remember", "tea “first” 記", "--as", "operator")
+    run("recall", "tea")
+    assert b'tea "first" ?' in stream.buffer.getvalue()

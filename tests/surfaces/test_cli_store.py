@@ -1,0 +1,102 @@
+"""The commands on the store itself."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+
+def test_init_makes_a_store_once(run):
+    assert [run("init", "--json").json["created"] for _ in range(2)] == [True, False]
+
+
+def test_status_carries_the_documented_keys(run, saved, held):
+    found = run("status", "--json").json
+    wanted = {"path", "head", "tenant", "policy", "quarantine", "capacity", "blocks", "stuck_drafts"}
+    assert found.keys() >= wanted
+
+
+def test_status_counts_by_tier_kind_scope_status_content_type_and_source(run, saved):
+    found = run("status", "--json").json
+    names = ("tier", "kind", "scope", "status", "content_type", "source")
+    assert {name: bool(found[f"by_{name}"]) for name in names} == dict.fromkeys(names, True)
+
+
+def test_status_shows_how_deep_the_queue_is(run, held):
+    queue = run("status", "--json").json["quarantine"]
+    assert (queue["depth"], queue["stuck"], queue["oldest_age_seconds"] >= 0) == (1, 0, True)
+
+
+def test_verify_finds_nothing_wrong_with_a_sound_store(run, saved, held):
+    ran = run("verify", "--json")
+    assert (ran.code, ran.json["ok"], ran.json["first_fault"]) == (0, True, None)
+
+
+def test_verify_exits_1_and_names_the_row_of_the_first_fault(run, saved):
+    with sqlite3.connect("keepward.db") as base:
+        table = next(name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE name = 'records'"))
+        base.execute(f"DELETE FROM {table}")
+    base.close()
+    ran = run("verify", "--json")
+    assert (ran.code, bool(ran.json["first_fault"]["row"])) == (1, True)
+
+
+def test_rebuild_counts_the_memories(run, saved):
+    assert run("rebuild", "--json").json["rebuilt"] == 1
+
+
+def test_an_agent_may_not_rebuild(run, saved):
+    assert run("rebuild", "--as", "agent").code == 7
+
+
+def test_doctor_finds_nothing_wrong_with_a_fresh_store_but_a_missing_model(run, saved):
+    run("reindex", "--embedder", "hashed")
+    checks = run("doctor", "--embedder", "hashed", "--json").json["checks"]
+    assert {each["name"] for each in checks if not each["ok"]} <= {"embedder"}
+
+
+def test_doctor_exits_1_and_says_what_to_do(run, saved):
+    fault = next(each for each in run("doctor", "--json").json["checks"] if not each["ok"])
+    assert fault["remedy"]
+
+
+def test_reindex_computes_missing_vectors(run, saved):
+    assert run("reindex", "--embedder", "hashed", "--json").json["reindexed"] == 1
+
+
+def test_doctor_has_a_remedy_field_for_each_check(run, saved):
+    assert all(each.keys() == {"name", "ok", "detail", "remedy"} for each in run("doctor", "--json").json["checks"])
+
+
+def test_version_is_the_packages_own(run):
+    assert run("version", "--json").json["version"] == run("--version").out.split()[1]
+
+
+@pytest.mark.parametrize("content", [b"not a store at all", b"SQLite format 3\0" + bytes(2000)])
+def test_a_file_that_is_no_store_exits_8_and_stays_as_it_was(run, tmp_path, content):
+    other = tmp_path / "other.db"
+    other.write_bytes(content)
+    ran = run("status", "--db", str(other), "--json")
+    assert (ran.code, "error" in ran.json, other.read_bytes()) == (8, True, content)
+
+
+def test_a_truncated_store_exits_8(run, tmp_path, saved):
+    store = tmp_path / "keepward.db"
+    for side in ("-wal", "-shm"):
+        (tmp_path / f"keepward.db{side}").unlink(missing_ok=True)
+    store.write_bytes(store.read_bytes()[:5000])
+    assert run("recall", "tabs").code == 8
+
+
+def test_an_emptied_store_is_not_taken_for_a_new_one(run, tmp_path, saved):
+    (tmp_path / "keepward.db").write_bytes(b"")
+    assert run("remember", "Bo prefers spaces").code == 8
+
+
+def test_a_store_of_a_newer_keepward_exits_8(run, saved):
+    with sqlite3.connect("keepward.db") as base:
+        base.execute("PRAGMA user_version = 99")
+    base.close()
+    ran = run("recall", "tabs", "--json")
+    assert (ran.code, ran.json["error"]["code"]) == (8, "newer_schema")

@@ -1,0 +1,135 @@
+"""The commands that propose: what they store, what they say, how they exit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+WRITE_KEYS = {"outcome", "id", "version", "commit", "receipt", "reasons"}
+
+
+def test_remember_says_what_was_committed(run):
+    out = run("remember", "Ana prefers tabs", "--json").json
+    assert out["outcome"] == "committed"
+
+
+def test_remember_carries_the_documented_keys(run):
+    assert run("remember", "Ana prefers tabs", "--json").json.keys() >= WRITE_KEYS
+
+
+def test_remember_makes_a_missing_store_and_says_so_on_stderr(run):
+    assert "made a new store at keepward.db" in run("remember", "Ana prefers tabs", "--json").err
+
+
+def test_remember_reads_the_text_from_stdin(run):
+    run("remember", "-", "--as", "operator", stdin="tea, never coffee ☕\n".encode())
+    assert run("list", "--json").json["memories"][0]["text"] == "tea, never coffee ☕"
+
+
+def test_stdin_that_is_not_utf8_is_a_usage_error(run):
+    assert run("remember", "-", stdin=b"\xff\xfe").code == 2
+
+
+def test_remember_acts_as_an_agent_unless_told_otherwise(run):
+    made = run("remember", "Ana prefers tabs", "--json").json
+    assert run("get", made["id"], "--json").json["author"] == "agent:cli"
+
+
+def test_a_write_as_operator_is_the_owners_own(run, saved):
+    assert run("get", saved["id"], "--json").json["trust"] == "owner"
+
+
+def test_every_field_that_remember_takes_is_stored(run):
+    options = {"kind": "fact", "key": "indent", "subject": "ana", "category": "style", "session": "s1"}
+    flat = [part for name, value in options.items() for part in (f"--{name}", value)]
+    made = run("remember", "tabs", "--tier", "archival", "--as", "operator", "--json", *flat).json
+    stored = run("get", made["id"], "--json").json
+    assert {name: stored[name] for name in options} == options
+
+
+def test_shares_and_lists_are_stored(run):
+    numbers = ("--confidence", "0.9", "--importance", "0.8", "--tag", "b", "--tag", "a", "--evidence", "chat:42")
+    made = run("remember", "tabs are what Ana likes", "--as", "operator", "--json", *numbers).json
+    stored = run("get", made["id"], "--json").json
+    told = (stored["confidence"], stored["importance"], stored["tags"], stored["evidence"])
+    assert told == (0.9, 0.8, ["a", "b"], ["chat:42"])
+
+
+def test_an_edit_of_core_by_an_agent_is_held_with_code_6(run, held):
+    assert run("remember", "Ship it never", "--tier", "core", "--key", "mission").code == 6
+
+
+def test_a_held_write_says_how_to_approve_it(run, held):
+    assert held["next"] == f"held for review: approve it with `keepward approve {held['proposal']}`"
+
+
+def test_a_refused_write_exits_5_and_says_why(run):
+    ran = run("remember", "a memory", "--tier", "nowhere", "--json")
+    assert (ran.code, ran.json["outcome"], ran.json["reasons"][0]["gate"]) == (5, "refused", "shape")
+
+
+def test_a_refused_write_says_to_a_person_that_nothing_was_stored(run):
+    assert "nothing was stored" in run("remember", "").out
+
+
+@pytest.mark.parametrize("ttl", ["0", "-1d"])
+def test_a_ttl_that_is_not_positive_is_refused(run, ttl):
+    assert run("remember", "Ana prefers tabs", f"--ttl={ttl}").code == 5
+
+
+def test_a_secret_is_refused_and_never_printed(run):
+    key = "AK" + "IA" + "QWERTYUIOPASDFGH"
+    ran = run("remember", f"the key is {key}", "--json")
+    assert (ran.code, key in ran.out + ran.err) == (5, False)
+
+
+def test_revise_makes_the_next_version(run, saved):
+    out = run("revise", saved["id"], "Ana prefers spaces", "--reason", "she said so", "--as", "operator", "--json")
+    assert out.json["version"] == 2
+
+
+def test_revise_keeps_what_it_is_not_told_to_change(run, saved):
+    run("revise", saved["id"], "--category", "habits", "--reason", "sorted", "--as", "operator")
+    stored = run("get", saved["id"], "--json").json
+    assert (stored["text"], stored["tags"], stored["category"]) == (
+        "Ana prefers tabs for indentation",
+        ["style"],
+        "habits",
+    )
+
+
+def test_revise_appends_when_asked(run, saved):
+    run("revise", saved["id"], "Width four.", "--append", "--reason", "more", "--as", "operator")
+    assert run("get", saved["id"], "--json").json["text"].endswith("\nWidth four.")
+
+
+def test_a_stale_version_exits_4(run, saved):
+    run("revise", saved["id"], "Ana prefers spaces", "--reason", "new", "--as", "operator")
+    ran = run("revise", saved["id"], "x", "--reason", "old", "--if-version", "1", "--as", "operator", "--json")
+    assert (ran.code, ran.json["error"]["code"]) == (4, "stale_version")
+
+
+def test_metadata_that_is_no_object_is_a_usage_error(run, saved):
+    assert run("revise", saved["id"], "--metadata", "[1]", "--reason", "x").code == 2
+
+
+def test_a_forgotten_memory_no_longer_shows(run, saved):
+    run("forget", saved["id"], "--reason", "no longer true", "--as", "operator")
+    assert run("list", "--json").json["count"] == 0
+
+
+def test_a_restored_memory_shows_again(run, saved):
+    run("forget", saved["id"], "--reason", "no longer true", "--as", "operator")
+    run("restore", saved["id"], "--reason", "it was true", "--as", "operator")
+    assert run("list", "--json").json["count"] == 1
+
+
+@pytest.mark.parametrize("command", ["forget", "restore", "revise"])
+def test_an_unknown_id_exits_3(run, saved, command):
+    more: list[Any] = ["text"] if command == "revise" else []
+    assert run(command, "nobody", *more, "--reason", "x").code == 3
+
+
+def test_a_change_without_a_reason_is_a_usage_error(run, saved):
+    assert run("forget", saved["id"], "--as", "operator").code == 2

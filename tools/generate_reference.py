@@ -1,0 +1,235 @@
+"""Write docs/reference/cli.md and docs/reference/settings.md from the code that they describe.
+
+    python tools/generate_reference.py            write them
+    python tools/generate_reference.py --check    exit 1 if they are out of date
+
+The sentences come from the command line's own help and from the `#:` comments on the fields of settings
+and policy, so a page cannot tell of what is not there, nor leave out what is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from keepward import config
+from keepward.config import ENVIRONMENT, PLACES, SWITCHES, Settings
+from keepward.domain import policy as policy_module
+from keepward.domain.policy import EthicsRule, Policy
+from keepward.surfaces.cli import ABOUT, PROGRAM, SECTIONS, command_tree
+from keepward.surfaces.cli_frame import COMMON, EXIT_CODES
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
+NOTICE = "<!-- Written by tools/generate_reference.py; do not edit. -->"
+WRITE = "outcome id version commit proposal receipt reasons[] tier kind key expires_at memories[] next"
+RECORD = (
+    "id version tier kind text scope key subject category tags content_type blob metadata source trust evidence "
+    "derived_from confidence importance sensitivity stability access status superseded_by author session speaker job "
+    "aliases created_at updated_at occurred_at expires_at reinforced_at"
+)
+#: What the object of `--json` holds at its top; a test compares it with what comes out.
+JSON_KEYS = {
+    "init": "path created schema_version head tenant policy settings",
+    "demo": "path ok steps[] next[]",
+    "status": "path tenant scope actor head policy enabled capture recall embedder counter by_status by_tier by_kind "
+    "by_scope by_content_type by_source by_trust live total events commits bloat quarantine capacity stuck_drafts "
+    "blocks schema_version settings",
+    "remember": WRITE,
+    "revise": WRITE,
+    "forget": WRITE,
+    "restore": WRITE,
+    "recall": "used[] notes[] head now hits[] excluded[]",
+    "context": "text context_id receipt tokens head used[] notes[] kept sections[] excluded[]",
+    "replay": "receipt text same unchanged[] missing[]",
+    "list": "memories[] count",
+    "get": RECORD,
+    "history": "id versions[]",
+    "pending": "proposals[] count",
+    "approve": "results[] approved failed",
+    "reject": "results[] rejected failed",
+    "log": "commits[] next_before",
+    "show": "id seq at kind actor reason receipt policy session proposal approved_by undoes[] hash prev changes[] "
+    "events[]",
+    "diff": "from to differences[] count",
+    "receipt": "id tenant kind at actor policy head reasons[]",
+    "rollback": "applied already dry_run commit receipt undone[] targets[] conflicts[] dependents[] reasons[]",
+    "verify": "ok checked first_fault faults[] notes[]",
+    "rebuild": "rebuilt head",
+    "reindex": "reindexed",
+    "doctor": "ok checks[]",
+    "export": "path lines head tenant",
+    "import": "format total committed duplicates quarantined refused failed[] refusals[] tenants[] notes[]",
+    "version": "version python sqlite",
+}
+#: These hold more, by what they tell of.
+OPEN = ("status", "receipt")
+#: What one element of a list holds.
+ELEMENTS = {
+    "reasons[]": "gate code detail",
+    "hits[]": "rank id text score parts tier kind key scope trust source confidence importance version tags speaker "
+    "occurred_at created_at why",
+    "sections[]": "name tokens items",
+    "excluded[] of context": "id version reason code",
+    "versions[]": "version op commit seq at actor approved_by reason receipt before after changed",
+    "proposals[]": "id state proposer reason reasons diff base base_version digest created_at expires_at decided_by "
+    "decision decided_at",
+    "commits[]": "id seq at kind actor reason receipt policy session proposal approved_by undoes hash prev changes",
+    "targets[], differences[]": "id before after changed",
+    "conflicts[]": "memory seq commit",
+    "faults[]": "check row detail",
+    "checks[]": "name ok detail remedy",
+}
+
+
+def cli_page() -> str:
+    """Return the page on the command line."""
+    root: Any = command_tree()
+    context = typer.Context(root, info_name=PROGRAM)
+    lines = ["# The command line", "", NOTICE, "", *_folded(ABOUT), "", "## Options of every command", ""]
+    lines += ["They may stand before the command or after it; the nearer one wins.", ""]
+    lines += _table(("option", "meaning"), (_row(each, context) for each in root.params if each.name in COMMON))
+    lines += ["", "## Exit codes", ""]
+    lines += _table(("code", "meaning"), ((str(code), meaning) for code, meaning in EXIT_CODES.items()))
+    lines += ["", "## `--json`", ""]
+    lines += ["One object on stdout and nothing else; talk and progress go to stderr. Keys are added, never renamed."]
+    lines += ['An error is `{"error": {"code", "message"}}`, with the message on stderr too.', ""]
+    lines += _table(("element of", "holds"), ((f"`{name}`", f"`{keys}`") for name, keys in ELEMENTS.items()))
+    for section, commands in SECTIONS.items():
+        lines += ["", f"## {section}"]
+        for name, _ in commands:
+            lines += ["", *_command(name, root.commands[name], context)]
+    return "\n".join(lines) + "\n"
+
+
+def _command(name: str, command: Any, parent: Any) -> Iterator[str]:
+    context = typer.Context(command, info_name=name, parent=parent)
+    own = [each for each in command.params if each.name not in COMMON]
+    yield f"### {name}"
+    yield ""
+    usage = " ".join(each.metavar or each.name for each in own if each.param_type_name == "argument")
+    yield f"`{PROGRAM} {name}{' ' + usage if usage else ''}{' [OPTIONS]' if len(own) > usage.count(' ') + 1 else ''}`"
+    yield ""
+    yield from _folded(inspect.cleandoc(command.help))
+    rows = [_row(each, context) for each in own]
+    if rows:
+        yield ""
+        yield from _table(("argument or option", "meaning"), rows)
+    yield ""
+    yield f"`--json`: `{JSON_KEYS[name]}`{' and more' if name in OPEN else ''}"
+
+
+def _row(param: Any, context: Any) -> tuple[str, str]:
+    names, told = param.get_help_record(context) or ("", "")
+    if param.param_type_name == "argument":
+        names = param.metavar or param.name
+    return f"`{names}`", " ".join(told.split())
+
+
+def settings_page() -> str:
+    """Return the page on settings."""
+    said = comments(inspect.getsource(config.Settings))
+    lines = ["# Settings", "", NOTICE, ""]
+    lines += [f"`{config.FILE_NAME}` beside the store, or the file named by `--config` or `KEEPWARD_CONFIG`. The"]
+    lines += ["command line beats the environment, the environment beats the file, the file beats the default. An"]
+    lines += ["unknown name or a wrong value is an error that names the key.", "", "## At the top of the file", ""]
+    defaults = {each.name: each.default for each in dataclasses.fields(Settings)}
+    rows = [
+        (f"`{name}`", f"`{variable}`", f"`{defaults[name]}`" if defaults[name] else "none", said[name])
+        for name, variable in ENVIRONMENT.items()
+    ]
+    lines += _table(("name", "variable", "default", "meaning"), rows)
+    lines += ["", "## Variables alone", ""]
+    lines += _table(("variable", "meaning"), ((f"`{name}`", text) for name, text in PLACES.items()))
+    lines += ["", "## Under `[policy]`", ""]
+    lines += ['Durations are text such as `"24h"` or `"30d"`, or a number of seconds. A table changes only the']
+    lines += ["entries it names. Every policy has a version, the hash of its content, which each receipt names.", ""]
+    about, plain = comments(inspect.getsource(policy_module.Policy)), Policy().as_dict()
+    lines += _table(("name", "default", "meaning"), (_setting(name, value, about) for name, value in plain.items()))
+    lines += ["", "Three switches can be turned by the environment as well:"]
+    lines += [f"{', '.join(f'`{variable}`' for variable in SWITCHES.values())}.", ""]
+    lines += ["Each rule of `[[policy.memory_ethics]]` takes:", ""]
+    rules = {
+        "name": "Its name, as it stands in receipts.",
+        **comments(inspect.getsource(policy_module.EthicsRule)),
+        "action": "`quarantine`, the default, or `refuse`.",
+    }
+    fields = [each.name for each in dataclasses.fields(EthicsRule)]
+    lines += _table(("name", "meaning"), ((f"`{name}`", rules[name]) for name in fields))
+    return "\n".join(lines) + "\n"
+
+
+def _setting(name: str, value: Any, about: dict[str, str]) -> tuple[str, str, str]:
+    if isinstance(value, dict):
+        shown = ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
+    elif isinstance(value, list):
+        shown = ", ".join(map(str, value)) or "none"
+    else:
+        shown = _plain(value)
+    return f"`{name}`", shown, about[name]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    # Shares are at most 1 and no duration is so short: a larger number with a point is one of seconds.
+    if isinstance(value, float) and value > 1:
+        size, unit = next((size, unit) for size, unit in ((86_400, "d"), (3_600, "h"), (1, "s")) if value % size == 0)
+        return f"{value / size:.0f}{unit}"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def comments(source: str) -> dict[str, str]:
+    """Return the `#:` comment that stands before each field of a class; a field without one shares the last."""
+    found: dict[str, str] = {}
+    said: list[str] = []
+    fresh = False
+    for line in source.splitlines():
+        text = line.strip()
+        if text.startswith("#:"):
+            said = [*(said if fresh else []), text.removeprefix("#:").strip()]
+            fresh = True
+        elif match := re.match(r"    (\w+): ", line):
+            if said:
+                found[match[1]] = " ".join(said)
+            fresh = False
+    return found
+
+
+def _folded(text: str) -> list[str]:
+    return [line.rstrip() for line in inspect.cleandoc(text).splitlines()]
+
+
+def _table(heads: tuple[str, ...], rows: Any) -> list[str]:
+    lines = [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
+    return lines + [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
+
+
+PAGES = {"cli.md": cli_page, "settings.md": settings_page}
+
+
+def main() -> int:
+    """Write the pages, or with `--check` compare them; return the exit code."""
+    stale = [
+        name
+        for name, page in PAGES.items()
+        if not (FOLDER / name).exists() or (FOLDER / name).read_text("utf-8") != page()
+    ]
+    if "--check" in sys.argv:
+        print(f"out of date: {', '.join(stale)}" if stale else "up to date")
+        return 1 if stale else 0
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name in stale:
+        (FOLDER / name).write_text(PAGES[name](), "utf-8")
+    print(f"wrote {', '.join(stale)}" if stale else "up to date")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
