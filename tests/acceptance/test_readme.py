@@ -1,0 +1,103 @@
+"""The README is true: its code runs as it stands, and its files are there."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def environment(home: Path) -> dict[str, str]:
+    """What a fresh login has: nothing of ours is set but where the settings go."""
+    return {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "HOME": str(home)}
+
+
+@pytest.mark.promise("F15")
+def test_the_python_of_the_readme_runs_as_it_stands(tmp_path: Path) -> None:
+    script = "\n".join(blocks("python"))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.promise("F15")
+def test_the_commands_of_the_readme_end_as_it_says(tmp_path: Path) -> None:
+    wrong = []
+    for line in "".join(blocks("console")).splitlines():
+        command, _, remark = line.removeprefix("$ ").partition("   #")
+        expected = int(found[1]) if (found := re.search(r"exit (\d)", remark)) else 0
+        done = subprocess.run(
+            shlex.split(command), cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False
+        )
+        if done.returncode != expected:
+            wrong.append((command, done.returncode, done.stderr))
+    assert wrong == []
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) < 150
+
+
+@pytest.mark.parametrize("page", sorted(set(re.findall(r"\]\((?!http)([^)#]+)", README))))
+def test_a_page_the_readme_links_is_there(page: str) -> None:
+    assert (ROOT / page).exists()
+
+
+def test_every_dependency_is_explained() -> None:
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [
+        *project["dependencies"],
+        *(each for extra in project["optional-dependencies"].values() for each in extra),
+    ]
+    names = [re.split(r"[<>=~!\[ ]", each)[0] for each in wanted]
+    assert [name for name in names if name not in README] == []
+
+
+@pytest.mark.promise("F15")
+def test_nothing_asks_sqlite_for_a_loadable_extension() -> None:
+    sources = (ROOT / "src").rglob("*.py")
+    assert [path.name for path in sources if "load_extension" in path.read_text()] == []
+
+
+@pytest.mark.promise("T1", "T24")
+def test_a_fresh_user_without_variables_remembers_and_compiles_with_the_network_shut(tmp_path: Path) -> None:
+    script = (
+        "import socket\n"
+        "def shut(*_, **__): raise AssertionError('the network was asked')\n"
+        "socket.socket.connect = shut\n"
+        "socket.getaddrinfo = shut\n"
+        "from keepward import Memory\n"
+        "mem = Memory.open('memory.db')\n"
+        "mem.remember('The deploy target is db-7', tier='archival')\n"
+        "assert mem.recall('deploy target')[0].memory.text == 'The deploy target is db-7'\n"
+        "assert 'db-7' in mem.context('where do we deploy?').text\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        cwd=tmp_path,
+        env=environment(tmp_path) | {"PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
