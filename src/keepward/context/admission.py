@@ -25,6 +25,7 @@ _ENDED = {
     Status.SUPERSEDED: "another memory has replaced it",
     Status.RETIRED: "it was retired",
     Status.ARCHIVED: "it was archived",
+    Status.ERASED: "it was erased",
 }
 
 

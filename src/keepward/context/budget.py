@@ -1,9 +1,10 @@
 """Budget: who goes first when room is short, and whose the tokens are.
 
 Invariants
-(1) Core is never evicted. Of the rest archival goes first, then episodic, then working, then what is
-    pinned and state.
-(2) Within one of these the lowest confidence goes first; ties by lower score, then older, then lower id.
+(1) Core is never evicted. Of the rest what was recalled goes first, then working, then what is pinned and
+    state.
+(2) Of what was recalled the less relevant goes first; of about equally relevant memories archival goes before
+    episodic, and within a tier the lowest confidence first; ties by lower score, then older, then lower id.
 (3) Tokens by run are whole numbers of at least 0 that sum to the tokens of the text.
 """
 
@@ -22,6 +23,8 @@ from keepward.domain.policy import Policy
 IDENTITY_CAP = 5
 RULE_CAP = 10
 SUMMARY_CAP = 5
+#: Share of a band's best score from which memories count as about equally relevant.
+ALIKE = 0.9
 
 _CLASS = {Tier.CORE: 0, Tier.WORKING: 1, Tier.EPISODIC: 2, Tier.ARCHIVAL: 3}
 
@@ -36,6 +39,8 @@ class Entry:
     confidence: float
     #: Position among what was recalled, from 0.
     rank: int = 0
+    #: Which of the groups of about equally relevant memories it is in, from 0, the most relevant.
+    band: int = 0
     score: float | None = None
     parts: Mapping[str, float] = field(default_factory=dict)
     #: Set once it is screened.
@@ -50,17 +55,32 @@ class Entry:
         return self.record.id, self.record.version
 
     @property
-    def group(self) -> int:
-        """When its like is evicted: 3 first, 0 last."""
+    def group(self) -> tuple[int, int, int]:
+        """When its like is evicted, the highest first."""
         if self.section in {"pinned", "state"}:
-            return 0
-        return 1 if self.section == "working" else _CLASS[self.record.tier]
+            return 0, 0, 0
+        return (1, 0, 0) if self.section == "working" else (2, self.band, _CLASS[self.record.tier])
 
 
-def eviction_order(entry: Entry) -> tuple[int, float, float, int, str, int]:
+def eviction_order(entry: Entry) -> tuple[int, int, int, float, float, int, str, int]:
     """Sort key: what is evicted first comes first; see (1) and (2)."""
-    record = entry.record
-    return -entry.group, entry.confidence, entry.score or 0.0, renewed_at(record), record.id, record.version
+    record, (section, band, tier) = entry.record, entry.group
+    newness = renewed_at(record)
+    return -section, -band, -tier, entry.confidence, entry.score or 0.0, newness, record.id, record.version
+
+
+def banded(entries: Sequence[Entry]) -> list[Entry]:
+    """Put ranked entries into bands and return them with what is kept first first.
+
+    A band begins with the best entry that is left and holds those that score at least ``ALIKE`` of it.
+    """
+    band, best = -1, 0.0
+    for entry in entries:
+        score = entry.score or 0.0
+        if band < 0 or score < ALIKE * best:
+            band, best = band + 1, score
+        entry.band = band
+    return kept_order(entries)
 
 
 def victims(entries: Iterable[Entry], tokens: int) -> list[Entry]:

@@ -5,7 +5,8 @@ Invariants
 (2) The text never counts more than the budget; core is always in, or there is an error.
 (3) Every given memory is in exactly one section or excluded for exactly one reason.
 (4) Nothing is rendered that does not hold at ``now`` or that was not screened.
-(5) Recalled memories are chosen by rank, evicted by tier and confidence, and shown in reading order.
+(5) Recalled memories are chosen by relevance; tier and confidence decide between about equally relevant ones.
+    They are shown in reading order.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from keepward.context.budget import (
     Entry,
     Tally,
     allotments,
+    banded,
     kept_order,
     tally,
     victims,
@@ -151,12 +153,12 @@ class _Assembly:
                 room -= entry.cost
 
     def _take_recalled(self, entries: list[Entry]) -> None:
-        """Choose by rank within the section's own limits, then fit into the whole by eviction order (5)."""
+        """Choose by relevance within the section's own limits and the room that is left (5)."""
         ledger = self._ledger
-        room, opened = ledger.allotment("recalled"), set(ledger.opened)
+        room, opened = min(ledger.allotment("recalled"), ledger.room), set(ledger.opened)
         chosen: list[Entry] = []
         said: dict[str, Entry] = {}
-        for entry in entries:
+        for entry in banded(entries):
             if entry.key in ledger.kept or ledger.says_known(entry, entry.record.text):
                 continue
             words = folded(entry.record, entry.record.text)

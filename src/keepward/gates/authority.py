@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keepward.domain.change import KEEP, Append, Archive, Insert, Promote, Reinforce, Replace, operation
+from keepward.domain.change import KEEP, Append, Archive, Insert, Move, Promote, Reinforce, Replace, Retire, operation
 from keepward.domain.memory import CORE_BLOCKS, Access, Kind, Record, Stability, Tier
 from keepward.domain.policy import Policy, access_for
 from keepward.domain.receipt import Reason
@@ -40,8 +40,12 @@ def _forbidden(case: Case, view: View, policy: Policy) -> Iterator[Reason]:
         detail = "the identity lives in its own document and is not written through memory: edit that document"
         yield _reason("identity_is_immune", detail)
         return
+    if view.contained and not actor.is_owner:
+        yield _reason("contained", "this memory was contained: only the owner can bring it back")
     if actor.rights is Rights.REVIEWER:
         yield _reason("reviewers_do_not_write", "a reviewer approves and rejects; writing takes an agent or the owner")
+    elif not actor.may_propose:
+        yield _reason("credential_reads_only", "this credential only reads; ask the owner for one that may propose")
     for side in sides:
         if not _reaches(case.scope, side.scope):
             yield _reason("out_of_scope", "this handle does not reach that scope: open the store at that scope")
@@ -69,7 +73,9 @@ def _held(case: Case, policy: Policy) -> Iterator[Reason]:
         after.stability is Stability.PERMANENT and (before is None or before.stability is not Stability.PERMANENT)
     ):
         yield _reason("permanence_needs_approval", "lasting knowledge is made by approval or promotion")
-    if after.trust < Trust.AGENT and _writes_text(case):
+    if isinstance(change, Retire) and case.actor.kind in {ActorKind.JOB, ActorKind.SYSTEM}:
+        yield _reason("automatic_removal", "an automatic step archives; to retire takes a person's approval")
+    if after.trust < Trust.AGENT and _brings_text(case):
         if after.key is not None:
             yield _reason(
                 "untrusted_origin", f"a keyed memory does not take text of {after.trust.label} origin unreviewed"
@@ -78,8 +84,22 @@ def _held(case: Case, policy: Policy) -> Iterator[Reason]:
             yield _reason("untrusted_origin", f"a rule does not take text of {after.trust.label} origin unreviewed")
 
 
-def _writes_text(case: Case) -> bool:
+def _brings_text(case: Case) -> bool:
+    """Whether a text comes to where it was not: written there, or moved under a key or into core."""
+    before, after = case.before, case.after
+    if isinstance(case.change, Move) and before is not None:
+        return after.key != before.key or (after.tier is Tier.CORE and before.tier is not Tier.CORE)
     return isinstance(case.change, Insert | Replace | Append)
+
+
+def vouches(case: Case) -> bool:
+    """Whether who approves this change approves the text itself: it is new, or comes under a key, into core, to last.
+
+    Who lets a memory go, come back or lie elsewhere has not said that it is true.
+    """
+    if isinstance(case.change, Replace) and case.before is not None:
+        return case.after.text != case.before.text
+    return isinstance(case.change, Promote) or _brings_text(case)
 
 
 def _is_upkeep(case: Case) -> bool:

@@ -17,11 +17,11 @@ from keepward.domain.memory import Kind, Record, Tier
 from keepward.domain.policy import Policy
 from keepward.domain.receipt import Reason
 from keepward.domain.trust import ActorKind
-from keepward.gates.detect.likeness import compare, is_duplicate, normalise
+from keepward.gates.detect.likeness import compare, match, normalise
 from keepward.gates.verdict import Case, Refuse, Rewrite, Same, Verdict, View
 
 #: Neighbours looked at for a likeness worth a word.
-NEAREST = 3
+NEAREST = 1
 _MAY_REAFFIRM = {ActorKind.OPERATOR, ActorKind.USER, ActorKind.SYSTEM}
 
 
@@ -36,7 +36,7 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
     if case.actor.kind not in _MAY_REAFFIRM and not (case.before and normalise(case.before.text) == text):
         for old in view.echoes:
             if normalise(old.text) == text:
-                detail = f"{old.id} said this and was corrected since: to reaffirm it, revise that memory with a reason"
+                detail = f"{old.id} said this and no longer holds: to reaffirm it, revise that memory with a reason"
                 return Refuse(reasons=(Reason(gate="duplicate", code="echo", detail=detail),))
     if case.before is not None:
         return None
@@ -44,21 +44,17 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
         return _same_event(after, view)
     if after.key is not None:
         return None
-    for other in view.neighbours:
-        if other.kind is not Kind.EVENT and normalise(other.text) == text:
-            return Same(existing=other, reasons=(_reason("duplicate", other, "says exactly this"),))
-    for other in view.neighbours:
-        if (
-            other.kind is not Kind.EVENT
-            and other.subject == after.subject
-            and is_duplicate(
-                after.text,
-                other.text,
-                overlap_floor=policy.duplicate_overlap,
-                ratio_floor=policy.similarity_threshold,
-            )
-        ):
-            return Same(existing=other, reasons=(_reason("near_duplicate", other, "says the same in other words"),))
+    others = [other for other in view.neighbours if other.kind is not Kind.EVENT and other.subject == after.subject]
+    found = match(
+        after.text,
+        [other.text for other in others],
+        overlap_floor=policy.duplicate_overlap,
+        ratio_floor=policy.similarity_threshold,
+    )
+    if found is not None:
+        other, exact = others[found[0]], found[1]
+        what = "says exactly this" if exact else "says the same in other words"
+        return Same(existing=other, reasons=(_reason("duplicate" if exact else "near_duplicate", other, what),))
     return _similar(after, view, policy)
 
 

@@ -1,11 +1,12 @@
 """The injection gate: orders to the model that pose as memory wait for a person.
 
 Unmistakable forms are held whoever sends them. Softer wording is held only from origins below the
-agent's own, since origin decides and wording only helps.
+agent's own, since origin decides and wording only helps; the turns of a transcript are exempt from that.
 """
 
 from __future__ import annotations
 
+from keepward.domain.memory import Kind, Record, Tier
 from keepward.domain.policy import Policy
 from keepward.domain.receipt import Reason
 from keepward.domain.trust import Trust
@@ -14,17 +15,26 @@ from keepward.gates.fields import texts
 from keepward.gates.verdict import Case, Quarantine, Verdict, View
 
 
+def softly_worded_counts(record: Record) -> bool:
+    """Whether soft wording is enough to hold a memory: its origin is below the agent's own.
+
+    A transcript's turn is what a named person said to another; "if you ever want to, call me" is speech there.
+    """
+    speech = record.kind is Kind.EVENT and record.tier is Tier.EPISODIC and record.speaker is not None
+    return record.trust < Trust.AGENT and not speech
+
+
 def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
     """Hold what reads like an instruction to the model."""
     del view, policy
-    untrusted = case.after.trust < Trust.AGENT
+    soft = softly_worded_counts(case.after)
     whole = "\n".join(text for _, text in texts(case))
     codes = sorted(
         {
             finding.detector
             for text in {case.after.text, whole}
             for finding in injection.scan(text)
-            if untrusted or finding.certainty == "certain"
+            if soft or finding.certainty == "certain"
         }
     )
     if not codes:

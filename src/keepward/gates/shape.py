@@ -28,7 +28,7 @@ from keepward.domain.instant import LONGEST
 from keepward.domain.memory import Kind, Record, Stability, Tier
 from keepward.domain.policy import Policy
 from keepward.domain.receipt import Reason
-from keepward.domain.scope import parse_scope
+from keepward.domain.scope import RESERVED, is_scope, parse_scope
 from keepward.domain.trust import SOURCES
 from keepward.gates.detect.normal import odd_unicode
 from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View
@@ -83,12 +83,13 @@ def _problems(case: Case, policy: Policy) -> Iterator[Reason]:
     after, before, change = case.after, case.before, case.change
     if after.source not in SOURCES:
         yield _reason("unknown_source", f"unknown source: use one of {', '.join(SOURCES)}")
-    if policy.scopes and after.scope not in map(parse_scope, policy.scopes):
-        yield _reason("unknown_scope", f"unknown scope: this store knows {', '.join(policy.scopes)}")
+    yield from _unknown_scope(case, policy)
     if isinstance(change, Insert) and change.ttl is not None and after.stability is Stability.PERMANENT:
         yield _reason("ttl_on_permanent", "a permanent memory has no time to live: leave out one of the two")
     if isinstance(change, Replace) and isinstance(change.ttl, timedelta) and after.stability is Stability.PERMANENT:
         yield _reason("ttl_on_permanent", "a permanent memory has no time to live")
+    if isinstance(change, Replace) and change.ttl is None and after.stability is Stability.VOLATILE:
+        yield _reason("volatile_without_ttl", "a volatile memory has a time to live: move it to keep it for good")
     if isinstance(change, Insert):
         if after.kind is Kind.SUMMARY and after.stability is Stability.PERMANENT:
             yield _reason("stability_of_kind", "a summary is volatile or stable")
@@ -98,6 +99,16 @@ def _problems(case: Case, policy: Policy) -> Iterator[Reason]:
             yield _reason("stability_of_kind", "an identity is permanent")
     if before is not None and _rewrites_event(case, before):
         yield _reason("append_only", "an event is not changed after the fact: remember the correction as a new memory")
+
+
+def _unknown_scope(case: Case, policy: Policy) -> Iterator[Reason]:
+    if isinstance(case.change, Revert) and case.after.scope == RESERVED:
+        # What the store keeps for itself is undone like anything else, and changed by nothing else that is judged.
+        return
+    if not is_scope(case.after.scope):
+        yield _reason("unknown_scope", "that is no scope: use /, an agent's name, or a path such as /agents/orion")
+    elif policy.scopes and case.after.scope not in map(parse_scope, policy.scopes):
+        yield _reason("unknown_scope", f"unknown scope: this store knows {', '.join(policy.scopes)}")
 
 
 def _rewrites_event(case: Case, before: Record) -> bool:

@@ -54,6 +54,11 @@ def event(name: str, text: str, **fields: Any) -> Record:
     return record(name, text, tier="episodic", kind="event", **fields)
 
 
+def alike(*records: Record) -> list[Candidate]:
+    """Candidates that are about equally relevant."""
+    return [Candidate(record=each, score=1 - at / 100, parts={"text": 0.5}) for at, each in enumerate(records)]
+
+
 def found(*records: Record) -> list[Candidate]:
     """Candidates in the given rank, with falling scores."""
     return [Candidate(record=each, score=1 / (at + 1), parts={"text": 0.5}) for at, each in enumerate(records)]

@@ -7,7 +7,7 @@ from datetime import timedelta
 from types import MappingProxyType
 
 import pytest
-from context_made import NOW, POLICY, block, event, found, ids, inputs, record, rule, why, words, working
+from context_made import NOW, POLICY, alike, block, event, found, ids, inputs, record, rule, why, words, working
 
 from keepward.context import Compiled, compile_context
 from keepward.errors import ContextTooSmall
@@ -21,7 +21,7 @@ def tiers(budget: int) -> Compiled:
             budget_tokens=budget,
             core=[block("mission", "Ship it.")],
             working=[working("working", f"w {TEN}")],
-            recalled=found(record("archival", f"a {TEN}"), event("episodic", f"e {TEN}")),
+            recalled=alike(record("archival", f"a {TEN}"), event("episodic", f"e {TEN}")),
         )
     )
 
@@ -52,16 +52,22 @@ def test_a_block_over_its_own_budget_is_an_error_and_never_cut() -> None:
 
 
 def test_within_a_tier_the_lowest_confidence_goes_first() -> None:
-    recalled = found(*(record(f"c{n}", f"{n} {TEN}", confidence=n / 10) for n in (3, 9, 5)))
+    recalled = alike(*(record(f"c{n}", f"{n} {TEN}", confidence=n / 10) for n in (3, 9, 5)))
     full = compile_context(inputs(recalled=recalled)).tokens
     assert set(why(compile_context(inputs(recalled=recalled, budget_tokens=full - 1)))) == {"c3"}
 
 
 def test_confidence_counts_as_it_has_faded() -> None:
     old = record("old", f"x {TEN}", confidence=0.95, reinforced_at=NOW - timedelta(days=300))
-    recalled = found(old, record("new", f"y {TEN}", confidence=0.6))
+    recalled = alike(old, record("new", f"y {TEN}", confidence=0.6))
     full = compile_context(inputs(recalled=recalled)).tokens
     assert set(why(compile_context(inputs(recalled=recalled, budget_tokens=full - 1)))) == {"old"}
+
+
+def test_what_is_far_less_relevant_goes_before_what_is_less_sure() -> None:
+    recalled = found(record("sought", f"x {TEN}", confidence=0.3), event("other", f"y {TEN}", confidence=0.9))
+    full = compile_context(inputs(recalled=recalled)).tokens
+    assert set(why(compile_context(inputs(recalled=recalled, budget_tokens=full - 1)))) == {"other"}
 
 
 def test_of_equal_confidence_the_lower_score_goes_first() -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
@@ -34,7 +34,7 @@ from keepward.gates.detect.likeness_words import (
 )
 from keepward.gates.detect.sameness import CLOSING, OPENING, SENTENCE_ENDS, digest, normalise
 
-__all__ = ["LONGEST", "PROTECTED", "Likeness", "Protected", "compare", "digest", "is_duplicate", "normalise"]
+__all__ = ["LONGEST", "PROTECTED", "Likeness", "Protected", "compare", "digest", "is_duplicate", "match", "normalise"]
 
 Protected = Literal["number", "date", "name", "unit", "negation", "quantifier", "order", "value"]
 
@@ -172,16 +172,39 @@ def is_duplicate(a: str, b: str, *, overlap_floor: float = 0.60, ratio_floor: fl
 
     Floors are inclusive, 0..1; 1.0 is the strictest.
     """
-    plain_a, plain_b = normalise(a), normalise(b)
-    if plain_a == plain_b:
-        return True
-    if max(len(plain_a), len(plain_b)) > LONGEST:
-        return False
-    tokens_a, tokens_b = _tokens(plain_a), _tokens(plain_b)
-    # The floors come first: most pairs are far apart, and naming what differs costs the most.
-    if _overlap(tokens_a, tokens_b) < overlap_floor and _ratio(plain_a, plain_b) < ratio_floor:
-        return False
-    return tokens_a == tokens_b or not _differences(tokens_a, tokens_b, _capitalised(a) | _capitalised(b))
+    return match(a, [b], overlap_floor=overlap_floor, ratio_floor=ratio_floor) is not None
+
+
+def match(
+    text: str, others: Sequence[str], *, overlap_floor: float = 0.60, ratio_floor: float = 0.70
+) -> tuple[int, bool] | None:
+    """Return the position of the first text that states the same, and whether it is equal as declared.
+
+    An equal text comes before one that is merely alike; None where there is neither.
+    """
+    plain = normalise(text)
+    plains = [normalise(other) for other in others]
+    if plain in plains:
+        return plains.index(plain), True
+    tokens: list[str] | None = None
+    for at, other in enumerate(plains):
+        if max(len(plain), len(other)) > LONGEST:
+            continue
+        tokens = _tokens(plain) if tokens is None else tokens
+        theirs = _tokens(other)
+        if _numbers_apart(tokens, theirs):
+            continue
+        # The floors come first: most pairs are far apart, and naming what differs costs the most.
+        if _overlap(tokens, theirs) < overlap_floor and _ratio(plain, other) < ratio_floor:
+            continue
+        if tokens == theirs or not _differences(tokens, theirs, _capitalised(text) | _capitalised(others[at])):
+            return at, False
+    return None
+
+
+def _numbers_apart(a: list[str], b: list[str]) -> bool:
+    """Whether one text has a token with a digit that the other lacks: they cannot state the same."""
+    return any(not token.isalpha() and any(map(str.isdigit, token)) for token in set(a) ^ set(b))
 
 
 def _overlap(a: list[str], b: list[str]) -> float:
