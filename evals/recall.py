@@ -1,0 +1,114 @@
+"""Evaluate recall and contexts through the front door: tables in Markdown, a run file, a check of determinism.
+
+    python -m evals.recall --dataset locomo --data FILE --out run.jsonl [--repeat run2.jsonl]
+    python -m evals.recall --dataset own | all
+
+Invariants
+(1) The exit status is 1 when two runs differ, 2 when the arguments make no sense, else 0.
+(2) Nothing is kept but the files that are named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from evals import recall_baselines, recall_report, recall_sets
+from evals.recall_run import BUDGETS, LONGEST, POLICY, Answer, Run, differences, run
+from evals.recall_sets import CATEGORIES, DataSet
+from evals.recall_vectors import chosen
+from keepward.adapters.tokens import choose_counter
+from keepward.ports.models import Embedder, TokenCounter
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the arguments say; return the exit status."""
+    options = _options(arguments)
+    embedder, counter = chosen(options.embedder, options.cache), choose_counter(options.counter)
+    sets = _sets(options)
+    finished: list[tuple[DataSet, Run, dict[str, list[Answer]]]] = []
+    for data in sets:
+        done = run(
+            data, embedder=embedder, counter=counter, parts=not options.no_parts, aged=options.aged, progress=_show
+        )
+        baselines = _baselines(data, embedder, counter)
+        finished.append((data, done, baselines))
+        _print(*(f"* {note}" for note in recall_report.remarks(data, done)))
+        if data.file is not None:
+            _print(recall_report.overall(data, done, baselines))
+            _print(recall_report.by_category(data, done))
+            _print(recall_report.latencies(done))
+    if any(data.file is None for data, _, _ in finished):
+        _print(recall_report.own_sets([each for each in finished if each[0].file is None]))
+    if not options.no_parts:
+        _print(recall_report.against_parts([(data, done) for data, done, _ in finished]))
+    _print(
+        f"Embedder {options.embedder}{', vectors from a cache' if options.cache else ''}; tokens by {counter.name}; "
+        f"policy: max_items {POLICY.max_items}, retrieved_budget {POLICY.retrieved_budget}, texts up to {LONGEST}"
+        f"{'; each memory told on its own day' if options.aged else ''}."
+    )
+    lines = [answer.line() for _, done, _ in finished for answer in done.answers]
+    if options.out:
+        options.out.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    if not options.repeat:
+        return 0
+    second = (run(data, embedder=embedder, counter=counter, aged=options.aged, progress=_show) for data in sets)
+    again = [answer.line() for done in second for answer in done.answers]
+    options.repeat.write_text("".join(f"{line}\n" for line in again), "utf-8")
+    differing = differences(lines, again)
+    _print(f"determinism: {len(differing)} of {len(lines)} questions differ between two fresh runs")
+    for name in differing[:10]:
+        print(f"* {name}")
+    return 1 if differing else 0
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m evals.recall", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--dataset", choices=("locomo", "own", "all"), required=True)
+    parser.add_argument("--data", type=Path, help="a file of the LoCoMo format")
+    parser.add_argument("--out", type=Path, help="write the answers, one JSON object a line")
+    parser.add_argument("--repeat", type=Path, help="run again from nothing, write that too, count differences")
+    parser.add_argument("--embedder", default="minilm", help="a name that keepward knows, such as minilm, hashed, none")
+    parser.add_argument("--counter", default="estimate", help="what counts tokens")
+    parser.add_argument("--limit", type=int, help="take the first conversations of the file alone")
+    parser.add_argument("--categories", default=",".join(CATEGORIES), help="of LoCoMo, with commas between")
+    parser.add_argument("--cache", type=Path, help="a folder to keep vectors in between runs")
+    parser.add_argument("--aged", action="store_true", help="tell each memory on its own day, ask after the last")
+    parser.add_argument("--no-parts", action="store_true", help="leave out recall by words and by vectors alone")
+    options = parser.parse_args(arguments)
+    if options.dataset != "own" and options.data is None:
+        parser.error("--data names the file of the conversations")
+    if unknown := set(options.categories.split(",")) - set(CATEGORIES):
+        parser.error(f"no such category: {', '.join(sorted(unknown))}")
+    return options
+
+
+def _sets(options: argparse.Namespace) -> list[DataSet]:
+    found: list[DataSet] = []
+    if options.dataset != "own":
+        categories = options.categories.split(",")
+        found.append(recall_sets.locomo(options.data, limit=options.limit, categories=categories))
+    return found if options.dataset == "locomo" else [*found, *recall_sets.own()]
+
+
+def _baselines(data: DataSet, embedder: Embedder | None, counter: TokenCounter) -> dict[str, list[Answer]]:
+    found: dict[str, list[Answer]] = {}
+    for conversation in data.conversations:
+        for name, answer in recall_baselines.answers(conversation, embedder=embedder, counter=counter, budgets=BUDGETS):
+            found.setdefault(name, []).append(answer)
+    return found
+
+
+def _print(*parts: str) -> None:
+    print("\n".join(parts), end="\n\n", flush=True)
+
+
+def _show(conversation: str, done: int, total: int) -> None:
+    if sys.stderr.isatty() or done == total:
+        print(f"\r{conversation}: {done} of {total}", end="\n" if done == total else "", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

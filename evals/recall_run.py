@@ -1,0 +1,268 @@
+"""Runs: tell a fresh store everything through its front door, ask it everything, keep the answers.
+
+Invariants
+(1) Each conversation is a tenant of its own in a store in a temporary folder, which is gone afterwards.
+(2) Nothing but ``Memory``, ``Policy`` and the importer is used; ids in answers are those of the data set.
+(3) Two answers are equal when ranking, context ids and context texts are; latencies never count.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from datetime import time as time_of_day
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from evals.recall_sets import Asked, Conversation, DataSet, Told
+from evals.recall_vectors import WordlessVectors
+from keepward import Actor, Committed, Memory, Policy, Tier
+from keepward.interchange import load
+from keepward.ports.models import Embedder, TokenCounter
+from keepward.testing.clock import SteppingClock
+
+BUDGETS = (1_000, 2_000, 4_000)
+#: Hits asked for.
+LIMIT = 50
+#: Longest text, in characters.
+LONGEST = 8_000
+#: Sections and counts never bind before the budget of the context does, and a long reply is one memory.
+POLICY = Policy(max_items=160, retrieved_budget=16_000, text_limit=dict.fromkeys(Tier, LONGEST))
+
+#: Where the clock of an aged run begins when nothing that was told has a date.
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pack:
+    """A context."""
+
+    #: Ids of the memories in it, in the order of the text.
+    ids: tuple[str, ...]
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What became of one question."""
+
+    conversation: str
+    question: str
+    #: Ids best first.
+    ranked: tuple[str, ...]
+    #: By budget in tokens.
+    contexts: Mapping[int, Pack] = field(default_factory=dict)
+    latency_ms: float = 0.0
+    #: By budget in tokens.
+    context_ms: Mapping[int, float] = field(default_factory=dict)
+
+    def line(self) -> str:
+        """Return the answer as one line of a run file."""
+        packs = {str(budget): {"ids": list(it.ids), "text": it.text} for budget, it in self.contexts.items()}
+        return json.dumps(
+            {
+                "conversation": self.conversation,
+                "question": self.question,
+                "ranked": list(self.ranked),
+                "contexts": packs,
+                "latency_ms": round(self.latency_ms, 3),
+            },
+            ensure_ascii=False,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """All answers on one data set, and what the store did with what it was told."""
+
+    answers: list[Answer] = field(default_factory=list)
+    #: Outcomes of writing: ``committed``, ``quarantined``, ``duplicate``, ``refused``, ``failed``.
+    outcomes: Counter[str] = field(default_factory=Counter)
+    #: (conversation, id, why) of what was told and is no live memory.
+    lost: list[tuple[str, str, str]] = field(default_factory=list)
+    #: Reasons for which memories stayed out of contexts, other than lack of room, by code.
+    excluded: Counter[str] = field(default_factory=Counter)
+    #: Memories in contexts by section, summed over contexts.
+    placed: Counter[str] = field(default_factory=Counter)
+    ingest_seconds: float = 0.0
+    #: Answers of recall by words alone, and by vectors alone.
+    parts: dict[str, list[Answer]] = field(default_factory=dict)
+
+
+def run(
+    data: DataSet,
+    *,
+    embedder: Embedder | None,
+    counter: TokenCounter,
+    budgets: Sequence[int] = BUDGETS,
+    policy: Policy = POLICY,
+    parts: bool = False,
+    aged: bool = False,
+    progress: Progress = lambda *_: None,
+) -> Run:
+    """Tell and ask a whole data set.
+
+    ``parts`` also asks by words alone and by vectors alone, without contexts. ``aged`` sets the store's clock:
+    each memory is told on its own day, and all questions are asked a day after the last; else now.
+    """
+    done = Run()
+    days = [each.at for it in data.conversations for each in it.told if each.at is not None]
+    clock = SteppingClock(min(days, default=EPOCH)) if aged else None
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        with _opened(folder, embedder, counter, policy, clock) as mem:
+            start = time.perf_counter()
+            for conversation in data.conversations:
+                _tell(mem.at(tenant=conversation.name), conversation, data.file, clock, done)
+            done.ingest_seconds = time.perf_counter() - start
+            if clock is not None:
+                clock.advance(timedelta(days=1))
+            for conversation in data.conversations:
+                here = mem.at(tenant=conversation.name)
+                names = _names(here, conversation, done)
+                for place, asked in enumerate(conversation.asked, 1):
+                    done.answers.append(_ask(here, asked, asked.text, conversation.name, names, budgets, done))
+                    progress(conversation.name, place, len(conversation.asked))
+        if parts:
+            done.parts = dict(_parts(data, folder, embedder, counter, policy, clock))
+    return done
+
+
+def _parts(
+    data: DataSet,
+    folder: Path,
+    embedder: Embedder | None,
+    counter: TokenCounter,
+    policy: Policy,
+    clock: SteppingClock | None,
+) -> Iterator[tuple[str, list[Answer]]]:
+    asked = [(each, question) for each in data.conversations for question in each.asked if question.evidence]
+    # One word that nobody used for each question, so that recall has its vector and none of its words.
+    words = {f"qzx{place}zxq": question.text for place, (_, question) in enumerate(asked)}
+    ways: list[tuple[str, Embedder | None]] = [("words", None)]
+    if embedder is not None:
+        ways.append(("vectors", WordlessVectors(embedder, words)))
+    for way, model in ways:
+        with _opened(folder, model, counter, policy, clock) as mem:
+            names = {each.name: _names(mem.at(tenant=each.name), each, Run()) for each in data.conversations}
+            found = []
+            for (each, question), word in zip(asked, words, strict=True):
+                said = question.text if way == "words" else word
+                found.append(_ask(mem.at(tenant=each.name), question, said, each.name, names[each.name], (), Run()))
+            yield way, found
+
+
+@contextmanager
+def _opened(
+    folder: Path, embedder: Embedder | None, counter: TokenCounter, policy: Policy, clock: SteppingClock | None
+) -> Iterator[Memory]:
+    with Memory.open(
+        folder / "recall.db",
+        actor=Actor.operator(),
+        embedder=embedder,
+        counter=counter,
+        policy=policy,
+        config_dir=folder / "config",
+        clock=clock,
+    ) as mem:
+        yield mem
+
+
+def _tell(mem: Memory, conversation: Conversation, file: Path | None, clock: SteppingClock | None, done: Run) -> None:
+    if file is not None and clock is None:
+        imported = load(mem, file, format="locomo")
+        done.outcomes.update(
+            committed=imported.committed,
+            duplicate=imported.duplicates,
+            quarantined=imported.quarantined,
+            refused=imported.refused,
+            failed=len(imported.failed),
+        )
+        return
+    for day, told in groupby(conversation.told, key=lambda each: each.at and each.at.date()):
+        # Without a clock the days do not matter to the store, and a commit a day is how memory grows.
+        if clock is not None and day is not None:
+            clock.set(max(clock.now(), datetime.combine(day, time_of_day(23), tzinfo=UTC)))
+        for outcome in mem.remember_many([_fields(each) for each in told], reason="recall evaluation"):
+            done.outcomes["committed" if isinstance(outcome, Committed) else type(outcome).__name__.lower()] += 1
+
+
+def _fields(told: Told) -> dict[str, Any]:
+    fields: dict[str, Any] = {"text": told.text, "aliases": (told.id,), "occurred_at": told.at}
+    if told.session is not None:
+        fields |= {"tier": "episodic", "kind": "event", "stability": "stable"}
+    given = {"speaker": told.speaker, "session": told.session, "key": told.key, "tags": tuple(told.tags) or None}
+    return fields | {name: value for name, value in given.items() if value is not None}
+
+
+def _names(mem: Memory, conversation: Conversation, done: Run) -> dict[str, str]:
+    """Return the data set's ids by memory id, and note what is not there and why."""
+    names: dict[str, str] = {}
+    for record in mem.find(limit=None):
+        alias = record.aliases[0] if record.aliases else record.id
+        part = json.loads(record.metadata or "{}").get("part")
+        names[record.id] = alias.removesuffix(f"/{part}") if part else alias
+    held: dict[str, str] = {}
+    for item in mem.pending():
+        for step in item.steps:
+            if step.after is not None and step.after.aliases:
+                held[step.after.aliases[0]] = ", ".join(f"{each.gate}: {each.code}" for each in item.reasons)
+    there = set(names.values())
+    for told in conversation.told:
+        if told.id not in there:
+            done.lost.append((conversation.name, told.id, held.get(told.id, "duplicate or refused")))
+    return names
+
+
+def _ask(
+    mem: Memory,
+    asked: Asked,
+    said: str,
+    conversation: str,
+    names: Mapping[str, str],
+    budgets: Sequence[int],
+    done: Run,
+) -> Answer:
+    start = time.perf_counter()
+    hits = mem.recall(said, limit=LIMIT)
+    latency = time.perf_counter() - start
+    packs: dict[int, Pack] = {}
+    spent: dict[int, float] = {}
+    for budget in budgets:
+        start = time.perf_counter()
+        made = mem.context(said, budget_tokens=budget)
+        spent[budget] = 1000 * (time.perf_counter() - start)
+        done.excluded.update(each.reason.code for each in made.excluded if each.reason.code != "budget")
+        done.placed.update({section.name: len(section.items) for section in made.sections})
+        items = (names.get(item.id) for section in made.sections for item in section.items)
+        packs[budget] = Pack(ids=_once(items), text=made.text, tokens=made.tokens)
+    return Answer(
+        conversation=conversation,
+        question=asked.id,
+        ranked=_once(names.get(hit.memory.id) for hit in hits),
+        contexts=packs,
+        latency_ms=1000 * latency,
+        context_ms=spent,
+    )
+
+
+def _once(ids: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for name in ids if name is not None))
+
+
+def differences(first: Iterable[str], second: Iterable[str]) -> list[str]:
+    """Return the questions whose lines of two run files differ in more than latency, or that one file lacks."""
+    sides = [{line["question"]: line for line in map(json.loads, lines)} for lines in (first, second)]
+    for line in (line for side in sides for line in side.values()):
+        line.pop("latency_ms", None)
+    return [name for name in dict.fromkeys([*sides[0], *sides[1]]) if sides[0].get(name) != sides[1].get(name)]
