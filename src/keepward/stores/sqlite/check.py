@@ -24,6 +24,7 @@ from keepward.errors import KeepwardError, Tampered
 from keepward.ports.store import Fault
 from keepward.ports.world import Anchor
 from keepward.stores.sql import load_queries
+from keepward.stores.sqlite import deliveries, erasing, tokens
 from keepward.stores.sqlite.chain import walk_chain
 from keepward.stores.sqlite.connection import Connections, explained
 from keepward.stores.sqlite.heads import against_noted, read_head
@@ -34,8 +35,8 @@ from keepward.stores.sqlite.seals import Sealer, cells
 from keepward.stores.sqlite.write import mark_rows
 
 SQL = load_queries("keepward.stores.sqlite")
-_META = {"store_id", "sealed_by", "note_adopted"}
-_KEY = {"artefacts": 3}
+_META = {"store_id", "sealed_by", "note_adopted", erasing.NOTE}
+_KEY = {"artefacts": 3, "erased": 3}
 #: Tables computed from records and features, by their columns after the tenant.
 _COMPUTED = {"lineage": "parent, child", "aliases": "alias, id", "marks": "place, mark, id"}
 _Section: TypeAlias = tuple[str, Callable[[], Iterator[Fault]]]
@@ -99,7 +100,7 @@ def check_store(
 
 def _tenants(connections: Connections, faults: list[Fault]) -> list[str]:
     names: set[str] = set()
-    for table in ("commits", "events", "heads", "records", "marks", "lineage", "aliases", "tallies", *SEALED):
+    for table in ("commits", "events", "heads", "records", *_COMPUTED, "tallies", "deliveries", *SEALED):
         try:
             with connections.reading() as connection:
                 names.update(str(row[0]) for row in connection.execute(f"SELECT DISTINCT tenant FROM {table}"))
@@ -125,6 +126,7 @@ class _Check:
         """Return the checks of one tenant, in order."""
         return [
             ("chain", lambda: self.chain(tenant)),
+            ("erased", lambda: erasing.check(self._db, tenant)),
             ("anchor", lambda: self.anchor(tenant, noted)),
             ("versions", lambda: self.versions(tenant)),
             ("records", lambda: self.records(tenant)),
@@ -133,6 +135,8 @@ class _Check:
             ("features", lambda: self.features(tenant)),
             *((table, lambda table=table: self.sealed(tenant, table)) for table in SEALED),
             ("receipts", lambda: self.receipts(tenant)),
+            ("tokens", lambda: tokens.check(self._db, tenant)),
+            ("deliveries", lambda: deliveries.check(self._db, self._sealer, tenant)),
         ]
 
     # --- the file

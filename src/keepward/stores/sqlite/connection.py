@@ -198,6 +198,17 @@ class Connections:
             finally:
                 connection.close()
 
+    @contextmanager
+    def rewriting(self) -> Iterator[sqlite3.Connection]:
+        """Lend a connection of its own for what cannot stand in a transaction, while this process writes nothing."""
+        self._check()
+        with self._lock, translated():
+            connection = self._open()
+            try:
+                yield connection
+            finally:
+                connection.close()
+
     def _begin(self, connection: sqlite3.Connection) -> None:
         until, attempt = time.monotonic() + PATIENCE, 0
         while True:

@@ -13,18 +13,21 @@ from typing import Any
 
 from keepward.domain.codec import decode_record
 from keepward.domain.commit import Commit, CommitDetails, Event, Step, decode_details, events_hash, recompute
+from keepward.domain.erasure import ERASED, OWN
 from keepward.domain.instant import from_micros
+from keepward.domain.memory import Record
 from keepward.errors import InvalidInput, Tampered
 from keepward.ports.store import CommitView
 from keepward.stores.sql import load_queries
-from keepward.stores.sqlite.rows import Row, event_hash, payload_commitment, record_at, sound_commit, sound_header
+from keepward.stores.sqlite.erasing import record_or_blank, sealed_row
+from keepward.stores.sqlite.rows import Row, event_hash, payload_commitment, sound_commit, sound_header
 from keepward.stores.sqlite.seals import Sealer
 
 SQL = load_queries("keepward.stores.sqlite")
 
 
-def commit_of(tenant: str, row: Row) -> Commit:
-    """Return the commit of a ``commit_row``, unchecked."""
+def commit_of(tenant: str, row: Row, promise: bytes | None = None) -> Commit:
+    """Return the commit of a ``commit_row``, unchecked; ``promise`` is the commitment to details that were erased."""
     return Commit(
         tenant=tenant,
         seq=row[0],
@@ -34,9 +37,10 @@ def commit_of(tenant: str, row: Row) -> Commit:
         actor_kind=row[4],
         prev=row[5],
         events_hash=row[6],
-        salt=row[7],
+        salt=row[7] or b"",
         payload=row[8],
         hash=row[9],
+        payload_commit=promise,
     )
 
 
@@ -94,7 +98,7 @@ class Journal:
         before = None
         seqs = []
         for row in self._rows("versions", id=memory_id).fetchall():
-            record = record_at(self._sealer, self._bytes, row)
+            record = self._record(row)
             if record.version != len(steps) + 1:
                 raise Tampered("a version of the memory is missing; run `keepward verify`")
             steps.append(Step(op=row[2], before=before, after=record))
@@ -132,7 +136,10 @@ class Journal:
     def _checked(self, row: Row, events: list[Row]) -> tuple[Commit, CommitDetails]:
         if not sound_commit(row) or not all(sound_header(each) for each in events):
             raise Tampered(f"the cells of commit {row[0]} are damaged; run `keepward verify`")
-        commit = commit_of(self._tenant, row)
+        promise = remains = None
+        if row[8] is None:
+            promise, remains = sealed_row(self._db, self._sealer, self._tenant, (row[0], OWN))
+        commit = commit_of(self._tenant, row, promise)
         own = [event_of(each) for each in events]
         numbered = [each[1] for each in events] == list(range(len(events)))
         if not numbered or events_hash(own) != commit.events_hash or recompute(commit, own) != commit.hash:
@@ -145,7 +152,14 @@ class Journal:
                 raise Tampered(f"an event of commit {commit.seq} does not match its seal; run `keepward verify`")
             if each[6] is not None and (each[5] is None or payload_commitment(each[5], each[6]) != each[7]):
                 raise Tampered(f"an event of commit {commit.seq} does not hold its content; run `keepward verify`")
-        return commit, decode_details(commit.payload)
+        if commit.payload is None and remains is None:
+            # An export carries no remains of it.
+            gone = CommitDetails(actor=f"{commit.actor_kind}:{ERASED}", reason=ERASED, receipt="", policy="")
+            return commit, gone
+        return commit, decode_details(commit.payload or remains or b"")
+
+    def _record(self, event: Row) -> Record:
+        return record_or_blank(self._db, self._sealer, self._tenant, event)
 
     def _view(self, row: Row) -> CommitView:
         events = self._rows("events_of_commit", seq=row[0]).fetchall()
@@ -157,8 +171,8 @@ class Journal:
                 earlier = self._rows("event_at", id=each[3], version=each[4] - 1).fetchone()
                 if earlier is None or earlier[4] != each[4] - 1:
                     raise Tampered("an earlier version is missing; run `keepward verify`")
-                before = record_at(self._sealer, self._bytes, earlier)
-            steps.append(Step(op=each[2], before=before, after=record_at(self._sealer, self._bytes, each)))
+                before = self._record(earlier)
+            steps.append(Step(op=each[2], before=before, after=self._record(each)))
         return CommitView(commit=commit, details=details, steps=tuple(steps))
 
 

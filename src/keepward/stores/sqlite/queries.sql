@@ -41,7 +41,7 @@ SELECT memory_id, seq * 1048576 + n FROM events
 -- Live memories that have the digest.
 SELECT r.id FROM features f INDEXED BY features_digest CROSS JOIN records r ON r.tenant = f.tenant AND r.id = f.id
  WHERE f.tenant = :tenant AND f.digest = :digest AND r.status = 'active'
-   AND r.tier = :tier AND r.scope = :scope AND r.sensitivity = :sensitivity
+   AND r.tier = :tier AND r.scope = :scope AND r.sensitivity = :sensitivity AND r.subject IS :subject
    AND (r.expires_at IS NULL OR r.expires_at > :now);
 
 -- add_commit --
@@ -101,6 +101,14 @@ INSERT INTO receipts (tenant, id, kind, at, body, seal) VALUES (?, ?, ?, ?, ?, ?
 -- receipt --
 SELECT kind, at, body, seal FROM receipts WHERE tenant = :tenant AND id = :id;
 
+-- add_delivery --
+INSERT OR IGNORE INTO deliveries (tenant, memory_id, version, receipt) VALUES (?, ?, ?, ?);
+
+-- deliveries --
+-- Contexts that held any of these memories, oldest receipt first.
+SELECT memory_id, version, receipt FROM deliveries
+ WHERE tenant = :tenant AND memory_id IN (SELECT value FROM json_each(:ids)) ORDER BY receipt, memory_id, version;
+
 -- set_proposal --
 INSERT INTO proposals (tenant, id, state, created_at, expires_at, body, seal) VALUES (?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (tenant, id) DO UPDATE SET state = excluded.state, created_at = excluded.created_at,
@@ -121,12 +129,30 @@ INSERT OR IGNORE INTO artefacts (tenant, kind, version, text, seal) VALUES (?, ?
 SELECT text, seal FROM artefacts WHERE tenant = :tenant AND kind = :kind AND version = :version;
 
 -- set_usage --
-INSERT INTO usage (tenant, id, count, last_at, seal) VALUES (?, ?, ?, ?, ?)
-    ON CONFLICT (tenant, id) DO UPDATE SET count = excluded.count, last_at = excluded.last_at, seal = excluded.seal;
+INSERT INTO usage (tenant, id, count, last_at, learned, seal) VALUES (?, ?, ?, ?, ?, ?)
+    ON CONFLICT (tenant, id) DO UPDATE SET count = excluded.count, last_at = excluded.last_at,
+       learned = excluded.learned, seal = excluded.seal;
 
 -- usage --
-SELECT id, count, last_at, seal FROM usage
+SELECT id, count, last_at, learned, seal FROM usage
  WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids));
+
+-- unlearned --
+SELECT id, count, last_at, learned, seal FROM usage WHERE tenant = :tenant AND count > learned ORDER BY id;
+
+-- set_feedback --
+INSERT INTO feedback (tenant, n, at, receipt, actor, body, seal) VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (tenant, n) DO UPDATE SET at = excluded.at, body = excluded.body, seal = excluded.seal;
+
+-- feedback --
+-- Newest first.
+SELECT n, at, receipt, actor, body, seal FROM feedback WHERE tenant = :tenant ORDER BY n DESC LIMIT :limit;
+
+-- feedback_on --
+SELECT n, at, body, seal FROM feedback WHERE tenant = :tenant AND receipt = :receipt AND actor = :actor;
+
+-- feedback_count --
+SELECT coalesce(max(n), 0) FROM feedback WHERE tenant = :tenant;
 
 -- record_row --
 -- Fragment: a record's columns, its event, the newest version there is, and the memory's first position.
@@ -323,9 +349,11 @@ SELECT f.id, f.version FROM features f
  ORDER BY 1;
 
 -- superseded --
--- Superseded memories of a scope that say the same, newest first.
+-- Superseded and contained memories of a scope that say the same, newest first.
 SELECT r.id FROM features f INDEXED BY features_digest CROSS JOIN records r ON r.tenant = f.tenant AND r.id = f.id
- WHERE f.tenant = :tenant AND f.digest = :digest AND r.scope = :scope AND r.status = 'superseded'
+ WHERE f.tenant = :tenant AND f.digest = :digest AND r.scope = :scope
+   AND (r.status = 'superseded' OR (r.status = 'archived' AND EXISTS (
+        SELECT 1 FROM events e WHERE e.tenant = r.tenant AND e.seq = r.seq AND e.n = r.n AND e.op = 'contain')))
  ORDER BY r.arrival DESC, r.id LIMIT 8;
 
 -- tally --
@@ -352,3 +380,36 @@ SELECT c.id FROM commits c
 -- session_tail --
 SELECT r.id FROM records r INDEXED BY records_session
  WHERE r.tenant = :tenant AND r.session = :session AND r.status = 'active' ORDER BY r.arrival DESC LIMIT 1;
+
+-- set_token --
+INSERT INTO tokens (tenant, id, name, hash, rights, can, scope, created_by, created_at, expires_at, revoked_at, seal)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (tenant, id) DO UPDATE SET name = excluded.name, rights = excluded.rights, can = excluded.can,
+       scope = excluded.scope, expires_at = excluded.expires_at, revoked_at = excluded.revoked_at,
+       seal = excluded.seal;
+
+-- tokens --
+-- Of all tenants: a token is shown before its tenant is known. Oldest first.
+SELECT tenant, id, name, hash, rights, can, scope, created_by, created_at, expires_at, revoked_at, seal FROM tokens
+ WHERE (:id IS NULL OR id = :id) ORDER BY created_at, id;
+
+-- tokens_like --
+-- Those whose hash begins alike; the caller compares the whole of it in constant time.
+SELECT tenant, id, name, hash, rights, can, scope, created_by, created_at, expires_at, revoked_at, seal FROM tokens
+ WHERE hash >= :low AND hash <= :high ORDER BY hash;
+
+-- erasures --
+-- Commits that erase, in order.
+SELECT seq, payload FROM commits WHERE tenant = :tenant AND kind = 'erase' ORDER BY seq;
+
+-- erased_at --
+SELECT by_seq, promise, remains, seal FROM erased WHERE tenant = :tenant AND seq = :seq AND n = :n;
+
+-- add_erased --
+INSERT INTO erased (tenant, seq, n, by_seq, promise, remains, seal) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- newest_event --
+{{event_row}} FROM events e WHERE e.tenant = :tenant AND e.memory_id = :id ORDER BY e.version DESC LIMIT 1;
+
+-- token_receipts --
+SELECT body FROM receipts WHERE tenant = :tenant AND kind = 'token' ORDER BY id;

@@ -24,13 +24,13 @@ from keepward.domain.query import Filter
 from keepward.errors import Tampered
 from keepward.ports.store import Features, Found, Indexed
 from keepward.stores.sql import load_queries
+from keepward.stores.sqlite.erasing import record_or_blank
 from keepward.stores.sqlite.rows import (
     Row,
     features_of,
     pack_marks,
     passes,
     place_of,
-    record_at,
     record_of,
     unpack_marks,
 )
@@ -110,7 +110,7 @@ class Asked:
 
     def _then(self, row: Row, as_of: int) -> Record:
         """Return the record of an event that must lie within the first ``as_of`` commits."""
-        record = record_at(self._sealer, self._bytes, row[:9])
+        record = record_or_blank(self._db, self._sealer, self._tenant, row[:9])
         if row[0] > as_of:
             raise Tampered("an index is damaged")
         return record
@@ -211,6 +211,10 @@ class Asked:
     def children(self, ids: Sequence[str]) -> list[str]:
         """Return directly derived memories, sorted."""
         return [memory_id for (memory_id,) in self._rows("children", ids=json.dumps(list(ids)))]
+
+    def deliveries(self, ids: Sequence[str]) -> list[tuple[str, int, str]]:
+        """Return (memory id, version, receipt id) of contexts that held any of these, oldest receipt first."""
+        return [(row[0], row[1], row[2]) for row in self._rows("deliveries", ids=json.dumps(list(ids)))]
 
     def undone_by(self, commit_id: str) -> str | None:
         """Return the newest rollback that names a commit."""
@@ -325,8 +329,8 @@ class Asked:
         rows = self._rows("usage", ids=json.dumps(list(ids)))
         return {
             memory_id: (count, from_micros(last))
-            for memory_id, count, last, seal in rows
-            if self._sealer.holds_row(seal, "usage", self._tenant, memory_id, count, last)
+            for memory_id, count, last, learned, seal in rows
+            if self._sealer.holds_row(seal, "usage", self._tenant, memory_id, count, last, learned)
         }
 
 

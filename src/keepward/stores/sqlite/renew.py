@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 from keepward.domain.codec import decode_record
 from keepward.domain.commit import EMPTY_HASH, Commit, Event, Head, recompute
+from keepward.domain.erasure import Place
 from keepward.errors import Conflict, Tampered
 from keepward.ports.world import Anchor
 from keepward.stores.sql import load_queries
+from keepward.stores.sqlite import deliveries, erasing
 from keepward.stores.sqlite.chain import walk_chain
 from keepward.stores.sqlite.connection import Connections
 from keepward.stores.sqlite.heads import read_head, write_head
@@ -24,8 +26,14 @@ SEALED = {
     "receipts": ("tenant", "id", "kind", "at", "body"),
     "proposals": ("tenant", "id", "state", "created_at", "expires_at", "body"),
     "artefacts": ("tenant", "kind", "version", "text"),
+    "erased": ("tenant", "seq", "n", "by_seq", "promise", "remains"),
     "features": ("tenant", "id", "version", "model", "units", "digest", "marks", "terms", "vectors"),
-    "usage": ("tenant", "id", "count", "last_at"),
+    "usage": ("tenant", "id", "count", "last_at", "learned"),
+    "feedback": ("tenant", "n", "at", "receipt", "actor", "body"),
+    "tokens": (
+        *("tenant", "id", "name", "hash", "rights", "can", "scope"),
+        *("created_by", "created_at", "expires_at", "revoked_at"),
+    ),
 }
 _PAGE = 1000
 
@@ -90,7 +98,7 @@ def reseal(connection: sqlite3.Connection, sealer: Sealer) -> None:
                 f"UPDATE {table} SET seal = ? WHERE rowid = ?",
                 [(sealer.row(table, *row[1:]), row[0]) for row in rows],
             )
-    usage = connection.execute("SELECT tenant, id, count, last_at FROM usage").fetchall()
+    usage = connection.execute("SELECT tenant, id, count, last_at, learned FROM usage").fetchall()
     connection.executemany(SQL["set_usage"], [(*row, sealer.row("usage", *row)) for row in usage])
 
 
@@ -138,6 +146,7 @@ def rebuild(connection: sqlite3.Connection, sealer: Sealer, tenant: str) -> int:
         {"tenant": tenant},
     )
     recount(connection, tenant)
+    deliveries.rebuild(connection, sealer, tenant)
     return count
 
 
@@ -155,8 +164,10 @@ def restore(
         raise Conflict("a journal can only be restored into an empty tenant; choose another")
     raw = tenant.encode()
     head = Head(seq=0, hash=EMPTY_HASH)
+    missing: dict[Place, bytes] = {}
     for commit, events in commits:
         _check_export(tenant, head, commit, events)
+        missing |= erasing.empty_places(commit, events)
         connection.execute(SQL["add_commit"], commit_row(commit, sealer))
         connection.executemany(
             SQL["add_event"],
@@ -168,7 +179,7 @@ def restore(
                     each.op,
                     each.memory_id,
                     each.version,
-                    each.salt,
+                    None if each.payload is None else each.salt,
                     each.payload,
                     each.payload_commit,
                     sealer.event(raw, each.seq, each.n, each.hash()),
@@ -177,6 +188,7 @@ def restore(
             ],
         )
         head = Head(seq=commit.seq, hash=commit.hash)
+    erasing.take_over(connection, sealer, tenant, missing)
     newest: dict[str, Row] = {}
     arrivals: dict[str, int] = {}
     for seq, n, memory_id, version in connection.execute(
@@ -188,6 +200,8 @@ def restore(
         arrivals.setdefault(memory_id, seq * WIDTH + n)
     for memory_id, (seq, n, version) in newest.items():
         row = connection.execute(SQL["event_at"], {"tenant": tenant, "id": memory_id, "version": version}).fetchone()
+        if row[6] is None:
+            raise Tampered("the newest version of a memory in the exported journal has no content; export it again")
         record = decode_record(row[6])
         connection.execute(SQL["add_record"], record_row(tenant, seq, n, arrivals[memory_id], record))
         link_rows(connection, tenant, [record])
@@ -202,6 +216,6 @@ def _check_export(tenant: str, head: Head, commit: Commit, events: list[Event]) 
     if recompute(commit, events) != commit.hash:
         raise Tampered(f"commit {commit.seq} of the exported journal does not match its hash; export it again")
     for event in events:
-        opens = event.payload is not None and payload_commitment(event.salt, event.payload) == event.payload_commit
+        opens = event.payload is None or payload_commitment(event.salt, event.payload) == event.payload_commit
         if not opens or not payload_fits(event):
             raise Tampered(f"an event of commit {commit.seq} of the exported journal was changed; export it again")

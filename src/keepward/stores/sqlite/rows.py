@@ -31,8 +31,13 @@ _sha256 = hashlib.sha256
 _log = logging.getLogger(__name__)
 
 Row = tuple[Any, ...]
+_NONE = type(None)
 _EVENT_TYPES = (int, int, str, str, int, bytes, bytes, bytes, bytes)
 _COMMIT_TYPES = (int, str, int, str, str, bytes, bytes, bytes, bytes, bytes, bytes)
+
+
+class Gone(Tampered):
+    """The content of an event is missing; an erasure may say why."""
 
 
 def event_hash(n: int, op: str, memory_id: str, version: int, payload_commit: bytes) -> bytes:
@@ -87,7 +92,7 @@ def opened(sealer: Sealer, tenant: bytes, event: Row) -> bytes:
     """
     seq, n, op, memory_id, version, salt, payload, payload_commit, seal = event
     if payload is None or salt is None:
-        raise Tampered("the content of a memory is missing")
+        raise Gone("the content of a memory is missing")
     # A bent page can give a cell another type than its column has.
     kinds = tuple(map(type, event))
     if kinds != _EVENT_TYPES:
@@ -100,8 +105,9 @@ def opened(sealer: Sealer, tenant: bytes, event: Row) -> bytes:
 
 
 def sound_commit(row: Row) -> bool:
-    """Whether the cells of a ``commit_row`` have the types of their columns."""
-    return tuple(map(type, row)) == _COMMIT_TYPES
+    """Whether the cells of a ``commit_row`` have the types of their columns; salt and payload may both be gone."""
+    kinds = tuple(map(type, row))
+    return kinds == _COMMIT_TYPES or kinds == (*_COMMIT_TYPES[:7], _NONE, _NONE, *_COMMIT_TYPES[9:])
 
 
 def sound_header(event: Row) -> bool:

@@ -19,15 +19,17 @@ from pathlib import Path
 from typing import Any
 
 from keepward.domain.commit import Commit, Event, Head, Step
+from keepward.domain.feedback import Feedback
 from keepward.domain.memory import Record
 from keepward.domain.proposal import Waiting
 from keepward.domain.query import Filter
+from keepward.domain.token import Token
 from keepward.errors import KeepwardError, StoreUnavailable, Tampered
 from keepward.ports.store import CommitView, Fault, Features, Found, Indexed
 from keepward.ports.world import Anchor
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite import facts as counted
-from keepward.stores.sqlite import renew
+from keepward.stores.sqlite import feedback, renew
 from keepward.stores.sqlite.check import check_store
 from keepward.stores.sqlite.connection import Connections
 from keepward.stores.sqlite.heads import against_noted, read_head
@@ -36,6 +38,8 @@ from keepward.stores.sqlite.opening import confirm, lay_out, prepare
 from keepward.stores.sqlite.read import Asked
 from keepward.stores.sqlite.sealing import choose_sealer, claim
 from keepward.stores.sqlite.seals import Sealer
+from keepward.stores.sqlite.tokens import token_by_hash, tokens
+from keepward.stores.sqlite.upkeep import Upkeep
 from keepward.stores.sqlite.write import SqliteWriter
 
 SQL = load_queries("keepward.stores.sqlite")
@@ -72,7 +76,7 @@ def open_sqlite(
     return SqliteStore(connections, store_id, sealer, anchored, state)
 
 
-class SqliteStore:
+class SqliteStore(Upkeep):
     """See ``ports.store.Store``. Safe for threads; a reader sees one snapshot."""
 
     def __init__(
@@ -202,6 +206,11 @@ class SqliteStore:
         with self._asked(tenant) as asked:
             return asked.children(ids)
 
+    def deliveries(self, tenant: str, ids: Sequence[str]) -> list[tuple[str, int, str]]:
+        """Return which contexts held memories; see the port."""
+        with self._asked(tenant) as asked:
+            return asked.deliveries(ids)
+
     def undone_by(self, tenant: str, commit_id: str) -> str | None:
         """Return the newest commit that undoes one; see the port."""
         with self._asked(tenant) as asked:
@@ -261,6 +270,31 @@ class SqliteStore:
         """Return use counts; see the port."""
         with self._asked(tenant) as asked:
             return asked.usage(ids)
+
+    def feedback(self, tenant: str, *, limit: int) -> list[Feedback]:
+        """Return feedback; see the port."""
+        with self._reading(tenant) as connection:
+            return feedback.feedback(connection, self._sealer, tenant, limit)
+
+    def feedback_count(self, tenant: str) -> int:
+        """Return how much feedback there is; see the port."""
+        with self._reading(tenant) as connection:
+            return feedback.feedback_count(connection, tenant)
+
+    def unlearned(self, tenant: str) -> dict[str, int]:
+        """Return uses to learn from; see the port."""
+        with self._reading(tenant) as connection:
+            return feedback.unlearned(connection, self._sealer, tenant)
+
+    def tokens(self, token_id: str | None = None) -> list[Token]:
+        """Return tokens; see the port."""
+        with self._connections.reading() as connection:
+            return tokens(connection, self._sealer, token_id)
+
+    def token_by_hash(self, digest: bytes) -> Token | None:
+        """Return the token with a hash; see the port."""
+        with self._connections.reading() as connection:
+            return token_by_hash(connection, self._sealer, digest)
 
     def tenants(self) -> list[str]:
         """Return the names of tenants; see the port."""

@@ -17,14 +17,18 @@ from datetime import datetime
 
 from keepward.domain.codec import canonical, encode_record
 from keepward.domain.commit import Commit, Head, commit_hash
+from keepward.domain.feedback import Feedback
 from keepward.domain.instant import to_micros
 from keepward.domain.memory import Record, Status
 from keepward.domain.proposal import Waiting
 from keepward.domain.proposal_codec import waiting_to_dict
 from keepward.domain.receipt import Receipt
+from keepward.domain.token import Token
 from keepward.errors import Conflict, InvalidInput, StaleVersion
+from keepward.ports.erasing import Destruction
 from keepward.ports.store import Features, Stage
 from keepward.stores.sql import load_queries
+from keepward.stores.sqlite import deliveries, erasing, feedback
 from keepward.stores.sqlite.heads import read_head, write_head
 from keepward.stores.sqlite.rows import (
     WIDTH,
@@ -39,6 +43,7 @@ from keepward.stores.sqlite.rows import (
     unpack_marks,
 )
 from keepward.stores.sqlite.seals import Sealer, sha256
+from keepward.stores.sqlite.tokens import put_token
 
 SQL = load_queries("keepward.stores.sqlite")
 
@@ -125,12 +130,13 @@ class SqliteWriter:
 
     def _check_digests(self, tenant: str, stage: Stage) -> None:
         own = {step.after.id for step in stage.steps}
-        for tier, scope, sensitivity, digest in stage.free_digests:
+        for tier, scope, sensitivity, subject, digest in stage.free_digests:
             values = {
                 "tenant": tenant,
                 "tier": tier,
                 "scope": scope,
                 "sensitivity": sensitivity,
+                "subject": subject,
                 "digest": digest,
                 "now": to_micros(stage.at),
             }
@@ -200,9 +206,23 @@ class SqliteWriter:
             self._db.execute(SQL["add_receipt"], (*values, self._sealer.row("receipts", *values)))
         except sqlite3.IntegrityError as fault:
             raise Conflict("a receipt is written once; this one is there already") from fault
+        if receipt.kind == "compile":
+            deliveries.write(self._db, receipt.tenant, receipt.id, receipt.facts)
 
-    def put_waiting(self, item: Waiting) -> None:
-        """Keep a proposal in the review queue, or its new state."""
+    def put_token(self, token: Token) -> None:
+        """Keep a token, or its new state."""
+        put_token(self._db, self._sealer, token)
+
+    def put_waiting(self, item: Waiting, *, was: str | None = None) -> None:
+        """Keep a proposal in the review queue, or its new state.
+
+        Raises:
+            Conflict: ``was`` names another state than the one it is in.
+        """
+        if was is not None:
+            row = self._db.execute(SQL["proposal"], {"tenant": item.tenant, "id": item.id}).fetchone()
+            if row is None or row[1] != was:
+                raise Conflict("the proposal was decided in the meantime; look at it again")
         values = (
             item.tenant,
             item.id,
@@ -241,12 +261,31 @@ class SqliteWriter:
         rows = {row[0]: row[1:] for row in self._db.execute(SQL["usage"], asked)}
         fresh = []
         for memory_id, times in Counter(ids).items():
-            count, last, seal = rows.get(memory_id, (0, 0, None))
-            if seal is not None and not self._sealer.holds_row(seal, "usage", tenant, memory_id, count, last):
+            count, last, learned, seal = rows.get(memory_id, (0, 0, 0, None))
+            if seal is not None and not self._sealer.holds_row(seal, "usage", tenant, memory_id, count, last, learned):
                 continue  # A forged count must not get a good seal.
-            values = (tenant, memory_id, count + times, max(last, to_micros(at)))
+            values = (tenant, memory_id, count + times, max(last, to_micros(at)), learned)
             fresh.append((*values, self._sealer.row("usage", *values)))
         self._db.executemany(SQL["set_usage"], fresh)
+
+    def put_feedback(self, given: Feedback) -> Feedback:
+        """Keep feedback; return it with its number."""
+        return feedback.put_feedback(self._db, self._sealer, given)
+
+    def learn_uses(self, tenant: str, uses: Mapping[str, int]) -> None:
+        """Note that importance has learned from so many more uses of each memory."""
+        feedback.learn_uses(self._db, self._sealer, tenant, uses)
+
+    def destroy(self, tenant: str, what: Destruction) -> None:
+        """Destroy content, named by the commit this transaction appended; see ``erasing.py``."""
+        self.put_features(tenant, erasing.emptied(what.ids))
+        for item in what.proposals:
+            self.put_waiting(item)
+        erasing.destroy(self._db, self._sealer, tenant, what, self.heads[tenant].seq)
+
+    def settle(self) -> None:
+        """Take back the note that the file is unclean."""
+        self._db.execute("DELETE FROM meta WHERE name = ?", (erasing.NOTE,))
 
     def put_artefact(self, tenant: str, kind: str, version: str, text: str) -> None:
         """Keep a text that a receipt names; the first text under a version stays."""
@@ -265,7 +304,7 @@ def commit_row(commit: Commit, sealer: Sealer) -> Row:
         commit.actor_kind,
         commit.prev,
         commit.events_hash,
-        commit.salt,
+        None if commit.payload is None else commit.salt,
         commit.payload,
         commit.hash,
         sealer.event(commit.tenant.encode(), commit.seq, -1, commit.hash),

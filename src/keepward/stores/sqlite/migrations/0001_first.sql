@@ -21,8 +21,8 @@ CREATE TABLE commits (
     actor_kind TEXT NOT NULL,
     prev BLOB NOT NULL,
     events_hash BLOB NOT NULL,
-    salt BLOB NOT NULL,
-    payload BLOB NOT NULL,
+    salt BLOB,
+    payload BLOB,
     hash BLOB NOT NULL,
     seal BLOB NOT NULL,
     PRIMARY KEY (tenant, seq)
@@ -43,6 +43,19 @@ CREATE TABLE events (
     PRIMARY KEY (tenant, seq, n)
 ) STRICT;
 CREATE UNIQUE INDEX events_version ON events (tenant, memory_id, version);
+
+-- Content that was destroyed; n is -1 for a commit's own. by_seq: the commit that says so. promise: the commitment
+-- to what stood there. remains: of a commit's details, what says nothing of the content.
+CREATE TABLE erased (
+    tenant TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    by_seq INTEGER NOT NULL,
+    promise BLOB NOT NULL,
+    remains BLOB,
+    seal BLOB NOT NULL,
+    PRIMARY KEY (tenant, seq, n)
+) STRICT;
 
 -- The newest commit of each tenant. restored: up to this seq the commits came from an export, without receipts.
 CREATE TABLE heads (
@@ -164,6 +177,15 @@ CREATE TABLE receipts (
     PRIMARY KEY (tenant, id)
 ) STRICT;
 
+-- Which memories each compiled context held; computed from the compile receipts.
+CREATE TABLE deliveries (
+    tenant TEXT NOT NULL,
+    memory_id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    receipt TEXT NOT NULL,
+    PRIMARY KEY (tenant, memory_id, version, receipt)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE artefacts (
     tenant TEXT NOT NULL,
     kind TEXT NOT NULL,
@@ -173,11 +195,44 @@ CREATE TABLE artefacts (
     PRIMARY KEY (tenant, kind, version)
 ) STRICT;
 
+-- learned: of count, how many uses importance has learned from.
 CREATE TABLE usage (
     tenant TEXT NOT NULL,
     id TEXT NOT NULL,
     count INTEGER NOT NULL,
     last_at INTEGER NOT NULL,
+    learned INTEGER NOT NULL,
     seal BLOB NOT NULL,
     PRIMARY KEY (tenant, id)
 ) STRICT, WITHOUT ROWID;
+
+-- What was said of recalls and contexts, in the order of arrival. body: JSON, ids that were used and ignored.
+CREATE TABLE feedback (
+    tenant TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    receipt TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    body BLOB NOT NULL,
+    seal BLOB NOT NULL,
+    PRIMARY KEY (tenant, n)
+) STRICT;
+CREATE UNIQUE INDEX feedback_on ON feedback (tenant, receipt, actor);
+
+-- Credentials. hash: SHA-256 of a token. can: JSON list. tenant and scope are those of its bearer.
+CREATE TABLE tokens (
+    tenant TEXT NOT NULL,
+    id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    hash BLOB NOT NULL,
+    rights TEXT NOT NULL,
+    can TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER,
+    seal BLOB NOT NULL,
+    PRIMARY KEY (tenant, id)
+) STRICT;
+CREATE UNIQUE INDEX tokens_hash ON tokens (hash);

@@ -1,0 +1,98 @@
+"""The list of erasures on disk, in the user's configuration folder.
+
+Layout: ``<config_dir>/erasures/key`` (32 bytes) and ``list.jsonl`` (one JSON object a line). One list serves all
+stores of this user, so that a journal or a backup brought into another store is recognised as well.
+
+Invariants
+(1) The folder is 0700, files are 0600; entries are flushed to disk, since backups are trusted to them.
+(2) The key outlives that of any store: accepting a store anew must not make its tombstones blind.
+(3) A last line that a crash cut short is passed over; the journal says it again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+
+class FileErasures:
+    """Keeps the list in ``config_dir``, which need not exist yet."""
+
+    def __init__(self, config_dir: str | Path) -> None:
+        self._folder = Path(config_dir) / "erasures"
+        self._key: bytes | None = None
+
+    def key(self, *, make: bool = False) -> bytes | None:
+        """Return the key; with ``make`` a missing one is made.
+
+        Raises:
+            OSError: it cannot be read or made.
+        """
+        if self._key is not None:
+            return self._key
+        file = self._folder / "key"
+        try:
+            held = file.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            held = b""
+        if len(held) == 32:
+            self._key = held
+        elif make:
+            self._key = self._made(file)
+        return self._key
+
+    def _made(self, file: Path) -> bytes:
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fresh = file.with_name(f"key.{os.getpid()}")
+        fresh.unlink(missing_ok=True)
+        handle = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        try:
+            os.write(handle, os.urandom(32))
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        try:
+            # Of two processes that make a key one wins, and both use that.
+            os.link(fresh, file)
+        except FileExistsError:
+            pass
+        finally:
+            fresh.unlink(missing_ok=True)
+        return file.read_bytes()
+
+    def note(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        """Add entries, each a line."""
+        if not entries:
+            return
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lines = "".join(json.dumps(entry, sort_keys=True, separators=(",", ":")) + "\n" for entry in entries)
+        handle = os.open(self._folder / "list.jsonl", os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            size = os.fstat(handle).st_size
+            if size and os.pread(handle, 1, size - 1) != b"\n":
+                lines = "\n" + lines
+            os.write(handle, lines.encode("ascii"))
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Return all entries, oldest first."""
+        try:
+            raw = (self._folder / "list.jsonl").read_text("ascii", errors="replace")
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        found = []
+        for line in raw.splitlines():
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(entry, dict):
+                found.append(entry)
+        return found

@@ -1,0 +1,268 @@
+"""The verbs of copies: backup, restore, and accepting a store that came from elsewhere. For the owner alone.
+
+Invariants
+(1) A backup that comes back holds nothing that this machine has erased since: the list is carried out in it before
+    it stands under its name.
+(2) An older state is accepted only by name: ``restore_backup`` is asked for it, ``adopt`` takes the digest of what
+    was shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from keepward.app.erasing import remember, replay_all, replay_into, settle
+from keepward.app.handle import Handle
+from keepward.domain.codec import canonical, digest
+from keepward.domain.instant import to_micros
+from keepward.domain.trust import Actor
+from keepward.errors import Conflict, StoreUnavailable, Tampered, Unauthorised
+
+if TYPE_CHECKING:
+    from keepward.engine.kit import Kit
+    from keepward.ports.store import Fault
+    from keepward.ports.world import Clock, IdSource
+
+WARNING = (
+    "Accepting seals everything anew under a fresh key and forgets the heads that this machine had noted. From then "
+    "on edits are noticed. An edit, or a newer end of the journal, that was lost before is not: compare the head with "
+    "one that you trust, such as that of a receipt. Tombstones made on another machine refuse nothing here."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backup:
+    """A copy that was made."""
+
+    path: str
+    bytes: int
+    #: Name of the head by tenant.
+    heads: dict[str, str]
+    #: Whether the copy is on the list, so that later erasures reach it in place.
+    listed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """A backup that was brought back."""
+
+    path: str
+    store_id: str
+    #: Whether the store it was made of lives on, so that this copy is a store of its own.
+    separate: bool
+    heads: dict[str, str]
+    #: Places whose content was erased after the backup was made, and again now.
+    erased: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adoption:
+    """What would be accepted."""
+
+    #: Names exactly this state; 64 hex digits.
+    digest: str
+    heads: dict[str, str]
+    #: What does not hold as it stands.
+    faults: tuple[Fault, ...]
+    warning: str = WARNING
+
+
+class Copying(Handle):
+    """Copies of the store, and stores that are copies."""
+
+    def backup(self, path: str | Path) -> Backup:
+        """Write a consistent copy of the live store, readable by its owner alone, to a file that is not there yet."""
+        self._owner("a backup")
+        kit, target = self._kit, Path(path).expanduser().absolute()
+        kit.store.backup(target)
+        from keepward.stores.sqlite.copies import open_copy
+
+        copy = open_copy(target)
+        try:
+            heads = copy.tails()
+        finally:
+            copy.close()
+        entry = {
+            "entry": "backup",
+            "store": kit.store.store_id,
+            "path": str(target),
+            "of": str(Path(self.path).absolute()),
+            "at": to_micros(kit.clock.now()),
+            "heads": {digest("tenant", name.encode()).hex(): head.name for name, head in sorted(heads.items())},
+        }
+        listed = kit.erasures is not None
+        if kit.erasures is not None:
+            try:
+                kit.erasures.note([entry])
+            except OSError:
+                listed = False
+        return Backup(
+            path=str(target),
+            bytes=target.stat().st_size,
+            heads={name: head.name for name, head in sorted(heads.items())},
+            listed=listed,
+        )
+
+    @classmethod
+    def restore_backup(
+        cls,
+        backup: str | Path,
+        to: str | Path,
+        *,
+        actor: Actor,
+        config_dir: Path | None = None,
+        clock: Clock | None = None,
+        ids: IdSource | None = None,
+    ) -> Restored:
+        """Bring a backup back as the store at ``to``, which must not be there; its older state is accepted by this.
+
+        Erasures that were made since are carried out in it first. Where the store that it was made of is still
+        there, the copy gets an id of its own.
+
+        Raises:
+            Unauthorised: the actor is not an owner.
+            Tampered: the backup's journal does not hold, or is not that of the backup that was made.
+            StoreUnavailable, NotAStore, InvalidInput: a file cannot be used.
+        """
+        if not actor.is_owner:
+            raise Unauthorised("restoring a backup takes the owner")
+        source, target = Path(backup).expanduser().absolute(), Path(to).expanduser().absolute()
+        return _restore(source, target, actor, config_dir=config_dir, clock=clock, ids=ids)
+
+    def plan_adopt(self) -> Adoption:
+        """Return what accepting the store as it stands would accept, under a digest; change nothing."""
+        self._owner("accepting a store")
+        store = self._kit.store
+        heads = {name: head.name for name, head in sorted(store.tails().items())}
+        whole = {name: [head.seq, head.hash.hex()] for name, head in sorted(store.tails().items())}
+        _, faults = store.verify()
+        named = digest("adopt", canonical([store.store_id, whole])).hex()
+        return Adoption(digest=named, heads=heads, faults=tuple(faults))
+
+    def adopt(self, digest: str) -> Adoption:
+        """Accept the store as it stands, given the digest of what was shown.
+
+        What this machine has erased is carried out in it again.
+
+        Raises:
+            Conflict: the store is not in the state that was shown.
+            Tampered: its journal does not hold in itself; nothing was accepted.
+        """
+        plan = self.plan_adopt()
+        if plan.digest != digest:
+            raise Conflict("the store is not in the state that was shown; look at it again")
+        kit = self._kit
+        kit.store.adopt()
+        if kit.erasures is not None and replay_all(kit, self._who, kit.store, kit.erasures.entries()):
+            settle(kit, self._who)
+        for tenant in kit.store.tenants():
+            kit.indexes.forget(tenant)
+        return plan
+
+
+def _restore(
+    source: Path, target: Path, actor: Actor, *, config_dir: Path | None, clock: Clock | None, ids: IdSource | None
+) -> Restored:
+    from keepward.app.opening import anchor_in, bare_kit
+    from keepward.engine.kit import Who
+    from keepward.stores.sqlite.copies import accept, bring_back, open_copy, rename
+
+    anchor = anchor_in(config_dir)
+    if anchor is None:
+        raise StoreUnavailable("this machine has no place for a sealing key; set a configuration folder")
+    aside = target.with_name(f".{target.name}.restoring")
+    for name in _files(aside):
+        name.unlink(missing_ok=True)
+    try:
+        bring_back(source, aside, target)
+        copy = open_copy(aside)
+        kit = bare_kit(copy, config_dir=config_dir, clock=clock, ids=ids)
+        try:
+            entries = kit.erasures.entries() if kit.erasures else []
+            _as_made(kit, source, entries)
+            store_id, heads = copy.store_id, copy.tails()
+        finally:
+            copy.close()
+        who = Who(tenant="default", scope="/", actor=actor)
+        gone = replay_into(kit, who, aside, entries)
+        separate = any(_lives(each, store_id, target) for each in entries)
+        if separate:
+            store_id = rename(aside)
+        aside.rename(target)
+        accept(target, store_id, anchor)
+    finally:
+        for name in _files(aside):
+            with contextlib.suppress(OSError):
+                name.unlink(missing_ok=True)
+    copy = open_copy(target)
+    try:
+        heads = copy.tails()
+        kit = bare_kit(copy, config_dir=config_dir, clock=clock, ids=ids)
+        _list_again(kit, source, store_id, target)
+    finally:
+        copy.close()
+    return Restored(
+        path=str(target),
+        store_id=store_id,
+        separate=separate,
+        heads={name: head.name for name, head in sorted(heads.items())},
+        erased=gone,
+    )
+
+
+def _files(file: Path) -> list[Path]:
+    return [file.with_name(file.name + end) for end in ("", "-wal", "-shm", "-journal")]
+
+
+def _as_made(kit: Kit, source: Path, entries: list[dict[str, Any]]) -> None:
+    """Hold a backup against what was noted when it was made: its journal must still pass through those heads.
+
+    Raises:
+        Tampered: it does not.
+    """
+    made = [each for each in entries if each.get("entry") == "backup" and each["path"] == str(source)]
+    noted = made[-1]["heads"] if made and made[-1]["store"] == kit.store.store_id else {}
+    for tenant in kit.store.tenants():
+        said = noted.pop(digest("tenant", tenant.encode()).hex(), None)
+        view = kit.store.commit(tenant, said.partition(":")[0]) if said else None
+        if said and (view is None or f"{view.commit.seq}:{view.commit.hash.hex()[:16]}" != said):
+            raise Tampered("the backup is not the one that was made: its journal was rewritten or cut")
+    if noted:
+        raise Tampered("the backup is not the one that was made: a tenant is gone")
+
+
+def _lives(entry: dict[str, Any], store_id: str, target: Path) -> bool:
+    """Whether the store that a backup was made of is still where it was."""
+    if entry.get("entry") != "backup" or entry["store"] != store_id or entry["of"] == str(target):
+        return False
+    beside = Path(f"{entry['of']}.id")
+    try:
+        return Path(entry["of"]).exists() and beside.read_text("ascii").strip() == store_id
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _list_again(kit: Kit, source: Path, store_id: str, target: Path) -> None:
+    """Note the backup as one of the restored store too, and the erasures that were carried out in it."""
+    from keepward.engine import certificate
+
+    if kit.erasures is None:
+        return
+    heads = kit.store.tails()
+    kit.erasures.note(
+        [
+            {
+                "entry": "backup",
+                "store": store_id,
+                "path": str(source),
+                "of": str(target),
+                "at": to_micros(kit.clock.now()),
+                "heads": {},
+            }
+        ]
+    )
+    done = [pair for tenant in heads for pair in certificate.erasures(kit, tenant)]
+    remember(kit, [certificate.entry(kit, commit, events) for commit, events in done])

@@ -1,0 +1,183 @@
+"""The verbs of erasing: plan, erase, certificate. For the owner alone.
+
+Invariants
+(1) What follows the erasing commit (the list, our backups, a clean file, the certificate) is taken up again when the
+    store is opened next, should it be interrupted: the store notes that it is unclean until all of it is done.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from keepward.app.handle import Handle
+from keepward.errors import KeepwardError, Unauthorised
+
+if TYPE_CHECKING:
+    from keepward.engine.erase import Erased, ErasePlan, Selection
+    from keepward.engine.kit import Kit, Who
+
+
+class Erasing(Handle):
+    """Destroying content for good."""
+
+    def plan_erase(
+        self,
+        ids: Sequence[str] | str = (),
+        *,
+        subject: str | None = None,
+        source: str | None = None,
+        reason: str = "request",
+    ) -> ErasePlan:
+        """Return what erasing these memories would destroy, under a digest; change nothing.
+
+        ``subject`` and ``source`` take memories of the whole tenant; ``source`` is a reference in evidence, a
+        foreign name, or the name of a source. ``reason`` is one of the codes of ``domain.erasure.REASONS``.
+        """
+        from keepward.engine.erase import plan
+
+        self._erasing()
+        return plan(self._kit, self._who, _selection(ids, subject, source), reason=reason)
+
+    def erase(
+        self,
+        digest: str,
+        ids: Sequence[str] | str = (),
+        *,
+        subject: str | None = None,
+        source: str | None = None,
+        reason: str = "request",
+    ) -> Erased:
+        """Carry out exactly the plan with this digest, given what it was planned for.
+
+        Raises:
+            Conflict: what would be erased has changed; nothing was erased.
+        """
+        from keepward.engine.erase import erase
+
+        self._erasing()
+        done = erase(self._kit, self._who, digest, _selection(ids, subject, source), reason=reason)
+        settle(self._kit, self._who)
+        return done
+
+    def certificate(self, name: str) -> dict[str, Any]:
+        """Return the certificate of an erasure, by the id of an erased memory or of the erasing commit."""
+        from keepward.engine import certificate
+
+        self._erasing()
+        commit, events = certificate.find(self._kit, self._who, name)
+        kept = self._kit.store.artefact(self.tenant, certificate.CERTIFICATE, commit.id)
+        if kept is not None:
+            return dict(json.loads(kept))
+        return certificate.certificate(
+            self._kit, commit, events, file="not yet: close other readers and open the store again", backups=()
+        )
+
+    def _erasing(self) -> None:
+        self._owner("erasing")
+        if not all(actor.able("erase") for actor in (self._who.actor, *self._who.via)):
+            raise Unauthorised("this token may not erase; ask the owner for one that may")
+
+
+def _selection(ids: Sequence[str] | str, subject: str | None, source: str | None) -> Selection:
+    from keepward.engine.erase import Selection
+
+    return Selection(ids=(ids,) if isinstance(ids, str) else tuple(ids), subject=subject, source=source)
+
+
+def settle(kit: Kit, who: Who) -> None:
+    """Finish what erasing commits began: the list, our backups, the file, the certificates; see (1)."""
+    from dataclasses import replace
+
+    from keepward.engine import certificate
+
+    open_ones = []
+    for tenant in kit.store.tenants():
+        for commit, events in certificate.erasures(kit, tenant):
+            if kit.store.artefact(tenant, certificate.CERTIFICATE, commit.id) is None:
+                open_ones.append((commit, events))
+    remember(kit, [certificate.entry(kit, commit, events) for commit, events in open_ones])
+    outcomes = clean_backups(kit, replace(who, scope="/"))
+    if kit.store.scrub() is not None:
+        return
+    with kit.store.write() as writer:
+        for commit, events in open_ones:
+            told = certificate.certificate(
+                kit,
+                commit,
+                events,
+                file="the file was written anew from what is live, and its log emptied",
+                backups=outcomes,
+            )
+            text = json.dumps(told, ensure_ascii=False, sort_keys=True)
+            writer.put_artefact(commit.tenant, certificate.CERTIFICATE, commit.id, text)
+        writer.settle()
+
+
+def remember(kit: Kit, entries: Sequence[dict[str, Any]]) -> None:
+    """Add erasures to the list, those that it does not name yet."""
+    if kit.erasures is None:
+        return
+    known = {entry.get("commit") for entry in kit.erasures.entries()}
+    kit.erasures.note([entry for entry in entries if entry["commit"] not in known])
+
+
+def clean_backups(kit: Kit, who: Who) -> list[dict[str, str]]:
+    """Carry out, in every backup that was made of this store, the erasures it does not know; return how that went."""
+    if kit.erasures is None:
+        return []
+    entries = kit.erasures.entries()
+    mine = [each for each in entries if each.get("entry") == "backup" and each["store"] == kit.store.store_id]
+    outcomes = []
+    for path in dict.fromkeys(each["path"] for each in mine):
+        if not Path(path).exists():
+            outcomes.append({"path": path, "state": "not found"})
+            continue
+        try:
+            gone = replay_into(kit, who, Path(path), entries)
+            outcomes.append({"path": path, "state": f"cleaned: {gone} places" if gone else "held nothing of it"})
+        except KeepwardError as fault:
+            outcomes.append({"path": path, "state": f"not cleaned: {fault}"})
+    return outcomes
+
+
+def replay_into(kit: Kit, who: Who, file: Path, entries: Sequence[dict[str, Any]]) -> int:
+    """Carry out the erasures of the list in a copy of a store, and clean its file; return how many places went.
+
+    Raises:
+        StoreUnavailable, NotAStore, Tampered: the copy cannot be used.
+    """
+    from keepward.stores.sqlite.copies import open_copy
+
+    store = open_copy(file)
+    try:
+        gone = replay_all(kit, who, store, entries)
+        if gone or store.unclean():
+            waits = store.scrub()
+            if waits is not None:
+                raise KeepwardError(waits)
+            with store.write() as writer:
+                writer.settle()
+        return gone
+    finally:
+        store.close()
+
+
+def replay_all(kit: Kit, who: Who, store: Any, entries: Sequence[dict[str, Any]]) -> int:
+    """Carry out the erasures of the list in every tenant of a store; return how many places went."""
+    from dataclasses import replace
+
+    from keepward.domain.codec import digest
+    from keepward.engine.erase import replay
+    from keepward.engine.index import Indexes
+
+    copy = replace(kit, store=store, indexes=Indexes(), embedder=None)
+    gone = 0
+    for tenant in store.tenants():
+        name = digest("tenant", tenant.encode()).hex()
+        own = [each for each in entries if each.get("entry") == "erasure" and each["tenant"] == name]
+        if own:
+            gone += replay(copy, replace(who, tenant=tenant, scope="/"), own)
+    return gone

@@ -1,0 +1,188 @@
+"""Erasing: what would go, under a digest, and the destruction of exactly that.
+
+Invariants
+(1) Only a plan that was shown is carried out: whatever it names must still be so, and nothing may have joined it.
+    A commit elsewhere in the tenant does not void it.
+(2) An erasure is a commit of kind ``erase``: one tombstone an erased memory, and in its details every place whose
+    content went. The chain stays whole; the content does not come back by any verb.
+(3) All of it is one transaction. What recall needs, uses, proposals, receipts and kept texts go with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from keepward.domain.commit import Commit, CommitDetails, Step
+from keepward.domain.erasure import OWN, Place, place_name, tombstone
+from keepward.domain.memory import Record, Status
+from keepward.domain.receipt import Receipt
+from keepward.engine.certificate import COUNTS, counts
+from keepward.engine.commit import Moved, store_steps
+from keepward.engine.erase_plan import (
+    Beside,
+    ErasePlan,
+    Gathered,
+    Seen,
+    Selection,
+    beside_of,
+    gather,
+    plan_digest,
+    told,
+)
+from keepward.engine.kit import Kit, Who
+from keepward.engine.tombstones import marks_of
+from keepward.engine.traces import remains, traces_of
+from keepward.engine.view import fetch
+from keepward.errors import Conflict, StoreUnavailable
+from keepward.ports.erasing import Destruction
+from keepward.ports.store import Writer
+
+__all__ = ["ErasePlan", "Erased", "Selection", "erase", "plan", "replay"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased:
+    """An erasure that was carried out."""
+
+    plan: ErasePlan
+    commit: Commit
+    receipt: Receipt
+
+
+def plan(kit: Kit, who: Who, chosen: Selection, *, reason: str) -> ErasePlan:
+    """Return what erasing would destroy; change nothing.
+
+    Raises:
+        NotFound: nothing is selected.
+        Conflict: all of it was erased already.
+        InvalidInput: no selection, or an unknown reason.
+    """
+    return gather(kit, who, chosen, reason).plan
+
+
+def erase(kit: Kit, who: Who, named: str, chosen: Selection, *, reason: str) -> Erased:
+    """Carry out the plan with this digest.
+
+    Raises:
+        Conflict: what would go is not what was planned; nothing was changed.
+        Otherwise as ``plan``.
+    """
+    found = gather(kit, who, chosen, reason)
+    if found.plan.digest != named:
+        raise Conflict("what would be erased has changed since it was planned; look at the new plan")
+    return _apply(kit, who, found, sources=chosen.source)
+
+
+def _apply(kit: Kit, who: Who, found: Gathered, *, sources: str | None = None, bearer: Record | None = None) -> Erased:
+    plan, now = found.plan, kit.clock.now()
+    key = _key(kit)
+    steps = []
+    for target in plan.targets:
+        versions = found.histories[target.id]
+        refs = [sources] if sources and any(sources in (*each.evidence, *each.aliases) for each in versions) else []
+        marks = marks_of(key, who.tenant, versions, refs) if key else ()
+        after = tombstone(versions[-1], now=now, by=who.actor.label, marks=marks)
+        steps.append(Step(op="erase", before=versions[-1], after=after))
+    ids = {target.id for target in plan.targets}
+    if bearer is not None:
+        # Only versions of memories that live on lose content: one of them carries the commit, unchanged.
+        steps.append(Step(op="redact", before=bearer, after=replace(bearer, version=bearer.version + 1)))
+    places = [*plan.versions, *((seq, OWN) for seq in plan.details)]
+
+    def destroy(writer: Writer) -> None:
+        # Nobody writes meanwhile: what stands beside the journal is as planned, or the plan is void.
+        again = beside_of(kit, who, ids, found.traces)
+        if not again.matches(found.beside):
+            raise Conflict("what would be erased has changed since it was planned; look at the new plan")
+        writer.destroy(
+            who.tenant,
+            Destruction(
+                ids=tuple(sorted(ids)),
+                events=plan.versions,
+                details=found.seen.details,
+                receipts=again.receipts,
+                proposals=tuple(again.proposals),
+                artefacts=plan.artefacts,
+            ),
+        )
+        writer.put_artefact(
+            who.tenant, COUNTS, steps[0].after.id, counts(plan.receipts, plan.proposals, plan.artefacts)
+        )
+
+    for name in ids:
+        kit.uses.pop((who.tenant, name), None)
+    try:
+        stored = store_steps(
+            kit,
+            who,
+            steps,
+            base={step.after.id: step.after.version - 1 for step in steps},
+            reason=plan.reason,
+            kind="erase",
+            details={"erased": tuple(place_name(place) for place in places)},
+            receipt_kind="erase",
+            also=destroy,
+        )
+    except Moved as fault:
+        raise Conflict("what would be erased has changed since it was planned; look at the new plan") from fault
+    kit.indexes.forget(who.tenant)
+    return Erased(plan=plan, commit=stored.commit, receipt=stored.receipt)
+
+
+def _key(kit: Kit) -> bytes | None:
+    """Return the key of this machine's marks, made when there is none; None where it cannot be kept."""
+    if kit.erasures is None:
+        return None
+    try:
+        return kit.erasures.key(make=True)
+    except OSError as fault:
+        raise StoreUnavailable("the configuration folder cannot be written, so an erasure could not be kept") from fault
+
+
+def replay(kit: Kit, who: Who, entries: Sequence[dict[str, Any]]) -> int:
+    """Carry out, on an older copy, the erasures of this tenant that it does not know; return how many places went.
+
+    ``entries`` are those of the list; one counts where a place still has the very content that was erased.
+    """
+    promises = {promise for entry in entries for _, _, promise in entry["places"]}
+    cells: dict[Place, str] = {}
+    own: dict[int, CommitDetails] = {}
+    for commit, events in kit.store.events(who.tenant):
+        here = [event for event in events if event.payload and event.payload_commit.hex() in promises]
+        cells |= {(event.seq, event.n): event.memory_id for event in here}
+        details = told(commit)
+        if details is not None and commit.commitment().hex() in promises:
+            own[commit.seq] = remains(details)
+            cells.setdefault((commit.seq, OWN), events[0].memory_id)
+    if not cells:
+        return 0
+    wanted = {name for entry in entries for name in entry["memories"]}
+    found = kit.store.records(who.tenant, sorted(wanted)).records
+    ids = tuple(sorted(record.id for record in found if record.status is not Status.ERASED))
+    gathered = gather(kit, who, Selection(ids=ids), "other") if ids else _nothing()
+    seen = gathered.seen
+    seen.events |= {place for place in cells if place[1] != OWN}
+    seen.details = own | seen.details
+    body = replace(gathered.plan, versions=tuple(sorted(seen.events)), details=tuple(sorted(seen.details)))
+    gathered.plan = replace(body, digest=plan_digest(who.tenant, body))
+    _apply(kit, who, gathered, bearer=None if ids else fetch(kit, who, min(cells.values())))
+    return len(body.versions) + len(body.details)
+
+
+def _nothing() -> Gathered:
+    empty = ErasePlan(
+        digest="",
+        reason="other",
+        targets=(),
+        derived=(),
+        quoting=(),
+        versions=(),
+        details=(),
+        receipts=(),
+        proposals=(),
+        artefacts=(),
+    )
+    beside = Beside(receipts={}, proposals=[], artefacts=[])
+    return Gathered(plan=empty, seen=Seen(), beside=beside, traces=traces_of(()), histories={})

@@ -1,0 +1,270 @@
+"""The plan of an erasure: what would go, found in the journal and beside it, under a digest.
+
+Invariants
+(1) Verbatim copies go with what they copy. What was only derived from it, or quotes it, is listed for a person.
+(2) A plan holds no content, and the same state gives the same plan: only what it would touch is in its digest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from keepward.domain.codec import canonical, decode_record, digest
+from keepward.domain.commit import Commit, CommitDetails, Event, decode_details
+from keepward.domain.erasure import ERASED, REASONS, Place
+from keepward.domain.memory import Record, Status
+from keepward.domain.proposal import Waiting
+from keepward.domain.query import Filter
+from keepward.engine.certificate import CERTIFICATE, COUNTS
+from keepward.engine.kit import Kit, Who
+from keepward.engine.traces import Traces, cleaned, remains, speaks, traces_of
+from keepward.engine.view import fetch
+from keepward.errors import Conflict, InvalidInput, NotFound
+
+#: Kept texts that hold no memory: what this module writes, and what was learned.
+_NO_TEXTS = frozenset({COUNTS, CERTIFICATE, "reranker"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which memories are to be erased; everything named, together."""
+
+    ids: tuple[str, ...] = ()
+    subject: str | None = None
+    #: A reference in evidence, a foreign name, or the name of a source.
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A memory that goes."""
+
+    id: str
+    versions: int
+    #: ``named``, or ``copy`` for one that says the same.
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasePlan:
+    """What an erasure would destroy; it holds no content."""
+
+    #: Names this very plan; 64 hex digits.
+    digest: str
+    reason: str
+    #: By id.
+    targets: tuple[Target, ...]
+    #: Ids of memories made from a target that say something of their own: name those that are to go as well.
+    derived: tuple[str, ...]
+    #: Ids of other memories with a version that quotes a target.
+    quoting: tuple[str, ...]
+    #: Places that lose their content: versions of memories, then details of commits.
+    versions: tuple[Place, ...]
+    details: tuple[int, ...]
+    #: Ids of what is rewritten without it.
+    receipts: tuple[str, ...]
+    proposals: tuple[str, ...]
+    #: Kind and version of kept texts that go.
+    artefacts: tuple[tuple[str, str], ...]
+
+
+@dataclass(slots=True)
+class Seen:
+    """What one pass over the journal found."""
+
+    copies: set[str] = field(default_factory=set)
+    quoting: set[str] = field(default_factory=set)
+    events: set[Place] = field(default_factory=set)
+    details: dict[int, CommitDetails] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Beside:
+    """What stands beside the journal, as it is to be."""
+
+    receipts: dict[str, dict[str, Any]]
+    proposals: list[Waiting]
+    artefacts: list[tuple[str, str]]
+
+    def matches(self, other: Beside) -> bool:
+        """Whether the same would be written, whenever that is."""
+        same = [item.id for item in self.proposals] == [item.id for item in other.proposals]
+        return same and self.receipts == other.receipts and self.artefacts == other.artefacts
+
+
+@dataclass(slots=True)
+class Gathered:
+    plan: ErasePlan
+    seen: Seen
+    beside: Beside
+    traces: Traces
+    histories: dict[str, list[Record]]
+
+
+def gather(kit: Kit, who: Who, chosen: Selection, reason: str) -> Gathered:
+    if reason not in REASONS:
+        raise InvalidInput(f"a reason is a code, so that it repeats nothing: one of {', '.join(REASONS)}")
+    named = _selected(kit, who, chosen)
+    copies: set[str] = set()
+    while True:
+        ids = named | copies
+        histories = {name: [step.after for _, step in kit.store.history(who.tenant, name)] for name in sorted(ids)}
+        traces = traces_of(record for versions in histories.values() for record in versions)
+        lineage = _descendants(kit, who, ids)
+        seen = _pass(kit, who, ids, lineage, traces)
+        if seen.copies <= copies:
+            break
+        copies |= seen.copies
+    beside = beside_of(kit, who, ids, traces)
+    own = {(seq, n) for seq, n in seen.events}
+    body = ErasePlan(
+        digest="",
+        reason=reason,
+        targets=tuple(
+            Target(id=name, versions=len(histories[name]), why="named" if name in named else "copy")
+            for name in sorted(ids)
+        ),
+        derived=tuple(sorted(lineage - ids)),
+        quoting=tuple(sorted(seen.quoting - ids - lineage)),
+        versions=tuple(sorted(own)),
+        details=tuple(sorted(seen.details)),
+        receipts=tuple(sorted(beside.receipts)),
+        proposals=tuple(sorted(item.id for item in beside.proposals)),
+        artefacts=tuple(sorted(beside.artefacts)),
+    )
+    return Gathered(
+        plan=replace(body, digest=plan_digest(who.tenant, body)),
+        seen=seen,
+        beside=beside,
+        traces=traces,
+        histories=histories,
+    )
+
+
+def plan_digest(tenant: str, body: ErasePlan) -> str:
+    value = [
+        tenant,
+        body.reason,
+        [[each.id, each.versions, each.why] for each in body.targets],
+        list(body.derived),
+        list(body.quoting),
+        [list(place) for place in body.versions],
+        list(body.details),
+        list(body.receipts),
+        list(body.proposals),
+        [list(each) for each in body.artefacts],
+    ]
+    return digest("erase-plan", canonical(value)).hex()
+
+
+def _selected(kit: Kit, who: Who, chosen: Selection) -> set[str]:
+    """Return ids: those named, within reach, and those by subject or source, of the whole tenant."""
+    if not (chosen.ids or chosen.subject or chosen.source):
+        raise InvalidInput("say what to erase: ids, a subject or a source")
+    found = {record.id: record for record in (fetch(kit, who, name) for name in chosen.ids)}
+    if chosen.subject or chosen.source:
+        everything = Filter(scopes=(), include_sensitive=True)
+        for record in kit.store.find(who.tenant, everything, live_at=None, limit=None).records:
+            names = {record.source, *record.evidence, *record.aliases}
+            if (chosen.subject and record.subject == chosen.subject) or (chosen.source and chosen.source in names):
+                found[record.id] = record
+    left = {name for name, record in found.items() if record.status is not Status.ERASED}
+    if found and not left:
+        raise Conflict(f"this was erased already: tombstone {min(found)}")
+    if not left:
+        raise NotFound("nothing here is of that subject or source")
+    return left
+
+
+def _descendants(kit: Kit, who: Who, ids: set[str]) -> set[str]:
+    """Return the ids of everything derived from memories, directly or not, those that were erased left out."""
+    found: set[str] = set()
+    front = sorted(ids)
+    while front:
+        front = [name for name in kit.store.children(who.tenant, front) if name not in found]
+        found.update(front)
+    return found
+
+
+def _pass(kit: Kit, who: Who, ids: set[str], lineage: set[str], traces: Traces) -> Seen:
+    """Read the whole journal once: versions that go, copies, quotations, details that tell of it."""
+    seen = Seen()
+    like: dict[str, tuple[int, bool]] = {}
+    for commit, events in kit.store.events(who.tenant):
+        for event in events:
+            if event.payload is None:
+                continue
+            if event.memory_id in ids:
+                seen.events.add((event.seq, event.n))
+                continue
+            _meet(event, like, lineage, traces, seen)
+        details = told(commit)
+        own = [event.memory_id in ids for event in events]
+        if details is not None and speaks(details, traces, own=any(own), whole=all(own)):
+            seen.details[commit.seq] = remains(details)
+    # A memory whose newest version copies a target goes as a whole; one that did so once loses that version.
+    seen.copies = {name for name, (_, copied) in like.items() if copied}
+    return seen
+
+
+def _meet(event: Event, like: dict[str, tuple[int, bool]], lineage: set[str], traces: Traces, seen: Seen) -> None:
+    assert event.payload is not None
+    name = event.memory_id
+    text = decode_record(event.payload).text
+    within = bool(text) and traces.within(text)
+    copied = within and (traces.equals(text) or name in lineage)
+    if name in like or copied:
+        like[name] = (event.version, copied)
+    if copied:
+        seen.events.add((event.seq, event.n))
+    elif within:
+        seen.quoting.add(name)
+
+
+def told(commit: Commit) -> CommitDetails | None:
+    if commit.payload is None or commit.kind == "erase":
+        return None
+    return decode_details(commit.payload)
+
+
+def beside_of(kit: Kit, who: Who, ids: set[str], traces: Traces) -> Beside:
+    artefacts = [
+        (kind, version)
+        for kind, version, text in kit.store.artefacts(who.tenant)
+        if kind not in _NO_TEXTS and traces.within(text)
+    ]
+    proposals = [
+        _stub(kit, who, item) for item in kit.store.queue(who.tenant, state=None) if _proposes(item, ids, traces)
+    ]
+    documents = {version for _, version in artefacts}
+    names = {item.id for item in proposals}
+    receipts = {}
+    for body in kit.store.receipts(who.tenant):
+        fresh = cleaned(body, ids, names, documents, traces)
+        if fresh is not body:
+            receipts[body["id"]] = fresh
+    return Beside(receipts=receipts, proposals=proposals, artefacts=artefacts)
+
+
+def _proposes(item: Waiting, ids: set[str], traces: Traces) -> bool:
+    sides = [side for step in item.steps for side in (step.before, step.after) if side is not None]
+    told = [item.reason, *(side.text for side in sides)]
+    return any(side.id in ids for side in sides) or any(traces.within(text) for text in told if text)
+
+
+def _stub(kit: Kit, who: Who, item: Waiting) -> Waiting:
+    """Return a proposal without what it proposed; one that waited is rejected, and its proposer is told."""
+    waits = item.state == "pending"
+    return replace(
+        item,
+        state="rejected" if waits else item.state,
+        reason=ERASED,
+        reasons=(),
+        steps=(),
+        base={},
+        digest="",
+        decided_by=who.actor.label if waits else item.decided_by,
+        decision="what it would have stored was erased" if waits or item.decision else None,
+        decided_at=kit.clock.now() if waits else item.decided_at,
+    )

@@ -1,0 +1,207 @@
+"""Commands that destroy, copy and accept: erase, backup, restore-backup, adopt. For the operator alone.
+
+Invariants
+(1) Whatever cannot be undone is shown first, with a digest, and carried out only when that digest is given.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from keepward.errors import InvalidInput
+from keepward.surfaces.cli_call import Answer, Call
+
+if TYPE_CHECKING:
+    from keepward.surfaces.cli_screen import Screen
+
+Ids = Annotated[
+    list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of memories, or their aliases.", show_default=False)
+]
+Apply = Annotated[
+    str | None,
+    typer.Option("--apply", metavar="DIGEST", help="The digest of the plan you saw: carry that out."),
+]
+
+
+def erase(
+    call: Call,
+    ids: Ids = None,
+    subject: Annotated[str | None, typer.Option(metavar="NAME", help="Every memory about this subject.")] = None,
+    source: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Every memory from this source, reference or foreign name.")
+    ] = None,
+    reason: Annotated[
+        str, typer.Option(metavar="WORD", help="request, consent, retention, mistake, secret or other.")
+    ] = "request",
+    apply: Apply = None,
+    certificate: Annotated[
+        bool, typer.Option("--certificate", help="Print the certificate of an erasure that was made; one ID.")
+    ] = False,
+) -> Answer:
+    """Destroy what memories said, everywhere it is kept, for good. First shows the plan, and changes nothing."""
+    names = list(ids or ())
+    with call.memory("decide") as memory:
+        if certificate:
+            if len(names) != 1 or apply or subject or source:
+                raise InvalidInput("--certificate takes one ID, of an erased memory or of the commit that erased it")
+            told = memory.certificate(names[0])
+            return Answer(data=_answer(certificate=told), show=lambda screen: screen.exact(json.dumps(told, indent=2)))
+        chosen: dict[str, Any] = {"subject": subject, "source": source, "reason": reason}
+        if apply is None:
+            plan = memory.plan_erase(names, **chosen)
+            # A person decides about these, and has to see what they say.
+            open_ones = {name: memory.get(name).text for name in (*plan.derived, *plan.quoting)}
+            data = _answer(plan=_plan_data(plan))
+            talk = (f"nothing was changed; erase it with the same arguments and --apply {plan.digest}",)
+            return Answer(data=data, show=lambda screen: _show_plan(screen, data["plan"], open_ones), talk=talk)
+        done = memory.erase(apply, names, **chosen)
+        told = memory.certificate(done.commit.id)
+    data = _answer(
+        applied=True, plan=_plan_data(done.plan), commit=done.commit.id, receipt=done.receipt.id, certificate=told
+    )
+    return Answer(data=data, show=lambda screen: _show_erased(screen, data))
+
+
+def _answer(**given: Any) -> dict[str, Any]:
+    return {"applied": False, "plan": None, "commit": None, "receipt": None, "certificate": None, **given}
+
+
+def _plan_data(plan: Any) -> dict[str, Any]:
+    return {
+        "digest": plan.digest,
+        "reason": plan.reason,
+        "targets": [{"id": each.id, "versions": each.versions, "why": each.why} for each in plan.targets],
+        "derived": list(plan.derived),
+        "quoting": list(plan.quoting),
+        "versions": len(plan.versions),
+        "commit_details": len(plan.details),
+        "receipts": len(plan.receipts),
+        "proposals": len(plan.proposals),
+        "documents": len(plan.artefacts),
+    }
+
+
+def _show_plan(screen: Screen, plan: dict[str, Any], open_ones: dict[str, str]) -> None:
+    from keepward.surfaces.present import counted
+
+    screen.line(f"{counted(len(plan['targets']), 'memory', 'memories')} would be erased for good", "bold")
+    for each in plan["targets"]:
+        screen.labelled(each["why"], f"{each['id']}, {counted(each['versions'], 'version', 'versions')}")
+    _show_counts(screen, plan)
+    for word, names in (("derived", plan["derived"]), ("quoting", plan["quoting"])):
+        for name in names:
+            screen.labelled(word, f"{name} stays unless you name it too", style="yellow")
+            screen.labelled("", open_ones[name][:200])
+    screen.labelled("digest", plan["digest"], style="dim")
+
+
+def _show_counts(screen: Screen, plan: dict[str, Any]) -> None:
+    told = (
+        f"{plan['versions']} versions, {plan['commit_details']} commit details, {plan['receipts']} receipts, "
+        f"{plan['proposals']} proposals, {plan['documents']} kept documents"
+    )
+    screen.labelled("with them", told)
+
+
+def _show_erased(screen: Screen, data: dict[str, Any]) -> None:
+    from keepward.surfaces.present import counted
+
+    cleaned = data["certificate"]["cleaned"]
+    many = counted(len(data["plan"]["targets"]), "memory", "memories")
+    screen.labelled("erased", f"{many}, for good", style="bold green")
+    _show_counts(screen, data["plan"])
+    screen.labelled("file", cleaned["file_and_log"])
+    for each in cleaned["backups"]:
+        screen.labelled("backup", f"{each['path']}: {each['state']}")
+    for limit in data["certificate"]["limits"]:
+        screen.labelled("limit", limit, style="dim")
+    for label in ("commit", "receipt"):
+        screen.labelled(label, data[label], style="dim")
+
+
+def backup(
+    call: Call,
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A file that is not there yet.", show_default=False)],
+) -> Answer:
+    """Copy the live store to one file, consistent and readable by you alone. Later erasures reach it too."""
+    with call.memory("decide") as memory:
+        made = memory.backup(Path(path).expanduser())
+    data = {"path": made.path, "bytes": made.bytes, "heads": made.heads, "listed": made.listed}
+
+    def draw(screen: Screen) -> None:
+        screen.labelled("backup", f"{made.path} ({made.bytes} bytes)", style="bold green")
+        for tenant, head in made.heads.items():
+            screen.labelled("head", f"{tenant} {head}")
+
+    return Answer(data=data, show=draw)
+
+
+def restore_backup(
+    call: Call,
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A backup.", show_default=False)],
+    to: Annotated[
+        str,
+        typer.Option("--to", metavar="DB", help="A store that is not there yet.", show_default=False),
+    ],
+) -> Answer:
+    """Bring a backup back. What was erased since is erased in it first; its older state is accepted by this."""
+    from keepward.app import Memory
+    from keepward.config import home
+
+    made = Memory.restore_backup(
+        Path(path).expanduser(),
+        Path(to).expanduser(),
+        actor=call.principal("decide"),
+        config_dir=home(call.environ),
+    )
+    data = {
+        "path": made.path,
+        "store_id": made.store_id,
+        "separate": made.separate,
+        "heads": made.heads,
+        "erased": made.erased,
+    }
+
+    def draw(screen: Screen) -> None:
+        screen.labelled("restored", made.path, style="bold green")
+        for tenant, head in made.heads.items():
+            screen.labelled("head", f"{tenant} {head}")
+        if made.erased:
+            screen.labelled("erased", f"{made.erased} places that were erased after the backup was made")
+        if made.separate:
+            screen.labelled("separate", "the store it was made of lives on; this is now a store of its own")
+
+    return Answer(data=data, show=draw)
+
+
+def adopt(call: Call, apply: Apply = None) -> Answer:
+    """Accept a store that came from elsewhere, or an older state, as it stands. First shows what that means."""
+    from keepward.surfaces import present
+
+    with call.memory("decide") as memory:
+        plan = memory.plan_adopt() if apply is None else memory.adopt(apply)
+    data = {
+        "applied": apply is not None,
+        "digest": plan.digest,
+        "heads": plan.heads,
+        "faults": [present.plain(each) for each in plan.faults],
+        "warning": plan.warning,
+    }
+
+    def draw(screen: Screen) -> None:
+        for tenant, head in plan.heads.items():
+            screen.labelled("head", f"{tenant} {head}")
+        for fault in plan.faults:
+            screen.labelled("FAULT", f"{fault.row}: {fault.detail} ({fault.check})", style="red")
+        if data["applied"]:
+            screen.labelled("accepted", "all seals were made anew", style="bold green")
+        else:
+            screen.labelled("careful", plan.warning, style="bold yellow")
+            screen.labelled("digest", plan.digest, style="dim")
+
+    talk = () if apply else (f"nothing was changed; accept it with `keepward adopt --apply {plan.digest}`",)
+    return Answer(data=data, show=draw, talk=talk)

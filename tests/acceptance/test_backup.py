@@ -1,0 +1,231 @@
+"""Backups of a live store, and stores that come from elsewhere: nothing erased comes back with them."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from outcomes import kept, refused
+
+from keepward import Actor, Memory
+from keepward.errors import Conflict, InvalidInput, NotAStore, Tampered, Unauthorised
+
+OLGA = Actor.operator("olga")
+TEXT = "Ana's private number is quokkablue"
+
+
+def erased(owner: Memory, *ids: str) -> None:
+    owner.erase(owner.plan_erase(ids).digest, ids)
+
+
+def holding(folder: Path, word: str = "quokkablue") -> list[str]:
+    forms = (word.encode(), word.encode("utf-16-le"))
+    found = [each for each in sorted(folder.rglob("*")) if each.is_file()]
+    return [file.name for file in found if any(form in file.read_bytes() for form in forms)]
+
+
+@pytest.fixture
+def number(owner: Memory) -> str:
+    owner.remember("Deploys happen on Tuesdays", tier="archival")
+    return kept(owner.remember(TEXT, tier="archival", reason="quokkablue it is")).id
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    return tmp_path / "copies" / "monday.db"
+
+
+@pytest.fixture(autouse=True)
+def folder(copy: Path) -> None:
+    copy.parent.mkdir()
+
+
+@pytest.fixture
+def world(tmp_path: Path, clock: Any) -> dict[str, Any]:
+    return {"actor": OLGA, "config_dir": tmp_path / "config", "clock": clock}
+
+
+def test_a_backup_of_an_open_store_is_the_store_at_that_moment(owner, number, copy, world, tmp_path):
+    owner.backup(copy)
+    owner.remember("Said after the backup", tier="archival")
+    Memory.restore_backup(copy, tmp_path / "back.db", **world)
+    with Memory.open(tmp_path / "back.db", embedder="hashed", **world) as back:
+        assert (back.verify().faults, sorted(each.text for each in back.find())) == (
+            (),
+            [TEXT, "Deploys happen on Tuesdays"],
+        )
+
+
+def test_a_backup_is_one_file_for_its_owner_alone(owner, number, copy):
+    made = owner.backup(copy)
+    assert ([each.name for each in copy.parent.iterdir()], stat.S_IMODE(copy.stat().st_mode), made.heads) == (
+        ["monday.db"],
+        0o600,
+        {"default": owner.status()["head"]},
+    )
+
+
+def test_a_backup_replaces_no_file(owner, number, copy):
+    copy.write_text("something else")
+    with pytest.raises(InvalidInput):
+        owner.backup(copy)
+    assert copy.read_text() == "something else"
+
+
+def test_only_the_owner_makes_and_restores_backups(owner, mem, copy, world, tmp_path):
+    with pytest.raises(Unauthorised):
+        mem.backup(copy)
+    owner.backup(copy)
+    with pytest.raises(Unauthorised):
+        Memory.restore_backup(copy, tmp_path / "back.db", **world | {"actor": Actor.agent()})
+    assert not (tmp_path / "back.db").exists()
+
+
+@pytest.mark.promise("F14")
+def test_an_erasure_reaches_the_backups_that_were_made_before(owner, number, copy, tmp_path):
+    owner.backup(copy)
+    assert "monday.db" in holding(tmp_path)
+    erased(owner, number)
+    assert holding(tmp_path) == []
+
+
+@pytest.mark.promise("F14", "T12")
+def test_a_backup_that_was_out_of_reach_comes_back_without_what_was_erased_since(owner, number, copy, world, tmp_path):
+    owner.backup(copy)
+    away = tmp_path / "away.db"
+    copy.rename(away)
+    erased(owner, number)
+    away.rename(copy)
+    made = Memory.restore_backup(copy, tmp_path / "back.db", **world)
+    copy.unlink()
+    with Memory.open(tmp_path / "back.db", embedder="hashed", **world) as back:
+        assert (made.erased, back.verify().faults, back.get(number).status.value) == (2, (), "erased")
+        assert refused(back.remember(TEXT, tier="archival")) == {"erased"}
+    assert holding(tmp_path) == []
+
+
+def test_a_version_that_copied_what_was_said_later_and_erased_goes_when_a_backup_comes_back(
+    owner, copy, world, tmp_path
+):
+    living = kept(owner.remember(TEXT, tier="archival", scope="/agents/orion")).id
+    owner.revise(living, "Orion keeps no numbers", reason="tidied")
+    owner.backup(copy)
+    away = tmp_path / "away.db"
+    copy.rename(away)
+    erased(owner, kept(owner.remember(TEXT, tier="archival")).id)
+    away.rename(copy)
+    Memory.restore_backup(copy, tmp_path / "back.db", **world)
+    copy.unlink()
+    with Memory.open(tmp_path / "back.db", embedder="hashed", **world) as back:
+        done = back.rollback("2")
+        assert (
+            back.get(living).text,
+            [reason.code for reason in done.reasons],
+            done.conflicts,
+            back.verify().faults,
+        ) == (
+            "Orion keeps no numbers",
+            ["erased"],
+            (),
+            (),
+        )
+    assert holding(tmp_path) == []
+
+
+def test_a_backup_made_after_an_erasure_comes_back_as_it_is(owner, number, copy, world, tmp_path):
+    erased(owner, number)
+    owner.backup(copy)
+    assert Memory.restore_backup(copy, tmp_path / "back.db", **world).erased == 0
+
+
+def test_where_the_original_lives_on_both_stores_hold(owner, number, copy, world, tmp_path):
+    owner.backup(copy)
+    made = Memory.restore_backup(copy, tmp_path / "back.db", **world)
+    with Memory.open(tmp_path / "back.db", embedder="hashed", **world) as back:
+        back.remember("Only in the copy", tier="archival")
+        owner.remember("Only in the original", tier="archival")
+        assert (made.separate, back.verify().faults, owner.verify().faults) == (True, (), ())
+
+
+def test_a_backup_takes_the_place_of_a_store_that_was_lost(owner, number, copy, world, path):
+    owner.backup(copy)
+    owner.remember("Lost with the disk", tier="archival")
+    owner.close()
+    for file in path.parent.glob("memory.db*"):
+        if not file.name.endswith(".id"):
+            file.unlink()
+    made = Memory.restore_backup(copy, path, **world)
+    with Memory.open(path, embedder="hashed", **world) as back:
+        assert (made.separate, back.verify().faults, len(back.find())) == (False, (), 2)
+
+
+def test_a_backup_is_not_restored_over_a_store(owner, number, copy, world, path):
+    owner.backup(copy)
+    with pytest.raises(InvalidInput):
+        Memory.restore_backup(copy, path, **world)
+
+
+def test_a_backup_whose_journal_was_changed_is_not_restored(owner, number, copy, world, tmp_path):
+    owner.backup(copy)
+    db = sqlite3.connect(copy)
+    db.execute("UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'Tuesdays', 'Saturday') AS BLOB)")
+    db.commit()
+    db.close()
+    with pytest.raises(Tampered):
+        Memory.restore_backup(copy, tmp_path / "back.db", **world)
+    assert not list(tmp_path.glob("*back.db*"))
+
+
+def test_a_backup_does_not_take_the_place_of_another_store(owner, number, copy, world, opened, tmp_path):
+    owner.backup(copy)
+    with opened("else", actor=OLGA):
+        pass
+    (tmp_path / "else.db").unlink()
+    with pytest.raises(NotAStore):
+        Memory.restore_backup(copy, tmp_path / "else.db", **world)
+
+
+def test_an_older_copy_put_in_place_by_hand_is_refused_until_its_owner_accepts_it(owner, number, path, world):
+    older = path.with_name("older")
+    owner.backup(older)
+    owner.remember("Said later", tier="archival")
+    owner.close()
+    for file in path.parent.glob("memory.db-*"):
+        file.unlink()
+    shutil.copy(older, path)
+    with Memory.open(path, embedder="hashed", **world) as back:
+        with pytest.raises(Tampered):
+            back.find()
+        plan = back.plan_adopt()
+        back.adopt(plan.digest)
+        assert ([fault.check for fault in plan.faults], back.verify().faults, len(back.find())) == (["anchor"], (), 2)
+
+
+@pytest.mark.promise("T12")
+def test_accepting_an_older_copy_erases_in_it_what_was_erased_since(owner, number, path, world, tmp_path):
+    older = tmp_path / "older.db"
+    shutil.copy(path, older)
+    shutil.copy(f"{path}-wal", f"{older}-wal")
+    erased(owner, number)
+    owner.close()
+    older.rename(path)
+    Path(f"{older}-wal").rename(f"{path}-wal")
+    with Memory.open(path, embedder="hashed", **world) as back:
+        back.adopt(back.plan_adopt().digest)
+        assert (back.verify().faults, back.get(number).status.value, holding(tmp_path)) == ((), "erased", [])
+
+
+def test_accepting_is_bound_to_the_state_that_was_shown(owner, number):
+    plan = owner.plan_adopt()
+    owner.remember("Said in between", tier="archival")
+    with pytest.raises(Conflict):
+        owner.adopt(plan.digest)
+
+
+def test_only_the_owner_accepts_a_store(mem):
+    with pytest.raises(Unauthorised):
+        mem.plan_adopt()

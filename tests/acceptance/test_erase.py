@@ -1,0 +1,545 @@
+"""Erasing: no trace in any file, a chain that still holds, and no way back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from outcomes import codes, held, kept, refused
+
+from keepward import Actor, Memory
+from keepward.adapters.ids import RandomIds
+from keepward.errors import Conflict, InvalidInput, NotFound, Tampered, Unauthorised
+from keepward.interchange import load, write_vault
+
+#: What may not be found afterwards: a text, what it becomes on revision, and words of both.
+FIRST = "Ana's private number is 7741 quokkablue"
+SECOND = "Ana's private number is 9932 wombatred"
+WORDS = ("7741 quokka", "quokkablue", "9932 wombat", "wombatred", "quokkablu", "quokka-reason", "quokkatag")
+
+
+def files(*folders: Path) -> Iterator[Path]:
+    for folder in folders:
+        yield from (each for each in sorted(folder.rglob("*")) if each.is_file())
+
+
+def traces(folder: Path, words: tuple[str, ...] = WORDS) -> list[tuple[str, str]]:
+    """Return (word, file) wherever a word stands, as UTF-8 or UTF-16, in either case."""
+    found = []
+    for file in files(folder):
+        raw = file.read_bytes().lower()
+        for word in words:
+            forms = {word.encode(), word.encode("utf-16-le"), word.encode("utf-16-be")}
+            if any(form in raw for form in forms):
+                found.append((word, file.name))
+    return found
+
+
+def erased(owner: Memory, *ids: str, **chosen: str) -> str:
+    """Erase as planned; return the id of the commit."""
+    plan = owner.plan_erase(ids, **chosen)
+    return owner.erase(plan.digest, ids, **chosen).commit.id
+
+
+@pytest.fixture
+def number(owner: Memory) -> str:
+    """A memory of two versions, said with a reason and tags of its own."""
+    record = kept(
+        owner.remember(
+            FIRST, tier="archival", subject="ana", tags=["quokkatag"], aliases=["chat:9"], reason="heard: quokka-reason"
+        )
+    )
+    owner.revise(record.id, SECOND, reason="a new one: wombatred")
+    return record.id
+
+
+@pytest.fixture
+def other(owner: Memory) -> str:
+    return kept(owner.remember("Deploys happen on Tuesdays", tier="archival")).id
+
+
+@pytest.mark.promise("F14")
+def test_after_an_erasure_no_file_holds_the_text_or_a_word_of_it(owner, number, other, tmp_path):
+    owner.context("what is the private number of Ana")
+    assert traces(tmp_path)
+    erased(owner, number)
+    assert traces(tmp_path) == []
+
+
+@pytest.mark.promise("F14")
+def test_the_packed_terms_and_vectors_of_an_erased_memory_are_in_no_file(owner, number, tmp_path):
+    with sqlite3.connect(f"file:{owner.path}?mode=ro", uri=True) as db:
+        terms, vectors, digest = db.execute(
+            "SELECT terms, vectors, digest FROM features WHERE id = ?", (number,)
+        ).fetchone()
+    db.close()
+    erased(owner, number)
+    raw = b"".join(file.read_bytes() for file in files(tmp_path))
+    assert [part for part in (terms, vectors, digest) if part in raw] == []
+
+
+@pytest.mark.promise("F14")
+def test_what_lies_in_free_pages_of_the_file_is_gone_too(owner, number, tmp_path):
+    # SQLite overwrites the cell that it deletes and not where that cell stood before; a plain writer leaves as much.
+    db = sqlite3.connect(owner.path, isolation_level=None)
+    db.execute("PRAGMA secure_delete=OFF")
+    db.execute("CREATE TABLE aside AS SELECT payload || hex(zeroblob(9000)) AS a FROM events, json_each('[1,2,3,4]')")
+    db.execute("DROP TABLE aside")
+    db.close()
+    erased(owner, number)
+    assert traces(tmp_path) == []
+
+
+def test_verify_is_whole_after_an_erasure(owner, number, other):
+    owner.context("private number")
+    erased(owner, number)
+    assert owner.verify().faults == ()
+
+
+def test_an_erased_memory_is_in_no_recall_no_context_and_no_list(owner, number, other):
+    erased(owner, number)
+    found = [hit.memory.id for hit in owner.recall("private number of Ana").hits]
+    listed = [record.id for record in owner.find()]
+    assert (number in found, number in listed, "Ana" in owner.context("private number of Ana").text) == (False,) * 3
+
+
+def test_another_open_handle_forgets_at_its_next_recall(owner, number, entering):
+    reader = entering()
+    assert reader.recall("private number wombatred").hits
+    erased(owner, number)
+    assert reader.recall("private number wombatred").hits == ()
+
+
+def test_history_shows_the_versions_as_erased(owner, number):
+    erased(owner, number)
+    shown = [(each.op, each.record.status.value, each.record.text) for each in owner.history(number)]
+    assert shown == [("insert", "erased", ""), ("replace", "erased", ""), ("erase", "erased", "")]
+
+
+def test_a_state_of_the_past_no_longer_holds_what_was_erased(owner, number, other):
+    erased(owner, number)
+    assert [record.id for record in owner.find(as_of=3)] == [other]
+
+
+def test_the_log_still_tells_who_made_a_commit_whose_reason_was_erased(owner, number):
+    erased(owner, number)
+    assert [(view.details.actor, view.details.reason) for view in owner.log()] == [
+        ("operator:olga", "request"),
+        ("operator:olga", "[erased]"),
+        ("operator:olga", "[erased]"),
+    ]
+
+
+@pytest.mark.parametrize("rights", ["agent", "reviewer"])
+@pytest.mark.promise("F10")
+def test_only_the_owner_plans_and_erases(owner, number, rights):
+    handle = owner.acting_as(Actor.agent() if rights == "agent" else Actor.reviewer("rita"))
+    for ask in (lambda: handle.plan_erase([number]), lambda: handle.erase("0" * 64, [number])):
+        with pytest.raises(Unauthorised):
+            ask()
+
+
+def test_planning_changes_no_byte(owner, number, tmp_path):
+    before = {file: file.read_bytes() for file in files(tmp_path) if not file.name.endswith("-shm")}
+    owner.plan_erase([number])
+    assert {file: file.read_bytes() for file in files(tmp_path) if not file.name.endswith("-shm")} == before
+
+
+def test_a_plan_is_void_once_its_target_has_changed(owner, number):
+    plan = owner.plan_erase([number])
+    owner.revise(number, "Ana has no number", reason="cancelled")
+    with pytest.raises(Conflict):
+        owner.erase(plan.digest, [number])
+    assert owner.get(number).text == "Ana has no number"
+
+
+def test_a_plan_is_void_once_a_context_has_held_its_target(owner, number):
+    plan = owner.plan_erase([number])
+    owner.context("private number")
+    with pytest.raises(Conflict):
+        owner.erase(plan.digest, [number])
+
+
+def test_a_commit_elsewhere_does_not_void_a_plan(owner, number):
+    plan = owner.plan_erase([number])
+    owner.remember("Deploys happen on Tuesdays", tier="archival")
+    assert owner.erase(plan.digest, [number]).plan == plan
+
+
+def test_a_reason_is_a_code_so_that_it_repeats_nothing(owner, number):
+    with pytest.raises(InvalidInput):
+        owner.plan_erase([number], reason="Ana asked for it")
+
+
+def test_a_summary_that_repeats_the_text_goes_and_one_of_its_own_words_is_listed(owner, number, other):
+    copy = kept(owner.remember(f"Note: {SECOND}, deploys weekly", tier="archival", derived_from=[number, other]))
+    own = kept(owner.remember("One guest can be reached by phone", tier="archival", derived_from=[number]))
+    plan = owner.plan_erase([number])
+    assert ({each.id: each.why for each in plan.targets}, plan.derived) == (
+        {number: "named", copy.id: "copy"},
+        (own.id,),
+    )
+
+
+def test_a_memory_elsewhere_that_quotes_the_text_is_listed_for_a_person(owner, number):
+    quoting = kept(owner.remember(f"Olga wrote down: {SECOND}, in blue ink", tier="archival"))
+    assert owner.plan_erase([number]).quoting == (quoting.id,)
+
+
+def test_a_copy_in_another_scope_goes_with_it(owner, number, tmp_path):
+    copy = kept(owner.at(scope="/agents/orion").remember(FIRST, tier="archival"))
+    erased(owner, number)
+    assert (owner.get(copy.id).status.value, traces(tmp_path)) == ("erased", [])
+
+
+def test_an_earlier_version_elsewhere_that_copied_the_text_loses_that_version_alone(owner, number, tmp_path):
+    living = kept(owner.remember(FIRST, tier="archival", scope="/agents/orion"))
+    owner.revise(living.id, "Orion keeps no numbers", reason="tidied")
+    erased(owner, number)
+    texts = [each.record.text for each in owner.history(living.id)]
+    assert (texts, traces(tmp_path), owner.verify().ok) == (["", "Orion keeps no numbers"], [], True)
+
+
+def test_a_whole_subject_can_be_erased(owner, number, other, tmp_path):
+    kept(owner.remember("Ana likes wombatred paint", tier="archival", subject="ana", scope="/agents/orion"))
+    erased(owner, subject="ana")
+    assert (traces(tmp_path), [record.id for record in owner.find()]) == ([], [other])
+
+
+def test_everything_from_a_reference_can_be_erased_and_the_reference_is_refused_from_then_on(owner):
+    owner.remember("The page says quokkablue", tier="archival", evidence=["https://a.example/x"])
+    erased(owner, source="https://a.example/x")
+    again = owner.remember("The page says something else", tier="archival", evidence=["https://a.example/x"])
+    assert refused(again) == {"erased"}
+
+
+def test_nothing_of_that_subject_is_an_error(owner, number):
+    with pytest.raises(NotFound):
+        owner.plan_erase(subject="bo")
+
+
+def test_erasing_again_names_the_tombstone(owner, number):
+    erased(owner, number)
+    with pytest.raises(Conflict, match=number):
+        owner.plan_erase([number])
+
+
+def test_a_waiting_proposal_and_its_receipt_lose_the_text_and_the_proposer_is_told(owner, mem, tmp_path):
+    item = held(mem.remember(FIRST, tier="core", key="mission"))
+    record = kept(owner.remember(FIRST, tier="archival"))
+    erased(owner, record.id)
+    told = [(each.id, each.state, each.steps) for each in mem.notices()]
+    assert (traces(tmp_path), told) == ([], [(item.id, "rejected", ())])
+
+
+def test_what_was_approved_before_leaves_no_digest_to_guess_from(owner, mem):
+    item = held(mem.remember(FIRST, tier="core", key="mission"))
+    done = owner.approve(item.id)
+    erased(owner, kept(done).id)
+    raw = Path(owner.path).read_bytes()
+    assert item.digest.encode() not in raw
+
+
+def test_no_digest_over_a_context_that_held_it_is_left(owner, number, tmp_path):
+    context = owner.context("private number")
+    digests = {context.context_id, context.prefix_digest, context.tail_digest}
+    digests |= {section.digest for section in context.sections if section.items}
+    digests |= {hashlib.sha256(context.text.encode()).hexdigest()}
+    empty = hashlib.sha256(b"").hexdigest()
+    erased(owner, number)
+    raw = b"".join(file.read_bytes() for file in files(tmp_path))
+    assert [each for each in digests - {empty} if each.encode() in raw] == []
+
+
+def test_a_kept_document_that_repeats_it_goes(owner, number, tmp_path, entering):
+    user_file = tmp_path / "USER.md"
+    user_file.write_text(f"About me\n\n{SECOND}\n")
+    reader = entering(Actor.agent("reader"), user_file=user_file)
+    context = reader.context("anything at all")
+    erased(owner, number)
+    user_file.unlink()
+    assert (traces(tmp_path), owner.replay(context.receipt.id).missing) == ([], (("user_file", 0), (number, 2)))
+
+
+def test_replay_shows_a_tombstone_says_so_and_the_rest_is_as_it_was(owner, number):
+    owner.remember("Ship the app before Easter", tier="core", key="mission")
+    context = owner.context("private number")
+    erased(owner, number)
+    again = owner.replay(context.receipt.id)
+    assert (again.same, again.missing, again.unchanged) == (False, ((number, 2),), ("core",))
+    assert again.text == context.text.replace(f"[fact] {SECOND}", "[erased]")
+
+
+@pytest.mark.promise("T12", "T14")
+def test_a_rollback_leaves_erased_content_out_and_its_receipt_says_so(owner, number, other, tmp_path):
+    with owner.draft(reason="tidy up") as draft:
+        draft.replace(number, "Ana has no number")
+        draft.replace(other, "Deploys happen on Fridays")
+    commit = owner.log(limit=1)[0].commit.id
+    erased(owner, number)
+    done = owner.rollback(commit)
+    assert done.receipt is not None
+    told = [reason["code"] for reason in owner.receipt(done.receipt.id)["reasons"]]
+    assert (owner.get(other).text, owner.get(number).text, told) == ("Deploys happen on Tuesdays", "", ["erased"])
+    assert traces(tmp_path) == []
+
+
+@pytest.mark.promise("T12", "T14")
+def test_a_rollback_of_nothing_but_erased_content_changes_nothing_and_keeps_a_receipt(owner, number):
+    erased(owner, number)
+    done = owner.rollback("2")
+    assert (done.applied, [reason.code for reason in done.reasons], done.receipt is not None) == (
+        False,
+        ["erased"],
+        True,
+    )
+
+
+def test_an_erasure_cannot_be_rolled_back(owner, number):
+    commit = erased(owner, number)
+    with pytest.raises(Conflict):
+        owner.rollback(commit)
+
+
+@pytest.mark.parametrize("verb", ["restore", "revise", "append", "reinforce", "promote", "forget"])
+def test_no_verb_brings_an_erased_memory_back(owner, number, verb):
+    erased(owner, number)
+    verbs = {
+        "restore": lambda: owner.restore(number, reason="back"),
+        "revise": lambda: owner.revise(number, "again", reason="back"),
+        "append": lambda: owner.append(number, "again", reason="back"),
+        "reinforce": lambda: owner.reinforce(number),
+        "promote": lambda: owner.promote(number, "again", reason="back"),
+        "forget": lambda: owner.forget(number, reason="back"),
+    }
+    with pytest.raises(Conflict):
+        verbs[verb]()
+
+
+@pytest.mark.promise("T12", "T13")
+@pytest.mark.parametrize("text", [FIRST, SECOND, f"  {FIRST}.", FIRST.replace("'", "’")])
+def test_the_same_text_is_refused_by_whoever_says_it_and_the_tombstone_is_named(owner, mem, number, text):
+    erased(owner, number)
+    for handle in (owner, mem, mem.at(scope="/agents/orion")):
+        outcome = handle.remember(text, tier="archival")
+        assert refused(outcome) == {"erased"}
+        assert number in outcome.reasons[0].detail
+
+
+@pytest.mark.promise("T12", "T13")
+def test_an_edit_of_another_memory_does_not_bring_the_text_back(owner, number, other):
+    erased(owner, number)
+    assert refused(owner.revise(other, FIRST, reason="sneaky")) == {"erased"}
+
+
+@pytest.mark.promise("T12", "T13")
+def test_a_foreign_name_that_was_erased_is_not_taken_again(owner, number):
+    erased(owner, number)
+    assert refused(owner.remember("Something new", tier="archival", aliases=["chat:9"])) == {"erased"}
+
+
+def test_a_refusal_of_what_was_erased_leaves_no_trace(owner, number, tmp_path):
+    erased(owner, number)
+    owner.remember(FIRST, tier="archival", reason="quokka-reason")
+    assert traces(tmp_path) == []
+
+
+def test_a_fact_that_differs_by_one_number_is_not_taken_for_the_erased_one(owner, number):
+    erased(owner, number)
+    assert kept(owner.remember("Ana's private number is 7742 quokkablue", tier="archival")).version == 1
+
+
+def test_the_names_of_tombstones_cannot_be_given_to_a_memory(owner, number):
+    erased(owner, number)
+    stolen = owner.get(number).aliases
+    assert "reserved" in codes(owner.remember("Something new", tier="archival", aliases=[stolen[0]]))
+
+
+@pytest.mark.promise("T12", "T13")
+def test_an_import_does_not_bring_the_text_back(owner, number, tmp_path):
+    erased(owner, number)
+    notes = tmp_path / "notes.md"
+    notes.write_text(f"# Notes\n\n- {FIRST}\n- Tea is in the left cupboard\n")
+    done = load(owner, notes)
+    notes.unlink()
+    assert (done.refused, traces(tmp_path)) == (1, [])
+
+
+@pytest.mark.promise("T12", "T13")
+def test_an_older_export_is_not_restored_into_a_new_store_and_the_tombstone_is_named(owner, number, opened, tmp_path):
+    vault = tmp_path / "old.jsonl"
+    write_vault(owner, vault)
+    erased(owner, number)
+    with opened("fresh", actor=Actor.operator("olga")) as fresh:
+        with pytest.raises(Conflict, match=number):
+            load(fresh, vault)
+        assert fresh.find() == []
+
+
+@pytest.mark.promise("T12", "T13")
+def test_an_approval_does_not_bring_the_text_back(owner, mem, number, opened, tmp_path):
+    item = held(mem.remember("Ana's private number is 7741  quokkablue", tier="core", key="mission"))
+    erased(owner, number)
+    with pytest.raises(Conflict):
+        owner.approve(item.id)
+    assert traces(tmp_path) == []
+
+
+@pytest.mark.promise("T12", "T13")
+def test_an_approval_does_not_take_an_erased_name_again(owner, mem, number):
+    item = held(mem.remember("Ship before Easter", tier="core", key="mission", aliases=["chat:9"]))
+    erased(owner, number)
+    with pytest.raises(Conflict, match=number):
+        owner.approve(item.id)
+
+
+def test_a_proposal_that_comes_in_while_erasing_voids_the_plan(number, owner, entering, tmp_path):
+    class Sly(RandomIds):
+        """Lets somebody else propose just before the transaction."""
+
+        def salt(self) -> bytes:
+            if not self.done:
+                self.done = True
+                entering(Actor.agent()).remember(SECOND, tier="core", key="mission")
+            return super().salt()
+
+    ids = Sly()
+    ids.done = True
+    slow = entering(Actor.operator("olga"), ids=ids)
+    plan = slow.plan_erase([number])
+    ids.done = False
+    with pytest.raises(Conflict):
+        slow.erase(plan.digest, [number])
+    assert owner.get(number).text == SECOND
+    erased(owner, number)
+    assert traces(tmp_path) == []
+
+
+def test_a_tombstone_says_nothing_without_the_key_of_this_machine(owner, number, tmp_path):
+    erased(owner, number)
+    normal = FIRST.encode()
+    raw = Path(owner.path).read_bytes()
+    plain = (hashlib.sha256(form).digest() for form in (normal, normal.lower()))
+    assert [each for each in plain if each in raw or each[:16] in raw or each.hex().encode() in raw] == []
+
+
+def test_an_export_carries_the_erased_versions_without_content_and_is_restored_whole(
+    owner, number, other, opened, tmp_path
+):
+    owner.context("private number")
+    erased(owner, number)
+    vault = tmp_path / "vault.jsonl"
+    write_vault(owner, vault)
+    with opened("fresh", actor=Actor.operator("olga")) as fresh:
+        load(fresh, vault)
+        whole = fresh.verify()
+        assert (whole.faults, fresh.log(limit=1)[0].commit.hash) == ((), owner.log(limit=1)[0].commit.hash)
+        assert refused(fresh.remember(FIRST, tier="archival")) == {"erased"}
+    assert traces(tmp_path) == []
+
+
+def test_content_that_is_put_back_is_noticed(owner, number, path):
+    with sqlite3.connect(path) as db:
+        salt, payload = db.execute("SELECT salt, payload FROM events WHERE seq = 1").fetchone()
+    erased(owner, number)
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE events SET salt = ?, payload = ? WHERE seq = 1", (salt, payload))
+    db.close()
+    faults = owner.verify().faults
+    assert [(fault.row, fault.detail) for fault in faults] == [
+        ("events default/1/0", "its content was erased and is here again")
+    ]
+
+
+def test_content_that_is_taken_away_without_an_erasure_is_noticed(owner, number, path):
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE events SET salt = NULL, payload = NULL WHERE seq = 1")
+    db.close()
+    assert "no erasure names it" in owner.verify().faults[0].detail
+    with pytest.raises(Tampered):
+        owner.history(number)
+
+
+def test_a_forged_row_of_erasures_excuses_nothing(owner, number, path):
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE events SET salt = NULL, payload = NULL WHERE seq = 1")
+        db.execute("INSERT INTO erased SELECT tenant, 1, 0, 2, payload_commit, NULL, x'00' FROM events WHERE seq = 1")
+    db.close()
+    assert {fault.check for fault in owner.verify().faults} >= {"events", "erased", "seals"}
+
+
+def test_records_computed_anew_know_the_tombstone(owner, number, other):
+    erased(owner, number)
+    owner.rebuild()
+    assert (owner.verify().faults, refused(owner.remember(FIRST, tier="archival"))) == ((), {"erased"})
+
+
+def test_the_certificate_says_what_when_by_whom_and_its_limits(owner, number):
+    commit = erased(owner, number, reason="consent")
+    told = owner.certificate(number)
+    assert (told["by"], told["reason"], told["memories"], told["at"]) == (
+        "operator:olga",
+        "consent",
+        [number],
+        "2026-03-01T09:00:00+00:00",
+    )
+    assert (told["commit"]["id"], told["cleaned"]["versions"], len(told["limits"]) > 3) == (commit, 2, True)
+
+
+def test_the_certificate_can_be_checked_with_a_hash_library_alone(owner, number):
+    erased(owner, number)
+    told = json.loads(json.dumps(owner.certificate(number)))
+
+    def hashed(label: str, *parts: bytes) -> bytes:
+        return hashlib.sha256(f"keepward/{label}/v1".encode() + b"\0" + b"".join(parts)).digest()
+
+    made = told["commit"]
+    header = {
+        "v": 1,
+        "id": made["id"],
+        "tenant": told["tenant"],
+        "seq": made["seq"],
+        "at": made["at"],
+        "kind": made["kind"],
+        "actor": made["actor_kind"],
+        "prev": made["prev"],
+        "events": made["events"],
+        "payload_commit": hashed("payload", bytes.fromhex(made["salt"]), made["details"].encode()).hex(),
+    }
+    text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+    named = {f"{seq}.{n}" if n >= 0 else str(seq) for seq, n, _ in told["places"]}
+    assert hashed("commit", text).hex() == made["hash"] == owner.log(limit=1)[0].commit.hash.hex()
+    assert set(json.loads(made["details"])["erased"]) == named
+
+
+def test_a_certificate_holds_no_content(owner, number):
+    erased(owner, number)
+    text = json.dumps(owner.certificate(number)).lower()
+    assert [word for word in WORDS if word in text] == []
+
+
+def test_an_erasure_whose_cleaning_was_cut_short_is_finished_at_the_next_opening(
+    owner: Memory, number: str, tmp_path: Path, opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = sqlite3.connect(owner.path, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM events").fetchone()
+    monkeypatch.setattr("keepward.stores.sqlite.upkeep.PATIENCE", 1)
+    erased(owner, number)
+    unclean = "not yet" in owner.certificate(number)["cleaned"]["file_and_log"]
+    reader.close()
+    owner.close()
+    with opened("store/memory", actor=Actor.operator("olga")) as again:
+        assert (unclean, traces(tmp_path)) == (True, [])
+        assert "anew" in again.certificate(number)["cleaned"]["file_and_log"]
+
+
+def test_an_erasure_in_one_tenant_leaves_another_alone(owner, number):
+    elsewhere = owner.at(tenant="acme")
+    record = kept(elsewhere.remember(FIRST, tier="archival"))
+    erased(owner, number)
+    assert (elsewhere.get(record.id).text, codes(elsewhere.remember(FIRST, tier="archival"))) == (FIRST, {"duplicate"})
