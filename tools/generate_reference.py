@@ -36,7 +36,7 @@ RECORD = (
 )
 #: What the object of `--json` holds at its top; a test compares it with what comes out.
 JSON_KEYS = {
-    "init": "path created schema_version head tenant policy settings",
+    "init": "path created schema_version head tenant policy settings owner_token",
     "demo": "path ok steps[] next[]",
     "status": "path tenant scope actor head policy enabled capture recall embedder counter by_status by_tier by_kind "
     "by_scope by_content_type by_source by_trust live total events commits bloat quarantine capacity stuck_drafts "
@@ -45,7 +45,9 @@ JSON_KEYS = {
     "revise": WRITE,
     "forget": WRITE,
     "restore": WRITE,
-    "recall": "used[] notes[] head now hits[] excluded[]",
+    "recall": "used[] notes[] head now hits[] excluded[] reranker receipt",
+    "feedback": "number receipt actor at used[] ignored[]",
+    "train": "version serving feedback held_out learned fused cosine gain why commit receipt",
     "context": "text context_id receipt tokens head used[] notes[] kept sections[] excluded[]",
     "replay": "receipt text same unchanged[] missing[]",
     "list": "memories[] count",
@@ -60,16 +62,27 @@ JSON_KEYS = {
     "diff": "from to differences[] count",
     "receipt": "id tenant kind at actor policy head reasons[]",
     "rollback": "applied already dry_run commit receipt undone[] targets[] conflicts[] dependents[] reasons[]",
+    "impact": "by direct[] derived[] contexts[] waiting[] damaged[]",
+    "contain": "applied digest items[] impact commit receipt",
+    "blame": "id version fields[]",
+    "bisect": "commit compiled events[] next[]",
+    "context-diff": "first second same items[] inputs",
+    "drill": "ok path fired breached inconclusive checks[]",
+    "erase": "applied plan commit receipt certificate",
+    "backup": "path bytes heads listed",
+    "restore-backup": "path store_id separate heads erased",
+    "adopt": "applied digest heads faults[] warning",
     "verify": "ok checked first_fault faults[] notes[]",
     "rebuild": "rebuilt head",
     "reindex": "reindexed",
+    "token": "id name rights can[] tenant scope state created_by created_at expires_at revoked_at",
     "doctor": "ok checks[]",
     "export": "path lines head tenant",
     "import": "format total committed duplicates quarantined refused failed[] refusals[] tenants[] notes[]",
     "version": "version python sqlite",
 }
 #: These hold more, by what they tell of.
-OPEN = ("status", "receipt")
+OPEN = ("status", "receipt", "token")
 #: What one element of a list holds.
 ELEMENTS = {
     "reasons[]": "gate code detail",
@@ -79,12 +92,18 @@ ELEMENTS = {
     "excluded[] of context": "id version reason code",
     "versions[]": "version op commit seq at actor approved_by reason receipt before after changed",
     "proposals[]": "id state proposer reason reasons diff base base_version digest created_at expires_at decided_by "
-    "decision decided_at",
+    "decision decided_at shown",
+    "tokens[] of token list": "id name rights can tenant scope state created_by created_at expires_at revoked_at",
     "commits[]": "id seq at kind actor reason receipt policy session proposal approved_by undoes hash prev changes",
     "targets[], differences[]": "id before after changed",
     "conflicts[]": "memory seq commit",
     "faults[]": "check row detail",
     "checks[]": "name ok detail remedy",
+    "checks[] of drill": "name title status defence",
+    "plan of erase": "digest reason targets derived quoting versions commit_details receipts proposals documents",
+    "contexts[]": "receipt at actor purpose items",
+    "fields[]": "field value version commit seq at op actor source approved_by reason",
+    "items[] of context-diff": "id change section before after commit why",
 }
 
 

@@ -1,0 +1,157 @@
+"""Blame: which commit made each field of a memory what it is, and since when a context holds something.
+
+Invariants
+(1) Every field that holds something has one origin: the newest commit that changed it.
+(2) A bisection keeps nothing and counts no use: the contexts it compiles are given to nobody.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from keepward.domain.memory import Record
+from keepward.domain.scope import visible_from
+from keepward.engine.contexts import text_at
+from keepward.engine.kit import Kit, Who
+from keepward.engine.read import Version, history
+from keepward.engine.view import fetch, occupant
+from keepward.errors import InvalidInput, NotFound
+from keepward.ports.store import CommitView
+
+#: Fields that tell of a version and not of the memory.
+_BOOKKEEPING = frozenset({"id", "version", "created_at", "updated_at", "reinforced_at", "author"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where the present value of one field comes from."""
+
+    field: str
+    value: Any
+    #: Version that brought the value.
+    version: int
+    #: The version as it came, with its commit.
+    made: Version
+    #: ``kind:name`` of who asked for it; the approver, where there is one, is in ``approved_by``.
+    actor: str
+    source: str
+    approved_by: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blame:
+    """One memory as it stands, and where each of its values comes from, in the order of ``Record``."""
+
+    record: Record
+    origins: tuple[Origin, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bisection:
+    """The commit with which a context changed its answer to a predicate."""
+
+    commit: CommitView
+    #: How many contexts were compiled.
+    compiled: int
+    #: What the last context before it and the first one with it say.
+    before: str
+    after: str
+
+
+def blame(kit: Kit, who: Who, name: str) -> Blame:
+    """Return the origins of a memory's values; ``name`` is its id, an alias, or a key seen from the handle's scope.
+
+    Raises:
+        NotFound: neither a memory nor a key of this name is within reach.
+    """
+    record = _named(kit, who, name)
+    versions = history(kit, who, record.id)
+    proposers = _proposers(kit, who, versions)
+    origins: list[Origin] = []
+    for each in dataclasses.fields(Record):
+        value = getattr(record, each.name)
+        made = _maker(versions, each.name)
+        if each.name in _BOOKKEEPING or (made.record.version == 1 and value in (None, (), "")):
+            continue
+        origins.append(
+            Origin(
+                field=each.name,
+                value=value,
+                version=made.record.version,
+                made=made,
+                actor=proposers.get(made.details.proposal or "", made.details.actor),
+                source=made.record.source,
+                approved_by=made.details.approved_by,
+            )
+        )
+    return Blame(record=record, origins=tuple(origins))
+
+
+def _named(kit: Kit, who: Who, name: str) -> Record:
+    try:
+        return fetch(kit, who, name)
+    except NotFound:
+        # The nearest scope wins, as in a context.
+        for scope in sorted(visible_from(who.scope), key=lambda each: (-len(each), each)):
+            holder = occupant(kit, who, scope, name)
+            if holder is not None:
+                return holder
+        raise
+
+
+def _maker(versions: list[Version], field: str) -> Version:
+    """Return the newest version that changed a field, or the first."""
+    for earlier, later in zip(versions[-2::-1], versions[:0:-1], strict=True):
+        if getattr(earlier.record, field) != getattr(later.record, field):
+            return later
+    return versions[0]
+
+
+def _proposers(kit: Kit, who: Who, versions: list[Version]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for proposal in {each.details.proposal for each in versions if each.details.proposal}:
+        item = kit.store.waiting(who.tenant, proposal)
+        if item is not None:
+            found[proposal] = item.proposer.label
+    return found
+
+
+def bisect(
+    kit: Kit, who: Who, query: str, predicate: Callable[[str], bool], *, since: int = 0, purpose: str = "answer"
+) -> Bisection:
+    """Return the commit with which the context for a query began to pass a predicate, in about log2(n) compiles.
+
+    ``since`` is a commit whose context does not pass, 0 for the empty store. Where the answer changed more
+    than once in between, it is one of the changes to passing.
+
+    Raises:
+        InvalidInput: the newest context does not pass, or that of ``since`` does.
+    """
+    high = kit.store.head(who.tenant).seq
+    if not 0 <= since <= high:
+        raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
+    texts = {since: _text(kit, who, query, since, purpose), high: _text(kit, who, query, high, purpose)}
+    if not predicate(texts[high]):
+        raise InvalidInput("the context after the newest commit does not pass: there is nothing to look for")
+    if predicate(texts[since]):
+        raise InvalidInput("the context at the start passes already: begin at an earlier commit")
+    low = since
+    while high - low > 1:
+        middle = (low + high) // 2
+        texts[middle] = _text(kit, who, query, middle, purpose)
+        if predicate(texts[middle]):
+            high = middle
+        else:
+            low = middle
+    view = kit.store.commit(who.tenant, str(high))
+    if view is None:
+        raise NotFound("the commit is gone; run `keepward verify`")
+    return Bisection(commit=view, compiled=len(texts), before=texts[low], after=texts[high])
+
+
+def _text(kit: Kit, who: Who, query: str, seq: int, purpose: str) -> str:
+    # Before the first commit nothing is remembered; what comes from documents does not hang on commits.
+    return text_at(kit, who, query, seq, purpose=purpose) if seq else ""

@@ -1,0 +1,210 @@
+"""Blame, bisection, and two contexts side by side: which commit made it so."""
+
+from __future__ import annotations
+
+import pytest
+from outcomes import held, kept
+
+from keepward import Actor, InvalidInput, Memory, NotFound
+
+
+@pytest.fixture
+def owner(tmp_path, clock):
+    with Memory.open(
+        tmp_path / "m.db", embedder=None, clock=clock, config_dir=tmp_path / "config", actor=Actor.operator("olga")
+    ) as memory:
+        yield memory
+
+
+@pytest.fixture
+def agent(owner):
+    return owner.acting_as(Actor.agent("claude"))
+
+
+def origin(blame, field):
+    return next(each for each in blame.origins if each.field == field)
+
+
+def test_blame_names_the_commit_of_the_present_text(agent):
+    record = kept(agent.remember("The database is db-1", tier="archival"))
+    later = agent.revise(record.id, "The database is db-7", reason="moved")
+    assert origin(agent.blame(record.id), "text").made.commit.id == later.commit.id
+
+
+def test_blame_leaves_an_unchanged_field_with_its_first_commit(agent):
+    first = agent.remember("The database is db-1", tier="archival", tags=["ops"])
+    agent.revise(kept(first).id, "The database is db-7", reason="moved")
+    assert origin(agent.blame(kept(first).id), "tags").made.commit.id == first.commit.id
+
+
+def test_blame_names_each_actor_apart(owner, agent):
+    record = kept(agent.remember("The database is db-1", tier="archival"))
+    owner.revise(record.id, reason="label it", tags=("ops",))
+    found = agent.blame(record.id)
+    assert (origin(found, "text").actor, origin(found, "tags").actor) == ("agent:claude", "operator:olga")
+
+
+@pytest.mark.promise("C100")
+def test_blame_names_the_source_a_text_was_taken_from(agent):
+    record = kept(agent.remember("The database is db-1", tier="archival"))
+    agent.revise(record.id, "The database is db-7", reason="read on a page", source="web")
+    assert origin(agent.blame(record.id), "text").source == "web"
+
+
+def test_blame_of_a_block_names_who_proposed_and_who_approved(owner, agent):
+    owner.remember("Ship before Easter", tier="core", key="mission")
+    item = held(agent.remember("Ship before summer", tier="core", key="mission", confidence=0.9))
+    owner.approve(item.id, digest=item.digest)
+    found = origin(agent.blame("mission"), "text")
+    assert (found.actor, found.approved_by, found.value) == ("agent:claude", "operator:olga", "Ship before summer")
+
+
+def test_blame_by_key_takes_the_nearest_scope(agent):
+    near = agent.at(scope="/agents/bo")
+    agent.remember("blue", key="colour", kind="state", tier="archival")
+    own = kept(near.remember("red", key="colour", kind="state", tier="archival"))
+    assert near.blame("colour").record.id == own.id
+
+
+def test_blame_of_what_came_back_by_rollback_names_the_rollback(owner, agent):
+    record = kept(agent.remember("The database is db-1", tier="archival"))
+    bad = agent.revise(record.id, "The database is db-7", reason="moved")
+    undone = owner.rollback(bad.commit.id)
+    assert origin(owner.blame(record.id), "text").made.commit.id == undone.commit.id
+
+
+def test_blame_of_a_name_that_is_nowhere_is_not_found(agent):
+    with pytest.raises(NotFound):
+        agent.blame("nothing")
+
+
+def test_blame_does_not_reach_another_agents_scope(agent):
+    record = kept(agent.at(scope="/agents/bo").remember("Bo likes tea", tier="archival"))
+    with pytest.raises(NotFound):
+        agent.at(scope="/agents/ann").blame(record.id)
+
+
+# --- bisection
+
+
+@pytest.fixture
+def grown(agent):
+    """Thirty commits; the twentieth is the first to speak of db-7."""
+    for number in range(1, 31):
+        agent.remember("The database is db-7" if number == 20 else f"note {number} on the harbour", tier="archival")
+    return agent
+
+
+def test_a_bisection_finds_the_commit_with_which_a_text_came_in(grown):
+    assert grown.bisect("which database", contains="db-7").commit.commit.seq == 20
+
+
+def test_a_bisection_compiles_about_log2_of_the_commits(grown):
+    assert grown.bisect("which database", contains="db-7").compiled <= 7
+
+
+def test_a_bisection_takes_a_predicate(grown):
+    assert grown.bisect("harbour", predicate=lambda text: text.count("] note") >= 10).commit.commit.seq == 10
+
+
+def test_a_bisection_shows_the_contexts_on_both_sides(grown):
+    found = grown.bisect("which database", contains="db-7")
+    assert ("db-7" in found.before, "db-7" in found.after) == (False, True)
+
+
+def test_a_bisection_for_what_is_not_there_is_refused(grown):
+    with pytest.raises(InvalidInput):
+        grown.bisect("which database", contains="db-8")
+
+
+def test_a_bisection_that_begins_too_late_is_refused(grown):
+    with pytest.raises(InvalidInput):
+        grown.bisect("which database", contains="db-7", since=25)
+
+
+def test_a_bisection_counts_as_no_delivery(owner, agent):
+    record = kept(agent.remember("The database is db-7", tier="archival"))
+    agent.bisect("which database", contains="db-7")
+    assert owner.impact(memory=record.id).contexts == ()
+
+
+# --- two contexts
+
+
+def items(found):
+    return [(each.change, each.id) for each in found.items]
+
+
+def test_the_same_context_twice_has_no_difference(agent):
+    agent.remember("The database is db-1", tier="archival")
+    first, second = (agent.context("database").receipt.id for _ in range(2))
+    found = agent.context_diff(first, second)
+    assert (found.same, found.items, dict(found.inputs)) == (True, (), {})
+
+
+def test_an_added_memory_comes_with_its_commit(agent):
+    first = agent.context("database").receipt.id
+    added = agent.remember("The database is db-1", tier="archival")
+    found = agent.context_diff(first, agent.context("database").receipt.id)
+    assert (items(found), found.items[0].commit.commit.id) == ([("added", kept(added).id)], added.commit.id)
+
+
+def test_a_removed_memory_comes_with_the_commit_that_took_it_out(agent):
+    record = kept(agent.remember("The database is db-1", tier="archival"))
+    first = agent.context("database").receipt.id
+    gone = agent.forget(record.id, reason="sold")
+    found = agent.context_diff(first, agent.context("database").receipt.id)
+    assert (items(found), found.items[0].commit.commit.id) == ([("removed", record.id)], gone.commit.id)
+
+
+def test_a_changed_memory_comes_with_the_commit_that_changed_it(agent):
+    record = kept(agent.remember("The database is db-1", tier="archival"))
+    first = agent.context("database").receipt.id
+    changed = agent.revise(record.id, "The database is db-7", reason="moved")
+    found = agent.context_diff(first, agent.context("database").receipt.id).items[0]
+    assert (found.change, found.before, found.after, found.commit.commit.id) == ("changed", 1, 2, changed.commit.id)
+
+
+def test_what_expired_in_between_says_so(agent, clock):
+    agent.remember("The ferry is late", tier="archival", ttl="1h")
+    first = agent.context("ferry").receipt.id
+    clock.move(hours=2)
+    found = agent.context_diff(first, agent.context("ferry").receipt.id).items[0]
+    assert (found.change, found.commit, found.why) == ("removed", None, "its term ended between the two")
+
+
+def test_what_a_purpose_excludes_says_so(agent):
+    agent.remember("Refunds go by wire", tier="archival", source="web")
+    first = agent.context("refunds").receipt.id
+    found = agent.context_diff(first, agent.context("refunds", purpose="act").receipt.id)
+    assert ("its origin (web) is below agent" in found.items[0].why, found.inputs["purpose"]) == (
+        True,
+        ("answer", "act"),
+    )
+
+
+def test_the_order_of_the_receipts_turns_the_difference_around(agent):
+    first = agent.context("database").receipt.id
+    record = kept(agent.remember("The database is db-1", tier="archival"))
+    second = agent.context("database").receipt.id
+    assert items(agent.context_diff(second, first)) == [("removed", record.id)]
+
+
+def test_a_containment_is_the_commit_behind_what_left(owner, agent):
+    agent.remember("Refunds go by wire", tier="archival", source="web")
+    first = agent.context("refunds").receipt.id
+    done = owner.contain(owner.contain(source="web").digest, source="web")
+    found = agent.context_diff(first, agent.context("refunds").receipt.id)
+    assert found.items[0].commit.commit.id == done.commit.id
+
+
+def test_a_receipt_of_something_else_is_not_compared(agent):
+    added = agent.remember("The database is db-1", tier="archival")
+    with pytest.raises(NotFound):
+        agent.context_diff(added.receipt.id, added.receipt.id)
+
+
+def test_a_context_of_another_agents_scope_is_not_compared(agent):
+    other = agent.at(scope="/agents/bo").context("tea").receipt.id
+    with pytest.raises(NotFound):
+        agent.at(scope="/agents/ann").context_diff(other, other)

@@ -1,0 +1,171 @@
+"""The drill: green on a sound store, red where a defence is taken away, and never in touch with the store itself."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from keepward import Actor, Memory, Policy
+from keepward.surfaces import drill as drilling
+from keepward.surfaces.drill import Attack, Tried, attacks, drill
+
+NAMES = [attack.name for attack in attacks()]
+
+
+@pytest.fixture
+def store(tmp_path):
+    path = tmp_path / "store" / "m.db"
+    path.parent.mkdir()
+    with Memory.open(path, embedder=None, config_dir=tmp_path / "config", actor=Actor.operator("olga")) as memory:
+        memory.remember("Ship the app before Easter", tier="core", key="mission", confidence=0.95)
+        memory.remember("Ana prefers tabs", tier="archival")
+    return path
+
+
+def lines(store, *names, policy=None):
+    chosen = [attack for attack in attacks() if attack.name in names] if names else None
+    return {line.name: line for line in drill(store, tenant="default", policy=policy or Policy(), chosen=chosen)}
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """Take a gate out of the pipeline, as a broken build might."""
+
+    def remove(name):
+        from keepward.gates import pipeline
+
+        monkeypatch.setattr(pipeline, "GATES", tuple(pair for pair in pipeline.GATES if pair[0] != name))
+
+    return remove
+
+
+@pytest.fixture
+def files(store, tmp_path):
+    """What lies in the store's folder and in the configuration folder."""
+
+    def look():
+        return {
+            str(each.relative_to(tmp_path)): (each.read_bytes(), each.stat().st_mtime_ns)
+            for folder in (store.parent, tmp_path / "config")
+            for each in sorted(folder.rglob("*"))
+            if each.is_file()
+        }
+
+    return look
+
+
+@pytest.mark.promise("F5")
+@pytest.mark.parametrize("name", NAMES)
+def test_every_defence_fires_on_a_store_in_use(store, name):
+    assert lines(store, name)[name].status == "fired"
+
+
+@pytest.mark.slow
+def test_every_defence_fires_on_an_empty_store(tmp_path):
+    Memory.open(tmp_path / "e.db", embedder=None, config_dir=tmp_path / "config").close()
+    assert {line.status for line in lines(tmp_path / "e.db").values()} == {"fired"}
+
+
+def test_the_names_of_attacks_are_unique():
+    assert len(set(NAMES)) == len(NAMES) >= 20
+
+
+def test_every_attack_says_what_it_tries():
+    assert [attack.name for attack in attacks() if not attack.run.__doc__ and attack.run.__name__ != "run"] == []
+
+
+@pytest.mark.parametrize(
+    ("gate", "attack"),
+    [
+        ("authority", "poison_core"),
+        ("authority", "poison_state"),
+        ("authority", "self_approval"),
+        ("authority", "revive_contained"),
+        ("secrets", "plant_secret"),
+        ("duplicate", "revive_by_restating"),
+    ],
+)
+def test_a_gate_that_is_taken_out_turns_a_line_red(store, without, gate, attack):
+    without(gate)
+    assert lines(store, attack)[attack].status == "breached"
+
+
+def test_a_sealer_that_accepts_everything_turns_a_line_red(store, monkeypatch):
+    from keepward.stores.sqlite.seals import Sealer
+
+    monkeypatch.setattr(Sealer, "holds_row", lambda *_: True)
+    assert lines(store, "bend_receipt")["bend_receipt"].status == "breached"
+
+
+@pytest.mark.promise("F5")
+def test_an_anchor_that_forgets_turns_a_line_red(store, monkeypatch):
+    from keepward.adapters.anchor import FileAnchor
+
+    monkeypatch.setattr(FileAnchor, "noted", lambda *_: None)
+    assert lines(store, "restore_older")["restore_older"].status == "breached"
+
+
+@pytest.mark.promise("C98")
+def test_a_purpose_that_accepts_everything_turns_a_line_red(store):
+    from keepward import Trust
+
+    policy = Policy(least_trust=dict.fromkeys(("answer", "act", "core"), Trust.UNKNOWN))
+    assert lines(store, "act_on_web", policy=policy)["act_on_web"].status == "breached"
+
+
+def test_an_approval_by_the_proposer_turns_a_line_red(store, monkeypatch):
+    from keepward.domain.trust import Actor as Principal
+
+    monkeypatch.setattr(Principal, "may_decide", True)
+    monkeypatch.setattr(Principal, "is_same", lambda *_: False)
+    assert lines(store, "self_approval")["self_approval"].status == "breached"
+
+
+def test_a_check_that_cannot_fail_is_no_green_line(store):
+    policy = Policy(core_keys=())
+    assert lines(store, "poison_core", policy=policy)["poison_core"].status == "inconclusive"
+
+
+def test_an_attack_whose_control_fails_is_inconclusive(store):
+    attack = Attack(name="x", title="x", run=lambda _: Tried(held=True, control=False, by="nothing"))
+    found = drill(store, tenant="default", policy=Policy(), chosen=[attack])
+    assert [line.status for line in found] == ["inconclusive"]
+
+
+def test_memory_that_is_paused_is_drilled_all_the_same(store):
+    policy = Policy(enabled=False, capture=False)
+    assert lines(store, "poison_state", policy=policy)["poison_state"].status == "fired"
+
+
+@pytest.mark.parametrize("name", ["poison_core", "edit_text", "restore_older", "cut_file"])
+def test_the_drill_touches_neither_the_store_nor_its_noted_heads(store, files, name):
+    before = files()
+    lines(store, name)
+    assert files() == before
+
+
+def test_a_store_in_use_by_somebody_else_is_drilled_with_its_newest_commit(store, tmp_path):
+    seen = []
+    attack = Attack(name="x", title="x", run=lambda ground: seen.extend(ground.owner.find(limit=None)))
+    with Memory.open(store, embedder=None, config_dir=tmp_path / "config", actor=Actor.operator("olga")) as memory:
+        newest = memory.remember("Bo prefers spaces", tier="archival").records[0]
+        with pytest.raises(AttributeError):
+            drill(store, tenant="default", policy=Policy(), chosen=[attack])
+    assert newest.id in {each.id for each in seen}
+
+
+def test_the_drill_leaves_no_folder_behind(store, monkeypatch, tmp_path):
+    monkeypatch.setattr(drilling.tempfile, "tempdir", str(tmp_path))
+    before = set(tmp_path.iterdir())
+    lines(store, "poison_core")
+    assert set(tmp_path.iterdir()) == before
+
+
+@pytest.mark.slow
+def test_the_drill_takes_less_than_five_seconds_on_a_fresh_store(tmp_path):
+    Memory.open(tmp_path / "e.db", embedder=None, config_dir=tmp_path / "config").close()
+    # The process's own time: what else the machine does is not the drill's.
+    begun = time.process_time()
+    lines(tmp_path / "e.db")
+    assert time.process_time() - begun < 5

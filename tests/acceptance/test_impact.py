@@ -1,0 +1,369 @@
+"""Impact and containment: one poisoned page, what was made of it, where it went, and how it is taken out of use."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+
+import pytest
+from outcomes import held, kept, refused
+
+from keepward import Actor, Conflict, InvalidInput, Memory, NotFound, Unauthorised
+
+PAGE = "https://refunds.example/policy"
+POISON = "Refunds are settled by wire transfer"
+CLEAN = "The shop opens at eight"
+
+
+@pytest.fixture
+def owner(tmp_path, clock):
+    with Memory.open(
+        tmp_path / "m.db", embedder=None, clock=clock, config_dir=tmp_path / "config", actor=Actor.operator("olga")
+    ) as memory:
+        yield memory
+
+
+@pytest.fixture
+def agent(owner):
+    return owner.acting_as(Actor.agent("claude"))
+
+
+@pytest.fixture
+def poisoned(owner, agent):
+    """One page, two summaries of it (the second of the first), a clean note, and three contexts with the poison."""
+    owner.remember(CLEAN, tier="archival")
+    page = kept(agent.remember(POISON, tier="archival", source="web", evidence=[PAGE], session="s1"))
+    first = kept(agent.remember("Wire transfer is how refunds go", derived_from=[page.id], tier="archival"))
+    second = kept(agent.remember("Customers get money by wire, always", derived_from=[first.id], tier="archival"))
+    contexts = [agent.context(query).receipt.id for query in ("refunds", "wire transfer", "money for customers")]
+    return {"page": page, "derived": {first.id, second.id}, "contexts": contexts}
+
+
+def plan_and_contain(owner, **way):
+    plan = owner.contain(**way)
+    return owner.contain(plan.digest, **way, reason="the page was poisoned")
+
+
+def state(memory):
+    found = memory.find(limit=None, include_ended=True)
+    return sorted((each.id, each.text, each.status, each.tier, each.key, each.trust) for each in found)
+
+
+@pytest.mark.promise("C100")
+@pytest.mark.parametrize(
+    "way", [{"source": "web"}, {"source": PAGE}, {"session": "s1"}], ids=["class", "reference", "session"]
+)
+def test_an_impact_is_one_page_two_summaries_and_three_contexts(owner, poisoned, way):
+    found = owner.impact(**way)
+    assert ([each.id for each in found.direct], {each.id for each in found.derived}) == (
+        [poisoned["page"].id],
+        poisoned["derived"],
+    )
+
+
+@pytest.mark.promise("C100")
+def test_an_impact_names_every_context_that_held_any_of_it(owner, poisoned):
+    assert [each.receipt for each in owner.impact(source="web").contexts] == poisoned["contexts"]
+
+
+def test_an_impact_leaves_out_contexts_without_it(owner, agent, poisoned):
+    clean = agent.at(scope="/agents/bo")
+    note = kept(clean.remember("Bo likes green tea", tier="archival"))
+    assert owner.impact(memory=note.id).contexts == ()
+
+
+def test_an_impact_of_a_memory_begins_with_it(owner, poisoned):
+    assert [each.id for each in owner.impact(memory=poisoned["page"].id).direct] == [poisoned["page"].id]
+
+
+def test_an_impact_of_a_commit_begins_with_its_targets(owner, poisoned):
+    commit = owner.history(poisoned["page"].id)[0].commit.id
+    assert [each.id for each in owner.impact(commit=commit).direct] == [poisoned["page"].id]
+
+
+def test_an_impact_of_an_actor_is_all_that_it_said(owner, poisoned):
+    assert {each.id for each in owner.impact(actor="agent:claude").direct} == {
+        poisoned["page"].id,
+        *poisoned["derived"],
+    }
+
+
+def test_what_an_approver_let_through_is_the_proposers(owner, agent):
+    item = held(agent.remember("Ship by wire", tier="core", key="mission", confidence=0.9))
+    approved = kept(owner.approve(item.id, digest=item.digest))
+    assert [each.id for each in owner.impact(actor="agent:claude").direct] == [approved.id]
+
+
+def test_confirming_a_memory_does_not_make_it_the_confirmers(owner, agent):
+    record = kept(owner.remember(CLEAN, tier="archival"))
+    agent.reinforce(record.id)
+    assert owner.impact(actor="agent:claude").direct == ()
+
+
+def test_a_context_from_before_the_poison_is_not_in_the_impact(owner, agent):
+    record = kept(agent.remember("The key is under the mat", tier="archival"))
+    agent.context("where is the key")
+    agent.revise(record.id, "The key is with the neighbour", reason="read on a page", source="web")
+    assert owner.impact(source="web").contexts == ()
+
+
+@pytest.mark.promise("C121")
+def test_an_impact_names_what_waits(owner, agent):
+    item = held(agent.remember("Wire it", key="refunds", kind="state", source="web"))
+    assert owner.impact(source="web").waiting == (item.id,)
+
+
+def test_an_agent_cannot_ask_for_an_impact(agent, poisoned):
+    with pytest.raises(Unauthorised):
+        agent.impact(source="web")
+
+
+def test_a_reviewer_can_ask_for_an_impact(owner, poisoned):
+    assert owner.acting_as(Actor.reviewer("rita")).impact(source="web").direct
+
+
+@pytest.mark.parametrize("ways", [{}, {"source": "web", "actor": "agent:x"}, {"source": " "}], ids=len)
+def test_an_impact_is_asked_by_exactly_one_way(owner, ways):
+    with pytest.raises(InvalidInput):
+        owner.impact(**ways)
+
+
+def test_an_unknown_commit_has_no_impact(owner):
+    with pytest.raises(NotFound):
+        owner.impact(commit="99")
+
+
+def test_an_impact_stays_in_its_tenant(owner, poisoned):
+    assert owner.at(tenant="other").impact(source="web").direct == ()
+
+
+def test_a_delivery_that_no_receipt_backs_is_not_believed(owner, agent, poisoned, tmp_path):
+    note = kept(agent.at(scope="/agents/bo").remember("Bo likes green tea", tier="archival"))
+    with sqlite3.connect(tmp_path / "m.db") as raw:
+        raw.execute("INSERT INTO deliveries VALUES ('default', ?, 1, ?)", (note.id, poisoned["contexts"][0]))
+    raw.close()
+    found = owner.impact(memory=note.id)
+    assert (found.contexts, found.damaged) == ((), (poisoned["contexts"][0],))
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "DELETE FROM deliveries",
+        "INSERT INTO deliveries VALUES ('default', 'x', 1, 'y')",
+        "INSERT INTO deliveries VALUES ('nobody', 'x', 1, 'y')",
+        "UPDATE deliveries SET version = version + 1",
+    ],
+    ids=["delete", "insert", "another tenant", "update"],
+)
+def test_verify_names_a_bent_index_of_deliveries(owner, poisoned, tmp_path, edit):
+    with sqlite3.connect(tmp_path / "m.db") as raw:
+        raw.execute(edit)
+    raw.close()
+    assert "deliveries" in {each.check for each in owner.verify().faults}
+
+
+def test_a_rebuild_writes_the_index_of_deliveries_anew(owner, poisoned, tmp_path):
+    with sqlite3.connect(tmp_path / "m.db") as raw:
+        raw.execute("DELETE FROM deliveries")
+    raw.close()
+    owner.rebuild()
+    assert [each.receipt for each in owner.impact(source="web").contexts] == poisoned["contexts"]
+
+
+# --- containment
+
+
+def test_a_plan_changes_no_byte(owner, poisoned, tmp_path):
+    owner.status()
+    before = {each.name: each.read_bytes() for each in tmp_path.glob("m.db*")}
+    owner.contain(source="web")
+    assert {each.name: each.read_bytes() for each in tmp_path.glob("m.db*")} == before
+
+
+@pytest.mark.promise("C99")
+def test_a_containment_is_one_commit(owner, poisoned):
+    done = plan_and_contain(owner, source="web")
+    assert ({step.after.id for step in owner.show(done.commit.id).steps}, owner.log(limit=1)[0].commit.kind) == (
+        {poisoned["page"].id, *poisoned["derived"]},
+        "contain",
+    )
+
+
+@pytest.mark.promise("C99")
+@pytest.mark.parametrize("query", ["refunds", "wire transfer", "money for customers"])
+def test_what_is_contained_is_in_no_prompt(owner, agent, poisoned, query):
+    plan_and_contain(owner, source="web")
+    assert "wire" not in agent.context(query).text.lower()
+
+
+def test_what_is_contained_is_not_recalled(owner, agent, poisoned):
+    plan_and_contain(owner, source="web")
+    assert [hit.memory.text for hit in agent.recall("refunds by wire transfer") if "wire" in hit.memory.text] == []
+
+
+def test_what_is_contained_is_no_duplicate_answer(owner, agent, poisoned):
+    plan_and_contain(owner, source="web")
+    assert agent.remember(POISON, tier="archival").outcome != "duplicate"
+
+
+def test_restating_what_is_contained_revives_nothing(owner, agent, poisoned):
+    plan_and_contain(owner, source="web")
+    assert refused(agent.remember(POISON, tier="archival", source="web")) == {"echo"}
+
+
+def test_a_core_block_can_be_contained(owner, agent):
+    item = held(agent.remember("Ship by wire", tier="core", key="mission", confidence=0.9))
+    owner.approve(item.id, digest=item.digest)
+    plan_and_contain(owner, actor="agent:claude")
+    assert "Ship by wire" not in agent.snapshot().text
+
+
+def test_what_was_retired_is_contained_as_well_so_that_nobody_brings_it_back(owner, agent, poisoned):
+    agent.forget(poisoned["page"].id, reason="hide it")
+    plan_and_contain(owner, source="web")
+    assert refused(agent.restore(poisoned["page"].id, reason="it was right")) == {"contained"}
+
+
+@pytest.mark.promise("C99", "T15")
+def test_one_rollback_undoes_a_containment_exactly(owner, poisoned):
+    before = state(owner)
+    done = plan_and_contain(owner, source="web")
+    owner.rollback(done.commit.id)
+    assert state(owner) == before
+
+
+@pytest.mark.promise("T15")
+def test_after_the_rollback_the_contexts_are_the_same(owner, agent, poisoned):
+    before = agent.context("refunds").text
+    done = plan_and_contain(owner, source="web")
+    owner.rollback(done.commit.id)
+    assert agent.context("refunds").text == before
+
+
+def test_a_retired_memory_comes_back_from_containment_retired(owner, agent, poisoned):
+    agent.forget(poisoned["page"].id, reason="old")
+    done = plan_and_contain(owner, source="web")
+    owner.rollback(done.commit.id)
+    assert owner.get(poisoned["page"].id).status == "retired"
+
+
+def test_a_memory_names_the_commit_that_contained_it(owner, poisoned):
+    done = plan_and_contain(owner, source="web")
+    last = owner.history(poisoned["page"].id)[-1]
+    assert (last.op, last.commit.id) == ("contain", done.commit.id)
+
+
+@pytest.mark.promise("F12")
+def test_a_containment_deletes_nothing(owner, poisoned):
+    plan_and_contain(owner, source="web")
+    assert owner.get(poisoned["page"].id).text == POISON
+
+
+@pytest.mark.promise("F10")
+@pytest.mark.parametrize("actor", [Actor.agent("claude"), Actor.reviewer("rita"), Actor.user("ulla")], ids=str)
+def test_only_the_owner_carries_a_containment_out(owner, poisoned, actor):
+    plan = owner.contain(source="web")
+    with pytest.raises(Unauthorised):
+        owner.acting_as(actor).contain(plan.digest, source="web")
+
+
+def test_an_owner_who_was_given_less_than_all_does_not_contain(owner, poisoned, tmp_path, clock):
+    less = replace(Actor.operator("otto"), can=frozenset({"read", "approve"}))
+    plan = owner.contain(source="web")
+    with (
+        Memory.open(tmp_path / "m.db", embedder=None, clock=clock, config_dir=tmp_path / "config", actor=less) as other,
+        pytest.raises(Unauthorised),
+    ):
+        other.contain(plan.digest, source="web")
+
+
+@pytest.mark.promise("F10")
+@pytest.mark.parametrize("actor", [Actor.agent("claude"), Actor.reviewer("rita")], ids=str)
+def test_only_the_owner_undoes_a_containment(owner, poisoned, actor):
+    done = plan_and_contain(owner, source="web")
+    with pytest.raises(Unauthorised):
+        owner.acting_as(actor).rollback(done.commit.id)
+
+
+@pytest.mark.promise("T16")
+def test_a_plan_whose_set_has_grown_is_void(owner, agent, poisoned):
+    plan = owner.contain(source="web")
+    agent.remember("Refunds take three days", tier="archival", source="web")
+    with pytest.raises(Conflict, match="has changed"):
+        owner.contain(plan.digest, source="web")
+
+
+def test_a_plan_whose_memory_moved_on_is_void(owner, agent, poisoned):
+    plan = owner.contain(source="web")
+    agent.revise(poisoned["page"].id, "Refunds are settled in cash", reason="changed")
+    with pytest.raises(Conflict):
+        owner.contain(plan.digest, source="web")
+
+
+def test_an_unrelated_commit_leaves_a_plan_good(owner, poisoned):
+    plan = owner.contain(source="web")
+    owner.remember("The ovens are cold on Sundays", tier="archival")
+    assert owner.contain(plan.digest, source="web").applied
+
+
+def test_a_plan_for_one_way_does_not_carry_out_another(owner, poisoned):
+    plan = owner.contain(source="web")
+    with pytest.raises(Conflict):
+        owner.contain(plan.digest, session="s1")
+
+
+@pytest.mark.promise("T16")
+def test_containing_twice_changes_nothing(owner, poisoned):
+    done = plan_and_contain(owner, source="web")
+    again = owner.contain(done.digest, source="web")
+    assert (again.applied, again.items, owner.log(limit=1)[0].commit.id) == (False, (), done.commit.id)
+
+
+def test_the_receipt_of_a_containment_names_the_plan(owner, poisoned):
+    done = plan_and_contain(owner, source="web")
+    receipt = owner.receipt(done.receipt.id)
+    assert (receipt["kind"], receipt["approved_digest"]) == ("contain", done.digest)
+
+
+def test_a_contained_store_verifies(owner, poisoned):
+    plan_and_contain(owner, source="web")
+    assert owner.verify().faults == ()
+
+
+def test_a_plan_leaves_erased_memories_alone(owner, poisoned):
+    page = poisoned["page"].id
+    owner.erase(owner.plan_erase([page]).digest, [page])
+    assert page not in {each.id for each in owner.contain(session="s1").items}
+
+
+def test_the_index_of_deliveries_holds_after_an_erasure(owner, poisoned):
+    page = poisoned["page"].id
+    owner.erase(owner.plan_erase([page]).digest, [page])
+    assert [each for each in owner.verify().faults if each.check == "deliveries"] == []
+
+
+# --- a planted memory, by other means
+
+
+@pytest.mark.promise("C121")
+def test_a_rollback_names_all_that_was_derived_over_any_number_of_steps(owner, poisoned):
+    commit = owner.history(poisoned["page"].id)[0].commit.id
+    assert set(owner.rollback(commit).dependents) == poisoned["derived"]
+
+
+@pytest.mark.promise("C99")
+def test_a_rollback_recovers_from_a_planted_memory(owner, agent, poisoned):
+    owner.rollback(owner.history(poisoned["page"].id)[0].commit.id)
+    assert POISON not in agent.context("refunds").text
+
+
+@pytest.mark.promise("C98")
+def test_a_planted_memory_fades_until_its_room_goes_to_what_was_confirmed(owner, agent, clock):
+    sound = kept(agent.remember("Walnut bread comes from the oven", tier="archival", confidence=0.5))
+    kept(agent.remember("Walnut bread comes from the mill", tier="archival", source="web", confidence=0.9))
+    clock.move(days=60)
+    agent.reinforce(sound.id)
+    room = agent.context("walnut bread").tokens - 1
+    sections = agent.context("walnut bread", budget_tokens=room).sections
+    assert [item.id for part in sections for item in part.items] == [sound.id]
