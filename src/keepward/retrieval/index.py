@@ -8,14 +8,14 @@ Invariants
 (4) the terms and vectors of removed entries leave memory at the latest when a quarter of the rows is dead.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from keepward.retrieval import fuse, lexical, vectors
+from keepward.retrieval import fuse, lexical, rerank, vectors
 from keepward.retrieval.analyze import terms
 from keepward.retrieval.columns import Columns
 from keepward.retrieval.entries import Allowed, Entry, Query, Scored
@@ -134,10 +134,19 @@ class Index:
             self._sights[key] = sight
         return sight
 
-    def search(self, query: Query, allowed: Allowed, limit: int) -> list[Scored]:
+    def search(
+        self,
+        query: Query,
+        allowed: Allowed,
+        limit: int,
+        *,
+        weights: rerank.Weights | None = None,
+        by_cosine: bool = False,
+    ) -> list[Scored]:
         """Rank the allowed entries, best first, at most `limit`.
 
-        Without a vector, or where none can be compared, an entry must share a term with the query.
+        Without a vector, or where none can be compared, an entry must share a term with the query. `weights`
+        put the best candidates in order anew; `by_cosine` leaves all but the vectors out of the order.
         """
         if limit < 1:
             return []
@@ -160,10 +169,73 @@ class Index:
         best = fuse.rounded(fuse.session_best(score, session, sight.sessions))
         total = np.maximum(fuse.rounded(score + fuse.SESSION_BEST * best), 0.0)
         ids = self._columns.ids
-        picks = fuse.strongest(total, positions[near.rows], limit).tolist()
-        picks.sort(key=lambda n: (-total[n], -int(positions[near.rows[n]]), ids[int(near.rows[n])]))
         parts = {"cover": covered, "cosine": near.cosine, "feature": feature, "session": best}
-        return [self._scored(n, near, cover, float(total[n]), parts) for n in picks]
+        if weights is not None or by_cosine:
+            # The score is another one then; what is learned from is the fused one.
+            parts["fused"] = total
+        if by_cosine and near.compared.any():
+            total = near.cosine
+        depth = limit if weights is None else max(limit, rerank.DEPTH)
+        picks = fuse.strongest(total, positions[near.rows], depth).tolist()
+        if weights is not None:
+            parts["learned"] = self._learned(weights, query, near.rows, picks, parts, allowed.now)
+            total = fuse.rounded(total + parts["learned"])
+        picks.sort(key=lambda n: (-total[n], -int(positions[near.rows[n]]), ids[int(near.rows[n])]))
+        return [self._scored(n, near, cover, max(float(total[n]), 0.0), parts) for n in picks[:limit]]
+
+    def _learned(
+        self,
+        weights: rerank.Weights,
+        query: Query,
+        rows: npt.NDArray[np.intp],
+        picks: list[int],
+        parts: dict[str, npt.NDArray[np.float64]],
+        now: int,
+    ) -> npt.NDArray[np.float64]:
+        """Return what the weights add to the score of each pick; 0 for the other rows."""
+        chosen = rows[picks]
+        near = np.zeros(len(picks))
+        if query.vector is not None and weights.model is not None and query.vector_model == weights.model:
+            near, _ = self.toward(weights.towards(query.vector), weights.model, chosen)
+        facts = rerank.facts_of(
+            [parts[name][picks] for name in rerank.PARTS[:4]],
+            happened=self._columns["created_at"][chosen],
+            now=now,
+            importance=self._columns["importance"][chosen],
+            trust=self._columns["trust"][chosen],
+        )
+        learned = np.zeros(len(rows))
+        learned[picks] = weights.change(near, facts)
+        return learned
+
+    def toward(
+        self, direction: npt.NDArray[np.float64], model: str, rows: npt.NDArray[np.intp]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+        """Return the product of each row's own vector, its first unit, with a direction, and which rows have one."""
+        first, known, store = self._first(model, len(direction), rows)
+        products = np.zeros(len(rows))
+        if store is not None and known.any():
+            cosines = store.cosines(direction.astype(np.float32), first[known]).astype(np.float64)
+            products[known] = fuse.rounded(cosines * float(np.sqrt(np.dot(direction, direction))))
+        return products, known
+
+    def own_vectors(self, ids: Sequence[str], model: str, dim: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """Return each memory's own vector, float32 (n, dim), zeros where there is none, and which have one."""
+        rows = np.array([self._columns.row_of.get(each, -1) for each in ids], dtype=np.intp)
+        first, known, store = self._first(model, dim, rows)
+        found = np.zeros((len(rows), dim), dtype=np.float32)
+        if store is not None and known.any():
+            found[known] = store.floats(first[known])
+        return found, known
+
+    def _first(
+        self, model: str, dim: int, rows: npt.NDArray[np.intp]
+    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_], vectors.UnitStore | None]:
+        store = self._units.get((model, dim))
+        if store is None or not len(store):
+            return np.zeros(len(rows), dtype=np.intp), np.zeros(len(rows), dtype=np.bool_), None
+        first = np.minimum(np.searchsorted(store.owners, rows), len(store) - 1)
+        return first, np.asarray(store.owners[first] == rows), store
 
     def _scored(
         self,

@@ -1,0 +1,23 @@
+"""Feedback: which of the memories that a receipt names were of use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """What one principal said of one recall or context; what it names on neither side, it says nothing of."""
+
+    tenant: str
+    #: From 1 in the order of arrival, without a gap in a tenant; 0 until it is kept.
+    n: int = 0
+    at: datetime
+    #: Id of the recall or compile receipt.
+    receipt: str
+    #: ``kind:name`` of who said it.
+    actor: str
+    #: Ids of memories; sorted, without repeats.
+    used: tuple[str, ...]
+    ignored: tuple[str, ...]

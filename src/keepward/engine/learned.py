@@ -1,0 +1,139 @@
+"""Learned: which reranker serves, read from the journal, and loud when it cannot be loaded.
+
+Invariants
+(1) What serves is what the journal says at the commit that is read: one record in the reserved scope names the
+    weights by their hash, so that a state of the past ranks as it did then, and a rollback brings the weights before.
+(2) Weights are kept as an artefact under their hash; what does not give that hash is never used.
+(3) That record is no memory: archived, in a scope that nobody can stand in, it is in no recall, list, context,
+    duplicate answer or count of what is live.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from keepward.domain.memory import Record, Status
+from keepward.domain.query import Filter
+from keepward.domain.scope import RESERVED
+from keepward.errors import Tampered
+from keepward.ports.store import Reader
+
+if TYPE_CHECKING:
+    from keepward.retrieval.rerank import Weights
+
+#: Key of the record, and kind of the artefact.
+KEY = "reranker"
+_STATES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What the journal says of the reranker at one commit."""
+
+    #: The record that says it, None before the first training.
+    record: Record | None = None
+    #: SHA-256 of the weights in hex.
+    name: str | None = None
+    #: Whether it was found good enough to serve.
+    chosen: bool = False
+    #: What training found, as JSON values; see ``engine.training``.
+    told: dict[str, Any] = field(default_factory=dict)
+    weights: Weights | None = None
+    #: Why the weights cannot be used, in words.
+    fault: str | None = None
+
+    @property
+    def version(self) -> str | None:
+        """The name cut to 16 hex digits, as it stands in receipts."""
+        return self.name and self.name[:16]
+
+    @property
+    def serves(self) -> bool:
+        """Whether recall is to be ordered by it."""
+        return self.chosen and self.weights is not None
+
+
+@dataclass(slots=True)
+class Rerankers:
+    """The rerankers of one opened store, by tenant and commit."""
+
+    _kept: OrderedDict[tuple[str, int], Standing] = field(default_factory=OrderedDict)
+
+    def at(self, store: Reader, tenant: str, seq: int) -> Standing:
+        """Return what stands at a commit of the tenant's journal."""
+        kept = self._kept.get((tenant, seq))
+        if kept is None:
+            kept = self._kept[tenant, seq] = standing(store, tenant, seq)
+            while len(self._kept) > _STATES:
+                self._kept.popitem(last=False)
+        return kept
+
+
+def standing(store: Reader, tenant: str, seq: int) -> Standing:
+    """Read what stands at a commit; see ``Rerankers.at``."""
+    mine = Filter(scopes=(RESERVED,), key=KEY, include_sensitive=True)
+    ids = [record.id for record in store.find(tenant, mine, live_at=None, limit=None).records]
+    if not ids:
+        return Standing()
+    found = store.records(tenant, ids, as_of=seq)
+    if found.damaged:
+        return Standing(fault="the record that names its weights does not match its seal")
+    record = next((each for each in found.records if each.status is Status.ARCHIVED), None)
+    if record is None:
+        return Standing()
+    told = json.loads(record.metadata or "{}")
+    name = str(told.get("weights"))
+    plain = Standing(record=record, name=name, chosen=bool(told.get("serving")), told=told)
+    if not plain.chosen:
+        return plain
+    try:
+        weights = load(store, tenant, name)
+    except (Tampered, ValueError) as fault:
+        return Standing(record=record, name=name, chosen=True, told=told, fault=str(fault))
+    return Standing(record=record, name=name, chosen=True, told=told, weights=weights)
+
+
+def load(store: Reader, tenant: str, name: str) -> Weights:
+    """Return kept weights by their name.
+
+    Raises:
+        Tampered: the artefact does not match its seal.
+        ValueError: it is missing, or not what the name says.
+    """
+    from keepward.retrieval.rerank import unpack
+
+    text = store.artefact(tenant, KEY, name)
+    if text is None:
+        raise ValueError("its weights are missing")
+    return unpack(base64.b64decode(text, validate=True), name=name)
+
+
+def facts(store: Reader, tenant: str, seq: int, model: str | None) -> dict[str, Any]:
+    """Return what ``status`` says of the reranker, as JSON values; ``model`` is the id of the embedder in use."""
+    stands = standing(store, tenant, seq)
+    why = stands.fault or (unfit(stands, model) if stands.serves else None)
+    if why is None:
+        why = str(stands.told.get("why", "it was never trained; give feedback, then run `keepward train`"))
+    feedback = store.feedback_count(tenant)
+    return {
+        "version": stands.version,
+        "serving": stands.serves and unfit(stands, model) is None,
+        "held_out": stands.told.get("held_out", 0),
+        "pairs": stands.told.get("pairs", 0),
+        "gain": stands.told.get("gain", 0.0),
+        "feedback": feedback,
+        "unseen": max(0, feedback - int(stands.told.get("seen", 0))),
+        "error": stands.fault,
+        "why": why,
+    }
+
+
+def unfit(stands: Standing, model: str | None) -> str | None:
+    """Return why weights that serve cannot serve this embedder, or None."""
+    if stands.weights is None or stands.weights.model == model:
+        return None
+    return "it was trained with another embedder; run `keepward train` to train it with this one"

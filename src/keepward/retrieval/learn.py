@@ -1,0 +1,212 @@
+"""Learn: weights of the reranker from feedback, and whether they are good enough to serve.
+
+Invariants
+(1) the weights are a function of the examples in order and of the seed: the draws of a step are hashes of seed and
+    step, and nothing else is random.
+(2) every fourth feedback is held out: it is judged on and never learned from.
+(3) weights serve only by a clear margin: `LEAST_GAIN` over the better of fused order and cosine on the held-out
+    feedback, on at least `LEAST_PAIRS` pairs and `LEAST_FEEDBACK` feedbacks, and by `SURE` standard errors.
+"""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from keepward.retrieval.rerank import PARTS, Doubles, Floats, Weights
+
+#: Every so many feedbacks one is held out.
+HELD_OUT: Final = 4
+#: A step for every so many feedbacks learned from, on so many pairs drawn from the last so many feedbacks.
+EVERY: Final = 5
+BATCH: Final = 16
+BUFFER: Final = 10_000
+#: A used memory should score so much above an ignored one.
+MARGIN: Final = 1.0
+#: Rates of learning for the matrix and for the parts, and the share of the weights that every step forgets.
+RATE: Final = 1.0
+PART_RATE: Final = 0.25
+FORGET: Final = 0.01
+#: Rank to which the learned matrix is cut.
+RANK: Final = 16
+#: Weight of the 1 beside the query while learning.
+CONSTANT: Final = 0.5
+
+LEAST_GAIN: Final = 0.05
+LEAST_PAIRS: Final = 20
+LEAST_FEEDBACK: Final = 5
+SURE: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Example:
+    """One feedback: memories shown for a query, and which of them were used."""
+
+    #: Number of the feedback, from 1 without a gap in the log; decides whether it is held out.
+    n: int
+    #: float32 (dim,), zeros where the query has no vector.
+    query: Floats
+    #: float32 (k, dim), zeros where a memory has none; `known` (k,) says which have one.
+    vectors: Floats
+    known: npt.NDArray[np.bool_]
+    #: Fused scores (k,), and facts (k, len(PARTS)).
+    fused: Doubles
+    facts: Doubles
+    #: (k,): True for used, False for ignored.
+    used: npt.NDArray[np.bool_]
+
+    @property
+    def held_out(self) -> bool:
+        """Whether this feedback is only judged on."""
+        return self.n % HELD_OUT == 0
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Return (used, ignored), every combination in order."""
+        return [(int(a), int(b)) for a in np.flatnonzero(self.used) for b in np.flatnonzero(~self.used)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """How three orders did on held-out feedback: shares of pairs in the right order, 0..1, ties as half."""
+
+    feedbacks: int
+    pairs: int
+    learned: float
+    fused: float
+    cosine: float
+    #: `learned` less the better of the other two.
+    gain: float
+    #: Whether invariant (3) holds.
+    serves: bool
+    #: In words, for a person.
+    why: str
+
+
+def train(examples: Sequence[Example], *, model: str | None, dim: int, seed: int = 0) -> Weights:
+    """Return the weights learned from the feedback that is not held out, oldest first."""
+    matrix = np.zeros((dim + 1, dim), dtype=np.float64)
+    parts = np.zeros(len(PARTS), dtype=np.float64)
+    learned: list[tuple[Example, tuple[int, int]]] = []
+    starts: list[int] = []
+    steps = 0
+    told = [example for example in examples if not example.held_out and example.pairs()]
+    for count, example in enumerate(told, start=1):
+        starts.append(len(learned))
+        learned += [(example, pair) for pair in example.pairs()]
+        if count % EVERY == 0 or count == len(told):
+            first = starts[max(0, count - BUFFER)]
+            steps += 1
+            _step(matrix, parts, [learned[at] for at in _draw(seed, steps, first, len(learned))])
+    left, right = _cut(matrix)
+    seen = max((example.n for example in examples), default=0)
+    blank = Weights.untrained(model, dim, seed=seed)
+    return replace(blank, left=left, right=right, parts=parts.astype(np.float32), steps=steps, seen=seen)
+
+
+def _draw(seed: int, step: int, first: int, end: int) -> list[int]:
+    """Return `BATCH` places from `first` up to `end`, with repeats."""
+    found = []
+    for n in range(BATCH):
+        digest = hashlib.sha256(f"keepward/replay/{seed}/{step}/{n}".encode()).digest()
+        found.append(first + int.from_bytes(digest[:8], "big") % (end - first))
+    return found
+
+
+def _step(matrix: Doubles, parts: Doubles, batch: Sequence[tuple[Example, tuple[int, int]]]) -> None:
+    """Take one step of the margin ranking loss max(0, MARGIN - (used - ignored)), in place."""
+    turn, weigh = np.zeros_like(matrix), np.zeros_like(parts)
+    for example, (better, worse) in batch:
+        asked = np.append(example.query.astype(np.float64), CONSTANT)
+        apart = example.facts[better] - example.facts[worse]
+        lead = float(example.fused[better] - example.fused[worse] + parts @ apart)
+        both = bool(example.known[better] and example.known[worse])
+        if both:
+            between = example.vectors[better].astype(np.float64) - example.vectors[worse]
+            lead += float(asked @ matrix @ between)
+        if lead >= MARGIN:
+            continue
+        weigh += apart
+        if both:
+            turn += np.outer(asked, between)
+    matrix *= 1.0 - FORGET
+    parts *= 1.0 - FORGET
+    matrix += RATE / len(batch) * turn
+    parts += PART_RATE / len(batch) * weigh
+
+
+def _cut(matrix: Doubles) -> tuple[Floats, Floats]:
+    """Return the two factors of the best approximation of rank `RANK` (Eckart, Young 1936)."""
+    dim = matrix.shape[1]
+    if not dim or not matrix.any():
+        return np.zeros((dim + 1, 0), dtype=np.float32), np.zeros((0, dim), dtype=np.float32)
+    u, sizes, v = np.linalg.svd(matrix, full_matrices=False)
+    rank = min(RANK, int(np.count_nonzero(sizes > 1e-9 * sizes[0])))
+    root = np.sqrt(sizes[:rank])
+    left = u[:, :rank] * root
+    left[-1] *= CONSTANT
+    return left.astype(np.float32), (root[:, None] * v[:rank]).astype(np.float32)
+
+
+def scores(weights: Weights, example: Example) -> Doubles:
+    """Return the score of each memory of an example as it would be served."""
+    near = np.zeros(len(example.used))
+    if weights.dim == example.vectors.shape[1] and weights.dim:
+        near = np.where(example.known, example.vectors.astype(np.float64) @ weights.towards(example.query), 0.0)
+    return np.asarray(example.fused + weights.change(near, example.facts))
+
+
+def judge(weights: Weights, examples: Sequence[Example]) -> Judged:
+    """Compare weights with the fused order and the cosine on the held-out feedback."""
+    held = [example for example in examples if example.held_out and example.pairs()]
+    pairs = sum(len(example.pairs()) for example in held)
+    cosine = PARTS.index("cosine")
+    shares = np.array(
+        [
+            [_right(order, example) for order in (scores(weights, example), example.fused, example.facts[:, cosine])]
+            for example in held
+        ]
+    ).reshape(len(held), 3)
+    if not held:
+        return Judged(feedbacks=0, pairs=0, learned=0.0, fused=0.0, cosine=0.0, gain=0.0, serves=False, why=_few(0, 0))
+    learned, fused, plain = (math.fsum(column) / len(held) for column in shares.T.tolist())
+    rival = 1 if fused >= plain else 2
+    leads = shares[:, 0] - shares[:, rival]
+    gain = math.fsum(leads.tolist()) / len(held)
+    error = float(np.std(leads, ddof=1)) / math.sqrt(len(held)) if len(held) > 1 else 0.0
+    enough = pairs >= LEAST_PAIRS and len(held) >= LEAST_FEEDBACK
+    clear = gain >= LEAST_GAIN and gain >= SURE * error
+    if not enough:
+        why = _few(len(held), pairs)
+    elif clear:
+        why = "it orders held-out feedback better than the plain order does"
+    elif gain >= LEAST_GAIN:
+        why = f"its gain on held-out feedback is within {SURE:g} standard errors of nothing"
+    else:
+        why = f"it gains less than {LEAST_GAIN:g} on held-out feedback"
+    return Judged(
+        feedbacks=len(held),
+        pairs=pairs,
+        learned=round(learned, 4),
+        fused=round(fused, 4),
+        cosine=round(plain, 4),
+        gain=round(gain, 4),
+        serves=enough and clear,
+        why=why,
+    )
+
+
+def _few(feedbacks: int, pairs: int) -> str:
+    return (
+        f"{pairs} pairs of {feedbacks} feedbacks are held out; "
+        f"it takes {LEAST_PAIRS} pairs of {LEAST_FEEDBACK} to judge it"
+    )
+
+
+def _right(order: npt.NDArray[np.floating], example: Example) -> float:
+    """Return the share of an example's pairs that scores put in the right order, ties as half."""
+    points = [float(np.sign(order[better] - order[worse]) + 1.0) / 2.0 for better, worse in example.pairs()]
+    return math.fsum(points) / len(points)

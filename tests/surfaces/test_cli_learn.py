@@ -1,0 +1,55 @@
+"""The commands that learn."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def shown(run, saved):
+    """A recall with a receipt, as `recall --json` told of it."""
+    return run("recall", "indentation", "--receipt", "--json").json
+
+
+def test_recall_tells_a_receipt_only_when_asked(run, saved, shown):
+    assert (run("recall", "indentation", "--json").json["receipt"], bool(shown["receipt"])) == (None, True)
+
+
+def test_feedback_is_kept_under_the_agent_of_the_command_line(run, saved, shown):
+    told = run("feedback", shown["receipt"], "--used", saved["id"], "--json").json
+    assert (told["number"], told["actor"], told["used"]) == (1, "agent:cli", [saved["id"]])
+
+
+def test_feedback_on_a_context_takes_its_receipt(run, saved):
+    receipt = run("context", "indentation", "--json").json["receipt"]
+    assert run("feedback", receipt, "--ignored", saved["id"]).code == 0
+
+
+def test_feedback_on_what_was_not_shown_is_a_usage_error(run, saved, shown):
+    assert run("feedback", shown["receipt"], "--used", "nobody", "--json").code == 2
+
+
+def test_feedback_on_an_unknown_receipt_is_not_found(run, saved):
+    assert run("feedback", "nothing", "--used", saved["id"]).code == 3
+
+
+def test_training_without_enough_feedback_says_what_it_takes(run, saved, shown):
+    run("feedback", shown["receipt"], "--used", saved["id"])
+    told = run("train", "--json").json
+    assert (told["serving"], "it takes" in told["why"]) == (False, True)
+
+
+def test_an_agent_may_not_train(run, saved):
+    assert run("train", "--as", "agent:x").code == 7
+
+
+def test_training_is_drawn_for_a_person_too(run, saved):
+    assert "off" in run("train").out
+
+
+def test_status_says_whether_a_reranker_serves(run, saved):
+    assert run("status", "--json").json["reranker"]["serving"] is False
+
+
+def test_an_unknown_order_is_a_usage_error(run, saved):
+    assert run("recall", "indentation", "--order", "best").code == 2

@@ -1,0 +1,158 @@
+"""The reranker's weights: what they change in an order, and how they are kept."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+from keepward.retrieval import analyze, rerank
+from keepward.retrieval.index import Allowed, Entry, Index, Query
+from keepward.retrieval.rerank import PARTS, Weights, name_of, recency, unpack
+
+ALL = Allowed(scopes=None, now=0)
+DIM = 64
+
+
+def vector(seed: int) -> np.ndarray:
+    made = np.random.default_rng(seed).normal(size=DIM).astype(np.float32)
+    return made / np.linalg.norm(made)
+
+
+def weights(**given: Any) -> Weights:
+    draws = np.random.default_rng(7)
+    arrays = {
+        "left": draws.normal(size=(DIM + 1, 3)).astype(np.float32),
+        "right": draws.normal(size=(3, DIM)).astype(np.float32),
+        "parts": draws.normal(size=len(PARTS)).astype(np.float32),
+    }
+    return Weights(**{"model": "m", **arrays, **given})
+
+
+def entries(count: int) -> list[Entry]:
+    return [
+        Entry(
+            id=f"m{n:04}",
+            version=1,
+            position=n,
+            scope="/",
+            tier="archival",
+            kind="fact",
+            terms=analyze.pack(analyze.terms(f"note {n} about the harbour")),
+            vector_model="m",
+            units=vector(n)[None],
+            importance=(n % 7) / 7,
+            trust=n % 8,
+        )
+        for n in range(count)
+    ]
+
+
+def index_of(count: int) -> Index:
+    index = Index()
+    index.apply(entries(count))
+    return index
+
+
+def ranked(index: Index, limit: int = 20, **how: Any) -> list[tuple[str, float]]:
+    query = Query(text="harbour", terms=("harbour",), vector=vector(1_000_000), vector_model="m")
+    return [(scored.id, scored.score) for scored in index.search(query, ALL, limit, **how)]
+
+
+@pytest.mark.promise("E30")
+def test_untrained_weights_leave_the_fused_order_and_its_scores_as_they_are() -> None:
+    index = index_of(300)
+    assert ranked(index, weights=Weights.untrained("m", DIM)) == ranked(index)
+
+
+@pytest.mark.promise("E30")
+def test_trained_weights_change_the_order() -> None:
+    index = index_of(300)
+    assert ranked(index, weights=weights()) != ranked(index)
+
+
+def test_the_same_weights_give_the_same_scores_in_an_index_filled_in_another_order() -> None:
+    one, two = index_of(50), Index()
+    for entry in reversed(entries(50)):
+        two.apply([entry])
+    assert ranked(one, weights=weights()) == ranked(two, weights=weights())
+
+
+def test_a_score_with_weights_is_the_fused_one_and_what_was_learned() -> None:
+    index = index_of(30)
+    query = Query(text="harbour", terms=("harbour",), vector=vector(1_000_000), vector_model="m")
+    plain = {scored.id: scored.score for scored in index.search(query, ALL, 30)}
+    small = weights(left=np.zeros((DIM + 1, 3), dtype=np.float32), parts=np.full(len(PARTS), 0.01, dtype=np.float32))
+    learned = index.search(query, ALL, 30, weights=small)
+    assert [each.score for each in learned] == [
+        pytest.approx(max(0.0, plain[each.id] + each.parts["learned"]), abs=2e-6) for each in learned
+    ]
+
+
+def test_scores_with_weights_are_never_negative() -> None:
+    assert min(score for _, score in ranked(index_of(100), limit=100, weights=weights())) >= 0
+
+
+def test_vectors_of_another_model_take_no_part_in_what_was_learned() -> None:
+    index = index_of(30)
+    parts = np.zeros(len(PARTS), dtype=np.float32)
+    assert ranked(index, weights=weights(model="other", parts=parts)) == ranked(index)
+
+
+def test_what_is_learned_is_centred_so_that_scores_do_not_drift_as_a_whole() -> None:
+    change = weights().change(np.arange(10.0), np.ones((10, len(PARTS))))
+    assert abs(change.sum()) < 1e-5
+
+
+def test_the_direction_of_a_query_is_its_product_with_the_matrix_and_the_row_under_one() -> None:
+    held = weights()
+    query = vector(3)
+    full = np.append(query, 1.0) @ (held.left.astype(np.float64) @ held.right.astype(np.float64))
+    assert np.allclose(held.towards(query), full, atol=1e-6)
+
+
+def test_an_own_vector_is_the_first_unit_of_its_memory() -> None:
+    index = index_of(5)
+    found, known = index.own_vectors(["m0003", "nobody"], "m", DIM)
+    assert known.tolist() == [True, False]
+    assert float(found[0] @ vector(3)) > 0.999
+
+
+def test_now_is_recent_and_ten_years_ago_is_not() -> None:
+    hour = 3_600_000_000
+    ages = np.array([0, -hour, -24 * hour, -87_660 * hour, -200_000 * hour], dtype=np.int64)
+    told = recency(ages, 0)
+    assert told.tolist() == sorted(told.tolist(), reverse=True)
+    assert (told[0], told[-1]) == (1.0, 0.0)
+
+
+def test_weights_come_back_from_their_bytes_as_they_were() -> None:
+    packed = weights(seed=3, steps=4, seen=5).pack()
+    assert unpack(packed, name=name_of(packed)).pack() == packed
+
+
+def test_weights_without_vectors_come_back_too() -> None:
+    packed = Weights.untrained(None, 0).pack()
+    assert unpack(packed, name=name_of(packed)).dim == 0
+
+
+@pytest.mark.promise("Z43")
+@pytest.mark.parametrize("at", [0, 4, 8, 40, -1])
+def test_one_changed_byte_is_not_loaded(at: int) -> None:
+    packed = bytearray(weights().pack())
+    name = name_of(bytes(packed))
+    packed[at] ^= 1
+    with pytest.raises(ValueError, match="not those that were committed"):
+        unpack(bytes(packed), name=name)
+
+
+@pytest.mark.promise("Z43")
+def test_weights_cut_short_or_of_another_layout_or_not_finite_are_not_loaded() -> None:
+    packed = weights().pack()
+    other = packed[:4] + struct.pack("<B", rerank.LAYOUT + 1) + packed[5:]
+    endless = weights(parts=np.full(len(PARTS), np.nan, dtype=np.float32)).pack()
+    for broken in (packed[:-4], packed[:6], b"", other, endless):
+        with pytest.raises(ValueError, match="weights"):
+            unpack(broken, name=name_of(broken))
