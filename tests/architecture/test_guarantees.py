@@ -10,7 +10,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "guarantees").glob("*.md"))
-TESTS = {path.stem.removeprefix("test_").removeprefix("promises_"): path for path in (ROOT / "tests").rglob("test_*.py")}
+TESTS = {
+    path.stem.removeprefix("test_").removeprefix("promises_"): path for path in (ROOT / "tests").rglob("test_*.py")
+}
 #: Promises that have a row: number ranges by letter.
 LISTED = {"A": (1, 89), "B": (1, 66), "C": (1, 50), "D": (1, 45)}
 

@@ -1,0 +1,74 @@
+"""What acceptance tests stand on: a fresh store, its handles, and a clock that moves when told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keepward import Actor, Memory
+
+
+class Clock:
+    """Stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.instant = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self.instant
+
+    def move(self, **span: float) -> None:
+        self.instant += timedelta(**span)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "store" / "memory.db"
+
+
+@pytest.fixture
+def owner(path: Path, tmp_path: Path, clock: Clock) -> Iterator[Memory]:
+    """The owner's handle on a fresh store; rights are given from here and never gained."""
+    path.parent.mkdir()
+    given = {"embedder": "hashed", "clock": clock, "config_dir": tmp_path / "config"}
+    with Memory.open(path, actor=Actor.operator("olga"), **given) as memory:
+        yield memory
+
+
+@pytest.fixture
+def mem(owner: Memory) -> Memory:
+    """An agent's handle on the same store."""
+    return owner.acting_as(Actor.agent())
+
+
+@pytest.fixture
+def opened(tmp_path: Path, clock: Clock) -> Callable[..., Memory]:
+    """Opens stores by name, each anew: the same name twice is the same file. Use it as `with opened("a") as a:`."""
+
+    def open_again(name: str, **options: Any) -> Memory:
+        given = {"embedder": "hashed", "clock": clock, "config_dir": tmp_path / "config", **options}
+        return Memory.open(tmp_path / f"{name}.db", **given)
+
+    return open_again
+
+
+@pytest.fixture
+def entering(owner: Memory, tmp_path: Path, clock: Clock) -> Iterator[Callable[..., Memory]]:
+    """Opens the owner's store once more, by an actor or a token: rights that no handle there is gave."""
+    with ExitStack() as handles:
+
+        def enter(actor: Actor | None = None, **options: Any) -> Memory:
+            given = {"embedder": "hashed", "clock": clock, "config_dir": tmp_path / "config", **options}
+            return handles.enter_context(Memory.open(owner.path, actor=actor, **given))
+
+        yield enter

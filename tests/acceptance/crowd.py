@@ -1,0 +1,88 @@
+"""Many processes that write to one store at once: forks them, lets them begin together, tells what they were told.
+
+    python crowd.py FOLDER PROCESSES COUNT
+
+Prints one JSON object: the acknowledged numbers, every error, and the slowest write in seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from keepward import Actor, Committed, Memory
+from keepward.gates.detect import injection, privacy, secrets
+
+
+def write(folder: Path, worker: int, count: int, gate: int) -> dict[str, object]:
+    """Commit governed writes; return what was acknowledged."""
+    acknowledged: list[int] = []
+    errors: list[str] = []
+    slowest = 0.0
+    os.read(gate, 1)
+    config = folder.parent / f"{folder.name}.config"
+    with Memory.open(folder / "memory.db", actor=Actor.agent(f"w{worker}"), embedder=None, config_dir=config) as mem:
+        for n in range(count):
+            number = worker * 100_000 + n
+            text = f"Order {number} was packed at station {number % 17} and left on truck {number % 29}"
+            begun = time.perf_counter()
+            try:
+                outcome = mem.remember(text, tier="archival", aliases=[f"workload:{number}"])
+            except Exception as fault:
+                errors.append(f"{type(fault).__name__}: {fault}")
+                continue
+            slowest = max(slowest, time.perf_counter() - begun)
+            if isinstance(outcome, Committed):
+                acknowledged.append(number)
+            else:
+                errors.append(f"{number}: {outcome.outcome} {outcome.reasons}")
+    return {"acknowledged": acknowledged, "errors": errors, "slowest": slowest}
+
+
+def main() -> None:
+    """Fork, start together, gather."""
+    folder, processes, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    folder.mkdir(parents=True, exist_ok=True)
+    for detector in (injection, privacy, secrets):
+        # Loaded once and inherited, so that a thousand children do not load it a thousand times.
+        detector.scan("Call +351 210 000 000 or write to ines@mail.example.org: her locker code stays at home.")
+    waiting, starter = os.pipe()
+    children = []
+    for worker in range(processes):
+        said, tell = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(said)
+            try:
+                told = json.dumps(write(folder, worker, count, waiting))
+            except BaseException as fault:
+                told = json.dumps({"acknowledged": [], "errors": [f"{type(fault).__name__}: {fault}"], "slowest": 0})
+            with os.fdopen(tell, "w") as out:
+                out.write(told)
+            os._exit(0)
+        os.close(tell)
+        children.append((child, said))
+    begun = time.perf_counter()
+    os.write(starter, b"x" * processes)
+    found = []
+    for child, said in children:
+        with os.fdopen(said) as heard:
+            found.append(json.loads(heard.read()))
+        os.waitpid(child, 0)
+    print(
+        json.dumps(
+            {
+                "acknowledged": sorted(number for each in found for number in each["acknowledged"]),
+                "errors": [error for each in found for error in each["errors"]],
+                "slowest": max(each["slowest"] for each in found),
+                "seconds": time.perf_counter() - begun,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+"""Who may do what: every access, every operation, every class of actor, against the table in docs/guarantees/access.md.
+
+The tables of that page are the expectation; each cell is played on a fresh store. ``yes``: it is committed.
+``waits``: a person has to approve it, and what held before still holds. ``no``: it is refused and changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from outcomes import kept
+
+from keepward import Access, Actor, KeepwardError, Memory, Outcome, Policy, Tier, Unauthorised
+from keepward.domain.trust import ActorKind, Rights
+from keepward.interchange.imports import load
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "guarantees" / "access.md"
+ACTORS = {
+    "agent": Actor.agent(),
+    "user": Actor.user(),
+    "importer": Actor.importer(),
+    "job": Actor(kind=ActorKind.JOB, name="tidy", rights=Rights.AGENT),
+    "reviewer": Actor.reviewer("rita"),
+    "owner": Actor.operator("olga"),
+}
+#: How the tables of the page are headed, and where their memories live.
+TABLES = {"Archival memory": ("archival", None), "A core block": ("core", "mission")}
+MARKS = {"committed": "yes", "quarantined": "waits", "refused": "no"}
+WHERE = {"archival": {"tier": "archival"}, "core": {"tier": "core", "key": "mission", "confidence": 0.9}}
+
+
+class Cell:
+    """One store, with a memory that an operation is tried on."""
+
+    def __init__(self, owner: Memory, actor: Actor, tier: str, folder: Path) -> None:
+        self.owner, self.tier, self.folder = owner, tier, folder
+        self.mem = owner if actor == owner.actor else owner.acting_as(actor)
+
+    def made(self, text: str = "The ferry leaves at six") -> str:
+        return kept(self.owner.remember(text, **WHERE[self.tier])).id
+
+    def other(self) -> str:
+        return kept(self.owner.remember("The crane is red", tier="archival")).id
+
+    def retired(self) -> str:
+        name = self.made()
+        kept(self.owner.forget(name, reason="off season"))
+        return name
+
+    def imported(self) -> Any:
+        path = self.folder / "notes.md"
+        if self.tier == "core":
+            path = self.folder / "old.jsonl"
+            line = {
+                "id": "0" * 12,
+                "text": "Keep to the timetable",
+                "tier": "canon",
+                "topic_id": "mission",
+                "version": 1,
+            }
+            path.write_text(json.dumps(line) + "\n")
+        else:
+            path.write_text("- Keep to the timetable\n")
+        done = load(self.mem, path)
+        return "refused" if done.refused else "quarantined" if done.quarantined else "committed"
+
+    def undone(self) -> str:
+        """Undo the owner's newest change."""
+        name = self.made()
+        changed = self.owner.revise(name, "The ferry leaves at seven", reason="winter")
+        kept(changed)
+        return "committed" if self.mem.rollback(changed.commit.id).applied else "refused"  # type: ignore[union-attr]
+
+
+OPERATIONS: dict[str, Callable[[Cell], Outcome | str | None]] = {
+    "insert": lambda cell: cell.mem.remember("The ferry leaves at six", **WHERE[cell.tier]),
+    "replace": lambda cell: cell.mem.revise(cell.made(), "The ferry leaves at seven", reason="winter"),
+    "append": lambda cell: cell.mem.append(cell.made(), "and at nine", reason="summer"),
+    "move": lambda cell: cell.mem.move(cell.made(), tier="working", key=None, reason="for now"),
+    "retire": lambda cell: cell.mem.forget(cell.made(), reason="off season"),
+    "restore": lambda cell: cell.mem.restore(cell.retired(), reason="season"),
+    "supersede": lambda cell: cell.mem.supersede(cell.made(), cell.other(), reason="sold"),
+    "merge": lambda cell: cell.mem.merge([cell.made(), cell.other()], reason="tidy"),
+    "promote": lambda cell: cell.mem.promote(cell.made(), "The ferry leaves at six", reason="lasting"),
+    "import": lambda cell: cell.imported(),
+    "rollback": lambda cell: cell.undone(),
+}
+
+
+def rows() -> Iterator[tuple[str, str, str, str, str]]:
+    """Yield (table, access, operation, actor, expected) for every cell of the page."""
+    table, columns = "", []
+    for line in PAGE.read_text("utf-8").splitlines():
+        if line.startswith("## "):
+            table, columns = line.removeprefix("## ").strip(), []
+        elif table in TABLES and line.startswith("|"):
+            cells = [cell.strip().strip("`") for cell in line.strip("|").split("|")]
+            if not columns:
+                columns = cells[2:]
+            elif not set(cells[0]) <= set("-: "):
+                for actor, expected in zip(columns, cells[2:], strict=True):
+                    yield table, cells[0], cells[1], actor, expected
+
+
+CELLS = list(rows())
+
+
+def tried(where: str, access: str, what: str, actor: str, folder: Path) -> tuple[str, bool]:
+    """Play one cell; return what became of it, and whether the state changed."""
+    tier = Tier(TABLES[where][0])
+    policy = Policy(access={**Policy().access, tier: Access(access)})
+    options: dict[str, Any] = {"embedder": None, "policy": policy, "config_dir": folder / "config"}
+    with Memory.open(":memory:", actor=ACTORS["owner"], **options) as owner:
+        cell = Cell(owner, ACTORS[actor], tier.value, folder)
+        state = {}
+
+        def remembered() -> dict[str, Any]:
+            return {each.id: replace(each, version=0, updated_at=None) for each in owner.find(include_ended=True)}
+
+        original = {name: getattr(cell, name) for name in ("made", "other", "retired")}
+        for name, make in original.items():
+
+            def prepared(*given: Any, make: Any = make) -> str:
+                result = make(*given)
+                state.clear()
+                state.update(remembered())
+                return str(result)
+
+            setattr(cell, name, prepared)
+        try:
+            outcome = OPERATIONS[what](cell)
+        except Unauthorised:
+            outcome = "refused"
+        word = outcome if isinstance(outcome, str) else outcome.outcome if outcome else "none"
+        return MARKS.get(word, word), remembered() != state
+
+
+@pytest.mark.promise("Z4", "T18", "D2", "D15", "D16", "D30", "D31", "D32", "D33", "D38")
+@pytest.mark.parametrize(("where", "access", "what", "actor", "expected"), CELLS, ids=lambda each: str(each))
+def test_access_operation_and_actor_decide(
+    tmp_path: Path, where: str, access: str, what: str, actor: str, expected: str
+) -> None:
+    became, changed = tried(where, access, what, actor, tmp_path)
+    assert became == expected
+    if what != "rollback":
+        assert changed == (expected == "yes")
+
+
+def test_the_page_has_every_cell() -> None:
+    wanted = {
+        (table, access.value, what, actor)
+        for table in TABLES
+        for access in Access
+        for what in OPERATIONS
+        for actor in ACTORS
+    }
+    assert {cell[:4] for cell in CELLS} == wanted
+    assert len(CELLS) == len(wanted)
+
+
+IDENTITY: dict[str, Callable[[Memory, str], Any]] = {
+    "insert a kind": lambda mem, _: mem.remember("I am Orion", kind="identity"),
+    "insert a block": lambda mem, _: mem.remember("I am Orion", tier="core", key="persona"),
+    "move a memory": lambda mem, name: mem.move(name, tier="core", key="persona", reason="me"),
+    "rename a block": lambda mem, name: mem.move(name, key="persona", tier="core", reason="me"),
+    "update by key": lambda mem, _: mem.update_by_key("persona", "I am Orion", tier="core"),
+    "merge": lambda mem, name: mem.merge(
+        [name, kept(mem.remember("Stars are far", tier="archival")).id], "I am Orion", kind="identity", reason="me"
+    ),
+    "draft": lambda mem, name: _drafted(mem),
+    "many": lambda mem, _: mem.remember_many([{"text": "I am Orion", "tier": "core", "key": "persona"}])[0],
+}
+
+
+def _drafted(mem: Memory) -> Any:
+    with mem.draft(reason="me") as draft:
+        draft.insert("Stars are far")
+        draft.insert("I am Orion", tier="core", key="persona")
+    return draft.outcome
+
+
+@pytest.mark.promise("Z5")
+@pytest.mark.parametrize("actor", sorted(ACTORS))
+@pytest.mark.parametrize("route", sorted(IDENTITY))
+def test_the_identity_is_immune_by_every_route(
+    opened: Callable[..., Memory], tmp_path: Path, route: str, actor: str
+) -> None:
+    (tmp_path / "identity.md").write_text("I am Lyra, and I keep the lighthouse at the end of the pier.")
+    with opened("own", actor=ACTORS["owner"], identity=tmp_path / "identity.md", embedder=None) as owner:
+        name = kept(owner.remember("A star", tier="archival")).id
+        mem = owner if actor == "owner" else owner.acting_as(ACTORS[actor])
+        try:
+            outcome = IDENTITY[route](mem, name).outcome
+        except KeepwardError:
+            outcome = "refused"
+        except AssertionError:
+            outcome = "refused"  # A reviewer cannot even make what it would merge.
+        assert outcome == "refused"
+        assert owner.pending() == []
+        text = mem.context("who am I").text
+        assert ("I am Lyra" in text, "I am Orion" in text) == (True, False)
+
+
+@pytest.mark.promise("Z5")
+def test_the_identity_of_a_file_is_not_imported(owner: Memory, tmp_path: Path) -> None:
+    path = tmp_path / "old.jsonl"
+    line = {"id": "0" * 12, "text": "I am Orion", "tier": "canon", "topic_id": "persona", "version": 1}
+    path.write_text(json.dumps(line) + "\n")
+    load(owner, path)
+    for item in owner.pending():
+        for step in item.steps:
+            assert (step.after.key, step.after.kind.value) != ("persona", "identity")
+    assert "I am Orion" not in owner.context("who am I").text
+
+
+@pytest.mark.parametrize("text", ["I am Lyra, and I keep the lighthouse at the end of the pier."])
+def test_the_identity_documents_own_words_are_not_kept_as_a_memory(
+    opened: Callable[..., Memory], tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "identity.md").write_text(text)
+    with opened("own", identity=tmp_path / "identity.md", embedder=None) as mem:
+        assert mem.remember(f"Note: {text}").outcome == "refused"
+
+
+@pytest.mark.parametrize("purpose", ["answer", "act", "core"])
+@pytest.mark.parametrize("objective", ["", "something else entirely"])
+def test_core_is_in_every_context_of_every_purpose(mem: Memory, owner: Memory, purpose: str, objective: str) -> None:
+    kept(owner.remember("Sail to Oslo", tier="core", key="mission"))
+    assert "Sail to Oslo" in mem.context(objective, purpose=purpose).text

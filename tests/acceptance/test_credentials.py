@@ -1,0 +1,333 @@
+"""Who asks comes from a credential alone, and it can be ended."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from outcomes import held, kept, refused
+
+from keepward import Actor, InvalidInput, Memory, Policy, Unauthorised
+from keepward.gates.secrets import scrub
+
+MISSION: dict[str, Any] = {"tier": "core", "key": "mission"}
+Enter = Callable[..., Memory]
+
+
+def test_a_token_opens_the_store_as_its_bearer_at_its_tenant_and_scope(owner: Memory, entering: Enter) -> None:
+    issued = owner.create_token("claude", tenant="acme", scope="orion")
+    bearer = entering(token=issued.secret)
+    assert (bearer.actor.label, bearer.tenant, bearer.scope) == ("agent:claude", "acme", "/agents/orion")
+    assert kept(bearer.remember("The ferry is blue")).author == "agent:claude"
+
+
+@pytest.mark.parametrize("beside", [{"actor": Actor.operator()}, {"tenant": "acme"}, {"scope": "orion"}])
+def test_nothing_beside_a_token_says_who_asks_or_where(owner: Memory, entering: Enter, beside: dict[str, Any]) -> None:
+    issued = owner.create_token("claude")
+    with pytest.raises(InvalidInput, match="token"):
+        entering(token=issued.secret, **beside)
+
+
+def test_a_token_is_a_prefix_and_256_random_bits(owner: Memory) -> None:
+    secrets = {owner.create_token("claude").secret for _ in range(20)}
+    assert len(secrets) == 20
+    assert all(each.startswith("kw_") and each[3:].isalnum() and 62 ** len(each[3:]) > 2**256 for each in secrets)
+
+
+def test_no_file_of_the_store_holds_a_token(owner: Memory, path: Path, tmp_path: Path) -> None:
+    issued = owner.create_token("claude")
+    owner.close()
+    found = [
+        file
+        for file in tmp_path.rglob("*")
+        if file.is_file()
+        and (issued.secret.encode() in (raw := file.read_bytes()) or issued.secret[3:].encode() in raw)
+    ]
+    assert found == []
+
+
+def test_a_token_that_is_written_as_a_memory_is_refused(owner: Memory, mem: Memory) -> None:
+    issued = owner.create_token("claude")
+    assert issued.secret not in scrub(f"I use {issued.secret} here")
+    outcome = mem.remember(f"I use {issued.secret} here")
+    assert outcome.outcome == "refused" or issued.secret not in kept(outcome).text
+
+
+def _expired(owner: Memory, clock: Any) -> str:
+    secret = owner.create_token("claude", expires="1h").secret
+    clock.move(hours=1)
+    return secret
+
+
+def _revoked(owner: Memory, clock: Any) -> str:
+    issued = owner.create_token("claude")
+    owner.revoke_token(issued.token.id)
+    return issued.secret
+
+
+def _unknown(owner: Memory, clock: Any) -> str:
+    known = owner.create_token("claude").secret
+    return known[:-1] + ("A" if known[-1] != "A" else "B")
+
+
+BAD: dict[str, Callable[[Memory, Any], str]] = {
+    "expired": _expired,
+    "revoked": _revoked,
+    "unknown": _unknown,
+    "empty": lambda owner, clock: "",
+    "without its prefix": lambda owner, clock: owner.create_token("claude").secret.removeprefix("kw_"),
+    "a lone surrogate": lambda owner, clock: "kw_\ud800",
+}
+
+
+@pytest.mark.parametrize("what", sorted(BAD))
+def test_a_token_that_does_not_hold_is_refused_with_the_same_words(
+    owner: Memory, entering: Enter, clock: Any, what: str
+) -> None:
+    secret = BAD[what](owner, clock)
+    with pytest.raises(Unauthorised) as fault:
+        entering(token=secret)
+    assert str(fault.value) == "this token does not open this store; ask the owner for a new one"
+
+
+def test_an_open_handle_ends_with_its_token(owner: Memory, entering: Enter) -> None:
+    issued = owner.create_token("claude")
+    bearer = entering(token=issued.secret)
+    kept(bearer.remember("The ferry is blue"))
+    owner.revoke_token(issued.token.id)
+    for call in (lambda: bearer.recall("ferry"), lambda: bearer.remember("more"), bearer.status, bearer.pending):
+        with pytest.raises(Unauthorised):
+            call()
+
+
+def test_what_an_owners_token_gave_ends_with_it(owner: Memory, entering: Enter) -> None:
+    issued = owner.create_token("root", rights="owner")
+    agent = entering(token=issued.secret).acting_as(Actor.agent())
+    kept(agent.remember("The ferry is blue"))
+    owner.revoke_token(issued.token.id)
+    with pytest.raises(Unauthorised):
+        agent.find()
+
+
+def test_revoking_and_making_leave_receipts_without_the_secret(owner: Memory) -> None:
+    issued = owner.create_token("claude")
+    first, again = owner.revoke_token(issued.token.id), owner.revoke_token(issued.token.id)
+    assert (first.facts["action"], again.facts["action"]) == ("revoked", "revoked before")
+    stored = owner.receipt(first.id)
+    assert (stored["kind"], stored["token"], stored["actor"]) == ("token", issued.token.id, "operator:olga")
+    assert issued.secret not in repr(stored)
+    assert issued.secret not in repr(issued)
+
+
+@pytest.mark.parametrize("actor", [Actor.agent(), Actor.user(), Actor.importer(), Actor.reviewer("rita")])
+def test_only_an_owner_makes_lists_or_revokes_tokens(owner: Memory, actor: Actor) -> None:
+    issued = owner.create_token("claude")
+    handle = owner.acting_as(actor)
+    for call in (
+        lambda: handle.create_token("me", rights="owner"),
+        handle.tokens,
+        lambda: handle.revoke_token(issued.token.id),
+        handle.owner_token,
+    ):
+        with pytest.raises(Unauthorised):
+            call()
+    assert [each.state(owner.now) for each in owner.tokens()] == ["valid"]
+
+
+@pytest.mark.parametrize("scope", ["/", "elysia", "/agents"])
+def test_a_token_leaves_neither_its_scope_upwards_nor_its_tenant(owner: Memory, entering: Enter, scope: str) -> None:
+    bearer = entering(token=owner.create_token("orion", scope="orion").secret)
+    assert bearer.at(scope="/agents/orion/tasks/42").scope == "/agents/orion/tasks/42"
+    for call in (lambda: bearer.at(scope=scope), lambda: bearer.at(tenant="acme")):
+        with pytest.raises(Unauthorised):
+            call()
+
+
+def test_a_token_that_only_reads_proposes_nothing(owner: Memory, entering: Enter) -> None:
+    kept(owner.remember("The ferry is blue"))
+    reader = entering(token=owner.create_token("watcher", can=["read"]).secret)
+    assert [hit.memory.text for hit in reader.recall("ferry")] == ["The ferry is blue"]
+    assert "credential_reads_only" in refused(reader.remember("The ferry is red"))
+    assert reader.log()[0].commit.seq == 1
+
+
+@pytest.mark.parametrize(
+    ("rights", "can"),
+    [("agent", ["approve"]), ("reviewer", ["propose"]), ("agent", []), ("agent", ["fly"]), ("owner", ["read"])],
+)
+def test_a_token_is_given_nothing_beyond_its_class(owner: Memory, rights: str, can: list[str]) -> None:
+    with pytest.raises(InvalidInput):
+        owner.create_token("claude", rights=rights, can=can)
+    assert owner.tokens() == []
+
+
+@pytest.mark.parametrize("given", [{"name": ""}, {"name": "a\nb"}, {"name": "x", "rights": "god"}])
+def test_a_token_without_a_proper_name_or_class_is_not_made(owner: Memory, given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        owner.create_token(**given)
+
+
+@pytest.mark.parametrize("term", [timedelta(0), timedelta(seconds=-1)])
+def test_a_token_does_not_expire_in_the_past(owner: Memory, term: timedelta) -> None:
+    with pytest.raises(InvalidInput):
+        owner.create_token("claude", expires=term)
+
+
+def _by_hand(path: Path, statement: str) -> None:
+    with sqlite3.connect(path) as raw:
+        raw.execute(statement)
+    raw.close()
+
+
+@pytest.mark.promise("F3")
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "rights = 'owner'",
+        'can = \'["approve", "read"]\'',
+        "scope = '/'",
+        "tenant = 'acme'",
+        "expires_at = NULL",
+        "name = 'olga'",
+    ],
+)
+def test_a_token_that_was_edited_by_hand_opens_nothing_and_verify_names_it(
+    owner: Memory, entering: Enter, path: Path, edit: str
+) -> None:
+    issued = owner.create_token("claude", scope="orion", expires="1d")
+    _by_hand(path, f"UPDATE tokens SET {edit}")
+    with pytest.raises(Unauthorised):
+        entering(token=issued.secret)
+    assert [fault.row.split()[0] for fault in owner.verify().faults] == ["tokens"]
+
+
+def test_a_revocation_that_was_taken_back_by_hand_does_not_help(owner: Memory, entering: Enter, path: Path) -> None:
+    issued = owner.create_token("claude")
+    owner.revoke_token(issued.token.id)
+    _by_hand(path, "UPDATE tokens SET revoked_at = NULL")
+    with pytest.raises(Unauthorised):
+        entering(token=issued.secret)
+
+
+def test_an_old_row_of_a_revoked_token_that_was_put_back_is_named(owner: Memory, path: Path) -> None:
+    issued = owner.create_token("claude")
+    with closing(sqlite3.connect(path)) as raw:
+        (old,) = raw.execute("SELECT * FROM tokens").fetchall()
+    owner.revoke_token(issued.token.id)
+    marks = ", ".join("?" * len(old))
+    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
+        raw.execute("DELETE FROM tokens")
+        raw.execute(f"INSERT INTO tokens VALUES ({marks})", old)
+    assert [(each.check, each.detail) for each in owner.verify().faults] == [
+        ("tokens", "a receipt says that it was revoked")
+    ]
+
+
+def test_the_owners_token_is_kept_for_the_owners_eyes_alone(owner: Memory, entering: Enter, tmp_path: Path) -> None:
+    file = owner.owner_token()
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "config") in file.parents
+    assert owner.owner_token() == file
+    assert [each.name for each in owner.tokens()] == ["olga"]
+    bearer = entering(token=file.read_text().strip())
+    assert (bearer.actor.label, bearer.actor.is_owner) == ("operator:olga", True)
+    assert bearer.at(tenant="acme").tenant == "acme"
+
+
+def test_a_revoked_owners_token_is_made_anew_when_asked_for(owner: Memory, entering: Enter) -> None:
+    old = owner.owner_token().read_text().strip()
+    owner.revoke_token(owner.tokens()[0].id)
+    assert (new := owner.owner_token().read_text().strip()) != old
+    assert entering(token=new).actor.is_owner
+
+
+def test_a_store_that_is_not_there_is_not_made_by_a_token(opened: Callable[..., Memory], tmp_path: Path) -> None:
+    from keepward import StoreUnavailable
+
+    with pytest.raises(StoreUnavailable):
+        opened("nowhere", token="kw_" + "A" * 43)
+    assert not (tmp_path / "nowhere.db").exists()
+
+
+@pytest.mark.promise("F10", "Z24")
+@pytest.mark.parametrize(
+    "start", [Actor.agent(), Actor.user(), Actor.importer(), Actor.reviewer("rita")], ids=lambda each: each.label
+)
+def test_no_handle_makes_itself_anybody_else(owner: Memory, entering: Enter, start: Actor) -> None:
+    for handle in (owner.acting_as(start), entering(start)):
+        for wanted in (
+            Actor.operator("olga"),
+            Actor.operator(start.name),
+            Actor.reviewer("rosa"),
+            Actor.agent("another"),
+            Actor.user("ana"),
+            Actor.importer(start.name + "2"),
+            Actor(kind=start.kind, name=start.name, rights=owner.actor.rights),
+        ):
+            with pytest.raises(Unauthorised):
+                handle.acting_as(wanted)
+        assert handle.acting_as(start).actor == start
+
+
+def test_an_owner_does_not_take_another_owners_name(owner: Memory) -> None:
+    with pytest.raises(Unauthorised):
+        owner.acting_as(Actor.operator("bob"))
+
+
+OWNERS: dict[str, Callable[[Memory, dict[str, str]], object]] = {
+    "approve": lambda mem, ids: mem.approve(ids["held"]),
+    "approve_many": lambda mem, ids: _raised(mem.approve_many([ids["held"]])),
+    "reject": lambda mem, ids: mem.reject(ids["held"], reason="mine"),
+    "reject_many": lambda mem, ids: _raised(mem.reject_many([ids["held"]], reason="mine")),
+    "rollback": lambda mem, ids: mem.rollback(ids["commit"]),
+    "rebuild": lambda mem, ids: mem.rebuild(),
+    "reindex": lambda mem, ids: mem.reindex(),
+    "journal": lambda mem, ids: list(mem.journal()),
+    "restore journal": lambda mem, ids: mem.restore_journal(iter(())),
+    "tenants": lambda mem, ids: mem.tenants(),
+    "tokens": lambda mem, ids: mem.tokens(),
+    "create token": lambda mem, ids: mem.create_token("me", rights="owner"),
+}
+
+
+def _raised(decided: list[Any]) -> None:
+    for each in decided:
+        if each.error is not None:
+            raise each.error
+
+
+@pytest.mark.promise("F10", "Z24")
+@pytest.mark.parametrize("verb", sorted(OWNERS))
+def test_with_an_agents_token_the_verbs_of_people_are_refused_and_nothing_changes(
+    owner: Memory, entering: Enter, verb: str
+) -> None:
+    commit = owner.log()[0].commit.id if owner.log() else kept_commit(owner)
+    item = held(owner.acting_as(Actor.agent("other")).remember("Ship it", **MISSION))
+    bearer = entering(token=owner.create_token("claude").secret)
+    before = (owner.status()["head"], owner.find(include_ended=True), owner.pending())
+    with pytest.raises(Unauthorised):
+        OWNERS[verb](bearer, {"held": item.id, "commit": commit})
+    assert (owner.status()["head"], owner.find(include_ended=True), owner.pending()) == before
+
+
+def kept_commit(owner: Memory) -> str:
+    outcome = owner.remember("The ferry is blue")
+    kept(outcome)
+    return outcome.commit.id  # type: ignore[union-attr]
+
+
+def test_no_handle_changes_the_policy(owner: Memory, entering: Enter) -> None:
+    bearer = entering(token=owner.create_token("claude").secret)
+    with pytest.raises(AttributeError):
+        bearer.policy = Policy(enabled=False)  # type: ignore[misc]
+
+
+def test_a_store_with_nothing_but_a_token_or_a_refusal_verifies(owner: Memory, mem: Memory) -> None:
+    owner.create_token("claude", tenant="acme")
+    refused(mem.remember("  "))
+    assert owner.verify().faults == ()

@@ -1,0 +1,264 @@
+"""What may not be written, why, and by no route (promises A11, A36-A51, A70, A72, A89)."""
+
+from __future__ import annotations
+
+import random
+import string
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from outcomes import codes, held, kept, refused
+
+from keepward import Committed, Duplicate, Memory, Outcome, Policy, Quarantined, Refused, Restore
+from keepward.gates.detect.noise import JOURNAL_PHRASES
+from keepward.interchange import load
+
+EMPTY_REPORTS = {"no changes", "nothing to report", "status unchanged"}
+
+
+def made_up(alphabet: str, length: int) -> str:
+    """Return letters that look random and are the same on every run; nothing like them stands in this file."""
+    return "".join(random.Random(length).choices(alphabet, k=length))
+
+
+LETTERS = string.ascii_letters + string.digits
+SECRETS = {
+    "openai_key": "sk" + "-" + made_up(LETTERS, 48),
+    "aws_access_key": "AKI" + "A" + made_up(string.ascii_uppercase + "234567", 16),
+    "github_token": "gh" + "p_" + made_up(LETTERS, 36),
+    "gcp_api_key": "AI" + "za" + made_up(LETTERS, 35),
+}
+
+
+def bytes_on_disk(folder: Path) -> bytes:
+    """Return every byte that was written below a folder."""
+    return b"\0".join(each.read_bytes() for each in sorted(folder.rglob("*")) if each.is_file())
+
+
+@pytest.mark.promise("A11", "A37", "A89")
+@pytest.mark.parametrize("phrase", sorted(set(JOURNAL_PHRASES) - EMPTY_REPORTS))
+def test_a_journal_mark_goes_to_the_episodic_tier_and_its_writer_is_told(mem: Memory, phrase: str) -> None:
+    outcome = mem.remember(f"{phrase.capitalize()} 5", tier="archival")
+    stored = kept(outcome)
+    assert (stored.tier.value, stored.expires_at is not None) == ("episodic", True)
+    assert "kept in the episodic tier for 30 days, not in lasting memory" in outcome.reasons[0].detail
+    assert mem.find(tiers=["episodic"], kinds=["event"]) == [stored]
+    assert mem.find(tiers=["archival", "core"]) == []
+    assert list(mem.recall(phrase, tiers=["archival", "core"])) == []
+
+
+@pytest.mark.promise("A37", "A11")
+@pytest.mark.parametrize("phrase", sorted(EMPTY_REPORTS))
+def test_a_report_of_nothing_is_refused_by_name(mem: Memory, phrase: str) -> None:
+    outcome = mem.remember(phrase.capitalize() + ".", tier="archival")
+    assert refused(outcome) == {"empty_report"}
+    assert phrase in outcome.reasons[0].detail
+    assert mem.find() == []
+
+
+@pytest.mark.promise("A37")
+@pytest.mark.parametrize(
+    "fact",
+    [
+        "The heartbeat interval is 30 s",
+        "Check-in at the hotel is at 15:00",
+        "Ana wants no changes after 18:00",
+        "The routine scan missed a virus",
+        "Use ephemeral ports above 49152",
+        "A runtime snapshot takes 2 GB",
+    ],
+)
+def test_a_fact_that_only_mentions_a_journal_phrase_is_lasting(mem: Memory, fact: str) -> None:
+    outcome = mem.remember(fact, tier="archival")
+    assert kept(outcome).tier.value == "archival"
+    assert outcome.reasons == ()
+
+
+@pytest.mark.promise("A38", "A41")
+@pytest.mark.parametrize("tier", ["log", "canon", "register", "Core", "shelf"])
+def test_a_tier_that_does_not_exist_is_refused_and_the_four_are_named(mem: Memory, tier: str) -> None:
+    outcome = mem.remember("The harbour opens at six", tier=tier)
+    assert refused(outcome) == {"unknown_name"}
+    assert "core, working, episodic, archival" in outcome.reasons[0].detail
+
+
+@pytest.mark.promise("A43", "A44")
+@pytest.mark.parametrize(
+    ("text", "number", "marker"),
+    [
+        ("Her SSN is {}", "536-22-" + "1847", "[US_SSN]"),
+        ("social security number {}", "53622" + "1847", "[US_SSN]"),
+        ("His card is {}", "4111 " + "1111 1111 1111", "[PAYMENT_CARD]"),
+        ("His card is {}", "4111-" + "1111-1111-1111", "[PAYMENT_CARD]"),
+    ],
+)
+def test_a_personal_number_never_reaches_the_disk(mem: Memory, path: Path, text: str, number: str, marker: str) -> None:
+    assert kept(mem.remember(text.format(number), tier="archival")).text == text.format(marker)
+    assert number.encode() not in bytes_on_disk(path.parent)
+
+
+@pytest.mark.promise("A44")
+def test_a_timestamp_of_thirteen_digits_is_no_card(mem: Memory) -> None:
+    assert kept(mem.remember("The job ran at 1700000000000")).text == "The job ran at 1700000000000"
+
+
+@pytest.mark.promise("A45")
+@pytest.mark.parametrize("text", ["password: {}", "my password is {}", "the password {} opens the door"])
+def test_a_password_is_held_masked_with_or_without_a_colon(mem: Memory, path: Path, text: str) -> None:
+    word = made_up(LETTERS, 12)
+    item = held(mem.remember(text.format(word), tier="archival"))
+    assert word not in item.steps[0].after.text
+    assert word.encode() not in bytes_on_disk(path.parent)
+    assert mem.find() == []
+
+
+@pytest.mark.promise("A46")
+@pytest.mark.parametrize("detector", sorted(SECRETS))
+def test_an_api_key_is_refused_and_never_reaches_the_disk(mem: Memory, path: Path, detector: str) -> None:
+    assert refused(mem.remember(f"The service uses {SECRETS[detector]}", tier="archival")) == {detector}
+    assert SECRETS[detector].encode() not in bytes_on_disk(path.parent)
+
+
+def _by_import(mem: Memory, memory_id: str, text: str) -> int:
+    return load(mem, Path(mem.path).with_name("facts.md")).refused
+
+
+def _by_draft(mem: Memory, memory_id: str, text: str) -> Outcome | None:
+    with mem.draft(reason="all at once") as draft:
+        draft.insert(text)
+    return draft.outcome
+
+
+ROUTES: dict[str, Callable[[Memory, str, str], object]] = {
+    "remember": lambda mem, _, text: mem.remember(text),
+    "tag": lambda mem, _, text: mem.remember("red crane", tags=[text]),
+    "metadata": lambda mem, _, text: mem.remember("red crane", metadata={"deep": [{"er": text}]}),
+    "reason": lambda mem, _, text: mem.remember("red crane", reason=text),
+    "batch": lambda mem, _, text: mem.remember_many([{"text": text}])[0],
+    "atomic batch": lambda mem, _, text: mem.remember_many([{"text": text}], mode="atomic")[0],
+    "key": lambda mem, _, text: mem.update_by_key("harbour", text),
+    "revise": lambda mem, name, text: mem.revise(name, text, reason="new"),
+    "append": lambda mem, name, text: mem.append(name, text, reason="more"),
+    "promote": lambda mem, name, text: mem.promote(name, text, reason="lasting"),
+    "merge": lambda mem, name, text: mem.merge([name, kept(mem.remember("blue ferry")).id], text, reason="one"),
+    "draft": _by_draft,
+    "import": _by_import,
+}
+
+
+@pytest.mark.promise("A36")
+@pytest.mark.parametrize("route", sorted(ROUTES))
+def test_a_secret_is_turned_away_by_every_route(mem: Memory, path: Path, route: str) -> None:
+    made = kept(mem.remember("The harbour opens at six"))
+    text = f"The service uses {SECRETS['aws_access_key']}"
+    file = path.with_name("facts.md")
+    file.write_text(f"# Facts\n\n- {text}\n")
+    outcome = ROUTES[route](mem, made.id, text)
+    file.unlink()
+    assert outcome == 1 if route == "import" else isinstance(outcome, Refused)
+    assert SECRETS["aws_access_key"].encode() not in bytes_on_disk(path.parent)
+    assert mem.get(made.id) == made
+
+
+@pytest.mark.promise("A48")
+def test_the_same_in_other_words_is_answered_with_the_memory_that_is_there(mem: Memory) -> None:
+    first = kept(mem.remember("Ana prefers tabs over spaces", tier="archival"))
+    outcome = mem.remember("Really, Ana prefers tabs over spaces", tier="archival")
+    assert isinstance(outcome, Duplicate)
+    assert (outcome.record.id, codes(outcome)) == (first.id, {"near_duplicate"})
+    assert first.id in outcome.reasons[0].detail
+    assert len(mem.find()) == 1
+
+
+@pytest.mark.promise("A49")
+@pytest.mark.parametrize(
+    "again", ["ana prefers tabs over spaces.", "Ana  prefers tabs over spaces!", "Ana prefers tab over space"]
+)
+def test_a_minor_rewording_is_not_stored_twice(mem: Memory, again: str) -> None:
+    kept(mem.remember("Ana prefers tabs over spaces", tier="archival"))
+    assert isinstance(mem.remember(again, tier="archival"), Duplicate)
+
+
+@pytest.mark.promise("A48", "A49")
+@pytest.mark.parametrize(
+    "other",
+    [
+        "The ferry to Bergen costs 5 euros on Monday",
+        "The ferry to Bergen costs 4 dollars on Monday",
+        "The ferry to Bergen costs 4 euros on Friday",
+        "The ferry to Oslo costs 4 euros on Monday",
+        "The ferry to Bergen never costs 4 euros on Monday",
+    ],
+)
+def test_a_text_that_differs_in_number_unit_date_name_or_negation_is_another_fact(mem: Memory, other: str) -> None:
+    kept(mem.remember("The ferry to Bergen costs 4 euros on Monday", tier="archival"))
+    assert isinstance(mem.remember(other, tier="archival"), Committed)
+
+
+@pytest.mark.promise("A48")
+def test_a_similar_text_that_is_another_fact_is_stored_and_the_likeness_reported(mem: Memory) -> None:
+    first = kept(mem.remember("The ferry to Bergen costs 4 euros on Monday", tier="archival"))
+    outcome = mem.remember("The ferry to Bergen costs 5 euros on Monday", tier="archival")
+    kept(outcome)
+    assert codes(outcome) == {"similar"}
+    assert first.id in outcome.reasons[0].detail
+
+
+@pytest.mark.promise("A48", "A49", "A93")
+def test_the_floors_of_likeness_come_from_policy(opened: Callable[..., Memory]) -> None:
+    with opened("strict", policy=Policy(duplicate_overlap=1.0, similarity_threshold=1.0)) as mem:
+        kept(mem.remember("Ana prefers tabs over spaces", tier="archival"))
+        assert isinstance(mem.remember("Ana prefers tab over space", tier="archival"), Committed)
+
+
+@pytest.mark.promise("A70")
+def test_the_same_text_in_another_scope_is_another_memory(mem: Memory) -> None:
+    one, two = mem.at(scope="orion"), mem.at(scope="elysia")
+    first = kept(one.remember("Ana prefers tabs over spaces"))
+    second = kept(two.remember("Ana prefers tabs over spaces"))
+    assert first.id != second.id
+    assert isinstance(one.remember("Ana prefers tabs over spaces"), Duplicate)
+
+
+@pytest.mark.promise("A50")
+def test_a_full_tier_refuses_until_something_is_forgotten(opened: Callable[..., Memory]) -> None:
+    with opened("full", embedder=None, policy=Policy(capacity={"archival": 100}, when_full="refuse")) as mem:
+        texts = [{"text": f"crate {n} is on quay {n}", "tier": "archival"} for n in range(100)]
+        first = kept(mem.remember_many(texts)[0])
+        assert refused(mem.remember("one too many", tier="archival")) == {"full"}
+        kept(mem.forget(first.id, reason="making room"))
+        kept(mem.remember("one too many", tier="archival"))
+        assert refused(mem.restore(first.id, reason="back again")) == {"full"}
+
+
+@pytest.mark.promise("A50", "A72")
+def test_a_full_tier_makes_room_only_by_archiving_what_can_be_restored(opened: Callable[..., Memory]) -> None:
+    with opened("full", policy=Policy(capacity={"archival": 2})) as mem:
+        least = kept(mem.remember("red crane", tier="archival", importance=0.1))
+        kept(mem.remember("blue ferry", tier="archival", importance=0.9))
+        outcome = mem.remember("green buoy", tier="archival", importance=0.5)
+        kept(outcome)
+        assert {each.text for each in mem.find()} == {"blue ferry", "green buoy"}
+        assert mem.get(least.id).status.value == "archived"
+        kept(mem.propose([Restore(id=least.id)], reason="needed after all"))
+        assert "red crane" in {each.text for each in mem.find()}
+
+
+@pytest.mark.promise("A51")
+def test_gates_object_in_their_order(opened: Callable[..., Memory]) -> None:
+    policy = Policy(capacity={"archival": 0}, when_full="refuse")
+    with opened("gates", policy=policy) as mem:
+        key = SECRETS["github_token"]
+        long = f"{key} and " + "more words " * 200
+        order = [each.gate for each in mem.remember(long, tier="archival", source="rumour").reasons]
+        assert list(dict.fromkeys(order)) == ["secrets", "shape"]
+        odd = mem.remember("the crane is 4 m high", tier="archival", confidence=0.1)
+        assert [each.gate for each in odd.reasons] == ["confidence", "capacity"]
+
+
+@pytest.mark.promise("A36", "A51")
+def test_what_a_gate_holds_is_not_in_memory(mem: Memory) -> None:
+    outcome = mem.remember("The crane may be 4 m high", tier="archival", confidence=0.1)
+    assert isinstance(outcome, Quarantined)
+    assert mem.find(include_ended=True) == []

@@ -1,0 +1,152 @@
+"""What belongs to which tier, and how a keyed memory is kept current (promises A8-A10, A22, A47, A52-A59, A85-A86)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from outcomes import codes, held, kept
+
+from keepward import Actor, Memory, Quarantined
+from keepward.interchange import load
+
+BLOCKS = {
+    "human": "Olga founded the harbour museum in 1998",
+    "operating_rules": "Never promise a refund",
+    "mission": "Keep the museum open all year",
+}
+
+
+def tell(owner: Memory) -> None:
+    """Write the core blocks; the block about a person rests on that person's own message."""
+    said = kept(owner.remember("I founded the harbour museum in 1998", tier="episodic", source="user_message"))
+    for key, text in BLOCKS.items():
+        kept(owner.remember(text, tier="core", key=key, confidence=1.0, evidence=[said.id]))
+
+
+@pytest.mark.promise("A8", "A85", "D27")
+def test_bio_rules_and_mission_stand_first_in_every_prompt_of_every_scope(owner: Memory) -> None:
+    tell(owner)
+    kept(owner.remember("The ferry leaves at six", tier="archival", stability="permanent"))
+    kept(owner.update_by_key("current_projects", "Projects: repaint the ferry", tier="archival"))
+    kept(owner.remember("Ask when the ferry leaves", tier="working"))
+    for reader, objective in ((owner, "when does the ferry leave"), (owner.at(scope="orion"), "something else")):
+        text = reader.context(objective).text
+        ends = [text.index(each) for each in BLOCKS.values()]
+        assert ends == sorted(ends)
+        assert max(ends) < min(text.index(other) for other in ("The ferry leaves", "repaint", "Ask when"))
+
+
+@pytest.mark.promise("A9", "D16")
+@pytest.mark.parametrize("key", ["operating_rules", "mission"])
+def test_an_agents_edit_of_core_waits_and_the_version_stands(mem: Memory, owner: Memory, key: str) -> None:
+    tell(owner)
+    block = owner.find(key=key)[0]
+    item = held(mem.remember("Promise whatever is asked for", tier="core", key=key, confidence=1.0))
+    assert codes(mem.revise(block.id, "Promise anything", reason="easier", confidence=1.0)) == {"needs_approval"}
+    assert [each.record.text for each in owner.history(block.id)] == [BLOCKS[key]]
+    assert "romise whatever" not in mem.context("what may I promise").text
+    kept(owner.approve(item.id))
+    assert "Promise whatever" in mem.context("what may I promise").text
+    assert owner.get(block.id).version == 2
+
+
+@pytest.mark.promise("A10", "A47", "A52", "A53")
+@pytest.mark.parametrize("tier", ["working", "archival"])
+def test_a_second_write_under_a_key_updates_the_first_in_place(mem: Memory, tier: str) -> None:
+    first = kept(mem.remember("Projects: dashboard", kind="state", key="current_projects", tier=tier))
+    again = kept(mem.remember("Projects: dashboard, email", kind="state", key="current_projects", tier=tier))
+    assert (first.version, again.id, again.version) == (1, first.id, 2)
+    assert mem.find(key="current_projects") == [again]
+    assert len(mem.find(include_ended=True)) == 1
+
+
+@pytest.mark.promise("A47")
+def test_a_key_belongs_to_one_scope(mem: Memory) -> None:
+    shared = kept(mem.update_by_key("mood", "calm"))
+    own = kept(mem.update_by_key("mood", "busy", scope="orion"))
+    assert (own.id != shared.id, own.version, mem.get(shared.id).text) == (True, 1, "calm")
+
+
+@pytest.mark.promise("A54")
+def test_update_by_key_creates_what_is_missing_and_updates_what_is_there(mem: Memory) -> None:
+    made = kept(mem.update_by_key("self_state", "rested"))
+    assert (made.version, made.text) == (1, "rested")
+    changed = kept(mem.update_by_key("self_state", "tired"))
+    assert (changed.id, changed.version, changed.text) == (made.id, 2, "tired")
+
+
+@pytest.mark.promise("A55")
+def test_twenty_rewordings_under_one_key_leave_one_memory(mem: Memory) -> None:
+    for n in range(20):
+        mem.update_by_key("current_projects", f"We are working on {'really ' * (n % 3)}the dashboard, part {n // 2}")
+    assert [each.text for each in mem.find()] == ["We are working on really the dashboard, part 9"]
+
+
+@pytest.mark.promise("A22")
+@pytest.mark.parametrize(
+    ("actor", "tier"),
+    [
+        (Actor.agent(), "working"),
+        (Actor.user(), "working"),
+        (Actor.operator("olga"), "archival"),
+        (Actor.importer(), "archival"),
+    ],
+)
+def test_a_write_that_names_no_tier_never_becomes_core(owner: Memory, actor: Actor, tier: str) -> None:
+    made = kept(owner.acting_as(actor).remember("The harbour opens at six"))
+    assert (made.tier.value, made.pinned) == (tier, False)
+
+
+def old_line(path: Path, **fields: object) -> Path:
+    """Write a vault file of the old kind with one line."""
+    line = {"id": "0123456789ab", "text": "Keep the museum open", "scope": "shared", "version": 1, **fields}
+    path.write_text(json.dumps(line) + "\n")
+    return path
+
+
+@pytest.mark.promise("A22")
+def test_an_old_line_without_a_tier_is_in_every_prompt_once_the_owner_imports_it(owner: Memory, tmp_path: Path) -> None:
+    assert load(owner, old_line(tmp_path / "old.jsonl")).committed == 1
+    assert "Keep the museum open" in owner.context("").text
+
+
+@pytest.mark.promise("A22", "C57")
+def test_an_old_line_without_a_tier_waits_for_a_person_when_an_agent_imports_it(mem: Memory, tmp_path: Path) -> None:
+    assert load(mem, old_line(tmp_path / "old.jsonl")).quarantined == 1
+    assert "museum" not in mem.context("the museum").text
+    assert [each.steps[0].after.text for each in mem.pending()] == ["Keep the museum open"]
+
+
+@pytest.mark.promise("A59")
+def test_a_promotion_gives_a_state_its_lasting_text_and_keeps_its_history(mem: Memory, owner: Memory) -> None:
+    made = kept(mem.update_by_key("mission", "we seem to want to stay open", tier="archival"))
+    canonical = "Keep the museum open all year"
+    asked = mem.promote(made.id, canonical, reason="settled")
+    assert isinstance(asked, Quarantined)
+    assert canonical not in mem.context("").text
+    lasting = kept(owner.approve(asked.item.id))
+    assert (lasting.id, lasting.version, lasting.text, lasting.source) == (made.id, 2, canonical, "promotion")
+    assert (lasting.tier.value, lasting.kind.value, lasting.stability.value) == ("core", "fact", "permanent")
+    assert [each.record.text for each in mem.history(made.id)] == [made.text, canonical]
+    assert canonical in mem.at(scope="orion").context("").text
+
+
+@pytest.mark.promise("A59")
+def test_a_promotion_without_a_block_is_pinned_and_outlives_every_term(mem: Memory, owner: Memory, clock: Any) -> None:
+    made = kept(mem.remember("The ferry is yellow"))
+    kept(owner.promote(made.id, "The ferry has always been yellow", reason="settled"))
+    clock.move(days=400)
+    assert "The ferry has always been yellow" in mem.context("").text
+
+
+@pytest.mark.promise("A86")
+def test_projects_priorities_and_self_state_are_kept_current_in_every_prompt(mem: Memory) -> None:
+    for key in ("current_projects", "priorities", "self_state"):
+        kept(mem.update_by_key(key, f"the first of my {key}", tier="archival"))
+        kept(mem.update_by_key(key, f"the newest of my {key}", tier="archival"))
+        text = mem.context("an unrelated question").text
+        assert f"{key}: the newest of my {key}" in text
+        assert "the first" not in text

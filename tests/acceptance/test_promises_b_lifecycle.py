@@ -1,0 +1,241 @@
+"""How a memory ends: time to live, expiry, supersession and merging (promises B3, B9, B23-B33, B63)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from outcomes import codes, kept, refused
+
+from keepward import Conflict, Insert, InvalidInput, Memory, NotFound, Supersede
+
+
+def texts(memory: Memory) -> set[str]:
+    """Return what a list, a recall and a context each show, together."""
+    shown = {each.text for each in memory.find()} | {hit.memory.text for hit in memory.recall("ferry dock")}
+    compiled = memory.context("ferry dock").text
+    return shown | {line.split("] ", 1)[1] for line in compiled.splitlines() if line.startswith("[")}
+
+
+@pytest.mark.promise("B9")
+@pytest.mark.parametrize(
+    ("fields", "span"),
+    [
+        ({"stability": "volatile", "tier": "archival"}, timedelta(days=30)),
+        ({"stability": "volatile", "kind": "summary"}, timedelta(days=7)),
+        ({"kind": "event"}, timedelta(days=30)),
+        ({"tier": "working"}, timedelta(hours=24)),
+        ({}, timedelta(hours=24)),
+    ],
+)
+def test_what_is_volatile_without_a_term_gets_one_and_the_writer_is_told(
+    mem: Memory, fields: dict[str, Any], span: timedelta
+) -> None:
+    outcome = mem.remember("The ferry leaves from dock 4", **fields)
+    record = kept(outcome)
+    assert (record.stability.value, record.expires_at) == ("volatile", record.created_at + span)
+    assert "default_ttl" in codes(outcome)
+
+
+@pytest.mark.promise("B9")
+def test_an_edit_cannot_take_the_term_from_what_is_volatile(mem: Memory) -> None:
+    record = kept(mem.remember("The ferry leaves from dock 4", tier="working"))
+    assert "volatile_without_ttl" in refused(mem.revise(record.id, ttl=None, reason="for good"))
+    assert mem.get(record.id) == record
+    longer = kept(mem.revise(record.id, ttl="3d", reason="a little longer"))
+    assert longer.expires_at == record.created_at + timedelta(days=3)
+
+
+@pytest.mark.promise("B63")
+@pytest.mark.parametrize("ttl", ["0s", "0", "-1d", timedelta(0), timedelta(days=-1), timedelta(days=40_000)])
+def test_a_term_of_nothing_or_less_or_of_centuries_is_refused(mem: Memory, ttl: timedelta | str) -> None:
+    assert refused(mem.remember("The ferry leaves from dock 4", ttl=ttl)) == {"bad_ttl"}
+    record = kept(mem.remember("The ferry leaves from dock 4", ttl="1h"))
+    assert "bad_ttl" in refused(mem.revise(record.id, ttl=ttl, reason="sooner"))
+    assert mem.get(record.id) == record
+
+
+@pytest.mark.promise("B63")
+def test_a_term_that_is_no_duration_is_an_error(mem: Memory) -> None:
+    with pytest.raises(InvalidInput, match="not a duration"):
+        mem.remember("The ferry leaves from dock 4", ttl="soon")
+
+
+@pytest.mark.promise("B3", "B24", "B25", "B30", "B37")
+@pytest.mark.parametrize("stability", ["volatile", "stable"])
+def test_a_memory_holds_until_the_very_microsecond_its_term_ends(mem: Memory, clock: Any, stability: str) -> None:
+    text = "The ferry leaves from dock 4"
+    kept(mem.remember(text, tier="archival", stability=stability, ttl="90s"))
+    clock.move(seconds=89, microseconds=999_999)
+    assert texts(mem) == {text}
+    clock.move(microseconds=1)
+    assert texts(mem) == set()
+
+
+@pytest.mark.promise("B25")
+@pytest.mark.parametrize("hours", [-11, -3.5, 5.75, 14])
+def test_expiry_is_the_same_instant_on_a_clock_of_any_time_zone(
+    opened: Callable[..., Memory], clock: Any, hours: float
+) -> None:
+    class Local:
+        def now(self) -> datetime:
+            return clock.now().astimezone(timezone(timedelta(hours=hours)))
+
+    clock.instant = datetime(2026, 3, 29, 23, 59, 30, tzinfo=UTC)
+    with opened("zone", clock=Local()) as memory:
+        kept(memory.remember("The ferry leaves from dock 4", ttl="60s"))
+        clock.move(seconds=59)
+        assert len(texts(memory)) == 1
+        clock.move(seconds=1)
+        assert texts(memory) == set()
+
+
+@pytest.mark.promise("B32")
+def test_the_stored_end_is_creation_plus_the_term_also_after_reopening(
+    opened: Callable[..., Memory], clock: Any
+) -> None:
+    clock.move(microseconds=123_457)
+    with opened("exact") as memory:
+        record = kept(memory.remember("The ferry leaves from dock 4", ttl="17d"))
+        made = clock.now()
+    clock.move(days=3)
+    with opened("exact") as memory:
+        assert memory.get(record.id).expires_at == made + timedelta(days=17)
+
+
+@pytest.mark.promise("B33", "B11", "B18")
+def test_what_has_no_term_is_still_there_after_decades(owner: Memory, clock: Any) -> None:
+    kept(owner.remember("The ferry is called Thor", tier="archival"))
+    kept(owner.remember("The dock belongs to us", tier="archival", stability="permanent"))
+    kept(owner.remember("Ring the ferry bell twice", kind="rule", evidence=["chat:1"]))
+    clock.move(days=365 * 40)
+    assert len(texts(owner)) == 3
+
+
+@pytest.mark.promise("B23", "B27")
+def test_a_chain_of_replacements_can_be_walked_from_the_first_to_the_last_and_back(mem: Memory) -> None:
+    said = ["The ferry leaves at six", "The ferry leaves at seven", "The ferry leaves at eight"]
+    ids = [kept(mem.remember(text, tier="archival")).id for text in said]
+    for old, new in pairwise(ids):
+        kept(mem.supersede(old, new, reason="the timetable changed"))
+    walked = [mem.get(ids[0])]
+    while walked[-1].superseded_by is not None:
+        walked.append(mem.get(walked[-1].superseded_by))
+    assert [each.text for each in walked] == said
+    assert [each.status.value for each in walked] == ["superseded", "superseded", "active"]
+    assert mem.history(ids[0])[-1].details.reason == "the timetable changed"
+
+
+@pytest.mark.promise("B23")
+def test_every_edition_of_the_identity_can_be_read_again_from_the_contexts_it_was_in(
+    opened: Callable[..., Memory], tmp_path: Any
+) -> None:
+    page = tmp_path / "identity.md"
+    receipts = []
+    with opened("own", identity=page) as memory:
+        for edition in ("I am Orion.", "I am Orion the second."):
+            page.write_text(edition)
+            receipts.append(memory.context("who are you").receipt)
+        first, second = (memory.replay(each.id).text for each in receipts)
+    assert (first, second) == ("## persona\n\nI am Orion.", "## persona\n\nI am Orion the second.")
+    versions = [each.facts["documents"]["identity"] for each in receipts]
+    assert versions[0] != versions[1]
+    assert "Orion" not in str([each.as_dict() for each in receipts])
+
+
+@pytest.mark.promise("B24")
+def test_an_active_memory_is_found_every_time_it_is_asked_for(mem: Memory, clock: Any) -> None:
+    kept(mem.remember("The ferry leaves from dock 4", tier="archival"))
+    for _ in range(5):
+        clock.move(days=30)
+        assert texts(mem) == {"The ferry leaves from dock 4"}
+
+
+@pytest.mark.promise("B26", "B31", "B38")
+def test_merged_memories_give_way_to_the_summary_and_are_shown_only_on_request(mem: Memory) -> None:
+    parts = ["The ferry was late", "The dock was icy"]
+    ids = [kept(mem.remember(text, tier="archival")).id for text in parts]
+    outcome = mem.merge(ids, reason="one day, one note")
+    (summary,) = mem.find()
+    assert [hit.memory.id for hit in mem.recall("ferry dock")] == [summary.id]
+    assert mem.context("ferry dock").text.count("The dock was icy") == 1
+    assert summary.derived_from == tuple(ids)
+    assert {mem.get(each).superseded_by for each in ids} == {summary.id}
+    assert {each.text for each in mem.find(include_ended=True)} == {summary.text, *parts}
+    assert len(outcome.records) == 3  # type: ignore[union-attr]
+
+
+@pytest.mark.promise("B27", "B31", "B38")
+def test_a_superseded_memory_is_absent_from_every_answer_but_its_history(mem: Memory) -> None:
+    old = kept(mem.remember("The ferry leaves at six", tier="archival"))
+    new = kept(mem.remember("The ferry dock closes at seven", tier="archival"))
+    kept(mem.supersede(old.id, new.id, reason="the season ended"))
+    assert texts(mem) == {"The ferry dock closes at seven"}
+    assert old.id in {each.id for each in mem.find(include_ended=True)}
+    assert [each.op for each in mem.history(old.id)] == ["insert", "supersede"]
+
+
+@pytest.mark.promise("B27")
+def test_replacing_by_something_new_is_one_commit(mem: Memory) -> None:
+    old = kept(mem.remember("The ferry leaves at six", tier="archival"))
+    with mem.draft(reason="new timetable") as draft:
+        new = draft.insert("The ferry leaves at nine", tier="archival")
+        draft.supersede(old.id, new)
+    assert texts(mem) == {"The ferry leaves at nine"}
+    assert mem.get(old.id).superseded_by == new
+    assert len(mem.show(draft.outcome.commit.id).steps) == 2  # type: ignore[union-attr]
+
+
+@pytest.mark.promise("B29")
+def test_a_superseded_memory_can_be_deleted_directly_and_the_deletion_is_on_record(mem: Memory) -> None:
+    old = kept(mem.remember("The ferry leaves at six", tier="archival"))
+    new = kept(mem.remember("The ferry leaves at seven", tier="archival"))
+    kept(mem.supersede(old.id, new.id, reason="the timetable changed"))
+    kept(mem.forget(old.id, reason="nobody asks any more"))
+    assert mem.get(old.id).status.value == "retired"
+    assert mem.history(old.id)[-1].details.reason == "nobody asks any more"
+
+
+@pytest.mark.promise("B27")
+def test_a_memory_cannot_be_replaced_by_one_that_does_not_exist(mem: Memory) -> None:
+    old = kept(mem.remember("The ferry leaves at six", tier="archival"))
+    with pytest.raises(NotFound):
+        mem.propose([Supersede(id=old.id, by="019ca000-0000-7000-8000-000000000000")], reason="gone")
+    assert texts(mem) == {"The ferry leaves at six"}
+
+
+@pytest.mark.promise("B23", "B27")
+def test_replacements_never_form_a_circle(mem: Memory) -> None:
+    old, new = (kept(mem.remember(f"The ferry leaves at {hour}", tier="archival")) for hour in ("six", "seven"))
+    with pytest.raises(Conflict, match="itself"):
+        mem.supersede(old.id, old.id, reason="circle")
+    kept(mem.supersede(old.id, new.id, reason="the timetable changed"))
+    with pytest.raises(Conflict, match="does not hold"):
+        mem.supersede(new.id, old.id, reason="and back")
+    assert texts(mem) == {"The ferry leaves at seven"}
+
+
+@pytest.mark.promise("B26")
+def test_a_proposal_made_by_hand_can_insert_and_supersede_at_once(mem: Memory) -> None:
+    old = kept(mem.remember("The ferry leaves at six", tier="archival"))
+    new = Insert(id="019ca000-0000-7000-8000-000000000001", text="The ferry leaves at noon", tier="archival")
+    kept(mem.propose([new, Supersede(id=old.id, by=new.id)], reason="corrected"))
+    assert texts(mem) == {"The ferry leaves at noon"}
+
+
+@pytest.mark.promise("B74")
+def test_a_merge_whose_summary_is_remembered_already_points_at_that_memory(mem: Memory) -> None:
+    known = kept(mem.remember("The oven is serviced in June", tier="archival", kind="fact"))
+    first = kept(mem.remember("Oven service happened in the sixth month", tier="archival"))
+    second = kept(mem.remember("Somebody serviced ovens when June came", tier="archival"))
+    mem.merge([first.id, second.id], known.text, reason="one fact", tier="archival", kind="fact", stability="stable")
+    assert {mem.get(each.id).superseded_by for each in (first, second)} == {known.id}
+
+
+@pytest.mark.promise("B67")
+def test_the_same_text_about_another_subject_is_another_memory(mem: Memory) -> None:
+    mem.remember("Prefers window seats", tier="archival", subject="ana")
+    assert kept(mem.remember("Prefers window seats", tier="archival", subject="ben")).subject == "ben"

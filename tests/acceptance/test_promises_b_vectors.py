@@ -1,0 +1,166 @@
+"""Meaning as vectors: stored, searched, and done without (promises B4, B47-B54)."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from outcomes import kept
+
+from keepward import Memory, ModelUnavailable
+
+#: Degrees at which a text stands in a plane of a larger space; the words with a mark ask for neighbours.
+PLACES = {"apple": 0, "pear": 20, "hammer": 90, "saw": 120, "fruit?": 2, "tool?": 100}
+
+
+EAST = np.ones(64, dtype=np.float32) / 8
+NORTH = EAST * np.where(np.arange(64) % 2, -1, 1).astype(np.float32)
+
+
+class Compass:
+    """An embedder whose answers are known."""
+
+    id = "compass:64"
+    dim = 64
+
+    def __init__(self) -> None:
+        self.broken = False
+        self.calls = 0
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        self.calls += 1
+        if self.broken:
+            raise ModelUnavailable("the compass is lost")
+        angles = [next((math.radians(at) for word, at in PLACES.items() if word in text), math.pi) for text in texts]
+        return np.array([math.cos(a) * EAST + math.sin(a) * NORTH for a in angles], dtype=np.float32)
+
+
+@pytest.fixture
+def compass() -> Compass:
+    return Compass()
+
+
+def stock(memory: Memory) -> list[str]:
+    return [kept(memory.remember(text, tier="archival")).id for text in ("hammer", "pear", "saw", "apple")]
+
+
+@pytest.mark.promise("B4", "B49", "B50", "B51")
+def test_without_a_common_word_the_nearest_vectors_come_first_and_give_the_right_texts(
+    opened: Callable[..., Memory], compass: Compass
+) -> None:
+    with opened("shop", embedder=compass) as memory:
+        stock(memory)
+        found = memory.recall("fruit?", limit=2)
+        assert [hit.memory.text for hit in found] == ["apple", "pear"]
+        assert "vector" in found.used
+        assert [hit.memory.text for hit in memory.recall("tool?")][:2] == ["hammer", "saw"]
+
+
+@pytest.mark.promise("B50")
+def test_the_order_of_neighbours_survives_reopening(opened: Callable[..., Memory], compass: Compass) -> None:
+    with opened("shop", embedder=compass) as memory:
+        stock(memory)
+        before = [hit.memory.id for hit in memory.recall("fruit?")]
+    asked = compass.calls
+    with opened("shop", embedder=compass) as memory:
+        assert [hit.memory.id for hit in memory.recall("fruit?")] == before
+    assert compass.calls == asked + 1
+
+
+@pytest.mark.promise("B49")
+def test_after_an_edit_a_memory_stands_where_its_new_text_does(opened: Callable[..., Memory], compass: Compass) -> None:
+    with opened("shop", embedder=compass) as memory:
+        hammer, pear, *_ = stock(memory)
+        kept(memory.revise(pear, "saw blade", reason="mixed up"))
+        kept(memory.forget(hammer, reason="sold"))
+        assert [hit.memory.text for hit in memory.recall("fruit?", limit=1)] == ["apple"]
+        tools = memory.recall("tool?")
+        assert {hit.memory.text for hit in tools.hits[:2]} == {"saw", "saw blade"}
+        assert hammer not in {hit.memory.id for hit in tools}
+
+
+@pytest.mark.promise("B47")
+def test_an_embedder_of_any_dimension_can_be_plugged_in_and_is_named(
+    opened: Callable[..., Memory], compass: Compass
+) -> None:
+    class Reference(Compass):
+        id = "reference:1536"
+        dim = 1536
+
+        def embed(self, texts: Sequence[str]) -> Any:
+            return np.hstack([super().embed(texts), np.zeros((len(texts), 1472), dtype=np.float32)])
+
+    with opened("wide", embedder=Reference()) as memory:
+        stock(memory)
+        assert memory.status()["embedder"] == "reference:1536"
+        assert memory.recall("fruit?")[0].memory.text == "apple"
+
+
+@pytest.mark.promise("B48")
+def test_each_memory_adds_one_vector_row_under_its_own_id(
+    opened: Callable[..., Memory], compass: Compass, tmp_path: Path
+) -> None:
+    with opened("shop", embedder=compass) as memory:
+        ids = stock(memory)
+        with sqlite3.connect(tmp_path / "shop.db") as db:
+            rows = db.execute(
+                "SELECT id, units, length(vectors) > 0 FROM features WHERE model = 'compass:64'"
+            ).fetchall()
+        db.close()
+    assert sorted(rows) == sorted((name, 1, 1) for name in ids)
+
+
+@pytest.mark.promise("B52", "B53")
+def test_while_the_embedder_fails_memories_are_saved_and_found_by_words_and_the_answer_says_so(
+    opened: Callable[..., Memory], compass: Compass
+) -> None:
+    compass.broken = True
+    with opened("shop", embedder=compass) as memory:
+        stock(memory)
+        found = memory.recall("hammer")
+        assert [hit.memory.text for hit in found] == ["hammer"]
+        assert found.used == ("text",)
+        assert any("words alone" in note for note in found.notes)
+        assert memory.status()["vectors_pending"] == 4
+        compiled = memory.context("hammer")
+        assert "hammer" in compiled.text
+        assert any("words alone" in each["detail"] for each in compiled.receipt.as_dict()["reasons"])
+
+
+@pytest.mark.promise("B53")
+def test_without_any_embedder_a_query_of_other_words_finds_nothing_and_says_why(opened: Callable[..., Memory]) -> None:
+    with opened("shop", embedder=None) as memory:
+        stock(memory)
+        found = memory.recall("fruit?")
+        assert list(found) == []
+        assert any("no embedder" in note for note in found.notes)
+        assert [each.text for each in memory.find(limit=1)] == ["apple"]
+
+
+@pytest.mark.promise("B52")
+def test_what_was_saved_without_a_vector_is_found_by_meaning_once_the_embedder_is_back(
+    opened: Callable[..., Memory], compass: Compass
+) -> None:
+    from keepward import Actor
+
+    compass.broken = True
+    with opened("shop", embedder=compass, actor=Actor.operator("olga")) as memory:
+        stock(memory)
+        compass.broken = False
+        assert memory.reindex() == 4
+        assert memory.recall("fruit?")[0].memory.text == "apple"
+        assert memory.status()["vectors_pending"] == 0
+
+
+@pytest.mark.promise("B54")
+def test_a_context_finds_by_meaning_too(opened: Callable[..., Memory], compass: Compass) -> None:
+    from keepward import Policy
+
+    with opened("shop", embedder=compass, policy=Policy(max_items=1)) as memory:
+        stock(memory)
+        assert memory.context("fruit?").text.endswith("[fact] apple")

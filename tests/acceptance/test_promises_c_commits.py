@@ -1,0 +1,155 @@
+"""Commits and receipts: all or nothing, and everything on record (promises C38, C45-C50)."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from outcomes import held, kept, refused
+
+from keepward import Actor, InvalidInput, Memory, NotFound
+
+
+@pytest.mark.promise("C38")
+@pytest.mark.parametrize("step", ["append", "put_receipt"])
+def test_a_process_killed_in_the_middle_of_a_commit_leaves_the_state_from_before(
+    opened: Callable[..., Memory], step: str
+) -> None:
+    with opened("kill") as memory:
+        kept(memory.remember("The tide turns at six", tier="archival"))
+        kept(memory.forget(memory.find()[0].id, reason="make room"))
+        before = memory.status()["head"], memory.find(include_ended=True)
+    child = os.fork()
+    if child == 0:
+        # The child dies where no test runner can clean up after it.
+        try:
+            _die_after(step, opened("kill"))
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    with opened("kill") as memory:
+        assert (memory.status()["head"], memory.find(include_ended=True)) == before
+        assert memory.verify().ok
+        assert list(memory.recall("plank mast rudder")) == []
+        assert len(memory.remember_many(["plank of oak", "mast of pine"], mode="atomic")) == 2
+
+
+def _die_after(step: str, memory: Memory) -> None:
+    from keepward.stores.sqlite import write
+
+    writers = [each for each in vars(write).values() if isinstance(each, type) and hasattr(each, step)]
+    for writer in writers:
+        original = getattr(writer, step)
+
+        def dying(*args: Any, _original: Any = original, **kwargs: Any) -> None:
+            _original(*args, **kwargs)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        setattr(writer, step, dying)
+    with memory.draft(reason="a ship") as draft:
+        for text in ("plank of oak", "mast of pine", "rudder of iron"):
+            draft.insert(text, tier="archival")
+
+
+@pytest.mark.promise("C45", "C46", "C48", "C49", "C50")
+def test_a_receipt_found_by_its_commit_tells_target_before_after_reason_confidence_and_origin(
+    owner: Memory, clock: Any
+) -> None:
+    block = kept(owner.remember("Working on API v2", key="mission", tier="core"))
+    outcome = owner.revise(
+        block.id,
+        "Working on API v2, branch feat",
+        source="user_message",
+        evidence=["chat:42"],
+        confidence=0.95,
+        reason="after the branch switch",
+    )
+    kept(outcome)
+    commit = outcome.commit.id  # type: ignore[union-attr]
+    receipt = owner.receipt(owner.show(commit[:-4]).details.receipt)
+    assert (receipt["commit"], receipt["kind"], receipt["actor"]) == (commit, "commit", "operator:olga")
+    assert receipt["reason"] == "after the branch switch"
+    assert receipt["at"] == clock.now().isoformat()
+    (change,) = receipt["changes"]
+    assert (change["op"], change["tier"], change["key"], change["id"]) == ("replace", "core", "mission", block.id)
+    assert (change["before"], change["after"]) == ("Working on API v2", "Working on API v2, branch feat")
+    assert (change["confidence"], change["source"], change["evidence"]) == (0.95, "user_message", ["chat:42"])
+
+
+@pytest.mark.promise("C50")
+def test_every_outcome_of_a_write_has_a_receipt_that_can_be_read(mem: Memory, owner: Memory) -> None:
+    outcomes = {
+        "commit": mem.remember("The tide turns at six", tier="archival"),
+        "duplicate": mem.remember("The tide turns at six", tier="archival"),
+        "quarantine": mem.remember("Sail to Oslo", key="mission", tier="core"),
+        "refusal": mem.remember("", tier="archival"),
+    }
+    outcomes["approval"] = owner.approve(held(outcomes["quarantine"]).id)
+    for kind, outcome in outcomes.items():
+        assert mem.receipt(outcome.receipt.id)["kind"] == kind
+    assert {each.details.receipt for each in mem.log()} <= {each.receipt.id for each in outcomes.values()}
+
+
+@pytest.mark.promise("C50")
+def test_what_was_redacted_is_redacted_in_the_receipt_too(mem: Memory, path: Path) -> None:
+    address = "ana.berg" + "@" + "harbour-mail.org"
+    outcome = mem.remember(f"write to {address}", tier="archival", reason=f"she gave {address}")
+    kept(outcome)
+    assert address not in str(mem.receipt(outcome.receipt.id))
+    assert address not in str(mem.show(outcome.commit.id))  # type: ignore[union-attr]
+    mem.close()
+    assert not any(address.encode() in each.read_bytes() for each in path.parent.iterdir() if each.is_file())
+
+
+@pytest.mark.promise("C50")
+def test_a_receipt_tells_a_reader_nothing_of_memories_that_reader_may_not_see(mem: Memory) -> None:
+    elysia, orion = mem.at(scope="elysia"), mem.at(scope="orion")
+    outcome = elysia.remember("Elysia hides rum in the hold", tier="archival")
+    kept(outcome)
+    assert "rum" in str(elysia.receipt(outcome.receipt.id))
+    for read in (lambda: orion.receipt(outcome.receipt.id), lambda: orion.show(outcome.commit.id)):  # type: ignore[union-attr]
+        with pytest.raises(NotFound):
+            read()
+    assert "rum" not in str(orion.log())
+
+
+@pytest.mark.promise("C47")
+def test_a_change_without_a_reason_is_an_error_and_the_reason_is_on_record(mem: Memory) -> None:
+    record = kept(mem.remember("The tide turns at six", tier="archival", reason="read it at the quay"))
+    for call in (
+        lambda: mem.revise(record.id, "The tide turns at seven", reason=" "),
+        lambda: mem.forget(record.id, reason=""),
+        lambda: mem.supersede(record.id, record.id, reason=""),
+        lambda: mem.merge([record.id, kept(mem.remember("b", tier="archival")).id], reason=""),
+    ):
+        with pytest.raises(InvalidInput, match="say why"):
+            call()
+    assert mem.history(record.id)[0].details.reason == "read it at the quay"
+
+
+@pytest.mark.promise("C48")
+@pytest.mark.parametrize("confidence", [-0.01, 1.01, float("nan"), float("inf"), "high", True])
+def test_a_confidence_outside_zero_to_one_is_refused(mem: Memory, confidence: Any) -> None:
+    assert "bad_confidence" in refused(mem.remember("The tide turns at six", confidence=confidence))
+    assert mem.find() == []
+
+
+@pytest.mark.promise("C48")
+@pytest.mark.parametrize("confidence", [0.3, 1])
+def test_a_confidence_at_either_end_is_recorded(mem: Memory, confidence: float) -> None:
+    assert kept(mem.remember("The tide turns at six", tier="archival", confidence=confidence)).confidence == confidence
+
+
+@pytest.mark.promise("C49")
+def test_the_journal_names_who_wrote_each_version_and_on_what_grounds(mem: Memory, owner: Memory) -> None:
+    record = kept(
+        owner.acting_as(Actor.agent("orion")).remember("Fog", tier="archival", source="tool", evidence=["s:3"])
+    )
+    kept(owner.revise(record.id, "Thick fog", evidence=["s:3", "s:4"], reason="second sensor"))
+    told = [(each.details.actor, each.record.source, each.record.evidence) for each in mem.history(record.id)]
+    assert told == [("agent:orion", "tool", ("s:3",)), ("operator:olga", "operator", ("s:3", "s:4"))]

@@ -1,0 +1,217 @@
+"""Core memory: blocks, the identity, and who may change them (promises C3-C14, C93 in part)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from outcomes import codes, held, kept, refused
+
+from keepward import Actor, ContextTooSmall, InvalidInput, Memory, Policy
+
+BLOCKS = ("human", "operating_rules", "mission", "workspace_state")
+
+
+class Words:
+    """Counts words, so that budgets can be reckoned in the head."""
+
+    name = "words"
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+
+def fields_of(block: str) -> dict[str, Any]:
+    """Return what the owner has to give for a block to be taken."""
+    return {"key": block, "tier": "core", "evidence": ["chat:1"]}
+
+
+@pytest.mark.promise("C3")
+def test_each_tier_has_a_policy_of_its_own(mem: Memory) -> None:
+    held(mem.remember("Sail to Oslo", **fields_of("mission")))
+    working = kept(mem.remember("ask for the tide table", tier="working"))
+    assert working.expires_at is not None
+    kept(mem.revise(working.id, "ask for the tide table twice", reason="sure"))
+    event = kept(mem.remember("Ana waved", tier="episodic"))
+    refused(mem.revise(event.id, "Ana frowned", reason="looked again"))
+    fact = kept(mem.remember("The tide turns at six", tier="archival"))
+    assert fact.expires_at is None
+    kept(mem.revise(fact.id, "The tide turns at seven", reason="measured"))
+
+
+@pytest.mark.promise("C4", "C8", "C9", "C10")
+@pytest.mark.parametrize("block", BLOCKS)
+def test_a_block_that_was_set_is_read_back_and_in_the_prompt_of_any_objective(owner: Memory, block: str) -> None:
+    kept(owner.remember(f"The {block} text", **fields_of(block)))
+    assert [each.text for each in owner.find(key=block)] == [f"The {block} text"]
+    for objective in ("", "zebra crossings in Peru", block):
+        for handle in (owner, owner.at(scope="/agents/orion/tasks/42")):
+            assert f"## {block}\n\nThe {block} text" in handle.context(objective).text
+
+
+@pytest.mark.promise("C5", "C74")
+def test_blocks_stand_in_their_fixed_order_whatever_was_written_first(
+    opened: Callable[..., Memory], owner: Memory, tmp_path: Path
+) -> None:
+    (tmp_path / "identity.md").write_text("I am Orion.")
+    with opened("own", identity=tmp_path / "identity.md", actor=owner.actor) as memory:
+        for block in reversed(BLOCKS):
+            kept(memory.remember(f"The {block} text", **fields_of(block)))
+        headings = [line[3:] for line in memory.context("").text.splitlines() if line.startswith("## ")]
+    assert headings == ["persona", *BLOCKS]
+
+
+@pytest.mark.promise("C6", "C73")
+def test_the_persona_follows_its_document_and_nothing_else(
+    opened: Callable[..., Memory], owner: Memory, tmp_path: Path
+) -> None:
+    page = tmp_path / "identity.md"
+    page.write_text("I am Orion.")
+    with opened("own", identity=page, actor=owner.actor) as memory:
+        assert memory.context("").text == "## persona\n\nI am Orion."
+        refused(memory.remember("I am Nova.", key="persona", tier="core"))
+        kept(memory.remember("Orion is called Nova now", tier="archival"))
+        assert memory.context("").text == "## persona\n\nI am Orion."
+        page.write_text("I am Orion, and I sail.")
+        assert memory.context("").text == "## persona\n\nI am Orion, and I sail."
+
+
+@pytest.mark.promise("C7")
+def test_the_human_block_is_the_user_file_as_it_is_now_followed_by_the_facts(
+    opened: Callable[..., Memory], owner: Memory, tmp_path: Path
+) -> None:
+    page = tmp_path / "USER.md"
+    page.write_text("Ana, captain.")
+    with opened("own", user_file=page, actor=owner.actor) as memory:
+        kept(memory.remember("Ana is left-handed.", **fields_of("human")))
+        assert memory.context("").text == "## human\n\nAna, captain.\n\nAna is left-handed."
+        page.write_text("Ana, admiral.")
+        assert memory.context("").text == "## human\n\nAna, admiral.\n\nAna is left-handed."
+        page.unlink()
+        assert memory.context("").text == "## human\n\nAna is left-handed."
+
+
+@pytest.mark.promise("C7")
+def test_a_user_file_that_is_not_text_is_an_error_that_names_it_and_shows_none_of_it(
+    opened: Callable[..., Memory], tmp_path: Path
+) -> None:
+    page = tmp_path / "USER.md"
+    page.write_bytes(b"Ana \xff\xfe captain")
+    with opened("own", user_file=page) as memory, pytest.raises(InvalidInput, match=r"USER\.md") as fault:
+        memory.context("")
+    assert "captain" not in str(fault.value)
+
+
+@pytest.mark.promise("C11", "C13", "C90")
+@pytest.mark.parametrize("block", BLOCKS)
+def test_an_agents_edit_of_a_block_is_in_no_prompt_until_a_person_approves_it(
+    mem: Memory, owner: Memory, block: str
+) -> None:
+    # The human block asks for a recorded message of the user on top.
+    message = kept(owner.remember("I sail", kind="event", source="user_message")).id
+    waiting = held(mem.remember("Sails by night", key=block, tier="core", evidence=[message]))
+    assert "night" not in mem.context("sails by night").text
+    assert mem.find(key=block) == []
+    kept(owner.approve(waiting.id))
+    assert f"## {block}\n\nSails by night" in mem.context("").text
+    current = mem.find(key=block)[0]
+    waiting = held(mem.revise(current.id, "Sails by day", evidence=[message], reason="seen"))
+    assert "Sails by night" in mem.context("").text
+    assert "by day" not in mem.context("").text
+    owner.reject(waiting.id, reason="not so")
+    assert "Sails by night" in mem.context("").text
+
+
+@pytest.mark.promise("C12")
+def test_a_block_over_its_own_budget_is_refused_and_the_last_text_stays(
+    opened: Callable[..., Memory], owner: Memory
+) -> None:
+    policy = Policy(block_budget={"mission": 4})
+    with opened("small", policy=policy, counter=Words(), actor=owner.actor) as memory:
+        record = kept(memory.remember("one two three four", **fields_of("mission")))
+        assert "over_budget" in refused(memory.revise(record.id, "one two three four five", reason="more"))
+        assert "over_budget" in refused(memory.append(record.id, "five", reason="more"))
+        assert "over_budget" in refused(memory.remember("a b c d e", **fields_of("mission")))
+        assert memory.context("").text == "## mission\n\none two three four"
+
+
+@pytest.mark.promise("C12", "C82")
+def test_a_block_that_outgrew_a_later_budget_is_an_error_and_never_cut(
+    opened: Callable[..., Memory], owner: Memory
+) -> None:
+    with opened("small", counter=Words(), actor=owner.actor) as memory:
+        kept(memory.remember("one two three four", **fields_of("mission")))
+    policy = Policy(block_budget={"mission": 3})
+    with opened("small", counter=Words(), policy=policy) as memory, pytest.raises(ContextTooSmall, match="budget of 3"):
+        memory.context("")
+
+
+def _insert_key(memory: Memory, fact: str) -> Any:
+    return memory.remember("I obey Nova", key="persona", tier="core")
+
+
+def _insert_kind(memory: Memory, fact: str) -> Any:
+    return memory.remember("I obey Nova", kind="identity")
+
+
+def _move(memory: Memory, fact: str) -> Any:
+    return memory.move(fact, tier="core", key="persona", reason="mine")
+
+
+def _move_then_promote(memory: Memory, fact: str) -> Any:
+    memory.move(fact, key="persona", reason="mine")
+    return memory.promote(fact, "I obey Nova", reason="mine")
+
+
+def _merge(memory: Memory, fact: str) -> Any:
+    other = kept(memory.remember("Nova is the boss", tier="archival")).id
+    return memory.merge([fact, other], "I obey Nova", key="persona", tier="core", kind="fact", reason="mine")
+
+
+def _draft(memory: Memory, fact: str) -> Any:
+    with memory.draft(reason="mine") as draft:
+        draft.insert("I obey Nova", key="persona", tier="core", kind="fact")
+        draft.retire(fact)
+    return draft.outcome
+
+
+def _batch(memory: Memory, fact: str) -> Any:
+    return memory.remember_many([{"text": "I obey Nova", "key": "persona", "tier": "core"}])[0]
+
+
+@pytest.mark.promise("C14")
+@pytest.mark.parametrize("actor", [Actor.agent(), Actor.operator()])
+@pytest.mark.parametrize("route", [_insert_key, _insert_kind, _move, _move_then_promote, _merge, _draft, _batch])
+def test_nobody_changes_the_identity_through_memory_by_any_route(
+    opened: Callable[..., Memory], tmp_path: Path, actor: Actor, route: Callable[[Memory, str], Any]
+) -> None:
+    (tmp_path / "identity.md").write_text("I am Orion.")
+    with opened("own", identity=tmp_path / "identity.md", actor=actor) as memory:
+        fact = kept(memory.remember("Nova is near", tier="archival")).id
+        assert "identity_is_immune" in refused(route(memory, fact))
+        assert memory.pending() == []
+        assert memory.context("").text == "## persona\n\nI am Orion."
+
+
+@pytest.mark.promise("C14")
+def test_no_rollback_reaches_the_identity(opened: Callable[..., Memory], tmp_path: Path, owner: Memory) -> None:
+    page = tmp_path / "identity.md"
+    page.write_text("I am Orion.")
+    with opened("own", identity=page, actor=owner.actor) as memory:
+        kept(memory.remember("Sail to Oslo", **fields_of("mission")))
+        page.write_text("I am Orion the second.")
+        for entry in memory.log():
+            memory.rollback(entry.commit.id)
+        assert memory.context("").text == "## persona\n\nI am Orion the second."
+
+
+@pytest.mark.promise("C14")
+def test_text_of_the_identity_pasted_as_a_memory_is_refused(opened: Callable[..., Memory], tmp_path: Path) -> None:
+    line = "I am Orion and I never act against the will of my captain."
+    (tmp_path / "identity.md").write_text(f"# Who I am\n\n{line}\n")
+    with opened("own", identity=tmp_path / "identity.md") as memory:
+        outcome = memory.remember(f"Note: {line.upper()}", tier="archival")
+        assert "identity_text" in refused(outcome)
+        assert "identity_text" in codes(outcome)

@@ -1,0 +1,336 @@
+"""How storage fails elsewhere: many writers, damage, and hands in the file."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from outcomes import held, kept
+
+from keepward import Actor, Committed, KeepwardError, Memory, NotFound, Tampered
+
+pytestmark = pytest.mark.filterwarnings("ignore::keepward.stores.sqlite.sealing.UnsealedWarning")
+TEXTS = [f"The ferry number {n} crosses the sound" for n in range(12)]
+Enter = Callable[..., Memory]
+
+
+def by_hand(path: Path, *statements: str) -> None:
+    """Change a store as somebody with a database tool would."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
+        for statement in statements:
+            raw.execute(statement)
+
+
+@pytest.fixture
+def copy(owner: Memory, mem: Memory, path: Path, tmp_path: Path, clock: Any) -> Iterator[Callable[[], Memory]]:
+    """A filled and closed store; the function opens it as its owner."""
+    for n, text in enumerate(TEXTS):
+        kept(mem.remember(text, tier="archival", tags=["boat"], key=f"f{n}"))
+    kept(owner.remember("Sail to Oslo", tier="core", key="mission"))
+    kept(mem.remember("The radio is on loan", tier="archival", ttl="2d", source="web"))
+    held(mem.remember("Sail to Bergen", tier="core", key="mission"))
+    owner.close()
+    handles: list[Memory] = []
+
+    def enter(file: Path = path) -> Memory:
+        given: dict[str, Any] = {"embedder": "hashed", "clock": clock, "config_dir": tmp_path / "config"}
+        handles.append(Memory.open(file, actor=Actor.operator("olga"), **given))
+        return handles[-1]
+
+    yield enter
+    for handle in handles:
+        handle.close()
+
+
+def everything(mem: Memory) -> tuple[set[Any], set[str]]:
+    """Return all records that reads give, and all lines of what is compiled; what refuses gives nothing."""
+    records: set[Any] = set()
+    lines: set[str] = set()
+    for ask in (
+        lambda: records.update(mem.find(limit=None, include_ended=True)),
+        lambda: records.update(hit.memory for hit in mem.recall("ferry sound", limit=50)),
+        lambda: records.update(step.after for item in mem.pending(state=None) for step in item.steps),
+        lambda: records.update(step.after for view in mem.log() for step in view.steps),
+        lambda: lines.update(mem.context("ferry sound").text.splitlines()),
+        lambda: lines.update(mem.snapshot().text.splitlines()),
+    ):
+        with suppress(KeepwardError):
+            ask()
+    return records, lines
+
+
+EDITS = {
+    "content": "UPDATE events SET payload = CAST(replace(CAST(payload AS TEXT), 'number 3', 'number 8') AS BLOB)",
+    "tier": "UPDATE records SET tier = 'core' WHERE key = 'f3'",
+    "trust": "UPDATE records SET trust = 7 WHERE source = 'web'",
+    "term": "UPDATE records SET expires_at = NULL WHERE expires_at IS NOT NULL",
+    "tags": "UPDATE records SET tags = '[\"boat\",\"verified\"]' WHERE key = 'f3'",
+    "scope": "UPDATE records SET scope = '/agents/orion' WHERE key = 'f3'",
+    "importance": "UPDATE records SET importance = 10000 WHERE key = 'f3'",
+    "status": "UPDATE records SET status = 'retired' WHERE key = 'f3'",
+    "sensitivity": "UPDATE records SET sensitivity = 'sensitive' WHERE key = 'f3'",
+    "version": "UPDATE records SET version = 2 WHERE key = 'f3'",
+    "terms": "UPDATE features SET terms = (SELECT terms FROM features ORDER BY id DESC LIMIT 1)",
+    "vectors": "UPDATE features SET vectors = zeroblob(length(vectors))",
+    "a proposal": "UPDATE proposals SET state = 'approved'",
+    "a receipt": "UPDATE receipts SET kind = 'approval' WHERE kind = 'commit'",
+    "a commit's time": "UPDATE commits SET at = at + 1",
+    "a commit's reason": "UPDATE commits SET payload = CAST(replace(CAST(payload AS TEXT), 'rem', 'mer') AS BLOB)",
+}
+
+
+@pytest.mark.promise("F1", "F3")
+@pytest.mark.parametrize("what", sorted(EDITS))
+def test_an_edit_by_hand_is_named_and_no_read_returns_it(copy: Callable[[], Memory], path: Path, what: str) -> None:
+    truth = everything(copy())
+    by_hand(path, EDITS[what])
+    mem = copy()
+    assert not mem.verify().ok
+    records, lines = everything(mem)
+    assert (records - truth[0], lines - truth[1]) == (set(), set())
+
+
+def _found(mem: Memory) -> list[Any]:
+    with suppress(KeepwardError):
+        return mem.find(limit=None)
+    return []
+
+
+@pytest.mark.promise("F2")
+@pytest.mark.parametrize(
+    "tables",
+    [("commits", "events", "heads"), ("events",), ("commits",), ("commits", "events", "heads", "records", "features")],
+    ids=str,
+)
+def test_a_journal_that_was_deleted_fails_verification(
+    copy: Callable[[], Memory], path: Path, tables: tuple[str, ...]
+) -> None:
+    by_hand(path, *(f"DELETE FROM {table}" for table in tables))
+    try:
+        assert not copy().verify().ok
+    except KeepwardError:
+        return
+
+
+@pytest.mark.promise("F4")
+def test_a_row_that_was_put_in_by_hand_is_never_returned(copy: Callable[[], Memory], path: Path) -> None:
+    columns = "tenant, seq, n, op, memory_id, version, salt, payload, payload_commit, seal"
+    by_hand(
+        path,
+        f"INSERT INTO events ({columns}) SELECT tenant, seq, 7, op, 'forged', 1, salt, "
+        "CAST(replace(CAST(payload AS TEXT), 'number 3', 'forged') AS BLOB), payload_commit, seal "
+        "FROM events WHERE payload LIKE '%number 3 %'",
+        "CREATE TEMP TABLE forged AS SELECT * FROM records WHERE key = 'f3'",
+        "UPDATE forged SET id = 'forged', key = NULL, n = 7, position = position + 7, tier = 'core'",
+        "INSERT INTO records SELECT * FROM forged",
+    )
+    mem = copy()
+    assert "forged" not in repr(everything(mem))
+    with pytest.raises(KeepwardError):
+        mem.get("forged")
+    assert not mem.verify().ok
+
+
+@pytest.mark.promise("F5")
+@pytest.mark.parametrize("whole", [True, False])
+def test_an_older_copy_put_in_the_place_of_the_newer_is_caught(
+    copy: Callable[[], Memory], path: Path, tmp_path: Path, whole: bool
+) -> None:
+    shutil.copytree(path.parent, tmp_path / "old")
+    with copy() as mem:
+        kept(mem.remember("The ferry was sold", tier="archival"))
+    for file in path.parent.iterdir():
+        file.unlink()
+    for file in (tmp_path / "old").iterdir():
+        if whole or file.suffix == ".db":
+            shutil.copy(file, path.parent)
+    with pytest.raises(Tampered, match="older copy"):
+        copy().find()
+    assert not copy().verify().ok
+
+
+@pytest.mark.promise("F6")
+@pytest.mark.slow
+def test_a_flipped_byte_is_never_a_silent_loss(copy: Callable[[Path], Memory], path: Path, tmp_path: Path) -> None:
+    chance = random.Random(6)
+    with copy(path) as mem:
+        truth = {each.id: each for each in mem.find(limit=None, include_ended=True)}
+    whole = path.read_bytes()
+    silent = []
+    for n in range(2_000):
+        place, bit = chance.randrange(len(whole)), 1 << chance.randrange(8)
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
+        for name in ("-wal", "-shm"):
+            Path(f"{path}{name}").unlink(missing_ok=True)
+        size = path.stat().st_size
+        try:
+            with copy(path) as mem:
+                told = not mem.verify().ok
+                found = {each.id: each for each in _found(mem)}
+        except KeepwardError:
+            told, found = True, {}
+        wrong = [each for name, each in found.items() if truth.get(name) != each]
+        lost = set(truth) - set(found)
+        if wrong or (lost and not told) or path.stat().st_size < size:
+            silent.append((n, place, len(wrong), len(lost)))
+    assert silent == []
+
+
+@pytest.mark.promise("F6")
+@pytest.mark.parametrize("table", ["events", "features", "receipts"])
+def test_one_damaged_row_is_named_and_the_rest_is_served(copy: Callable[[], Memory], path: Path, table: str) -> None:
+    column = {"events": "payload", "features": "terms", "receipts": "body"}[table]
+    by_hand(path, f"UPDATE {table} SET {column} = zeroblob(9) WHERE rowid = (SELECT min(rowid) + 4 FROM {table})")
+    mem = copy()
+    assert any(fault.row.startswith(table) for fault in mem.verify().faults)
+    served = {each.text for each in mem.find(limit=None)}
+    assert len(served & set(TEXTS)) >= len(TEXTS) - 1
+    assert {hit.memory.text for hit in mem.recall("ferry sound", limit=50)} <= {
+        *TEXTS,
+        "The radio is on loan",
+        "Sail to Oslo",
+    }
+
+
+@pytest.mark.promise("Z30")
+@pytest.mark.parametrize("cut", [1, 100, 4096, 5000])
+def test_a_torn_end_of_the_log_recovers_to_the_last_whole_commit(
+    copy: Callable[[Path], Memory], path: Path, tmp_path: Path, cut: int
+) -> None:
+    torn = tmp_path / "torn" / "memory.db"
+    torn.parent.mkdir()
+    with copy(path) as mem:
+        kept(mem.remember("The ferry was painted", tier="archival"))
+        kept(mem.remember("The ferry was sold", tier="archival"))
+        for name in ("", "-wal", ".id"):
+            if Path(f"{path}{name}").exists():
+                shutil.copy(f"{path}{name}", f"{torn}{name}")
+    wal = Path(f"{torn}-wal")
+    wal.write_bytes(wal.read_bytes()[:-cut])
+    with Memory.open(torn, actor=Actor.operator(), embedder=None, config_dir=tmp_path / "elsewhere") as mem:
+        held_texts = [each.text for each in mem.find(limit=None)]
+        assert set(TEXTS) <= set(held_texts)
+        assert mem.verify().ok
+        kept(mem.remember("The ferry came back", tier="archival"))
+
+
+@pytest.mark.promise("Z28", "D37")
+def test_upserts_of_one_key_at_once_give_one_memory(owner: Memory, entering: Enter) -> None:
+    handles = [entering(Actor.agent(f"a{n}")) for n in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        outcomes = list(
+            pool.map(lambda each: each.update_by_key("mood", f"{each.actor.name} is calm", tier="archival"), handles)
+        )
+    assert all(isinstance(each, Committed) for each in outcomes)
+    (made,) = owner.find(key="mood")
+    assert (made.version, len(owner.history(made.id))) == (6, 6)
+    assert owner.verify().ok
+
+
+@pytest.mark.promise("Z29")
+def test_updates_at_once_are_all_in_the_history(owner: Memory, entering: Enter) -> None:
+    made = kept(owner.remember("The ferry log", tier="archival"))
+    handles = [entering(Actor.agent(f"a{n}")) for n in range(5)]
+    with ThreadPoolExecutor(5) as pool:
+        list(pool.map(lambda each: kept(each.append(made.id, f"by {each.actor.name}", reason="x")), handles))
+    text = owner.get(made.id).text
+    assert sorted(text.splitlines()) == sorted(["The ferry log", *(f"by a{n}" for n in range(5))])
+    assert len(owner.history(made.id)) == 6
+
+
+@pytest.mark.promise("T26")
+def test_no_model_is_asked_inside_a_transaction(opened: Callable[..., Memory], tmp_path: Path) -> None:
+    class Watching:
+        id, dim = "watching:4", 4
+        locked: list[bool] = []
+
+        def embed(self, texts: Any) -> Any:
+            with closing(sqlite3.connect(tmp_path / "calm.db", timeout=0, isolation_level=None)) as raw:
+                try:
+                    raw.execute("BEGIN IMMEDIATE")
+                    raw.execute("ROLLBACK")
+                    self.locked.append(False)
+                except sqlite3.OperationalError:
+                    self.locked.append(True)
+            return np.ones((len(texts), 4), np.float32) / 2
+
+    model = Watching()
+    with opened("calm", embedder=model, actor=Actor.operator("olga")) as owner:
+        mem = owner.acting_as(Actor.agent())
+        made = mem.remember("The ferry leaves at six", tier="archival")
+        kept(mem.revise(kept(made).id, "The ferry leaves at seven", reason="winter"))
+        owner.approve(held(mem.remember("Sail to Oslo", tier="core", key="mission")).id)
+        owner.rollback(made.commit.id, with_later=True)  # type: ignore[union-attr]
+        mem.remember_many([f"Pump {n} works" for n in range(3)])
+        mem.context("ferry")
+        owner.reindex()
+    assert len(model.locked) >= 5
+    assert not any(model.locked)
+
+
+LOOKALIKES = ["a", "A", "a_", "a-b", "a_b", "aXb", "a.b", "ab", "a0", "aO"]
+
+
+@pytest.mark.promise("T28")
+def test_nothing_crosses_between_scopes_and_tenants_whose_names_are_alike(owner: Memory) -> None:
+    places = [(tenant, scope) for tenant in ("t", "t_", "T", "t-t") for scope in LOOKALIKES]
+    for n, (tenant, scope) in enumerate(places):
+        kept(owner.at(tenant=tenant, scope=scope).remember(f"ferry secret {n:03}", tier="archival", key="k"))
+    for n, (tenant, scope) in enumerate(places):
+        handle = owner.at(tenant=tenant, scope=scope)
+        seen = {each.text for each in handle.find(limit=None)}
+        seen |= {hit.memory.text for hit in handle.recall("ferry secret", limit=50)}
+        seen |= {line for line in handle.context("ferry secret").text.splitlines() if "ferry" in line}
+        assert all(f"{n:03}" in text for text in seen), (tenant, scope, seen)
+
+
+@pytest.mark.promise("T28")
+@pytest.mark.parametrize("name", ["%", "_", "/%", "/agents/%", "/agents/_", "a/b", "/agents/a/../b", "/agents//a", "*"])
+def test_a_scope_is_a_name_and_never_a_pattern(owner: Memory, name: str) -> None:
+    kept(owner.at(scope="orion").remember("ferry secret", tier="archival"))
+    try:
+        handle = owner.at(scope=name)
+    except KeepwardError:
+        return
+    assert handle.find(limit=None) == []
+    with pytest.raises(NotFound):
+        handle.acting_as(Actor.agent()).get(owner.at(scope="orion").find()[0].id)
+
+
+@pytest.mark.promise("T8")
+def test_a_write_that_is_killed_is_whole_or_not_there(tmp_path: Path) -> None:
+    store = tmp_path / "kill"
+    acknowledged: list[int] = []
+    for turn, wait in enumerate((1, 4, 9)):
+        child = subprocess.Popen(
+            [sys.executable, "-m", "evals.workload", str(store), "--start", str(turn * 1000)],
+            stdout=subprocess.PIPE,
+            cwd=Path(__file__).parents[2],
+        )
+        assert child.stdout is not None
+        for line, _ in zip(child.stdout, range(wait), strict=False):
+            acknowledged.append(int(line.split()[1]))
+        os.kill(child.pid, signal.SIGKILL)
+        acknowledged += [int(line.split()[1]) for line in child.stdout if line.endswith(b"\n")]
+        child.stdout.close()
+        child.wait()
+    done = subprocess.run(
+        [sys.executable, "-m", "evals.survivors", str(store)],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        check=False,
+    )
+    assert (done.returncode, set(acknowledged) - set(map(int, done.stdout.split()))) == (0, set())

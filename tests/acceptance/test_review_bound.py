@@ -1,0 +1,337 @@
+"""An approval is another person's, on exactly what was shown, once."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from outcomes import held, kept
+
+from keepward import Actor, Conflict, KeepwardError, Memory, Move, NotFound, Policy, StaleVersion, Unauthorised, Waiting
+from keepward.surfaces.cli import main
+
+MISSION: dict[str, Any] = {"tier": "core", "key": "mission"}
+Enter = Callable[..., Memory]
+
+
+@pytest.fixture
+def waiting(mem: Memory, owner: Memory) -> Waiting:
+    """An agent's edit of a mission that the owner wrote."""
+    kept(owner.remember("Sail to Oslo", **MISSION))
+    return held(mem.remember("Sail to Bergen", reason="the wind", **MISSION))
+
+
+@pytest.mark.promise("Z24", "D5")
+@pytest.mark.parametrize("name", ["olga", "Olga", " olga", "ｏｌｇａ"])
+def test_a_proposer_does_not_approve_by_another_spelling_of_its_name(owner: Memory, entering: Enter, name: str) -> None:
+    item = held(owner.remember("maybe so", tier="archival", confidence=0.1))
+    for rights in (Actor.operator(name), Actor.reviewer(name)):
+        with pytest.raises(Unauthorised, match="propos"):
+            entering(rights).approve(item.id)
+    assert [each.id for each in owner.pending()] == [item.id]
+
+
+@pytest.mark.promise("Z24")
+def test_a_proposer_does_not_approve_by_a_handle_that_it_gave_out(owner: Memory) -> None:
+    item = held(owner.remember("maybe so", tier="archival", confidence=0.1))
+    with pytest.raises(Unauthorised, match="propos"):
+        owner.acting_as(Actor.reviewer("rita")).approve(item.id)
+
+
+@pytest.mark.promise("Z24")
+def test_a_proposer_does_not_approve_with_the_token_it_proposed_with(owner: Memory, entering: Enter) -> None:
+    secret = owner.create_token("root", rights="owner").secret
+    item = held(entering(token=secret).remember("maybe so", tier="archival", confidence=0.1))
+    with pytest.raises(Unauthorised, match="propos"):
+        entering(token=secret).approve(item.id)
+    assert item.proposer.credential == owner.tokens()[0].id
+    kept(owner.approve(item.id))
+
+
+def test_an_approval_says_who_approved_with_which_token_and_which_digest(
+    owner: Memory, entering: Enter, waiting: Waiting
+) -> None:
+    issued = owner.create_token("rita", rights="reviewer")
+    outcome = entering(token=issued.secret).approve(waiting.id)
+    kept(outcome)
+    receipt = owner.receipt(outcome.receipt.id)
+    assert (receipt["approved_by"], receipt["approved_digest"], receipt["credential"]) == (
+        "operator:rita",
+        waiting.digest,
+        issued.token.id,
+    )
+
+
+@pytest.mark.promise("Z23", "T19")
+def test_a_newer_base_voids_an_approval_and_the_proposal_shows_as_stale_with_the_reason(
+    mem: Memory, owner: Memory, waiting: Waiting
+) -> None:
+    kept(owner.revise(waiting.steps[0].after.id, "Sail to Malmö", reason="news"))
+    with pytest.raises(StaleVersion, match="has changed since"):
+        owner.approve(waiting.id, digest=waiting.digest)
+    (stale,) = owner.pending(state="stale")
+    assert (stale.id, "has changed since" in (stale.decision or "")) == (waiting.id, True)
+    assert mem.context("").text == "## mission\n\nSail to Malmö"
+
+
+@pytest.mark.promise("Z23")
+def test_another_digest_than_the_one_seen_is_not_approved(owner: Memory, waiting: Waiting) -> None:
+    other = waiting.digest[:-1] + ("0" if waiting.digest[-1] != "0" else "1")
+    with pytest.raises(Conflict, match="not the one you saw"):
+        owner.approve(waiting.id, digest=other)
+    assert owner.get(waiting.steps[0].after.id).text == "Sail to Oslo"
+    kept(owner.approve(waiting.id, digest=waiting.digest))
+
+
+@pytest.mark.promise("Z23", "F4")
+def test_one_changed_byte_voids_an_approval(owner: Memory, path: Path, waiting: Waiting) -> None:
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE proposals SET body = CAST(replace(CAST(body AS TEXT), 'Bergen', 'Bergem') AS BLOB)")
+    raw.close()
+    with pytest.raises(KeepwardError, match="verify"):
+        owner.approve(waiting.id)
+    assert owner.pending() == []
+    assert owner.get(waiting.steps[0].after.id).text == "Sail to Oslo"
+    assert [fault.row.split()[0] for fault in owner.verify().faults] == ["proposals"]
+
+
+@pytest.mark.promise("Z23")
+def test_of_many_approvers_one_wins(owner: Memory, entering: Enter, waiting: Waiting) -> None:
+    reviewers = [entering(Actor.reviewer(f"rita {n}")) for n in range(6)]
+
+    def decide(reviewer: Memory) -> str:
+        try:
+            return reviewer.approve(waiting.id).outcome
+        except Conflict:
+            return "late"
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sorted(pool.map(decide, reviewers)) == ["committed", *["late"] * 5]
+    assert owner.get(waiting.steps[0].after.id).version == 2
+
+
+@pytest.mark.promise("Z23", "Z2")
+def test_a_rejection_that_comes_in_between_stops_an_approval(
+    owner: Memory, entering: Enter, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from keepward.engine import review
+
+    fits, other = review._still_fits, entering(Actor.reviewer("rita"))
+
+    def slow(*given: Any) -> None:
+        fits(*given)
+        other.reject(waiting.id, reason="no")
+
+    monkeypatch.setattr(review, "_still_fits", slow)
+    with pytest.raises(Conflict, match="decided in the meantime"):
+        owner.approve(waiting.id)
+    assert owner.get(waiting.steps[0].after.id).text == "Sail to Oslo"
+    assert [each.state for each in owner.pending(state=None)] == ["rejected"]
+
+
+@pytest.mark.promise("Z23")
+def test_an_approval_that_comes_in_between_stops_a_rejection(
+    owner: Memory, entering: Enter, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from keepward.engine import review
+
+    decided, other = review._decide, entering(Actor.reviewer("rita"))
+
+    def slow(*given: Any) -> Any:
+        other.approve(waiting.id)
+        return decided(*given)
+
+    monkeypatch.setattr(review, "_decide", slow)
+    with pytest.raises(Conflict, match="decided in the meantime"):
+        owner.reject(waiting.id, reason="no")
+    assert owner.get(waiting.steps[0].after.id).text == "Sail to Bergen"
+    assert [each.state for each in owner.pending(state=None)] == ["approved"]
+
+
+@pytest.mark.promise("D5", "Z3")
+def test_time_alone_only_rejects(mem: Memory, owner: Memory, clock: Any, waiting: Waiting) -> None:
+    clock.move(days=31)
+    assert owner.pending() == []
+    assert [each.state for each in owner.pending(state=None)] == ["expired"]
+    with pytest.raises(Conflict, match="expired"):
+        owner.approve(waiting.id)
+    assert mem.context("").text == "## mission\n\nSail to Oslo"
+
+
+@pytest.mark.promise("T19")
+def test_a_key_that_was_taken_in_the_meantime_voids_an_approval(mem: Memory, owner: Memory) -> None:
+    item = held(mem.remember("Sail to Bergen", **MISSION))
+    kept(owner.remember("Sail to Oslo", **MISSION))
+    with pytest.raises(StaleVersion, match="key"):
+        owner.approve(item.id)
+    assert mem.context("").text == "## mission\n\nSail to Oslo"
+
+
+@pytest.mark.promise("T19")
+def test_what_a_gate_has_learnt_since_does_not_slip_in_by_an_approval(
+    owner: Memory, waiting: Waiting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from keepward.engine import review
+
+    monkeypatch.setattr(review.secrets, "scrub", lambda text: text.replace("Bergen", "[SECRET]"))
+    with pytest.raises(StaleVersion, match="secret"):
+        owner.approve(waiting.id)
+    assert owner.get(waiting.steps[0].after.id).text == "Sail to Oslo"
+
+
+@pytest.mark.promise("T21")
+def test_many_are_approved_at_once_and_each_has_an_answer_of_its_own(mem: Memory, owner: Memory) -> None:
+    good = held(mem.remember("Sail to Oslo", **MISSION))
+    seen = held(mem.remember("At the quay", tier="core", key="workspace_state", confidence=0.9))
+    own = held(owner.remember("maybe so", tier="archival", confidence=0.1))
+    decided = owner.approve_many({good.id: good.digest, "nobody": None, seen.id: "00", own.id: None})
+    assert [(each.id, each.ok, type(each.error)) for each in decided] == [
+        (good.id, True, type(None)),
+        ("nobody", False, NotFound),
+        (seen.id, False, Conflict),
+        (own.id, False, Unauthorised),
+    ]
+    assert decided[0].outcome is not None
+    assert kept(decided[0].outcome).text == "Sail to Oslo"
+    assert [each.id for each in owner.pending()] == [seen.id, own.id]
+
+
+@pytest.mark.promise("T21")
+def test_many_are_rejected_at_once_and_each_has_an_answer_of_its_own(mem: Memory, owner: Memory) -> None:
+    first, second = held(mem.remember("Sail to Oslo", **MISSION)), held(mem.remember("Sail to Bergen", **MISSION))
+    decided = owner.reject_many([first.id, "nobody", second.id, first.id], reason="not now")
+    assert [(each.id, each.ok) for each in decided] == [(first.id, True), ("nobody", False), (second.id, True)]
+    assert owner.pending() == []
+    assert [each.decision for each in mem.notices()] == ["not now", "not now"]
+
+
+@pytest.mark.promise("T20")
+@pytest.mark.parametrize("hidden", ["\u202e", "\u200b", "\ufe0f", "\u3164", "\u00a0", "\U000e0041", "\u034f", "\u200d"])
+def test_a_reviewer_sees_what_no_eye_sees(mem: Memory, owner: Memory, hidden: str) -> None:
+    item = held(mem.remember(f"Sail{hidden} to Oslo", **MISSION))
+    (step,) = owner.shown(item)
+    mark = f"⟦U+{ord(hidden):04X}⟧"
+    assert f"Sail{mark} to Oslo" in step.payload
+    assert (None, f"Sail{mark} to Oslo") in [(before, after) for _, before, after in step.changes]
+    assert hidden not in step.payload
+
+
+@pytest.mark.promise("T20")
+def test_what_is_shown_is_what_is_stored_byte_for_byte(mem: Memory, owner: Memory, waiting: Waiting) -> None:
+    (step,) = owner.shown(waiting)
+    kept(owner.approve(waiting.id))
+    (stored,) = [event.payload for _, events in owner.journal(after=1) for event in events]
+    assert stored is not None
+    assert step.payload.encode() == stored
+
+
+@pytest.mark.promise("T20")
+def test_a_mark_that_was_typed_does_not_pass_for_one_that_was_put_there(mem: Memory, owner: Memory) -> None:
+    typed = held(mem.remember("Sail⟦U+200B⟧ to Oslo", **MISSION))
+    hidden = held(mem.remember("Sail\u200b to Oslo", tier="core", key="workspace_state", confidence=0.9))
+    texts = [after for item in (typed, hidden) for name, _, after in owner.shown(item)[0].changes if name == "text"]
+    assert texts[0] != texts[1]
+
+
+@pytest.mark.promise("Z25")
+def test_the_reason_of_a_rejection_reaches_its_proposer_once_and_nobody_else(
+    owner: Memory, entering: Enter, waiting: Waiting
+) -> None:
+    owner.reject(waiting.id, reason="the harbour is closed")
+    assert entering(Actor.agent("another")).notices() == []
+    assert [(each.id, each.decision) for each in entering(Actor.agent()).notices()] == [
+        (waiting.id, "the harbour is closed")
+    ]
+    assert entering(Actor.agent()).notices() == []
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    """Runs a command on a store; returns its exit code, its object on stdout, and stderr."""
+    monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "home"))
+    for name in ("ACTOR", "TOKEN", "TENANT", "SCOPE", "DB"):
+        monkeypatch.delenv(f"KEEPWARD_{name}", raising=False)
+
+    def run(*words: str) -> tuple[int, Any, str]:
+        code = main(["--db", str(tmp_path / "cli.db"), "--embedder", "none", "--json", *words])
+        out = capsys.readouterr()
+        return code, json.loads(out.out), out.err
+
+    return run
+
+
+@pytest.mark.promise("Z25")
+def test_an_agent_at_the_terminal_is_told_at_its_next_command_and_not_again(call: Callable[..., Any]) -> None:
+    _, answer, _ = call("remember", "Sail to Oslo", "--tier", "core", "--key", "mission")
+    call("reject", answer["proposal"], "--reason", "the harbour is closed")
+    _, _, loud = call("recall", "Oslo")
+    _, _, quiet = call("recall", "Oslo")
+    assert ("the harbour is closed" in loud, "the harbour is closed" in quiet) == (True, False)
+
+
+@pytest.mark.promise("F10")
+def test_with_an_agents_token_the_terminal_decides_nothing(
+    call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, answer, _ = call("remember", "Sail to Oslo", "--tier", "core", "--key", "mission")
+    _, made, _ = call("token", "create", "--name", "claude", "--scope", "claude")
+    monkeypatch.setenv("KEEPWARD_TOKEN", made["token"])
+    decide = [
+        ("approve", answer["proposal"]),
+        ("reject", answer["proposal"], "--reason", "mine"),
+        ("rebuild",),
+        ("token", "create", "--name", "me", "--rights", "owner"),
+        ("token", "list"),
+        ("token", "revoke", made["id"]),
+        ("recall", "Oslo", "--as", "operator"),
+        ("recall", "Oslo", "--scope", "/"),
+        ("recall", "Oslo", "--tenant", "acme"),
+    ]
+    assert [(words[0], call(*words)[0]) for words in decide] == [(words[0], 7) for words in decide]
+    code, written, _ = call("remember", "The ferry is blue")
+    assert (code, call("get", written["id"])[1]["author"], call("get", written["id"])[1]["scope"]) == (
+        0,
+        "agent:claude",
+        "/agents/claude",
+    )
+
+
+@pytest.mark.promise("F10")
+def test_tokens_are_listed_and_revoked_at_the_terminal(
+    call: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call("remember", "The ferry is blue")
+    _, made, _ = call("token", "create", "--name", "claude", "--can", "read", "--expires", "30d")
+    assert made["can"] == ["read"]
+    assert [(each["name"], each["state"]) for each in call("token", "list")[1]["tokens"]] == [("claude", "valid")]
+    assert made["token"] not in json.dumps(call("token", "list")[1])
+    assert call("token", "revoke", made["id"])[1]["state"] == "revoked"
+    monkeypatch.setenv("KEEPWARD_TOKEN", made["token"])
+    assert call("recall", "anything")[0] == 7
+
+
+def test_making_a_store_makes_the_owners_token(call: Callable[..., Any]) -> None:
+    _, made, _ = call("init")
+    assert Path(made["owner_token"]).read_text().startswith("kw_")
+    assert call("init")[1]["owner_token"] == made["owner_token"]
+    assert call("token", "list")[1]["count"] == 1
+
+
+def test_a_move_into_core_waits_and_is_bound_like_any_other(mem: Memory, owner: Memory) -> None:
+    made = kept(mem.remember("Sail to Oslo", tier="archival", confidence=0.9))
+    item = held(mem.propose([Move(id=made.id, tier="core", key="mission")], reason="important"))
+    kept(mem.append(made.id, "by way of Bergen", reason="route"))
+    with pytest.raises(StaleVersion):
+        owner.approve(item.id)
+    assert mem.context("").text == ""
+
+
+def test_a_store_that_is_switched_off_holds_and_decides_nothing(opened: Callable[..., Memory]) -> None:
+    with opened("off", policy=Policy(enabled=False)) as mem:
+        assert mem.remember("Sail to Oslo", **MISSION).outcome == "refused"
+        assert mem.pending() == []
