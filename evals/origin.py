@@ -20,7 +20,7 @@ from keepward import Actor, KeepwardError, Memory, Quarantined
 
 #: Which handle an origin comes in by, and what it can name as its source.
 CHANNELS: dict[str, tuple[Actor, str]] = {
-    "owner": (Actor.operator("owner"), "operator"),
+    "owner": (Actor.operator("host"), "operator"),
     "user": (Actor.user("user"), "user_message"),
     "agent": (Actor.agent("agent"), "inference"),
     "tool": (Actor.agent("agent"), "tool"),
@@ -59,7 +59,9 @@ def run(lines: Iterable[str]) -> Iterator[dict[str, str]]:
     """Yield a decision for each line."""
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder) / "config"
-        with Memory.open(Path(folder) / "origin.db", embedder=None, config_dir=config) as mem:
+        with Memory.open(
+            Path(folder) / "origin.db", embedder=None, config_dir=config, actor=Actor.operator("host")
+        ) as mem:
             for number, line in enumerate(lines):
                 if not line.strip():
                     continue

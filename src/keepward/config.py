@@ -72,6 +72,7 @@ SWITCHES = {"enabled": "KEEPWARD_ENABLED", "capture": "KEEPWARD_CAPTURE", "recal
 PLACES = {
     "KEEPWARD_DB": "Path of the store; default `./keepward.db`.",
     "KEEPWARD_CONFIG": "Path of the settings file; default `keepward.toml` beside the store.",
+    "KEEPWARD_TOKEN": "Token that a command comes with; principal, tenant and scope are then the token's.",
     "KEEPWARD_HOME": "Folder of keys and head anchors; default `$XDG_CONFIG_HOME/keepward` or `~/.config/keepward`.",
 }
 _PATHS = ("identity", "user_file")

@@ -36,7 +36,7 @@ Run = Callable[..., Ran]
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    for name in ("DB", "TENANT", "SCOPE", "ACTOR", "CONFIG", "COUNTER", "IDENTITY", "USER_FILE", "TRACE"):
+    for name in ("DB", "TENANT", "SCOPE", "ACTOR", "CONFIG", "COUNTER", "IDENTITY", "USER_FILE", "TRACE", "TOKEN"):
         monkeypatch.delenv(f"KEEPWARD_{name}", raising=False)
     monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("KEEPWARD_EMBEDDER", "none")

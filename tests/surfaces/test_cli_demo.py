@@ -16,11 +16,9 @@ from keepward.surfaces.demo import play
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
-    handle = Memory.open(
-        folder / "demo.db", actor=Actor.agent("assistant"), embedder="hashed", config_dir=folder / "home"
-    )
-    with handle as agent:
-        return {scene.name: scene.data for scene in play(agent, agent.acting_as(Actor.operator("ana")))}
+    handle = Memory.open(folder / "demo.db", actor=Actor.operator("ana"), embedder="hashed", config_dir=folder / "home")
+    with handle as owner:
+        return {scene.name: scene.data for scene in play(owner.acting_as(Actor.agent("assistant")), owner)}
 
 
 def outcomes(step):

@@ -20,6 +20,7 @@ ARGUMENTS = {
     "forget": ("{id}", "--reason", "old"),
     "restore": ("{id}", "--reason", "again"),
     "recall": ("tabs",),
+    "feedback": ("{context}", "--used", "{id}"),
     "context": ("tabs",),
     "replay": ("{context}",),
     "get": ("{id}",),
@@ -30,8 +31,17 @@ ARGUMENTS = {
     "diff": ("0", "1"),
     "receipt": ("{receipt}",),
     "rollback": ("{commit}",),
+    "impact": ("--memory", "{id}"),
+    "contain": ("--memory", "{id}"),
+    "blame": ("{id}",),
+    "bisect": ("tabs", "--contains", "tabs"),
+    "context-diff": ("{context}", "{context}"),
     "export": ("vault.jsonl",),
+    "erase": ("{id}",),
+    "backup": ("copy.db",),
+    "restore-backup": ("copy.db", "--to", "back.db"),
     "import": ("chat.json",),
+    "token": ("create", "--name", "claude", "--scope", "claude"),
 }
 
 
@@ -62,8 +72,10 @@ def succeed(run, saved, held, tmp_path):
     known = {**saved, "proposal": held["proposal"], "context": ""}
 
     def call(name, *more):
-        if name == "replay":
+        if name in {"replay", "context-diff", "feedback"}:
             known["context"] = run("context", "tabs", "--json").json["receipt"]
+        if name == "restore-backup":
+            run("backup", "copy.db")
         if name == "restore":
             run("forget", saved["id"], "--reason", "old", "--as", "operator")
         return run(name, *(each.format(**known) for each in ARGUMENTS.get(name, ())), *more)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from keepward.app.handle import Handle
@@ -14,7 +14,9 @@ from keepward.errors import InvalidInput
 if TYPE_CHECKING:
     from keepward.engine.audit import Verification
     from keepward.engine.read import AsOf
+    from keepward.engine.review import Decided
     from keepward.engine.rollback import Difference, Rollback
+    from keepward.engine.showing import Shown
     from keepward.ports.store import CommitView
 
 
@@ -44,6 +46,25 @@ class Decisions(Handle):
         from keepward.engine.review import reject
 
         return reject(self._kit, self._who, proposal_id, reason=reason)
+
+    def approve_many(self, ids: Iterable[str] | Mapping[str, str | None]) -> list[Decided]:
+        """Approve each by id, or by id with the digest that was seen; each gets its own answer, in the order given."""
+        from keepward.engine.review import approve_many
+
+        wanted = dict(ids) if isinstance(ids, Mapping) else dict.fromkeys(ids)
+        return approve_many(self._kit, self._who, wanted)
+
+    def reject_many(self, ids: Iterable[str], *, reason: str) -> list[Decided]:
+        """Reject each for one reason; each gets its own answer, in the order given."""
+        from keepward.engine.review import reject_many
+
+        return reject_many(self._kit, self._who, list(ids), reason=reason)
+
+    def shown(self, item: Waiting) -> list[Shown]:
+        """Return what an approval would store, byte for byte, with every invisible character written out."""
+        from keepward.engine.showing import shown
+
+        return shown(item)
 
     def log(self, *, limit: int = 50, before: int | None = None) -> list[CommitView]:
         """Return commits within reach, newest first, with seq below ``before``."""
@@ -92,9 +113,10 @@ class Decisions(Handle):
     def restore_journal(self, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
         """Write an exported journal into this empty tenant, byte for byte, and index it."""
         from keepward.engine.reindex import reindex
+        from keepward.engine.tombstones import unerased
 
         self._owner("restoring a journal")
-        head = self._kit.store.restore_journal(self._who.tenant, commits)
+        head = self._kit.store.restore_journal(self._who.tenant, unerased(self._kit, commits))
         reindex(self._kit, self._who, ended=True)
         return head
 

@@ -2,17 +2,24 @@
 
 Handles on the same store share its connection, its models and its policy; only who asks, and from where,
 differs.
+
+Invariants
+(1) Rights come from how a handle was opened. Only an owner's handle gives others, and only with fewer rights:
+    an agent's, a user's or a reviewer's cannot turn itself into anybody else.
+(2) A token's handle keeps to its tenant and to its scope or below; an owner's may go anywhere. Each call asks anew
+    whether the token still holds, and so do handles derived from it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keepward.domain.policy import Policy
-from keepward.domain.scope import parse_scope, parse_tenant
-from keepward.domain.trust import Actor
+from keepward.domain.scope import parse_scope, parse_tenant, visible_from
+from keepward.domain.trust import Actor, stands_below
 from keepward.errors import InvalidInput, KeepwardError, Unauthorised
 
 if TYPE_CHECKING:
@@ -27,7 +34,15 @@ class Shared:
 
     kit: Kit
     path: str
+    #: Folder of keys and tokens; None for the user's own.
+    config_dir: Path | None = None
     closed: bool = field(default=False)
+
+    def usable(self) -> Kit:
+        """Return the kit, unless the store was closed."""
+        if self.closed:
+            raise InvalidInput("the store is closed; open it again")
+        return self.kit
 
 
 class Handle:
@@ -67,16 +82,36 @@ class Handle:
         return self._kit.clock.now()
 
     def acting_as(self, actor: Actor) -> Self:
-        """Return a handle of another actor on the same store."""
-        return type(self)(self._shared, replace(self._who, actor=actor))
+        """Return a handle of an actor with fewer rights on the same store; see (1).
+
+        An owner's handle stays accountable for what it gives out: what it proposed itself, none of these approve.
+
+        Raises:
+            Unauthorised: the actor has rights that this handle cannot give.
+        """
+        if actor == self._who.actor:
+            return type(self)(self._shared, self._who)
+        if not stands_below(actor, self._who.actor) or actor.credential is not None:
+            raise Unauthorised(
+                "a handle acts as nobody else, and an owner's as nobody with an owner's rights; open the store "
+                "with that actor, or with its token"
+            )
+        return type(self)(self._shared, replace(self._who, actor=actor, via=(self._who.actor, *self._who.via)))
 
     def at(self, *, tenant: str | None = None, scope: str | None = None) -> Self:
-        """Return a handle at another tenant or scope of the same store."""
+        """Return a handle at another tenant or scope of the same store.
+
+        Raises:
+            Unauthorised: a token does not reach there; see (2).
+        """
         who = self._who
         if tenant is not None:
             who = replace(who, tenant=parse_tenant(tenant))
         if scope is not None:
             who = replace(who, scope=parse_scope(scope))
+        bound = who.actor.credential is not None and not who.actor.is_owner
+        if bound and (who.tenant != self._who.tenant or self._who.scope not in visible_from(who.scope)):
+            raise Unauthorised("this token does not reach that tenant or scope; ask the owner for another")
         return type(self)(self._shared, who)
 
     def close(self) -> None:
@@ -105,10 +140,14 @@ class Handle:
 
     @property
     def _kit(self) -> Kit:
-        if self._shared.closed:
-            raise InvalidInput("the store is closed; open it again")
-        return self._shared.kit
+        kit = self._shared.usable()
+        if any(actor.credential is not None for actor in (self._who.actor, *self._who.via)):
+            from keepward.engine.credentials import confirm
+
+            for actor in (self._who.actor, *self._who.via):
+                confirm(kit, actor)
+        return kit
 
     def _owner(self, what: str) -> None:
-        if not self._who.actor.is_owner:
+        if not (self._who.actor.is_owner and self._who.actor.able("admin")):
             raise Unauthorised(f"{what} takes the owner; open the store with an operator as the actor")

@@ -5,13 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from keepward.app.copying import Copying
+from keepward.app.credentials import Credentials
 from keepward.app.decisions import Decisions
+from keepward.app.erasing import Erasing
 from keepward.app.handle import Shared
+from keepward.app.inquiries import Inquiries
+from keepward.app.learning import Learning
 from keepward.app.opening import open_kit
 from keepward.app.writes import Writes
 from keepward.domain.policy import Policy
 from keepward.domain.scope import parse_scope, parse_tenant
 from keepward.domain.trust import Actor
+from keepward.errors import InvalidInput
 
 if TYPE_CHECKING:
     from keepward.ports.models import Embedder, TokenCounter
@@ -21,7 +27,7 @@ if TYPE_CHECKING:
 DEFAULT_PATH = "keepward.db"
 
 
-class Memory(Writes, Decisions):
+class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copying):
     """A handle on a store of memories."""
 
     @classmethod
@@ -29,9 +35,10 @@ class Memory(Writes, Decisions):
         cls,
         url: str | Path = DEFAULT_PATH,
         *,
-        tenant: str = "default",
-        scope: str = "/",
+        tenant: str | None = None,
+        scope: str | None = None,
         actor: Actor | None = None,
+        token: str | None = None,
         policy: Policy | None = None,
         embedder: str | Embedder | None = "auto",
         counter: str | TokenCounter = "estimate",
@@ -45,16 +52,26 @@ class Memory(Writes, Decisions):
         """Open a store; a file that is not there is created.
 
         The handle is an agent's unless an actor is named: it reads and proposes, and nothing it says reaches
-        core memory unreviewed. ``identity`` and ``user_file`` are text files outside the store; they are read
-        anew at every compile.
+        core memory unreviewed. ``actor=Actor.operator(...)`` opens it as its owner; no handle gets there later.
+        With a ``token`` actor, tenant and scope are the token's, and the store has to be there. ``identity`` and
+        ``user_file`` are text files outside the store; they are read anew at every compile.
 
         Raises:
             NotAStore, NewerSchema, StoreUnavailable: see the message; nothing was written.
-            InvalidInput: an unknown embedder, counter, tenant or scope.
+            InvalidInput: an unknown embedder, counter, tenant or scope; a token and one of these beside it.
+            Unauthorised: the token is unknown, expired or revoked.
         """
         from keepward.engine.kit import Who
 
-        who = Who(tenant=parse_tenant(tenant), scope=parse_scope(scope), actor=actor or Actor.agent())
+        if token is not None and not (actor is None and tenant is None and scope is None):
+            raise InvalidInput("a token says who asks and where: leave out actor, tenant and scope")
+        if actor is not None and actor.credential is not None:
+            raise InvalidInput("an actor with a credential comes from its token: give the token")
+        who = Who(
+            tenant=parse_tenant("default" if tenant is None else tenant),
+            scope=parse_scope("/" if scope is None else scope),
+            actor=actor or Actor.agent(),
+        )
         path = str(url).removeprefix("sqlite:///")
         kit = open_kit(
             path,
@@ -63,9 +80,16 @@ class Memory(Writes, Decisions):
             counter=counter,
             identity=identity,
             user_file=user_file,
-            create=create,
+            create=create and token is None,
             clock=clock,
             ids=ids,
             config_dir=config_dir,
         )
-        return cls(Shared(kit, path), who)
+        memory = cls(Shared(kit, path, config_dir), who)
+        if token is None:
+            return memory
+        try:
+            return memory.holding(token)
+        except BaseException:
+            memory.close()
+            raise

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keepward.domain.policy import Policy
-from keepward.errors import InvalidInput
+from keepward.errors import InvalidInput, KeepwardError
 
 if TYPE_CHECKING:
     from keepward.engine.kit import Kit
+    from keepward.ports.erasing import ErasureList
     from keepward.ports.models import Embedder, TokenCounter
+    from keepward.ports.store import Store
     from keepward.ports.world import Anchor, Clock, IdSource
+
+logger = logging.getLogger(__name__)
 
 
 def open_kit(
@@ -39,8 +44,8 @@ def open_kit(
 
     # Models are chosen first: a name that means nothing must not leave a new store behind.
     models = _embedder(embedder), _counter(counter)
-    return Kit(
-        store=open_sqlite(path, anchor=_anchor(config_dir), create=create),
+    kit = Kit(
+        store=open_sqlite(path, anchor=anchor_in(config_dir), create=create),
         clock=clock or SystemClock(),
         ids=ids or RandomIds(),
         embedder=models[0],
@@ -49,7 +54,56 @@ def open_kit(
         identity=_document(identity),
         user_file=_document(user_file),
         indexes=Indexes(),
+        erasures=_erasures(config_dir),
     )
+    if kit.store.unclean():
+        _settle(kit)
+    return kit
+
+
+def bare_kit(store: Store, *, config_dir: Path | None, clock: Clock | None, ids: IdSource | None) -> Kit:
+    """Return a store with what an erasure needs around it, and no models."""
+    from keepward.adapters.clock import SystemClock
+    from keepward.adapters.ids import RandomIds
+    from keepward.adapters.tokens import choose_counter
+    from keepward.engine.index import Indexes
+    from keepward.engine.kit import Kit
+
+    return Kit(
+        store=store,
+        clock=clock or SystemClock(),
+        ids=ids or RandomIds(),
+        embedder=None,
+        counter=choose_counter("estimate"),
+        policy=Policy(),
+        identity=_document(None),
+        user_file=_document(None),
+        indexes=Indexes(),
+        erasures=_erasures(config_dir),
+    )
+
+
+def _settle(kit: Kit) -> None:
+    """Finish an erasure that was interrupted; a store that cannot be written now is finished another time."""
+    from keepward.app.erasing import settle
+    from keepward.domain.trust import Actor, ActorKind, Rights
+    from keepward.engine.kit import Who
+
+    actor = Actor(kind=ActorKind.SYSTEM, name="keepward", rights=Rights.OWNER)
+    try:
+        settle(kit, Who(tenant="default", scope="/", actor=actor))
+    except (KeepwardError, OSError) as fault:
+        logger.warning("an erasure is not finished: %s", fault, extra={"action": "erasing"})
+
+
+def _erasures(config_dir: Path | None) -> ErasureList | None:
+    from keepward.adapters.anchor import default_config_dir
+    from keepward.adapters.erasures import FileErasures
+
+    try:
+        return FileErasures(config_dir or default_config_dir())
+    except OSError:
+        return None
 
 
 def _embedder(choice: str | Embedder | None) -> Embedder | None:
@@ -74,7 +128,8 @@ def _counter(choice: str | TokenCounter) -> TokenCounter:
         raise InvalidInput(str(fault)) from fault
 
 
-def _anchor(config_dir: Path | None) -> Anchor | None:
+def anchor_in(config_dir: Path | None) -> Anchor | None:
+    """Return the anchor of a configuration folder, the user's own by default; None where there is no home."""
     from keepward.adapters.anchor import FileAnchor, default_config_dir
 
     try:

@@ -35,8 +35,14 @@ class Reads(Handle):
         min_importance: float = 0.0,
         include_sensitive: bool = False,
         as_of: AsOf = None,
+        order: str = "learned",
+        receipt: bool = False,
     ) -> Recall:
-        """Return the memories most relevant to a query, best first; filters apply before the limit."""
+        """Return the memories most relevant to a query, best first; filters apply before the limit.
+
+        ``order`` is ``learned`` (by the reranker where one serves), ``fused`` or ``cosine``. With ``receipt`` a
+        receipt is kept, for ``feedback`` to name.
+        """
         from keepward.engine.read import own_and_shared, recall
 
         filters = Filter(
@@ -51,7 +57,12 @@ class Reads(Handle):
             include_sensitive=include_sensitive,
         )
         narrowed = own_and_shared(self._who, filters)
-        return recall(self._kit, self._who, query, narrowed, limit=limit, purpose=purpose, as_of=as_of)
+        found = recall(self._kit, self._who, query, narrowed, limit=limit, purpose=purpose, as_of=as_of, order=order)
+        if not receipt:
+            return found
+        from keepward.engine.feedback import keep_recall
+
+        return keep_recall(self._kit, self._who, query, purpose, found)
 
     def find(
         self,

@@ -148,11 +148,13 @@ class Restore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reinforce:
-    """Confirm a memory: its confidence starts anew and its importance may rise."""
+    """Confirm a memory: its confidence starts anew, and its importance may rise."""
 
     id: str
     #: Added to importance, 0..1; the sum stays within 1.
     gain: float = 0.0
+    #: Off: it was useful, which does not make it any truer, and its confidence goes on fading.
+    confirms: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

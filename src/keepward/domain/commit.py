@@ -67,18 +67,26 @@ class Commit:
     tenant: str
     seq: int
     at: datetime
-    #: ``write``, ``approve``, ``rollback``, ``import``, ``job``.
+    #: ``write``, ``approve``, ``rollback``, ``contain``, ``import``, ``job``.
     kind: str
     #: Kind of the actor, such as ``agent``; the name is in the details.
     actor_kind: str
     prev: bytes
     #: SHA-256 over the hashes of the events, in order.
     events_hash: bytes
-    #: 16 random bytes.
+    #: 16 random bytes; none once erased.
     salt: bytes
-    #: Canonical ``CommitDetails``.
-    payload: bytes
+    #: Canonical ``CommitDetails``; None once erased.
+    payload: bytes | None
     hash: bytes
+    #: SHA-256 of salt and payload, where these were erased.
+    payload_commit: bytes | None = None
+
+    def commitment(self) -> bytes:
+        """Return the commitment to the commit's own content, which outlives it."""
+        if self.payload is None:
+            return self.payload_commit or b""
+        return commitment(self.salt, self.payload)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +106,8 @@ class CommitDetails:
     approved_digest: str | None = None
     #: Ids of the commits this one undoes.
     undoes: tuple[str, ...] = ()
+    #: Of an erasure: the places whose content it destroyed, see ``domain.erasure``.
+    erased: tuple[str, ...] = ()
 
     def encode(self) -> bytes:
         """Return the canonical payload."""
@@ -119,7 +129,7 @@ def decode_details(payload: bytes) -> CommitDetails:
         fields = json.loads(payload)
         if fields.pop("v") != 1:
             raise Tampered("a commit is written in an unknown schema; upgrade Keepward or run `keepward verify`")
-        return CommitDetails(**fields | {"undoes": tuple(fields.get("undoes", ()))})
+        return CommitDetails(**fields | {name: tuple(fields.get(name, ())) for name in ("undoes", "erased")})
     except (KeyError, ValueError, TypeError, AttributeError) as fault:
         raise Tampered("a commit's details are damaged; run `keepward verify`") from fault
 
@@ -192,5 +202,5 @@ def recompute(commit: Commit, events: list[Event]) -> bytes:
         actor_kind=commit.actor_kind,
         prev=commit.prev,
         events=events_hash(events),
-        payload_commit=commitment(commit.salt, commit.payload),
+        payload_commit=commit.commitment(),
     )

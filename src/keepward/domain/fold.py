@@ -73,7 +73,7 @@ def apply(change: ask.Change, before: Record | None, frame: Frame) -> Record:
         case ask.Supersede():
             after = replace(before, status=Status.SUPERSEDED, superseded_by=change.by)
         case ask.Move():
-            after = _move(change, before)
+            after = _move(change, before, frame)
         case ask.Promote():
             after = _promote(change, before, frame)
         case ask.Retire():
@@ -83,7 +83,9 @@ def apply(change: ask.Change, before: Record | None, frame: Frame) -> Record:
         case ask.Restore():
             after = _restore(change, before, frame)
         case ask.Reinforce():
-            after = replace(before, reinforced_at=now, importance=share(min(1.0, before.importance + change.gain)))
+            raised = share(min(1.0, before.importance + change.gain))
+            confirmed = now if change.confirms else before.reinforced_at
+            after = replace(before, reinforced_at=confirmed, importance=raised)
         case ask.Revert():
             after = frame.earlier or replace(before, status=Status.RETIRED)
             return replace(after, version=before.version + 1)
@@ -174,8 +176,8 @@ def _named(enum: type[_E], value: str, what: str) -> _E:
 
 
 def _insert(change: ask.Insert, frame: Frame) -> Record:
-    tier = _named(Tier, change.tier or default_tier(change, frame.actor), "tier")
-    kind = _named(Kind, change.kind, "kind") if change.kind else default_kind(tier, change.key)
+    tier = _named(Tier, default_tier(change, frame.actor) if change.tier is None else change.tier, "tier")
+    kind = default_kind(tier, change.key) if change.kind is None else _named(Kind, change.kind, "kind")
     stability = _named(Stability, change.stability, "stability") if change.stability else default_stability(tier, kind)
     ttl = change.ttl if change.ttl is not None else default_ttl(tier, kind, stability, frame.policy)
     source = change.source or default_source(frame.actor)
@@ -343,13 +345,16 @@ def _append(
     )
 
 
-def _move(change: ask.Move, before: Record) -> Record:
+def _move(change: ask.Move, before: Record, frame: Frame) -> Record:
     fields: dict[str, Any] = {}
     if change.tier is not KEEP:
         fields["tier"] = _named(Tier, change.tier, "tier")
         if before.tier is Tier.WORKING and fields["tier"] is not Tier.WORKING:
             # The term was the working tier's, not the memory's.
             fields |= {"stability": Stability.STABLE, "expires_at": None}
+        elif before.tier is not Tier.WORKING and fields["tier"] is Tier.WORKING:
+            ends = frame.now + frame.policy.ttl_working
+            fields |= {"stability": Stability.VOLATILE, "expires_at": min(before.expires_at or ends, ends)}
     if change.scope is not KEEP:
         fields["scope"] = change.scope
     if change.key is not KEEP:

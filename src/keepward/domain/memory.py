@@ -61,6 +61,8 @@ class Status(StrEnum):
     EXPIRED = "expired"
     RETIRED = "retired"
     ARCHIVED = "archived"
+    #: Its content was destroyed; what is left is a tombstone.
+    ERASED = "erased"
 
 
 class Access(StrEnum):

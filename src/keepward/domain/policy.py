@@ -18,6 +18,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from keepward.domain.memory import Access, Kind, Tier
+from keepward.domain.scope import parse_scope
 from keepward.domain.trust import Trust
 
 
@@ -115,6 +116,10 @@ class Policy:
 
     #: Rules of the owner's own.
     memory_ethics: tuple[EthicsRule, ...] = ()
+
+    def __post_init__(self) -> None:
+        for scope in self.scopes:
+            parse_scope(scope)
 
     @cached_property
     def version(self) -> str:

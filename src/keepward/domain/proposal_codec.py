@@ -32,6 +32,7 @@ def waiting_to_dict(item: Waiting) -> dict[str, Any]:
             "kind": item.proposer.kind.value,
             "name": item.proposer.name,
             "rights": item.proposer.rights.value,
+            "credential": item.proposer.credential,
         },
         "reason": item.reason,
         "reasons": [reason.as_dict() for reason in item.reasons],
@@ -46,6 +47,7 @@ def waiting_to_dict(item: Waiting) -> dict[str, Any]:
         "decided_by": item.decided_by,
         "decision": item.decision,
         "decided_at": item.decided_at and to_micros(item.decided_at),
+        "told": item.told,
     }
 
 
@@ -64,7 +66,12 @@ def waiting_from_dict(fields: dict[str, Any]) -> Waiting:
             id=fields["id"],
             tenant=fields["tenant"],
             state=fields["state"],
-            proposer=Actor(kind=ActorKind(proposer["kind"]), name=proposer["name"], rights=Rights(proposer["rights"])),
+            proposer=Actor(
+                kind=ActorKind(proposer["kind"]),
+                name=proposer["name"],
+                rights=Rights(proposer["rights"]),
+                credential=proposer["credential"],
+            ),
             reason=fields["reason"],
             reasons=tuple(Reason(**reason) for reason in fields["reasons"]),
             steps=tuple(
@@ -78,6 +85,7 @@ def waiting_from_dict(fields: dict[str, Any]) -> Waiting:
             decided_by=fields["decided_by"],
             decision=fields["decision"],
             decided_at=None if decided_at is None else from_micros(decided_at),
+            told=bool(fields["told"]),
         )
     except (KeyError, ValueError, TypeError, AttributeError) as fault:
         raise Tampered("a proposal in the queue is damaged; run `keepward verify`") from fault

@@ -9,6 +9,9 @@ from typing import Literal
 
 from keepward.domain.memory import Record
 
+#: By what recall orders: the learned reranker where one serves, the fused score, or closeness in meaning alone.
+Order = Literal["learned", "fused", "cosine"]
+ORDERS: tuple[Order, ...] = ("learned", "fused", "cosine")
 Purpose = Literal["answer", "act", "core"]
 PURPOSES: tuple[Purpose, ...] = ("answer", "act", "core")
 
@@ -66,6 +69,10 @@ class Recall:
     now: datetime
     #: Memories that were left out although they matched, with one reason each.
     excluded: tuple[tuple[str, str], ...] = ()
+    #: Version of the learned reranker that took part, None for none.
+    reranker: str | None = None
+    #: Id of the receipt that feedback can name, where one was asked for.
+    receipt: str | None = None
 
     def __len__(self) -> int:
         return len(self.hits)

@@ -20,9 +20,13 @@ ReceiptKind = Literal[
     "approval",
     "rejection",
     "rollback",
+    "contain",
     "compile",
     "import",
     "job",
+    "recall",
+    "token",
+    "erase",
 ]
 
 

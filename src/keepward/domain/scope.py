@@ -14,6 +14,9 @@ import re
 from keepward.errors import InvalidInput
 
 SHARED = "/"
+#: Where the store keeps what is its own, such as which learned weights serve. Not a well-formed scope, so that no
+#: handle stands there, sees it from anywhere, or writes to it.
+RESERVED = "/.keepward"
 _SEGMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}", re.ASCII)
 _TENANT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@:-]{0,127}", re.ASCII)
 #: The longest path, in segments.
@@ -36,6 +39,14 @@ def parse_scope(name: str) -> str:
     if not segments or len(segments) > DEPTH or not all(_SEGMENT.fullmatch(part) for part in segments):
         raise InvalidInput("unknown scope: use `shared`, an agent's name, or a path such as /agents/orion/tasks/42")
     return "/" + "/".join(segments)
+
+
+def is_scope(path: str) -> bool:
+    """Whether a path is the canonical one of a scope that can be named."""
+    try:
+        return parse_scope(path) == path
+    except InvalidInput:
+        return False
 
 
 def visible_from(path: str) -> tuple[str, ...]:

@@ -3,10 +3,12 @@
 Invariants
 (1) Trust is set by channel and credential. A caller's claim can lower it and never raise it.
 (2) What is derived has the least trust of its parents and of its writer.
+(3) Two principals are the same when their credential is, or their kind and name are, however they were opened.
 """
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
@@ -52,13 +54,25 @@ class Rights(StrEnum):
     OWNER = "owner"
 
 
+#: What a credential of each class can do. A token may be given less; reading is always among it.
+CAN: dict[Rights, frozenset[str]] = {
+    Rights.AGENT: frozenset({"read", "propose"}),
+    Rights.REVIEWER: frozenset({"read", "approve"}),
+    Rights.OWNER: frozenset({"read", "propose", "approve", "erase", "admin"}),
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """One principal. Two actors are the same principal when kind and name are equal."""
+    """One principal."""
 
     kind: ActorKind
     name: str
     rights: Rights
+    #: Id of the token that it came with; None for a handle that was opened in this process.
+    credential: str | None = None
+    #: What it can do, where that is less than its class can.
+    can: frozenset[str] | None = None
 
     @classmethod
     def agent(cls, name: str = "agent") -> Actor:
@@ -98,7 +112,26 @@ class Actor:
     @property
     def may_decide(self) -> bool:
         """Whether this principal may approve and reject what others proposed."""
-        return self.rights in {Rights.OWNER, Rights.REVIEWER}
+        return self.able("approve")
+
+    @property
+    def may_propose(self) -> bool:
+        """Whether this principal may ask for changes."""
+        return self.able("propose")
+
+    def able(self, what: str) -> bool:
+        """Whether it can read, propose, approve, erase or admin."""
+        return what in (CAN[self.rights] if self.can is None else self.can & CAN[self.rights])
+
+    def is_same(self, other: Actor) -> bool:
+        """Whether both are one principal (3). Names that look alike once normalised are one name."""
+        if self.credential is not None and self.credential == other.credential:
+            return True
+        return self.kind is other.kind and _plain(self.name) == _plain(other.name)
+
+
+def _plain(name: str) -> str:
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +183,11 @@ _DEFAULT_SOURCE = {
     ActorKind.JOB: "job",
     ActorKind.IMPORTER: "import",
 }
+
+
+def stands_below(actor: Actor, other: Actor) -> bool:
+    """Whether a handle of ``other`` may act as ``actor``: only an owner's, and only as somebody who is none."""
+    return other.is_owner and not actor.is_owner
 
 
 def default_source(actor: Actor) -> str:

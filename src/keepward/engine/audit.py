@@ -9,6 +9,7 @@ from typing import Any
 from keepward.domain.memory import CORE_BLOCKS, Record, Status, Tier
 from keepward.domain.query import Filter
 from keepward.domain.scope import visible_from
+from keepward.engine import learned
 from keepward.engine.kit import Kit, Who
 from keepward.engine.read import AsOf, seq_of
 from keepward.engine.review import pending
@@ -118,6 +119,7 @@ def verify(kit: Kit) -> Verification:
 def status(kit: Kit, who: Who) -> dict[str, Any]:
     """Return counts, sizes, the queue, and the use of each budget, as plain JSON values."""
     now = kit.clock.now()
+    head = kit.store.head(who.tenant)
     facts = kit.store.facts(who.tenant, now)
     waiting = pending(kit, who)
     oldest = min((item.created_at for item in waiting), default=None)
@@ -126,7 +128,7 @@ def status(kit: Kit, who: Who) -> dict[str, Any]:
         "tenant": who.tenant,
         "scope": who.scope,
         "actor": who.actor.label,
-        "head": kit.store.head(who.tenant).name,
+        "head": head.name,
         "policy": kit.policy.version,
         "enabled": kit.policy.enabled,
         "capture": kit.policy.capture,
@@ -151,6 +153,7 @@ def status(kit: Kit, who: Who) -> dict[str, Any]:
         # Drafts live in their author's process and leave nothing behind; what can be stuck is the queue.
         "stuck_drafts": sum(1 for item in waiting if now - item.created_at > STUCK),
         "blocks": _blocks(kit, who),
+        "reranker": learned.facts(kit.store, who.tenant, head.seq, kit.embedder.id if kit.embedder else None),
     }
 
 
@@ -230,6 +233,12 @@ def doctor(kit: Kit, who: Who) -> list[Check]:
             ok=not blocks,
             detail=f"over budget: {', '.join(blocks)}" if blocks else "every core block is within its budget",
             remedy="shorten the block or the identity document, or raise its budget",
+        ),
+        Check(
+            name="reranker",
+            ok=facts["reranker"]["error"] is None,
+            detail=f"{'serves' if facts['reranker']['serving'] else 'does not serve'}: {facts['reranker']['why']}",
+            remedy="recall goes on without it; undo the training with `keepward rollback`, or give feedback and train",
         ),
     ]
 

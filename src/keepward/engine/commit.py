@@ -101,6 +101,7 @@ def store_steps(
                     for step in steps
                 ],
                 **{name: list(value) if isinstance(value, tuple) else value for name, value in (details or {}).items()},
+                **who.credential,
             },
         )
         writer.put_receipt(receipt)

@@ -30,12 +30,13 @@ from keepward.engine.view import reaches
 from keepward.engine.write import flush_uses
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable
 from keepward.gates import privacy, secrets
+from keepward.gates.injection import softly_worded_counts
 from keepward.ports.store import Writer
 
 #: Ended working memories are named among the exclusions for this long.
 REMEMBERED = timedelta(days=7)
 #: Recalled candidates looked at for each one that fits.
-SPARE = 6
+SPARE = 3
 FORMATS: tuple[Format, ...] = ("markdown", "xml", "messages")
 
 
@@ -90,6 +91,14 @@ def context(
     )
     compiled = compile_context(inputs)
     return _keep(kit, who, inputs, compiled, gathered)
+
+
+def text_at(kit: Kit, who: Who, objective: str, seq: int, *, purpose: str = "answer") -> str:
+    """Return the context's text as it was after a commit; nothing is kept of it, since nobody is given it."""
+    now = moment(kit, who, seq, seq)
+    gathered = _gather(kit, who, objective, purpose, seq, now, seq, include_sensitive=False)
+    budget, chosen = _asked(kit, None, "markdown")
+    return compile_context(replace(gathered.inputs, purpose=purpose, budget_tokens=budget, format=chosen)).text
 
 
 def part(
@@ -171,11 +180,12 @@ def _gather(
     used: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     head = kit.store.head(who.tenant).name
+    reranker: str | None = None
     if objective.strip():
         lasting = replace(everything, tiers=(Tier.EPISODIC.value, Tier.ARCHIVAL.value))
         limit = min(1_000, kit.policy.max_items * SPARE + len(fixed))
         found = search(kit, who, objective, lasting, limit=limit, purpose=purpose, as_of=as_of, gated=False)
-        used, notes, head = found.used, found.notes, found.head
+        used, notes, head, reranker = found.used, found.notes, found.head, found.reranker
         hits = [hit for hit in found.hits if hit.memory.id not in fixed]
         low = _untrusted([hit.memory for hit in hits], least)
         excluded += low
@@ -209,7 +219,7 @@ def _gather(
         counter_name=kit.counter.name,
         count=kit.counter.count,
         screen=screen,
-        versions={"embedder": kit.embedder.id if kit.embedder else "none"},
+        versions={"embedder": kit.embedder.id if kit.embedder else "none", "reranker": reranker or "none"},
         include_sensitive=include_sensitive,
     )
     return _Gathered(inputs=inputs, used=used, notes=notes)
@@ -253,10 +263,9 @@ def screen(record: Record) -> Screened:
         detail = "its key or speaker holds what looks like a secret"
         return Screened(drop=Reason(gate="compile", code="secret", detail=detail))
     masks = tuple((each.start, each.end, marker(each.detector).strip("[]")) for each in scan(record.text))
+    soft = softly_worded_counts(record)
     if record.trust < Trust.USER and any(
-        each.certainty == "certain" or record.trust < Trust.AGENT
-        for text in (record.text, names)
-        for each in orders(text)
+        each.certainty == "certain" or soft for text in (record.text, names) for each in orders(text)
     ):
         reason = Reason(gate="compile", code="injection", detail="the text reads like an instruction to the model")
         return Screened(text_masks=masks, drop=reason)
@@ -328,7 +337,9 @@ def replay(kit: Kit, who: Who, receipt_id: str) -> Replayed:
     def fetch(memory_id: str, version: int) -> Record | None:
         if memory_id not in versions:
             steps = kit.store.history(who.tenant, memory_id)
-            versions[memory_id] = {step.after.version: step.after for _, step in steps}
+            versions[memory_id] = {
+                step.after.version: step.after for _, step in steps if step.after.status is not Status.ERASED
+            }
         return versions[memory_id].get(version)
 
     return render_again(receipt, fetch, lambda kind, version: kit.store.artefact(who.tenant, kind, version))

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from keepward.domain.policy import Policy
 from keepward.domain.trust import Actor
 from keepward.engine.index import Indexes
+from keepward.engine.learned import Rerankers
+from keepward.ports.erasing import ErasureList
 from keepward.ports.models import Embedder, TokenCounter
 from keepward.ports.store import Store
 from keepward.ports.world import Clock, IdSource
@@ -32,6 +34,9 @@ class Kit:
     indexes: Indexes
     #: Uses not yet written, by (tenant, memory id); written with the next write or at close.
     uses: Counter[tuple[str, str]] = field(default_factory=Counter)
+    rerankers: Rerankers = field(default_factory=Rerankers)
+    #: Remembers erasures outside of the store; None where this machine has no place for it.
+    erasures: ErasureList | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,3 +46,11 @@ class Who:
     tenant: str
     scope: str
     actor: Actor
+    #: Whose handles this one was derived from, nearest first: what they may not do, it may not either.
+    via: tuple[Actor, ...] = ()
+
+    @property
+    def credential(self) -> dict[str, str]:
+        """The token that was used, as a fact of a receipt; empty for a handle opened in this process."""
+        token = next((each.credential for each in (self.actor, *self.via) if each.credential), None)
+        return {} if token is None else {"credential": token}

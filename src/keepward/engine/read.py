@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 from keepward.domain.commit import Commit, CommitDetails
 from keepward.domain.instant import to_micros
 from keepward.domain.memory import Record
-from keepward.domain.query import PURPOSES, Filter, Hit, Purpose, Recall
+from keepward.domain.query import ORDERS, PURPOSES, Filter, Hit, Purpose, Recall
 from keepward.domain.scope import visible_from
 from keepward.engine.kit import Kit, Who
+from keepward.engine.learned import Standing, unfit
 from keepward.engine.view import fetch
 from keepward.errors import InvalidInput, ModelUnavailable, NotFound
 from keepward.ports.store import Found
@@ -97,15 +98,25 @@ def moment(kit: Kit, who: Who, as_of: AsOf, seq: int | None) -> datetime:
     return view.commit.at if view else kit.clock.now()
 
 
-def recall(kit: Kit, who: Who, query: str, filters: Filter, *, limit: int, purpose: str, as_of: AsOf = None) -> Recall:
+def recall(
+    kit: Kit,
+    who: Who,
+    query: str,
+    filters: Filter,
+    *,
+    limit: int,
+    purpose: str,
+    as_of: AsOf = None,
+    order: str = "learned",
+) -> Recall:
     """Return the memories most relevant to a query, best first.
 
     Raises:
-        InvalidInput: an empty query, a limit outside 1..1000, an unknown purpose.
+        InvalidInput: an empty query, a limit outside 1..1000, an unknown purpose or order.
     """
     if not 1 <= limit <= MOST:
         raise InvalidInput(f"a limit is from 1 to {MOST}")
-    found = search(kit, who, query, filters, limit=limit, purpose=purpose, as_of=as_of)
+    found = search(kit, who, query, filters, limit=limit, purpose=purpose, as_of=as_of, order=order)
     for hit in found.hits:
         kit.uses[who.tenant, hit.memory.id] += 1
     return found
@@ -121,10 +132,13 @@ def search(
     purpose: str,
     as_of: AsOf = None,
     gated: bool = True,
+    order: str = "learned",
 ) -> Recall:
     """Recall without counting uses; ``gated`` off also returns what the purpose or sensitivity excludes."""
     if purpose not in PURPOSES:
         raise InvalidInput(f"unknown purpose: use one of {', '.join(PURPOSES)}")
+    if order not in ORDERS:
+        raise InvalidInput(f"unknown order: use one of {', '.join(ORDERS)}")
     if not query.strip():
         raise InvalidInput("there is nothing to look for: give a query")
     seq = seq_of(kit, who, as_of)
@@ -135,9 +149,12 @@ def search(
         return Recall(hits=(), used=(), notes=("recall is switched off by policy",), head=name, now=now)
     asked, notes = _query(kit, query, now)
     allowed = _allowed(kit, filters, purpose, now, gated=gated)
+    reranker, told = _reranker(kit, who, asked, head.seq if seq is None else seq) if order == "learned" else (None, [])
+    notes += told
     with kit.indexes.lock:
         index = kit.indexes.level(kit.store, who.tenant) if seq is None else kit.indexes.at(kit.store, who.tenant, seq)
-        scored = index.search(asked, allowed, limit)
+        weights = reranker.weights if reranker else None
+        scored = index.search(asked, allowed, limit, weights=weights, by_cosine=order == "cosine")
     found = kit.store.records(who.tenant, [each.id for each in scored], as_of=seq)
     notes += [f"memory {name} does not match its seal and was left out" for name in found.damaged]
     hits = _hits(scored, found, now)
@@ -145,7 +162,27 @@ def search(
     used = tuple(signal for signal in ("text", "vector") if signal in signals)
     if asked.vector is not None and "vector" not in used and len(index):
         notes.append("no memory in reach has a vector of this embedder; found by words alone")
-    return Recall(hits=hits, used=used or ("text",), notes=tuple(notes), head=name, now=now)
+    if reranker is not None:
+        notes.append(f"the learned reranker {reranker.version} put them in order")
+    return Recall(
+        hits=hits,
+        used=used or ("text",),
+        notes=tuple(notes),
+        head=name,
+        now=now,
+        reranker=reranker.version if reranker else None,
+    )
+
+
+def _reranker(kit: Kit, who: Who, asked: Query, seq: int) -> tuple[Standing | None, list[str]]:
+    """Return the reranker that orders a query at a commit, or None and what it could not do."""
+    stands = kit.rerankers.at(kit.store, who.tenant, seq)
+    if stands.fault is not None:
+        return None, [f"the learned reranker was left out: {stands.fault}; run `keepward doctor`"]
+    if not stands.serves:
+        return None, []
+    why = unfit(stands, asked.vector_model)
+    return (stands, []) if why is None else (None, [f"the learned reranker was left out: {why}"])
 
 
 def _query(kit: Kit, text: str, now: datetime) -> tuple[Query, list[str]]:

@@ -4,21 +4,26 @@ Invariants
 (1) An approval stores byte for byte what was shown: it is bound to the digest of the steps and of the
     versions they build on. Where either moved, nothing is stored and the item shows as stale.
 (2) Time alone only rejects.
-(3) A decision and its receipt are stored in one transaction.
+(3) A decision and its receipt are stored in one transaction, which also sees that nobody decided before: of
+    two deciders one wins.
+(4) Who proposed does not approve: neither under another name of its own, nor by a handle that it gave out.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from keepward.domain.memory import Status
 from keepward.domain.proposal import Committed, ProposalState, Waiting, digest_of
 from keepward.domain.receipt import Reason, Receipt
+from keepward.engine.commit import Moved, store_steps
 from keepward.engine.kit import Kit, Who
+from keepward.engine.revalidation import objection
+from keepward.engine.tombstones import revived
 from keepward.engine.view import occupant, shown
-from keepward.engine.write import store_steps
-from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion, Unauthorised
+from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.gates import secrets
 from keepward.gates.fields import stored_texts
 
@@ -53,6 +58,8 @@ def approve(kit: Kit, who: Who, proposal_id: str, *, digest: str | None = None) 
         raise Conflict("the proposal is not the one you saw; look at it again and decide on its present digest")
     if digest_of(item.steps, item.base) != item.digest:
         raise Conflict("the proposal does not match its digest and cannot be approved; run `keepward verify`")
+    if not (kit.policy.enabled and kit.policy.capture):
+        raise Conflict("memory is switched off by policy; the proposal goes on waiting")
     _still_fits(kit, who, item)
     decided = replace(
         item, state="approved", decided_by=who.actor.label, decided_at=kit.clock.now(), decision="approved"
@@ -69,9 +76,9 @@ def approve(kit: Kit, who: Who, proposal_id: str, *, digest: str | None = None) 
             reasons=item.reasons,
             details={"proposal": item.id, "approved_by": who.actor.label, "approved_digest": item.digest},
             receipt_kind="approval",
-            also=lambda writer: writer.put_waiting(decided),
+            also=lambda writer: writer.put_waiting(decided, was="pending"),
         )
-    except Conflict as fault:
+    except Moved as fault:
         raise StaleVersion("the memory has changed while you decided; look at the proposal again") from fault
     return Committed(
         records=tuple(step.after for step in item.steps),
@@ -79,6 +86,49 @@ def approve(kit: Kit, who: Who, proposal_id: str, *, digest: str | None = None) 
         receipt=stored.receipt,
         reasons=item.reasons,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What became of one proposal of many."""
+
+    id: str
+    #: What was stored; None when it was rejected or could not be decided.
+    outcome: Committed | None = None
+    receipt: Receipt | None = None
+    #: Why it could not be decided.
+    error: KeepwardError | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the decision stands."""
+        return self.error is None
+
+
+def approve_many(kit: Kit, who: Who, wanted: Mapping[str, str | None]) -> list[Decided]:
+    """Approve one after the other, by id with the digest that was seen; one that fails stops no other."""
+
+    def decide(proposal_id: str) -> Decided:
+        outcome = approve(kit, who, proposal_id, digest=wanted[proposal_id])
+        return Decided(id=proposal_id, outcome=outcome, receipt=outcome.receipt)
+
+    return [_tried(proposal_id, decide) for proposal_id in wanted]
+
+
+def reject_many(kit: Kit, who: Who, ids: Sequence[str], *, reason: str) -> list[Decided]:
+    """Reject one after the other for one reason; one that fails stops no other."""
+
+    def decide(proposal_id: str) -> Decided:
+        return Decided(id=proposal_id, receipt=reject(kit, who, proposal_id, reason=reason))
+
+    return [_tried(proposal_id, decide) for proposal_id in dict.fromkeys(ids)]
+
+
+def _tried(proposal_id: str, decide: Callable[[str], Decided]) -> Decided:
+    try:
+        return decide(proposal_id)
+    except KeepwardError as fault:
+        return Decided(id=proposal_id, error=fault)
 
 
 def reject(kit: Kit, who: Who, proposal_id: str, *, reason: str) -> Receipt:
@@ -102,7 +152,7 @@ def notices(kit: Kit, who: Who) -> list[Waiting]:
     mine = [
         item
         for item in _queue(kit, who, None)
-        if item.proposer == who.actor and item.state in {"rejected", "expired", "stale"} and not item.told
+        if item.proposer.is_same(who.actor) and item.state in {"rejected", "expired", "stale"} and not item.told
     ]
     if mine:
         with kit.store.write() as writer:
@@ -117,7 +167,7 @@ def _open(kit: Kit, who: Who, proposal_id: str, *, may_be_own: bool = False) -> 
     item = kit.store.waiting(who.tenant, proposal_id)
     if item is None:
         raise NotFound(f"there is no proposal {proposal_id} in this tenant; `keepward pending` lists them")
-    if not may_be_own and _same_principal(item, who):
+    if not may_be_own and any(item.proposer.is_same(actor) for actor in (who.actor, *who.via)):
         raise Unauthorised("the proposer cannot approve its own proposal; another person has to")
     if item.state != "pending":
         raise Conflict(f"the proposal is {item.state} already")
@@ -125,10 +175,6 @@ def _open(kit: Kit, who: Who, proposal_id: str, *, may_be_own: bool = False) -> 
         _decide(kit, who, item, "expired", "it waited longer than policy allows")
         raise Conflict("the proposal has expired; propose it again")
     return item
-
-
-def _same_principal(item: Waiting, who: Who) -> bool:
-    return (item.proposer.kind, item.proposer.name) == (who.actor.kind, who.actor.name)
 
 
 def _still_fits(kit: Kit, who: Who, item: Waiting) -> None:
@@ -145,9 +191,15 @@ def _still_fits(kit: Kit, who: Who, item: Waiting) -> None:
             holder = occupant(kit, who, after.scope, after.key)
             if holder is not None and holder.id not in own:
                 _stale(kit, who, item, f"the key is held by memory {holder.id} by now")
+        stone = revived(kit, who.tenant, after)
+        if stone is not None:
+            _stale(kit, who, item, stone.detail)
         # What a detector has learnt since must not slip in through an old proposal.
         if any(secrets.scrub(text) != text for text in stored_texts(after)):
             _stale(kit, who, item, "it holds what looks like a secret")
+    why = objection(kit, item)
+    if why is not None:
+        _stale(kit, who, item, why)
 
 
 def _stale(kit: Kit, who: Who, item: Waiting, why: str) -> NoReturn:
@@ -166,9 +218,10 @@ def _decide(kit: Kit, who: Who, item: Waiting, state: ProposalState, why: str) -
         policy=kit.policy.version,
         head=kit.store.head(who.tenant).name,
         reasons=(Reason(gate="review", code=state, detail=why),),
-        facts={"proposal": item.id, "digest": item.digest},
+        facts={"proposal": item.id, "digest": item.digest, **who.credential},
     )
+    decided = replace(item, state=state, decided_by=who.actor.label, decided_at=now, decision=why)
     with kit.store.write() as writer:
-        writer.put_waiting(replace(item, state=state, decided_by=who.actor.label, decided_at=now, decision=why))
+        writer.put_waiting(decided, was="pending")
         writer.put_receipt(receipt)
     return receipt

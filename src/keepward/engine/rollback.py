@@ -10,14 +10,16 @@ Invariants
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from keepward.domain.change import Revert
 from keepward.domain.commit import Commit, Step
 from keepward.domain.fold import Frame, apply
 from keepward.domain.memory import Record, Status, Tier
 from keepward.domain.receipt import Reason, Receipt
+from keepward.domain.scope import RESERVED
 from keepward.domain.trust import Rights
+from keepward.engine.impact import closure
 from keepward.engine.kit import Kit, Who
 from keepward.engine.view import Overlay, fetch, look, occupant
 from keepward.engine.write import store_steps
@@ -60,7 +62,7 @@ class Rollback:
     undone: tuple[str, ...]
     targets: tuple[Difference, ...]
     conflicts: tuple[Conflicting, ...]
-    #: Memories derived from a target, which somebody should look at.
+    #: Memories derived from a target over any number of steps, which somebody should look at; by id.
     dependents: tuple[str, ...]
     reasons: tuple[Reason, ...] = ()
 
@@ -76,6 +78,8 @@ def roll_back(kit: Kit, who: Who, name: str, *, with_later: bool = False, dry_ru
     view = kit.store.commit(who.tenant, name)
     if view is None:
         raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
+    if view.commit.kind == "erase":
+        raise Conflict("an erasure cannot be undone: its content is gone")
     _permitted(who, view)
     first = _undoing(kit, who, view.commit.id)
     if first is not None:
@@ -96,7 +100,7 @@ def roll_back(kit: Kit, who: Who, name: str, *, with_later: bool = False, dry_ru
     targets = _targets(undone)
     steps, reasons = _steps(kit, who, targets)
     conflicts += _taken_keys(kit, who, steps)
-    dependents = tuple(kit.store.children(who.tenant, sorted(target for target in targets)))
+    dependents = closure(kit, who, targets)
     differences = tuple(
         Difference(id=step.after.id, before=_holding(step.before), after=_holding(step.after)) for step in steps
     )
@@ -110,9 +114,11 @@ def roll_back(kit: Kit, who: Who, name: str, *, with_later: bool = False, dry_ru
         undone=ids,
         targets=differences,
         conflicts=tuple(conflicts),
-        dependents=tuple(each for each in dependents if each not in targets),
+        dependents=tuple(dependents),
         reasons=reasons,
     )
+    if not (dry_run or conflicts or steps) and reasons:
+        return _nothing_left(kit, who, plan)
     if dry_run or conflicts or not steps:
         return plan
     stored = store_steps(
@@ -122,6 +128,7 @@ def roll_back(kit: Kit, who: Who, name: str, *, with_later: bool = False, dry_ru
         base={step.after.id: step.after.version - 1 for step in steps},
         reason=f"rollback of {', '.join(ids)}",
         kind="rollback",
+        reasons=reasons,
         details={"undoes": ids},
         receipt_kind="rollback",
     )
@@ -135,14 +142,35 @@ def roll_back(kit: Kit, who: Who, name: str, *, with_later: bool = False, dry_ru
         targets=differences,
         conflicts=(),
         dependents=plan.dependents,
+        reasons=reasons,
     )
 
 
+def _nothing_left(kit: Kit, who: Who, plan: Rollback) -> Rollback:
+    """Keep a receipt of a rollback all of whose content was erased; there is nothing to commit."""
+    now = kit.clock.now()
+    receipt = Receipt(
+        id=kit.ids.new_id(now),
+        tenant=who.tenant,
+        kind="rollback",
+        at=now,
+        actor=who.actor.label,
+        policy=kit.policy.version,
+        head=kit.store.head(who.tenant).name,
+        reasons=plan.reasons,
+        facts={"targets": [], "undoes": list(plan.undone), **who.credential},
+    )
+    with kit.store.write() as writer:
+        writer.put_receipt(receipt)
+    return replace(plan, receipt=receipt, receipt_id=receipt.id)
+
+
 def _permitted(who: Who, view: CommitView) -> None:
-    if who.actor.is_owner:
+    if who.actor.is_owner and who.actor.able("approve"):
         return
     core = any(side.tier is Tier.CORE for step in view.steps for side in (step.before, step.after) if side)
-    if who.actor.rights is Rights.AGENT and view.details.actor == who.actor.label and not core:
+    own = who.actor.rights is Rights.AGENT and view.details.actor == who.actor.label
+    if own and who.actor.may_propose and not core:
         return
     raise Unauthorised("an agent rolls back only its own commits outside core memory; ask the owner")
 
@@ -167,8 +195,11 @@ def _reach(kit: Kit, who: Who, view: CommitView, *, with_later: bool) -> tuple[l
         if memory_id in seen:
             continue
         seen.add(memory_id)
+        if fetch(kit, who, memory_id).status is Status.ERASED:
+            continue
         for later, _ in kit.store.history(who.tenant, memory_id):
-            if later.commit.seq <= view.commit.seq or later.commit.seq in chosen:
+            # An erasure stands whatever is undone around it.
+            if later.commit.seq <= view.commit.seq or later.commit.seq in chosen or later.commit.kind == "erase":
                 continue
             if not with_later:
                 where = (memory_id, later.commit.seq)
@@ -197,6 +228,10 @@ def _steps(kit: Kit, who: Who, targets: dict[str, int]) -> tuple[list[Step], tup
     for memory_id, version in sorted(targets.items()):
         before = fetch(kit, who, memory_id)
         earlier = _at_version(kit, who, memory_id, version) if version else None
+        if Status.ERASED in {before.status, earlier and earlier.status}:
+            detail = f"what memory {memory_id} said then was erased and is not brought back"
+            reasons.append(Reason(gate="erased", code="erased", detail=detail))
+            continue
         change = Revert(id=memory_id, to_version=version, if_version=before.version)
         frame = Frame(now=kit.clock.now(), actor=who.actor, policy=kit.policy, earlier=earlier)
         after = apply(change, before, frame)
@@ -232,4 +267,5 @@ def _taken_keys(kit: Kit, who: Who, steps: list[Step]) -> list[Conflicting]:
 
 
 def _holding(record: Record | None) -> Record | None:
-    return record if record is not None and record.status is Status.ACTIVE else None
+    kept = record is not None and (record.status is Status.ACTIVE or record.scope == RESERVED)
+    return record if kept else None

@@ -32,7 +32,7 @@ from keepward.engine.features import text_digest, words
 from keepward.engine.kit import Kit, Who
 from keepward.errors import Conflict, NotFound, StaleVersion, Tampered
 from keepward.gates.verdict import View
-from keepward.ports.store import Features
+from keepward.ports.store import Features, Slot
 
 #: Candidates for a likeness looked at closely, and the newest holders of one mark that are counted.
 ALIKE = 8
@@ -40,6 +40,8 @@ ALIKE = 8
 #: pairs shares fewer.
 SHARED_MARKS = 2
 CROWD = 64
+#: Versions of a memory that are looked through for a text that was corrected.
+REVISED = 50
 _USER_SOURCES = frozenset({"user_message", "user", "chat"})
 
 
@@ -53,6 +55,8 @@ class Overlay:
     arrivals: Counter[Tier] = field(default_factory=Counter)
     #: Active memories of the tenant by tier when the proposal began; None until asked.
     tally: dict[str, int] | None = None
+    #: Ids that new memories would have had, to the memories that said the same already.
+    renamed: dict[str, str] = field(default_factory=dict)
     _words: dict[str, tuple[Record, Features]] = field(default_factory=dict)
 
     def words(self, record: Record) -> Features:
@@ -152,6 +156,8 @@ def before_of(kit: Kit, who: Who, change: Change, overlay: Overlay) -> Record | 
             f"memory {before.id} is at version {before.version}, not {wanted}; read it again and decide anew"
         )
     state = before.status_at(kit.clock.now())
+    if state is Status.ERASED:
+        raise Conflict(f"memory {before.id} was erased and cannot come back; what is left is its tombstone")
     # What was replaced or has run out may still be retired, so that it can be told apart from what is kept.
     ends = isinstance(change, Retire) and state in {Status.SUPERSEDED, Status.EXPIRED}
     if not ends and not isinstance(change, Restore | Revert) and state is not Status.ACTIVE:
@@ -209,13 +215,13 @@ def look(kit: Kit, who: Who, change: Change, before: Record | None, after: Recor
         view = replace(view, user_evidence=_recorded(kit, who, after.evidence))
     if isinstance(change, Move | Restore):
         _key_is_free(kit, who, after, overlay)
+    if isinstance(change, Restore):
+        view = replace(view, contained=kit.store.history(who.tenant, after.id)[-1][1].op == "contain")
     if not isinstance(change, Insert):
         return view
-    return replace(
-        view,
-        neighbours=_neighbours(kit, who, after, overlay, before),
-        echoes=_echoes(kit, who, before, after, overlay.words(after).digest),
-    )
+    neighbours = _neighbours(kit, who, after, overlay, before)
+    revised = (before,) if before is not None else neighbours
+    return replace(view, neighbours=neighbours, echoes=_echoes(kit, who, revised, after, overlay.words(after).digest))
 
 
 def _key_is_free(kit: Kit, who: Who, after: Record, overlay: Overlay) -> None:
@@ -243,14 +249,18 @@ def _neighbours(kit: Kit, who: Who, after: Record, overlay: Overlay, before: Rec
     return (*overlay.similar(after, features), *(record for record in found if record.id not in overlay.records))
 
 
-def _echoes(kit: Kit, who: Who, before: Record | None, after: Record, digest: bytes) -> tuple[Record, ...]:
+def _echoes(kit: Kit, who: Who, revised: Sequence[Record], after: Record, digest: bytes) -> tuple[Record, ...]:
+    """Return what said the same and does not any more: earlier versions of these records, and superseded memories."""
     if after.kind not in {Kind.FACT, Kind.RULE}:
         # A state comes and goes; that it is as it was before is news.
         return ()
     earlier: list[Record] = []
-    if before is not None and before.version > 1:
-        history = (step.after for _, step in kit.store.history(who.tenant, before.id))
-        earlier = [record for record in history if text_digest(record.text) == digest and record.text != before.text]
+    for record in revised:
+        # A fact that was corrected more often than that is a state in all but name.
+        if not 1 < record.version <= REVISED or record.kind is Kind.STATE or text_digest(record.text) == digest:
+            continue
+        history = (step.after for _, step in kit.store.history(who.tenant, record.id))
+        earlier += [version for version in history if text_digest(version.text) == digest]
     old = kit.store.superseded(who.tenant, after.scope, digest).records
     return (*earlier, *old)
 
@@ -271,9 +281,9 @@ def _recorded(kit: Kit, who: Who, evidence: tuple[str, ...]) -> frozenset[str]:
     return frozenset(names & set(evidence))
 
 
-def digest_slot(record: Record, features: Features) -> tuple[str, str, str, bytes] | None:
+def digest_slot(record: Record, features: Features) -> Slot | None:
     """Return the slot that must still be free when a new text is written, None where repeats are allowed."""
     if record.kind is Kind.EVENT or record.key is not None:
         return None
     sensitive = Sensitivity(record.sensitivity)
-    return record.tier.value, record.scope, sensitive.value, features.digest
+    return record.tier.value, record.scope, sensitive.value, record.subject, features.digest

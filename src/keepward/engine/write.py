@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from keepward.domain.change import Archive, Change, Insert, Reinforce, operation
+from keepward.domain.change import Archive, Change, Insert, Reinforce, Supersede, operation
 from keepward.domain.commit import Step
 from keepward.domain.fold import Frame, apply
 from keepward.domain.memory import Kind, Record, Tier
@@ -21,9 +21,10 @@ from keepward.domain.receipt import Reason, Receipt, ReceiptKind
 from keepward.domain.trust import Trust
 from keepward.engine.commit import Moved, Stored, flush_uses, store_steps
 from keepward.engine.kit import Kit, Who
+from keepward.engine.tombstones import revived
 from keepward.engine.view import Overlay, before_of, look, parents_of
 from keepward.errors import Conflict, InvalidInput, NotFound
-from keepward.gates import capacity, pipeline
+from keepward.gates import authority, capacity, pipeline
 from keepward.gates.privacy import scrub as scrub_private
 from keepward.gates.secrets import scrub as scrub_secret
 from keepward.gates.shape import ill_formed
@@ -176,6 +177,9 @@ def _judge(kit: Kit, who: Who, change: Change, reason: str, draft: Draft) -> Jud
     broken = ill_formed(change, reason)
     if broken:
         return Judgement(decision="refuse", reasons=broken, reason="")
+    if isinstance(change, Supersede):
+        # What was to replace it may turn out to be remembered already.
+        change = replace(change, by=draft.overlay.renamed.get(change.by, change.by))
     before = before_of(kit, who, change, draft.overlay)
     frame = Frame(
         now=kit.clock.now(),
@@ -198,9 +202,14 @@ def _judge(kit: Kit, who: Who, change: Change, reason: str, draft: Draft) -> Jud
         existing=judged.existing,
     )
     if judged.decision in {"refuse", "same"}:
+        if isinstance(change, Insert) and judged.existing is not None:
+            draft.overlay.renamed[change.id] = judged.existing.id
         return result
+    stone = revived(kit, who.tenant, after, judged.case.after)
+    if stone is not None:
+        return Judgement(decision="refuse", reasons=(stone,), reason="")
     after = judged.case.after
-    if judged.decision == "quarantine":
+    if judged.decision == "quarantine" and authority.vouches(judged.case):
         # What a person approves is vouched for by a person.
         after = replace(after, trust=max(after.trust, Trust.USER))
     if view.spare is not None and capacity.makes_room(judged.case, view, kit.policy):

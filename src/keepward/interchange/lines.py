@@ -51,14 +51,19 @@ def event_fields(
             "kind": commit.kind,
             "actor_kind": commit.actor_kind,
             "events": events,
-            "details": _open(commit.payload),
-            "salt": commit.salt.hex(),
+            **_details_fields(commit),
             "prev": commit.prev.hex(),
             "hash": commit.hash.hex(),
         }
     if export is not None:
         line["export"] = export
     return line
+
+
+def _details_fields(commit: Commit) -> dict[str, Any]:
+    if commit.payload is None:
+        return {"erased": True, "seal": commit.commitment().hex()}
+    return {"details": _open(commit.payload), "salt": commit.salt.hex()}
 
 
 def export_fields(tenant: str, head: Head) -> dict[str, Any]:
@@ -142,7 +147,8 @@ def commit_of(opening: dict[str, Any], tenant: str, seq: int, prev: bytes, event
     Raises:
         Unusable: it does not match its hash.
     """
-    details = opening["details"]
+    gone = opening.get("erased") is True
+    details = None if gone else opening["details"]
     commit = Commit(
         id=opening["id"],
         tenant=tenant,
@@ -152,9 +158,10 @@ def commit_of(opening: dict[str, Any], tenant: str, seq: int, prev: bytes, event
         actor_kind=opening["actor_kind"],
         prev=bytes.fromhex(opening["prev"]),
         events_hash=events_hash(events),
-        salt=bytes.fromhex(opening["salt"]),
-        payload=details.encode() if isinstance(details, str) else canonical(details),
+        salt=b"" if gone else bytes.fromhex(opening["salt"]),
+        payload=None if gone else details.encode() if isinstance(details, str) else canonical(details),
         hash=bytes.fromhex(opening["hash"]),
+        payload_commit=bytes.fromhex(opening["seal"]) if gone else None,
     )
     if commit.prev != prev or recompute(commit, events) != commit.hash:
         raise Unusable(f"commit {seq} does not match its hash: the file was changed")

@@ -16,10 +16,16 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from keepward.domain.commit import Commit, CommitDetails, Event, Head, Step
+from keepward.domain.feedback import Feedback
 from keepward.domain.memory import Record
 from keepward.domain.proposal import Waiting
 from keepward.domain.query import Filter
 from keepward.domain.receipt import Receipt
+from keepward.domain.token import Token
+from keepward.ports.erasing import Erasable, Erases
+
+#: Where a text may stand once: tier, scope, sensitivity, subject, and the normalised text's digest.
+Slot = tuple[str, str, str, str | None, bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +72,8 @@ class Stage:
     features: tuple[Features | None, ...]
     #: Versions the steps were judged on, by memory id; 0 for "not there".
     base: Mapping[str, int]
-    #: Normalised-text digests (tier, scope, sensitivity, digest) that were free when judged.
-    free_digests: tuple[tuple[str, str, str, bytes], ...] = ()
+    #: Slots that were free when judged.
+    free_digests: tuple[Slot, ...] = ()
     #: Salts, one for the commit and one for each step.
     salts: tuple[bytes, ...] = ()
 
@@ -100,7 +106,7 @@ class Found:
     damaged: list[str] = field(default_factory=list)
 
 
-class Writer(Protocol):
+class Writer(Erases, Protocol):
     """What may be done inside one transaction."""
 
     def append(self, tenant: str, stage: Stage) -> Commit:
@@ -115,8 +121,16 @@ class Writer(Protocol):
         """Keep a receipt."""
         ...
 
-    def put_waiting(self, item: Waiting) -> None:
-        """Keep a proposal in the review queue, or its new state."""
+    def put_waiting(self, item: Waiting, *, was: str | None = None) -> None:
+        """Keep a proposal in the review queue, or its new state.
+
+        Raises:
+            Conflict: ``was`` names another state than the one it is in; of two deciders one wins.
+        """
+        ...
+
+    def put_token(self, token: Token) -> None:
+        """Keep a token, or its new state."""
         ...
 
     def put_features(
@@ -127,6 +141,14 @@ class Writer(Protocol):
 
     def count_use(self, tenant: str, ids: Sequence[str], at: datetime) -> None:
         """Count one use of each memory, beside the journal."""
+        ...
+
+    def put_feedback(self, given: Feedback) -> Feedback:
+        """Keep feedback; return it with its number. A second of one actor on one receipt replaces the first."""
+        ...
+
+    def learn_uses(self, tenant: str, uses: Mapping[str, int]) -> None:
+        """Note that importance has learned from so many more uses of each memory."""
         ...
 
     def put_artefact(self, tenant: str, kind: str, version: str, text: str) -> None:
@@ -156,7 +178,7 @@ class Reader(Protocol):
         ...
 
     def superseded(self, tenant: str, scope: str, digest: bytes) -> Found:
-        """Return superseded memories of a scope whose newest text has this normalised digest, at most 8."""
+        """Return superseded and contained memories of a scope whose newest text has this digest, at most 8."""
         ...
 
     def tally(self, tenant: str) -> dict[str, int]:
@@ -165,6 +187,13 @@ class Reader(Protocol):
 
     def children(self, tenant: str, ids: Sequence[str]) -> list[str]:
         """Return ids of memories derived directly from any of these, sorted."""
+        ...
+
+    def deliveries(self, tenant: str, ids: Sequence[str]) -> list[tuple[str, int, str]]:
+        """Return (memory id, version, receipt id) of the compiled contexts that held any of these memories.
+
+        Oldest receipt first, then by memory and version. The receipt itself is the proof.
+        """
         ...
 
     def undone_by(self, tenant: str, commit_id: str) -> str | None:
@@ -211,8 +240,28 @@ class Reader(Protocol):
         """Return (count, last use) by id."""
         ...
 
+    def feedback(self, tenant: str, *, limit: int) -> list[Feedback]:
+        """Return the newest feedback, oldest first, without what fails its seal."""
+        ...
+
+    def feedback_count(self, tenant: str) -> int:
+        """Return the number of the newest feedback, 0 for none."""
+        ...
+
+    def unlearned(self, tenant: str) -> dict[str, int]:
+        """Return, by memory id in order, uses that importance has not learned from."""
+        ...
+
     def events(self, tenant: str, *, after: int = 0) -> Iterator[tuple[Commit, list[Event]]]:
         """Yield commits after a seq with their events as stored, oldest first."""
+        ...
+
+    def tokens(self, token_id: str | None = None) -> list[Token]:
+        """Return the store's tokens, or the one by an id, oldest first; those that fail their seal are left out."""
+        ...
+
+    def token_by_hash(self, digest: bytes) -> Token | None:
+        """Return the token whose SHA-256 is ``digest``, whatever its state, compared in constant time; or None."""
         ...
 
     def tenants(self) -> list[str]:
@@ -224,8 +273,13 @@ class Reader(Protocol):
         ...
 
 
-class Store(Reader, Protocol):
+class Store(Reader, Erasable, Protocol):
     """A reader that can write, check itself and close."""
+
+    @property
+    def store_id(self) -> str:
+        """Names the store for as long as it exists, whatever path it is at."""
+        ...
 
     def write(self) -> AbstractContextManager[Writer]:
         """Open one transaction; it commits when the block ends and rolls back when it raises."""

@@ -21,7 +21,20 @@ from typing import Any
 import typer
 
 from keepward.errors import KeepwardError
-from keepward.surfaces import cli_demo, cli_journal, cli_move, cli_read, cli_review, cli_store, cli_write
+from keepward.surfaces import (
+    cli_demo,
+    cli_drill,
+    cli_erase,
+    cli_inquiry,
+    cli_journal,
+    cli_learn,
+    cli_move,
+    cli_read,
+    cli_review,
+    cli_store,
+    cli_token,
+    cli_write,
+)
 from keepward.surfaces.cli_call import print_json
 from keepward.surfaces.cli_frame import EXIT_OF, OPTION_VALUES, UsageError, add, add_root, explain
 from keepward.surfaces.cli_screen import nearest
@@ -53,6 +66,7 @@ SECTIONS = {
         ("get", cli_read.get),
         ("history", cli_read.history),
     ),
+    "Learn": (("feedback", cli_learn.feedback), ("train", cli_learn.train)),
     "Decide": (("pending", cli_review.pending), ("approve", cli_review.approve), ("reject", cli_review.reject)),
     "Audit and undo": (
         ("log", cli_journal.log),
@@ -60,9 +74,20 @@ SECTIONS = {
         ("diff", cli_journal.diff),
         ("receipt", cli_journal.receipt),
         ("rollback", cli_journal.rollback),
+        ("impact", cli_inquiry.impact),
+        ("contain", cli_inquiry.contain),
+        ("blame", cli_inquiry.blame),
+        ("bisect", cli_inquiry.bisect),
+        ("context-diff", cli_inquiry.context_diff),
     ),
     "Look after the store": (
+        ("token", cli_token.token),
+        ("erase", cli_erase.erase),
+        ("backup", cli_erase.backup),
+        ("restore-backup", cli_erase.restore_backup),
+        ("adopt", cli_erase.adopt),
         ("verify", cli_store.verify),
+        ("drill", cli_drill.drill),
         ("rebuild", cli_store.rebuild),
         ("reindex", cli_store.reindex),
         ("doctor", cli_store.doctor),

@@ -4,7 +4,8 @@ Invariants
 (1) With `--json` stdout carries exactly one JSON object and nothing else; talk goes to stderr.
 (2) The principal comes from `--as`, `KEEPWARD_ACTOR` or the settings file. Where the environment or the
     file names one, `--as` can only name the same or one with fewer rights: whoever starts an agent with
-    `KEEPWARD_ACTOR=agent:claude` need not fear that it calls itself the operator.
+    `KEEPWARD_ACTOR=agent:claude` need not fear that it calls itself the operator. Where `KEEPWARD_TOKEN` holds
+    a token, principal, tenant and scope are the token's and no option changes them.
 (3) A command that only reads never creates a store.
 """
 
@@ -18,7 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from keepward.errors import InvalidInput, StoreUnavailable, Unauthorised
+from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
 
 if TYPE_CHECKING:
     from keepward.app import Memory
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 #: Who a command is by default: agents propose and read, the person at the terminal decides.
 Duty = Literal["propose", "decide"]
+_DECIDED = {"rejected": "rejected", "expired": "not decided in time", "stale": "set aside"}
 _RANK = {"agent": 0, "user": 1, "reviewer": 2, "operator": 3}
 
 
@@ -102,16 +104,20 @@ class Call:
             raise StoreUnavailable(
                 f"there is no store at {self.path}; make one with `keepward init`, or name it with --db PATH"
             )
-        who = self.principal(duty)
         settings = self.settings
+        token = self.environ.get("KEEPWARD_TOKEN")
+        if token and (self.actor or self.tenant or self.scope):
+            raise Unauthorised("KEEPWARD_TOKEN says who asks and where; leave out --as, --tenant and --scope")
+        who = None if token else self.principal(duty)
         from keepward.app import Memory
         from keepward.config import home
 
         memory = Memory.open(
             self.path,
-            tenant=self.tenant or settings.tenant,
-            scope=self.scope or settings.scope,
+            tenant=None if token else self.tenant or settings.tenant,
+            scope=None if token else self.scope or settings.scope,
             actor=who,
+            token=token or None,
             policy=settings.policy,
             embedder=self.embedder or settings.embedder,
             counter=settings.counter,
@@ -122,7 +128,22 @@ class Call:
         )
         if missing:
             self.say(f"made a new store at {self.path}")
+        self._tell_decisions(memory)
         return memory
+
+    def _tell_decisions(self, memory: Memory) -> None:
+        """Say once what became of the proposals of the agent that calls, where that went against them."""
+        if self.quiet or memory.actor.may_decide:
+            return
+        try:
+            decided = memory.notices()
+        except KeepwardError:
+            # A store that cannot be read or written says so in the command itself; the notice waits.
+            return
+        for each in decided:
+            by = f" by {each.decided_by}" if each.decided_by and each.state == "rejected" else ""
+            why = f": {each.decision}" if each.decision else ""
+            self.say(f"your proposal {each.id} ({each.reason}) was {_DECIDED[each.state]}{by}{why}")
 
     def say(self, sentence: str) -> None:
         """Print a sentence on stderr, unless `--quiet`."""

@@ -41,6 +41,8 @@ def recall(
     min_importance: Annotated[float, typer.Option(metavar="0..1", help="Only what is at least so useful.")] = 0.0,
     include_sensitive: Sensitive = False,
     as_of: AsOf = None,
+    order: Annotated[str, typer.Option(metavar="WORD", help="learned, fused or cosine.")] = "learned",
+    keep: Annotated[bool, typer.Option("--receipt", help="Keep a receipt that `feedback` can name.")] = False,
 ) -> Answer:
     """Find memories by words and meaning, best first, and say why each was found."""
     from keepward.surfaces import present
@@ -59,6 +61,8 @@ def recall(
             min_importance=min_importance,
             include_sensitive=include_sensitive,
             as_of=as_of,
+            order=order,
+            receipt=keep,
         )
     data = present.recall(found)
     # One visible line for what could not take part; it is in the object as well.
@@ -89,6 +93,8 @@ def _show_recall(screen: Screen, data: dict[str, Any]) -> None:
     for left in data["excluded"]:
         screen.labelled("left out", f"{left['id']}: {left['reason']}", style="dim")
     screen.line(f"searched by {' and '.join(data['used']) or 'nothing'} at head {data['head']}", "dim")
+    if data["receipt"]:
+        screen.labelled("receipt", data["receipt"], style="dim")
 
 
 def get(call: Call, memory_id: MemoryId, as_of: AsOf = None) -> Answer:

@@ -31,7 +31,9 @@ def pending(
         raise InvalidInput("--state takes pending, approved, rejected, expired, stale or all")
     with call.memory("decide") as memory:
         found = memory.pending(state=None if state == "all" else state)
-    data = {"proposals": [present.waiting(each) for each in found], "count": len(found)}
+        shown = [[present.plain(step) for step in memory.shown(each)] for each in found]
+    proposals = [{**present.waiting(each), "shown": steps} for each, steps in zip(found, shown, strict=True)]
+    data = {"proposals": proposals, "count": len(found)}
     return Answer(data=data, show=lambda screen: _show_pending(screen, data))
 
 
@@ -45,7 +47,7 @@ def _show_pending(screen: Screen, data: dict[str, Any]) -> None:
 
 
 def show_proposal(screen: Screen, data: dict[str, Any]) -> None:
-    """Print a proposal as its reviewer needs it: the exact change, invisible characters written out."""
+    """Print a proposal as its reviewer needs it: every field that changes, invisible characters written out."""
     screen.heading(f"{data['id']} · {data['state']}")
     screen.labelled("from", f"{data['proposer']}, {data['created_at'][:16].replace('T', ' ')} UTC")
     if data["reason"]:
@@ -60,7 +62,17 @@ def show_proposal(screen: Screen, data: dict[str, Any]) -> None:
             step["op"], f"{after['tier']} {after['kind']}{named} · {f'on version {base}' if base else 'new'}"
         )
         screen.labelled("memory", step["id"], style="dim")
-        show_changes(screen, step, joiners=False)
+        legible = next((each for each in data.get("shown", ()) if each["id"] == step["id"]), None)
+        if legible is None:
+            show_changes(screen, step, joiners=False)
+            continue
+        # All of it, not what tells most: nothing is approved that was not on the screen.
+        first = [each for each in legible["changes"] if each[0] == "text"]
+        for name, before, after in (*first, *(each for each in legible["changes"] if each[0] != "text")):
+            if step["before"] is None and name != "text":
+                screen.labelled(name, after, indent=2)
+            else:
+                screen.change(name, before, after)
     if data["decided_by"]:
         screen.labelled("decided", f"{data['state']} by {data['decided_by']}: {data['decision']}")
     screen.labelled("digest", data["digest"], style="dim")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from keepward.errors import StoreUnavailable
 from keepward.surfaces.cli_call import Answer, Call
 
 if TYPE_CHECKING:
+    from keepward.app import Memory
     from keepward.surfaces.cli_screen import Screen
 
 
@@ -15,6 +17,7 @@ def init(call: Call) -> Answer:
     there = call.path.exists()
     with call.memory("decide", create=True) as memory:
         status = memory.status()
+        token = _owner_token(call, memory)
     data = {
         "path": str(call.path),
         "created": not there,
@@ -23,15 +26,29 @@ def init(call: Call) -> Answer:
         "tenant": status["tenant"],
         "policy": status["policy"],
         "settings": str(call.settings.file) if call.settings.file else None,
+        "owner_token": token,
     }
 
     def draw(screen: Screen) -> None:
         screen.labelled("store", f"{data['path']} ({'made' if data['created'] else 'was there, unchanged'})")
         screen.labelled("head", str(data["head"]))
         screen.labelled("settings", str(data["settings"] or "the defaults"))
+        if token:
+            screen.labelled("owner", f"your token is in {token}; keep it to yourself")
         screen.labelled("next", 'keepward remember "..."')
 
     return Answer(data=data, show=draw)
+
+
+def _owner_token(call: Call, memory: Memory) -> str | None:
+    """Return the path of the owner's token; None for who is no owner, and where there is no place for one."""
+    if not memory.actor.is_owner:
+        return None
+    try:
+        return str(memory.owner_token())
+    except StoreUnavailable as fault:
+        call.say(str(fault))
+        return None
 
 
 def status(call: Call) -> Answer:

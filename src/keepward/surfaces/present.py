@@ -208,6 +208,8 @@ def recall(found: Recall) -> dict[str, Any]:
         "now": instant(found.now),
         "hits": [hit(item) for item in found],
         "excluded": [{"id": name, "reason": why} for name, why in found.excluded],
+        "reranker": found.reranker,
+        "receipt": found.receipt,
     }
 
 

@@ -86,14 +86,14 @@ class StoreSuite(ReadSuite):
     def test_a_digest_that_was_free_and_is_taken_is_a_conflict(self, store: Store, make: Maker) -> None:
         first, second = make.record(), make.record()
         self.put(store, make, first)
-        free = (("archival", "/", "normal", make.features(second.text).digest),)
+        free = (("archival", "/", "normal", None, make.features(second.text).digest),)
         with pytest.raises(Conflict):
             self.put(store, make, second, free_digests=free)
 
     def test_a_digest_held_in_another_tier_stays_free(self, store: Store, make: Maker) -> None:
         self.put(store, make, make.record(tier=Tier.WORKING))
         second = make.record()
-        free = (("archival", "/", "normal", make.features(second.text).digest),)
+        free = (("archival", "/", "normal", None, make.features(second.text).digest),)
         self.put(store, make, second, free_digests=free)
         assert store.head(TENANT).seq == 2
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from contextlib import closing, suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 from keepward.adapters.anchor import FileAnchor
 from keepward.domain.memory import Status
 from keepward.domain.query import Filter
+from keepward.domain.token import Token
+from keepward.domain.trust import Rights
 from keepward.errors import KeepwardError
 from keepward.stores.sqlite.store import SqliteStore, open_sqlite
 from keepward.testing.stages import Maker
@@ -19,8 +22,22 @@ TENANT = "ada"
 ANY = Filter(scopes=(), include_sensitive=True)
 TABLES = [
     *("meta", "migrations", "commits", "events", "heads", "records", "tallies", "features"),
-    *("marks", "lineage", "aliases", "proposals", "receipts", "artefacts", "usage"),
+    *("marks", "lineage", "aliases", "proposals", "receipts", "artefacts", "usage", "tokens"),
 ]
+
+TOKEN = Token(
+    id="0190f3c2-7b1e-7c3a-9f00-1a2b3c4d5e6f",
+    name="orion",
+    hash=bytes(range(32)),
+    rights=Rights.AGENT,
+    can=("propose", "read"),
+    tenant=TENANT,
+    scope="/agents/orion",
+    created_by="operator:o",
+    created_at=Maker().now,
+    expires_at=Maker().now + timedelta(days=1),
+    revoked_at=Maker().now,
+)
 
 
 def fill(folder: Path) -> None:
@@ -43,6 +60,8 @@ def fill(folder: Path) -> None:
             writer.put_waiting(make.waiting(TENANT, [make.record("held")]))
             writer.put_artefact(TENANT, "identity", "v1", "I am Orion.")
             writer.count_use(TENANT, [first.id], make.now)
+            writer.put_token(TOKEN)
+            writer.put_receipt(replace(make.receipt(TENANT, "0", token=TOKEN.id, action="revoked"), kind="token"))
 
 
 def copied(source: Path, target: Path) -> Path:
@@ -92,6 +111,8 @@ def answers(path: Path) -> dict[str, object]:
             ask(f"history {name}", lambda name=name: enumerate(store.history(TENANT, name)))
         ask("queue", lambda: ((each.id, each) for each in store.queue(TENANT, state=None)))
         ask("identity", lambda: (("v1", text) for text in [store.artefact(TENANT, "identity", "v1")] if text))
+        ask("token", lambda: ((each.id, each) for each in store.tokens()))
+        ask("bearer", lambda: ((each.id, each) for each in [store.token_by_hash(TOKEN.hash)] if each))
         ask("usage", lambda: store.usage(TENANT, names).items())
         for receipt in RECEIPTS:
             ask("receipt", lambda receipt=receipt: ((receipt, got) for got in [store.receipt(TENANT, receipt)] if got))

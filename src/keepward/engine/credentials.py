@@ -1,0 +1,149 @@
+"""Credentials: tokens are made and revoked by the owner, and recognised at the door.
+
+Invariants
+(1) Only an owner makes, lists or revokes tokens; each making and revoking leaves a receipt in the same
+    transaction.
+(2) The secret of a token is returned once, by ``create``, and is stored nowhere.
+(3) Unknown, expired and revoked tokens are refused with one message, so that nothing is learnt by trying.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from keepward.domain.receipt import Receipt
+from keepward.domain.token import Issued, Token, capabilities, hash_of, secret_of
+from keepward.domain.trust import Actor, Rights
+from keepward.engine.kit import Kit, Who
+from keepward.errors import InvalidInput, NotFound, Unauthorised
+
+#: Longest name of a bearer, in characters.
+NAME = 64
+REFUSED = "this token does not open this store; ask the owner for a new one"
+
+
+def create(
+    kit: Kit,
+    who: Who,
+    *,
+    name: str,
+    rights: str,
+    can: frozenset[str] | None,
+    tenant: str,
+    scope: str,
+    expires_at: datetime | None,
+) -> Issued:
+    """Make a token and keep its hash.
+
+    Raises:
+        Unauthorised: this handle is not an owner's.
+        InvalidInput: an unknown class, a capability beyond it, a name that is no name, a term in the past.
+    """
+    _owner(who)
+    if rights not in set(Rights):
+        raise InvalidInput(f"a token's rights are one of {', '.join(Rights)}")
+    if not (0 < len(name) <= NAME and name.isprintable() and name == name.strip()):
+        raise InvalidInput(f"a token is named after its bearer: 1 to {NAME} printable characters")
+    now = kit.clock.now()
+    if expires_at is not None and expires_at <= now:
+        raise InvalidInput("a token expires in the future; leave the term out for one that does not")
+    secret = secret_of(kit.ids.salt() + kit.ids.salt())
+    token = Token(
+        id=kit.ids.new_id(now),
+        name=name,
+        hash=hash_of(secret),
+        rights=Rights(rights),
+        can=capabilities(Rights(rights), can),
+        tenant=tenant,
+        scope=scope,
+        created_by=who.actor.label,
+        created_at=now,
+        expires_at=expires_at,
+    )
+    _keep(kit, who, token, "created")
+    return Issued(token=token, secret=secret)
+
+
+def revoke(kit: Kit, who: Who, token_id: str) -> Receipt:
+    """End a token; a second call changes nothing and tells so in its receipt.
+
+    Raises:
+        Unauthorised: this handle is not an owner's.
+        NotFound: there is no such token.
+    """
+    _owner(who)
+    found = kit.store.tokens(token_id)
+    if not found:
+        raise NotFound("there is no token by that id; `keepward token list` shows them")
+    token = found[0]
+    if token.revoked_at is not None:
+        return _keep(kit, who, token, "revoked before")
+    return _keep(kit, who, replace(token, revoked_at=kit.clock.now()), "revoked")
+
+
+def listed(kit: Kit, who: Who) -> list[Token]:
+    """Return all tokens of the store, oldest first.
+
+    Raises:
+        Unauthorised: this handle is not an owner's.
+    """
+    _owner(who)
+    return kit.store.tokens()
+
+
+def recognise(kit: Kit, secret: str) -> Token:
+    """Return the token that a secret is.
+
+    Raises:
+        Unauthorised: see (3).
+    """
+    token = kit.store.token_by_hash(hash_of(secret)) if isinstance(secret, str) else None
+    if token is None or token.state(kit.clock.now()) != "valid":
+        raise Unauthorised(REFUSED)
+    return token
+
+
+def confirm(kit: Kit, actor: Actor) -> None:
+    """See that the token an actor came with still holds; one without a token is always confirmed.
+
+    Raises:
+        Unauthorised: see (3).
+    """
+    if actor.credential is None:
+        return
+    found = kit.store.tokens(actor.credential)
+    if not found or found[0].state(kit.clock.now()) != "valid" or found[0].actor != actor:
+        raise Unauthorised(REFUSED)
+
+
+def _owner(who: Who) -> None:
+    if not who.actor.is_owner:
+        raise Unauthorised("tokens are the owner's; open the store with an operator as the actor")
+
+
+def _keep(kit: Kit, who: Who, token: Token, what: str) -> Receipt:
+    now = kit.clock.now()
+    receipt = Receipt(
+        id=kit.ids.new_id(now),
+        tenant=who.tenant,
+        kind="token",
+        at=now,
+        actor=who.actor.label,
+        policy=kit.policy.version,
+        head=kit.store.head(who.tenant).name,
+        facts={
+            "token": token.id,
+            "name": token.name,
+            "action": what,
+            "rights": token.rights.value,
+            "can": list(token.can),
+            "of": {"tenant": token.tenant, "scope": token.scope},
+            "expires_at": token.expires_at.isoformat() if token.expires_at else None,
+            "credential": who.actor.credential,
+        },
+    )
+    with kit.store.write() as writer:
+        writer.put_token(token)
+        writer.put_receipt(receipt)
+    return receipt
