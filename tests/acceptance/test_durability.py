@@ -202,6 +202,21 @@ def test_an_error_of_the_disk_in_the_middle_of_a_write_is_told_and_survived(tmp_
     assert "disk" in said["faults"][0]
 
 
+@pytest.mark.promise("T8", "Z30")
+def test_a_checkpoint_that_stopped_half_way_leaves_a_store_that_opens_whole(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"embedder": None, "config_dir": tmp_path / "config"}
+    store = tmp_path / "m.db"
+    with Memory.open(store, **given) as mem:
+        told = [kept(mem.remember(f"Crate {n} left the harbour", tier="archival")).id for n in range(60)]
+        body, log = store.read_bytes(), Path(f"{store}-wal").read_bytes()
+    whole = store.read_bytes()
+    assert len(whole) > len(body)
+    store.write_bytes(whole[:4096] + body[4096:])
+    Path(f"{store}-wal").write_bytes(log)
+    with Memory.open(store, **given) as mem:
+        assert ({each.id for each in mem.find(limit=None)}, mem.verify().ok) == (set(told), True)
+
+
 @pytest.mark.slow
 def test_a_small_disk_that_runs_full_loses_nothing(tmp_path: Path) -> None:
     small = tmp_path / "small"

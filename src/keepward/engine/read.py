@@ -160,7 +160,7 @@ def search(
     hits = _hits(scored, found, now)
     signals = {signal for each in scored for signal in each.used}
     used = tuple(signal for signal in ("text", "vector") if signal in signals)
-    if asked.vector is not None and "vector" not in used and len(index):
+    if asked.vector is not None and scored and "vector" not in used:
         notes.append("no memory in reach has a vector of this embedder; found by words alone")
     if reranker is not None:
         notes.append(f"the learned reranker {reranker.version} put them in order")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,11 +33,13 @@ def demo(call: Call) -> Answer:
         scenes = list(play(owner.acting_as(named_actor("agent:assistant")), owner))
     steps: list[dict[str, Any]] = [{"step": each.name, "title": each.title, **each.data} for each in scenes]
     ids = {each["step"]: each for each in steps}
+    # Where the command is not on the path, as after `make up`, it is named by the file it was started from.
+    program = "keepward" if shutil.which("keepward") or not sys.argv[0].endswith("keepward") else sys.argv[0]
     named = f"--db {place}"
     following = [
-        f'keepward recall "allergens" {named}',
-        f"keepward log {named}",
-        f"keepward receipt {ids['context']['receipt']} {named}",
+        f'{program} recall "allergens" {named}',
+        f"{program} log {named}",
+        f"{program} receipt {ids['context']['receipt']} {named}",
     ]
     data = {"path": str(place), "ok": ids["verified"]["ok"], "steps": steps, "next": following}
 

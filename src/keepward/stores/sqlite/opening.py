@@ -178,10 +178,29 @@ def _header(path: Path, beside: str) -> tuple[int, int]:
             finally:
                 connection.close()
         except (sqlite3.DatabaseError, UnicodeDecodeError) as fault:
+            told = _told_alone(path)
+            if told is not None:
+                return told
             if not left or not path.with_name(path.name + "-wal").exists():
                 raise NotAStore(f"{path} is not a Keepward store{beside}; choose another file") from fault
         time.sleep(0.01)
     raise AssertionError  # The last turn returns or raises.
+
+
+def _told_alone(path: Path) -> tuple[int, int] | None:
+    """Return what the first page says where the rest may stand in the log; None where there is no such log.
+
+    A full disk or a crash can stop a checkpoint half-way: the first page tells of pages that are still in the log
+    alone. Opened with its log the store is whole; looked at without it, it seems damaged.
+    """
+    wal = path.with_name(path.name + "-wal")
+    if not wal.exists() or wal.stat().st_size == 0:
+        return None
+    with path.open("rb") as file:
+        head = file.read(100)
+    if len(head) < 100 or not head.startswith(b"SQLite format 3\0"):
+        return None
+    return int.from_bytes(head[68:72], "big"), int.from_bytes(head[60:64], "big")
 
 
 def _is_short(path: Path) -> bool:
