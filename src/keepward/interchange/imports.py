@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from keepward.app import Memory
 
 #: Memories in one commit.
-BATCH = 500
+BATCH = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
