@@ -33,6 +33,14 @@ from keepward.errors import InvalidInput, Tampered
 #: Schema number of record payloads.
 RECORD_SCHEMA = 1
 _SAFE = 2**53
+# Looked up by value: an enum's own call costs five times as much, and every read decodes.
+_TIERS = {each.value: each for each in Tier}
+_KINDS = {each.value: each for each in Kind}
+_CONTENT_TYPES = {each.value: each for each in ContentType}
+_TRUSTS = {each.label: each for each in Trust}
+_SENSITIVITIES = {each.value: each for each in Sensitivity}
+_STABILITIES = {each.value: each for each in Stability}
+_STATUSES = {each.value: each for each in Status}
 _SHARE = 10_000
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=False).encode
 
@@ -140,27 +148,27 @@ def decode_record(payload: bytes) -> Record:
         return Record(
             id=fields["id"],
             version=fields["version"],
-            tier=Tier(fields["tier"]),
-            kind=Kind(fields["kind"]),
+            tier=_TIERS[fields["tier"]],
+            kind=_KINDS[fields["kind"]],
             text=fields["text"],
             scope=fields["scope"],
             key=fields.get("key"),
             subject=fields.get("subject"),
             category=fields.get("category"),
             tags=tuple(fields.get("tags", ())),
-            content_type=ContentType(fields.get("content_type", "text")),
+            content_type=_CONTENT_TYPES[fields.get("content_type", "text")],
             blob=fields.get("blob"),
             metadata=fields.get("metadata"),
             source=fields["source"],
-            trust=Trust[fields["trust"].upper()],
+            trust=_TRUSTS[fields["trust"]],
             evidence=tuple(fields.get("evidence", ())),
             derived_from=tuple(fields.get("derived_from", ())),
             confidence=fields["confidence"] / _SHARE,
             importance=fields["importance"] / _SHARE,
-            sensitivity=Sensitivity(fields.get("sensitivity", "normal")),
-            stability=Stability(fields["stability"]),
+            sensitivity=_SENSITIVITIES[fields.get("sensitivity", "normal")],
+            stability=_STABILITIES[fields["stability"]],
             access=Access(fields["access"]) if "access" in fields else None,
-            status=Status(fields.get("status", "active")),
+            status=_STATUSES[fields.get("status", "active")],
             superseded_by=fields.get("superseded_by"),
             author=fields["author"],
             session=fields.get("session"),

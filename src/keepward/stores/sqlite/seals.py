@@ -15,25 +15,26 @@ from typing import TypeAlias
 Cell: TypeAlias = str | int | bytes | None
 _EVENT = b"keepward/seal/v1\0"
 _TAIL = struct.Struct(">qq").pack
+_LENGTH = struct.Struct(">q").pack
 
 
 def cells(*values: object) -> bytes:
     """Return an unambiguous encoding: a type byte, then 8 bytes of length or number, then the content."""
-    parts = []
+    parts: list[bytes] = []
     for value in values:
-        match value:
-            case None:
-                parts.append(b"n")
-            case int():
-                parts.append(b"i" + value.to_bytes(8, "big", signed=True))
-            case str():
-                raw = value.encode("utf-8", "surrogatepass")
-                parts += (b"s" + len(raw).to_bytes(8, "big"), raw)
-            case bytes():
-                parts += (b"b" + len(value).to_bytes(8, "big"), value)
-            case _:
-                # No column holds anything else, unless its page is damaged; such a row must not match.
-                parts.append(b"?")
+        kind = type(value)
+        if kind is str:
+            raw = value.encode("utf-8", "surrogatepass")  # type: ignore[attr-defined]
+            parts += (b"s", _LENGTH(len(raw)), raw)
+        elif kind is bytes:
+            parts += (b"b", _LENGTH(len(value)), value)  # type: ignore[arg-type]
+        elif kind is int or kind is bool:
+            parts += (b"i", _LENGTH(value))
+        elif value is None:
+            parts.append(b"n")
+        else:
+            # No column holds anything else, unless its page is damaged; such a row must not match.
+            parts.append(b"?")
     return b"".join(parts)
 
 
