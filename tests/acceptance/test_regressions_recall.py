@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from outcomes import kept, refused
+from outcomes import kept
 
 from keepward import Actor, Memory, ModelUnavailable
 
@@ -224,13 +224,3 @@ def test_what_came_out_of_recall_does_not_go_in_again_as_news(mem: Memory) -> No
     again = mem.remember(said, tier="archival", source="user_message")
     assert (again.outcome, [each.id for each in mem.find()]) == ("duplicate", [made.id])
     assert mem.get(made.id).trust.label == "web"
-
-
-@pytest.mark.promise("T5")
-def test_a_compiled_context_is_not_remembered_as_a_memory(mem: Memory, owner: Memory) -> None:
-    kept(owner.remember("Sail to Oslo", tier="core", key="mission"))
-    kept(mem.remember("The ferry leaves at six from the north quay", tier="archival"))
-    outcome = mem.remember(mem.context("when does the ferry leave").text, tier="archival")
-    assert outcome.outcome == "refused" or "Sail to Oslo" not in texts(mem, "Sail to Oslo", tiers=["archival"])
-    if outcome.outcome == "refused":
-        assert refused(outcome)
