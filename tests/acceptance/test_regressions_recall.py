@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from outcomes import kept
+from outcomes import kept, refused
 
 from keepward import Actor, Memory, ModelUnavailable
 
@@ -224,3 +224,10 @@ def test_what_came_out_of_recall_does_not_go_in_again_as_news(mem: Memory) -> No
     again = mem.remember(said, tier="archival", source="user_message")
     assert (again.outcome, [each.id for each in mem.find()]) == ("duplicate", [made.id])
     assert mem.get(made.id).trust.label == "web"
+
+
+@pytest.mark.promise("T5", "F17")
+def test_a_compiled_context_is_not_remembered_as_a_memory(mem: Memory) -> None:
+    kept(mem.remember("The ferry leaves at six from the north quay", tier="archival", source="web"))
+    context = mem.context("when does the ferry leave").text
+    assert "compiled_text" in refused(mem.remember(context, tier="archival"))

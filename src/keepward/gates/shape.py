@@ -27,6 +27,7 @@ from keepward.domain.change import (
 from keepward.domain.instant import LONGEST
 from keepward.domain.memory import Kind, Record, Stability, Tier
 from keepward.domain.policy import Policy
+from keepward.domain.query import CONTEXT_LEGEND
 from keepward.domain.receipt import Reason
 from keepward.domain.scope import RESERVED, is_scope, parse_scope
 from keepward.domain.trust import SOURCES
@@ -70,6 +71,9 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
         problems += [long] if long else []
     if problems:
         return Refuse(reasons=tuple(problems))
+    if CONTEXT_LEGEND in case.after.text:
+        detail = "the text was compiled from memory: what came out of recall is no news; remember its source instead"
+        return Refuse(reasons=(_reason("compiled_text", detail),))
     if _quotes_identity(case.after, view.identity_text):
         detail = "the text repeats the identity document: memory refers to its version and never holds its text"
         return Refuse(reasons=(_reason("identity_text", detail),))
