@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: up test test-slow lint bench eval clean
+.PHONY: up test test-slow lint bench clean
 
 ## set up and start the main job
 up: $(VENV)/.ready

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 from benchmarks import remember
 
-ALL = {"remember": remember.run}
+
+def index() -> None:
+    """Time the retrieval index; each size in a process of its own, so that memory is measured alone."""
+    subprocess.run([sys.executable, "-m", "benchmarks.bench_index"], check=True)
+
+
+ALL = {"remember": remember.run, "index": index}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or ALL:

@@ -116,7 +116,7 @@ class Handle:
 
     def close(self) -> None:
         """Write what is still counted and release the store, for all handles on it."""
-        from keepward.engine.write import flush_uses
+        from keepward.engine.commit import flush_uses
 
         if self._shared.closed:
             return

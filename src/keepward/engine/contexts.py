@@ -23,11 +23,11 @@ from keepward.domain.receipt import Reason, Receipt
 from keepward.domain.scope import visible_from
 from keepward.domain.trust import Trust
 from keepward.engine.audit import core_of
+from keepward.engine.commit import flush_uses
 from keepward.engine.kit import Kit, Who
 from keepward.engine.read import AsOf, moment, search, seq_of
 from keepward.engine.review import pending
 from keepward.engine.view import reaches
-from keepward.engine.write import flush_uses
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable
 from keepward.gates import privacy, secrets
 from keepward.gates.injection import softly_worded_counts

@@ -19,10 +19,10 @@ from keepward.domain.memory import Record, Status, Tier
 from keepward.domain.receipt import Reason, Receipt
 from keepward.domain.scope import RESERVED
 from keepward.domain.trust import Rights
+from keepward.engine.commit import store_steps
 from keepward.engine.impact import closure
 from keepward.engine.kit import Kit, Who
 from keepward.engine.view import Overlay, fetch, look, occupant
-from keepward.engine.write import store_steps
 from keepward.errors import Conflict, NotFound, Unauthorised
 from keepward.gates import pipeline
 from keepward.gates.verdict import Case

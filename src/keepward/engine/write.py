@@ -19,7 +19,7 @@ from keepward.domain.memory import Kind, Record, Tier
 from keepward.domain.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting, digest_of
 from keepward.domain.receipt import Reason, Receipt, ReceiptKind
 from keepward.domain.trust import Trust
-from keepward.engine.commit import Moved, Stored, flush_uses, store_steps
+from keepward.engine.commit import Moved, store_steps
 from keepward.engine.kit import Kit, Who
 from keepward.engine.tombstones import revived
 from keepward.engine.view import Overlay, before_of, look, parents_of
@@ -29,8 +29,6 @@ from keepward.gates.privacy import scrub as scrub_private
 from keepward.gates.secrets import scrub as scrub_secret
 from keepward.gates.shape import ill_formed
 from keepward.gates.verdict import Case
-
-__all__ = ["Stored", "flush_uses", "propose", "propose_each", "store_steps"]
 
 #: Times a proposal is judged anew because others committed in between.
 ATTEMPTS = 64

@@ -23,8 +23,8 @@ class Ground:
 
     @pytest.fixture
     def store(self) -> Iterator[Store]:
-        """Yield an empty store; override it."""
-        raise NotImplementedError
+        """Yield an empty store; a suite for a store overrides it."""
+        pytest.fail("override the fixture `store` with one that yields an empty store")
 
     @pytest.fixture
     def make(self) -> Maker:
