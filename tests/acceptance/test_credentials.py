@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -331,3 +332,33 @@ def test_a_store_with_nothing_but_a_token_or_a_refusal_verifies(owner: Memory, m
     owner.create_token("claude", tenant="acme")
     refused(mem.remember("  "))
     assert owner.verify().faults == ()
+
+
+def cut_down(*can: str) -> Actor:
+    """An owner as a host may open one, able to do less than an owner's token always can."""
+    return replace(Actor.operator("watcher"), can=frozenset(can))
+
+
+@pytest.fixture
+def watching(owner: Memory, entering: Enter) -> Memory:
+    """A handle on the owner's store that only reads."""
+    return entering(actor=cut_down("read"))
+
+
+def test_an_owner_who_only_reads_rolls_nothing_back(owner: Memory, watching: Memory) -> None:
+    commit = owner.remember("The ferry is blue", tier="archival").commit  # type: ignore[union-attr]
+    with pytest.raises(Unauthorised):
+        watching.rollback(commit.id)  # type: ignore[union-attr]
+    assert owner.recall("ferry")[0].memory.text == "The ferry is blue"
+
+
+@pytest.mark.parametrize("verb", ["journal", "rebuild", "reindex", "tenants"])
+def test_an_owner_who_only_reads_does_no_upkeep(watching: Memory, verb: str) -> None:
+    with pytest.raises(Unauthorised):
+        getattr(watching, verb)()
+
+
+def test_an_owner_who_may_erase_plans_an_erasure_without_other_rights(owner: Memory, entering: Enter) -> None:
+    made = kept(owner.remember("The ferry is blue", tier="archival"))
+    eraser = entering(actor=cut_down("read", "erase"))
+    assert made.id in {each.id for each in eraser.plan_erase([made.id]).targets}

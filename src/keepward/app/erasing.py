@@ -76,7 +76,7 @@ class Erasing(Handle):
         )
 
     def _erasing(self) -> None:
-        self._owner("erasing")
+        self._owner("erasing", "erase")
         if not all(actor.able("erase") for actor in (self._who.actor, *self._who.via)):
             raise Unauthorised("this token may not erase; ask the owner for one that may")
 

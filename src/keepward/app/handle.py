@@ -148,6 +148,6 @@ class Handle:
                 confirm(kit, actor)
         return kit
 
-    def _owner(self, what: str) -> None:
-        if not (self._who.actor.is_owner and self._who.actor.able("admin")):
+    def _owner(self, what: str, right: str = "admin") -> None:
+        if not (self._who.actor.is_owner and self._who.actor.able(right)):
             raise Unauthorised(f"{what} takes the owner; open the store with an operator as the actor")
