@@ -1,0 +1,263 @@
+"""``AsyncMemory``: the verbs of ``Memory``, awaited.
+
+Invariants
+(1) A verb is one hop to a thread and back, with the arguments, the value and the errors of ``Memory``'s.
+(2) A cancelled await leaves no transaction open, and a write happened or did not: it ends when what it began is
+    over. It is cancelled all the same, so look before writing again.
+(3) Closing waits for what is under way. Callbacks, such as ``on_progress``, are called in the thread.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+from keepward.aio.drafts import AsyncDraft
+from keepward.aio.threads import Threads, over
+from keepward.app.memory import Memory
+from keepward.domain.change import KEEP
+from keepward.domain.policy import Policy
+from keepward.domain.proposal import Outcome
+from keepward.domain.trust import Actor
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from keepward.domain.commit import Commit, Event
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: Commits of the journal that are read in one hop.
+_TOGETHER = 64
+
+
+def hop(
+    verb: Callable[Concatenate[Memory, P], R],
+) -> Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, R]]:
+    """Return a verb of ``Memory`` as one of ``AsyncMemory``: the same, in a thread."""
+
+    @functools.wraps(verb)
+    async def awaited(self: AsyncMemory, /, *args: P.args, **named: P.kwargs) -> R:
+        # By name: a handle may be of a class that narrows a verb.
+        result: R = await self._threads.run(getattr(self._memory, verb.__name__), *args, **named)
+        return result
+
+    return awaited
+
+
+def _opened(verb: Callable[P, Memory]) -> Callable[P, Coroutine[Any, Any, AsyncMemory]]:
+    @functools.wraps(verb)
+    async def awaited(*args: P.args, **named: P.kwargs) -> AsyncMemory:
+        threads = Threads()
+        made: list[Memory] = []
+        try:
+            await threads.run(lambda: made.append(verb(*args, **named)))
+        except BaseException:
+            # Opened although nobody waits for it any more: nobody else could close it.
+            await threads.end(made[0].close if made else _nothing)
+            raise
+        return AsyncMemory(made[0], threads)
+
+    return awaited
+
+
+def _nothing() -> None:
+    """Close nothing."""
+
+
+def _apart(verb: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
+    @functools.wraps(verb)
+    async def awaited(*args: P.args, **named: P.kwargs) -> R:
+        with ThreadPoolExecutor(1, thread_name_prefix="keepward-apart") as thread:
+            return await over(thread.submit(functools.partial(verb, *args, **named)))
+
+    return awaited
+
+
+class AsyncMemory:
+    """A handle on a store of memories, awaited."""
+
+    def __init__(self, memory: Memory, threads: Threads | None = None) -> None:
+        """Take a handle over; closing this one closes it. Handles of one store share their threads."""
+        self._memory, self._threads = memory, threads or Threads()
+
+    open = staticmethod(_opened(Memory.open))
+    restore_backup = staticmethod(_apart(Memory.restore_backup))
+
+    async def close(self) -> None:
+        """Write what is still counted and release the store, for all handles on it; see (3)."""
+        await self._threads.end(self._memory.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # --- the handle: who asks, and from where
+
+    @property
+    def tenant(self) -> str:
+        """The tenant this handle reads and writes."""
+        return self._memory.tenant
+
+    @property
+    def scope(self) -> str:
+        """The scope this handle stands at."""
+        return self._memory.scope
+
+    @property
+    def actor(self) -> Actor:
+        """On whose behalf this handle asks."""
+        return self._memory.actor
+
+    @property
+    def path(self) -> str:
+        """The store's file."""
+        return self._memory.path
+
+    async def policy(self) -> Policy:
+        """Return the policy in force."""
+        return await self._threads.run(lambda: self._memory.policy)
+
+    async def now(self) -> datetime:
+        """Return the instant of the store's clock."""
+        return await self._threads.run(lambda: self._memory.now)
+
+    async def head(self) -> str:
+        """Return the name of the tenant's newest commit."""
+        return await self._threads.run(lambda: self._memory.head)
+
+    def acting_as(self, actor: Actor) -> AsyncMemory:
+        """Return a handle of an actor with fewer rights on the same store."""
+        return AsyncMemory(self._memory.acting_as(actor), self._threads)
+
+    def at(self, *, tenant: str | None = None, scope: str | None = None) -> AsyncMemory:
+        """Return a handle at another tenant or scope of the same store."""
+        return AsyncMemory(self._memory.at(tenant=tenant, scope=scope), self._threads)
+
+    async def holding(self, token: str) -> AsyncMemory:
+        """Return the handle of a token's bearer on the same store."""
+        return AsyncMemory(await self._threads.run(self._memory.holding, token), self._threads)
+
+    # --- reading
+
+    recall = hop(Memory.recall)
+    find = hop(Memory.find)
+    get = hop(Memory.get)
+    history = hop(Memory.history)
+    context = hop(Memory.context)
+    snapshot = hop(Memory.snapshot)
+    memory_block = hop(Memory.memory_block)
+    replay = hop(Memory.replay)
+    receipt = hop(Memory.receipt)
+    doctor = hop(Memory.doctor)
+    status = hop(Memory.status)
+
+    # --- proposing
+
+    async def remember(self, text: str, *, reason: str = "", **fields: Any) -> Outcome:
+        """Propose a new memory; with a ``key`` that is taken, an update of its holder."""
+        return await self._threads.run(self._memory.remember, text, reason=reason, **fields)
+
+    async def revise(
+        self, memory_id: str, text: str = KEEP, *, reason: str, if_version: int | None = None, **fields: Any
+    ) -> Outcome:
+        """Propose new text or fields for a memory; ``if_version`` makes a stale edit fail."""
+        revise = self._memory.revise
+        return await self._threads.run(revise, memory_id, text, reason=reason, if_version=if_version, **fields)
+
+    async def append(self, memory_id: str, text: str, *, reason: str, **fields: Any) -> Outcome:
+        """Propose an addition to a memory, after a line break."""
+        return await self._threads.run(self._memory.append, memory_id, text, reason=reason, **fields)
+
+    async def merge(
+        self, memory_ids: Sequence[str], text: str | None = None, *, reason: str, **fields: Any
+    ) -> Outcome | None:
+        """Propose one summary in place of several memories, which it supersedes; None for fewer than two."""
+        return await self._threads.run(self._memory.merge, memory_ids, text, reason=reason, **fields)
+
+    async def update_by_key(self, key: str, text: str, *, reason: str = "", **fields: Any) -> Outcome:
+        """Propose the text of a keyed state: created when missing, updated in place when there."""
+        return await self._threads.run(self._memory.update_by_key, key, text, reason=reason, **fields)
+
+    forget = hop(Memory.forget)
+    restore = hop(Memory.restore)
+    reinforce = hop(Memory.reinforce)
+    move = hop(Memory.move)
+    promote = hop(Memory.promote)
+    supersede = hop(Memory.supersede)
+    forget_many = hop(Memory.forget_many)
+    propose = hop(Memory.propose)
+    remember_many = hop(Memory.remember_many)
+
+    def draft(self, *, reason: str, session: str | None = None) -> AsyncDraft:
+        """Collect changes in an ``async with`` block and propose them together at its end; an error discards them."""
+        return AsyncDraft(self._memory.draft(reason=reason, session=session), self._threads)
+
+    # --- deciding and the journal
+
+    pending = hop(Memory.pending)
+    notices = hop(Memory.notices)
+    approve = hop(Memory.approve)
+    reject = hop(Memory.reject)
+    approve_many = hop(Memory.approve_many)
+    reject_many = hop(Memory.reject_many)
+    shown = hop(Memory.shown)
+    log = hop(Memory.log)
+    show = hop(Memory.show)
+    diff = hop(Memory.diff)
+    rollback = hop(Memory.rollback)
+    verify = hop(Memory.verify)
+    rebuild = hop(Memory.rebuild)
+    reindex = hop(Memory.reindex)
+    restore_journal = hop(Memory.restore_journal)
+    tenants = hop(Memory.tenants)
+
+    async def journal(self, *, after: int = 0) -> AsyncIterator[tuple[Commit, list[Event]]]:
+        """Yield the tenant's commits with their events as stored, oldest first."""
+
+        def some(behind: int) -> list[tuple[Commit, list[Event]]]:
+            # A reader's connection belongs to its thread: each hop reads its part to the end.
+            return list(islice(self._memory.journal(after=behind), _TOGETHER))
+
+        while found := await self._threads.run(some, after):
+            for each in found:
+                yield each
+            after = found[-1][0].seq
+            if len(found) < _TOGETHER:
+                return
+
+    # --- inquiring, learning, credentials, erasing, copies, jobs, blobs
+
+    impact = hop(Memory.impact)
+    contain = hop(Memory.contain)
+    blame = hop(Memory.blame)
+    bisect = hop(Memory.bisect)
+    context_diff = hop(Memory.context_diff)
+    feedback = hop(Memory.feedback)
+    train_reranker = hop(Memory.train_reranker)
+    learn_importance = hop(Memory.learn_importance)
+    create_token = hop(Memory.create_token)
+    tokens = hop(Memory.tokens)
+    revoke_token = hop(Memory.revoke_token)
+    owner_token = hop(Memory.owner_token)
+    plan_erase = hop(Memory.plan_erase)
+    erase = hop(Memory.erase)
+    certificate = hop(Memory.certificate)
+    lift_erasure = hop(Memory.lift_erasure)
+    backup = hop(Memory.backup)
+    plan_adopt = hop(Memory.plan_adopt)
+    adopt = hop(Memory.adopt)
+    jobs = hop(Memory.jobs)
+    run_job = hop(Memory.run_job)
+    run_due = hop(Memory.run_due)
+    merge_candidates = hop(Memory.merge_candidates)
+    put_blob = hop(Memory.put_blob)
+    blob = hop(Memory.blob)
+    read_blob = hop(Memory.read_blob)

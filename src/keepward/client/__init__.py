@@ -1,0 +1,11 @@
+"""The client: every verb of ``Memory`` over HTTP.
+
+with Client("http://127.0.0.1:8321", token) as memory:
+    memory.remember("Ana prefers tabs", source="user_message")
+"""
+
+from keepward.client.drafts import Draft
+from keepward.client.remote import Client
+from keepward.client.streams import Happened, Line
+
+__all__ = ["Client", "Draft", "Happened", "Line"]

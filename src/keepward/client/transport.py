@@ -1,0 +1,293 @@
+"""Transport: one call to a server, with what has to happen before and after it.
+
+Invariants
+(1) A token leaves this machine over TLS alone, unless the caller says that another way is safe.
+(2) What is sent again is either a plain read or carries a key by which the server knows it again: nothing is
+    carried out twice.
+(3) A server that cannot be reached, and one that asks for patience beyond the timeout, is ``StoreUnavailable``; any
+    other problem is the error that the library raises, with the server's sentence.
+(4) The environment is not read: no proxy, no token and no certificate comes from there.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+from keepward.client.decode import error_of
+from keepward.errors import InvalidInput, StoreError, StoreUnavailable
+
+if TYPE_CHECKING:
+    import httpx2
+
+#: Answers after which the same call may do better a little later.
+_LATER = frozenset({429, 502, 503, 504})
+#: Seconds before the first repetition; each further one waits twice as long.
+_PAUSE = 0.1
+_PROBLEM = "application/problem+json"
+_INSECURE = (
+    "a token would travel in the clear: use https, reach the server through loopback, or say allow_insecure=True "
+    "where the way there is safe"
+)
+
+
+def reading() -> Any:
+    """Return the HTTP library.
+
+    Raises:
+        InvalidInput: it is not installed.
+    """
+    try:
+        import httpx2
+    except ImportError as fault:
+        raise InvalidInput("the client needs the `client` extra: pip install 'keepward[client]'") from fault
+    return httpx2
+
+
+def path_of(*parts: str) -> str:
+    """Return a path under ``/memory`` whose parts hold no separator; each is one text of the caller's.
+
+    Raises:
+        InvalidInput: a part that no path can hold.
+    """
+    for part in parts:
+        if not isinstance(part, str) or part in {"", ".", ".."}:
+            raise InvalidInput("a name in an address is a text that is not empty")
+    return "/memory/" + "/".join(quote(part, safe="") for part in parts)
+
+
+@dataclass(slots=True, kw_only=True)
+class Transport:
+    """A server, and how to speak to it; one may be used by many threads."""
+
+    url: str
+    token: str | None = field(repr=False)
+    #: Seconds for each step of a call: to connect, to send, and to hear something.
+    timeout: float
+    #: How often a call is sent again.
+    retries: int
+    http: httpx2.Client
+    #: Whether ``close`` closes the connections as well.
+    owned: bool
+    sleep: Callable[[float], None] = time.sleep
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        token: str | None,
+        *,
+        timeout: float,
+        retries: int,
+        transport: Any = None,
+        allow_insecure: bool = False,
+    ) -> Transport:
+        """Return the way to a server; nothing is sent yet.
+
+        ``transport`` is an httpx2 transport, or a whole client of httpx2's, which keeps its timeouts and which the
+        caller closes.
+        """
+        base = _checked(url, token, allow_insecure=allow_insecure)
+        if not timeout > 0:
+            raise InvalidInput("a timeout is more than 0 seconds")
+        if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
+            raise InvalidInput("retries are a whole number, 0 or more")
+        library = reading()
+        owned = not isinstance(transport, library.Client)
+        http = library.Client(transport=transport, trust_env=False, timeout=timeout) if owned else transport
+        return cls(url=base, token=token, timeout=timeout, retries=retries, http=http, owned=owned)
+
+    def close(self) -> None:
+        """Close the connections, where they are this transport's own."""
+        if self.owned:
+            self.http.close()
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Iterable[tuple[str, Any]] = (),
+        body: Any = None,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        once: bool = False,
+    ) -> httpx2.Response:
+        """Send one call and return the answer, which holds a value: a refusal by a gate is one.
+
+        ``query`` leaves out what is None or empty. ``content`` is a raw body in place of JSON. ``once`` keeps a read
+        that changes something from being sent again.
+
+        Raises:
+            KeepwardError: what the server answered; see (3).
+        """
+        sent = self._headers(headers)
+        if body is not None:
+            content = _encoded(body)
+            sent["Content-Type"] = "application/json"
+        if method == "POST":
+            sent.setdefault("Idempotency-Key", os.urandom(16).hex())
+        again = self.retries if not once and (method == "GET" or "Idempotency-Key" in sent) else 0
+        address = self.url + path + _query(query)
+        for attempt in range(again + 1):
+            pause = _PAUSE * 2**attempt
+            try:
+                # Redirects are not followed: they could carry the token elsewhere.
+                answer = self.http.request(method, address, content=content, headers=sent, follow_redirects=False)
+            except Exception as fault:  # noqa: BLE001  told apart below
+                self._lost(fault, last=attempt == again)
+            else:
+                wait = _wait(answer, pause)
+                if wait is None or attempt == again or wait > self.timeout:
+                    return checked(answer)
+                pause = wait
+            self.sleep(pause)
+        raise AssertionError("unreachable")
+
+    @contextmanager
+    def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Iterable[tuple[str, Any]] = (),
+        content: Any = None,
+        headers: Mapping[str, str] | None = None,
+        silence: float | None = None,
+    ) -> Iterator[httpx2.Response]:
+        """Send one call and lend its answer unread; it is never sent again.
+
+        ``silence`` is how many seconds may pass without a byte, in place of the timeout.
+        """
+        sent = self._headers(headers)
+        sending: dict[str, Any] = {"content": content, "headers": sent, "follow_redirects": False}
+        if silence is not None:
+            sending["timeout"] = reading().Timeout(self.timeout, read=silence)
+        address = self.url + path + _query(query)
+        try:
+            with self.http.stream(method, address, **sending) as answer:
+                if answer.status_code >= 300:
+                    answer.read()
+                    checked(answer)
+                yield answer
+        except Exception as fault:  # noqa: BLE001  told apart below
+            self._lost(fault, last=True)
+
+    def _headers(self, given: Mapping[str, str] | None) -> dict[str, str]:
+        sent = {"Accept": "application/json", **(given or {})}
+        if self.token is not None:
+            sent["Authorization"] = f"Bearer {self.token}"
+        return sent
+
+    def _lost(self, fault: Exception, *, last: bool) -> None:
+        """Pass over what may be tried again, and raise anything else in our words."""
+        library = reading()
+        if not isinstance(fault, library.HTTPError):
+            raise fault
+        if not isinstance(fault, library.TransportError):
+            raise StoreError("the server's answer cannot be read: it is damaged") from fault
+        if not last:
+            return
+        if isinstance(fault, library.TimeoutException):
+            raise StoreUnavailable(f"the server at {self.url} did not answer in time; try again") from fault
+        if isinstance(fault, library.ConnectError):
+            raise StoreUnavailable(f"no server answers at {self.url}; start one with `keepward serve`") from fault
+        raise StoreUnavailable(f"the connection to {self.url} broke off; try again") from fault
+
+
+def checked(answer: httpx2.Response) -> httpx2.Response:
+    """Return an answer that holds something.
+
+    Raises:
+        KeepwardError: it is a problem, or no answer of a Keepward server at all.
+    """
+    if answer.status_code < 300:
+        return answer
+    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    problem: Any = None
+    if kind == _PROBLEM:
+        try:
+            problem = answer.json()
+        except ValueError:
+            problem = None
+    if not isinstance(problem, dict):
+        raise error_of(None, f"the server answered {answer.status_code} and not as Keepward does", answer.status_code)
+    if problem.get("outcome") == "refused" or "applied" in problem:
+        # What was asked for did not happen, and why is a value: a gate's verdict, or what stands in a rollback's way.
+        return answer
+    raise error_of(problem.get("code"), problem.get("detail"), answer.status_code)
+
+
+def _checked(url: str, token: str | None, *, allow_insecure: bool) -> str:
+    """Return the address without a slash at its end; see (1)."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port
+    except (ValueError, AttributeError, TypeError) as fault:
+        raise InvalidInput("a server's address looks like http://127.0.0.1:8321") from fault
+    if parts.scheme not in {"http", "https"} or not host or parts.query or parts.fragment:
+        raise InvalidInput("a server's address looks like http://127.0.0.1:8321")
+    if parts.username is not None or parts.password is not None:
+        raise InvalidInput("an address holds no credential: give the token as `token`")
+    if token is not None:
+        if not (isinstance(token, str) and token.isascii() and token.isprintable() and token and " " not in token):
+            raise InvalidInput("that is no token; `keepward token create` makes one")
+        if parts.scheme == "http" and not allow_insecure and not _loopback(host):
+            raise InvalidInput(_INSECURE)
+    return url.rstrip("/")
+
+
+def _loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _encoded(body: Any) -> bytes:
+    try:
+        return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError as fault:
+        raise InvalidInput("text holds a lone surrogate; send well-formed Unicode") from fault
+    except (TypeError, ValueError) as fault:
+        raise InvalidInput("an argument is not plain JSON: texts, numbers, booleans, lists and objects") from fault
+
+
+def _query(pairs: Iterable[tuple[str, Any]]) -> str:
+    found = []
+    for name, value in pairs:
+        for each in value if isinstance(value, list | tuple) else (value,):
+            if each is None:
+                continue
+            text = str(each).lower() if isinstance(each, bool) else str(each)
+            try:
+                found.append(f"{name}={quote(text, safe='')}")
+            except UnicodeEncodeError as fault:
+                raise InvalidInput("text holds a lone surrogate; send well-formed Unicode") from fault
+    return "?" + "&".join(found) if found else ""
+
+
+def _wait(answer: httpx2.Response, pause: float) -> float | None:
+    """Return how many seconds to wait before the call is sent again; None where that changes nothing."""
+    told = answer.headers.get("retry-after", "").strip()
+    # A call under the same key that is still being carried out is a conflict with a time at which to ask again.
+    if answer.status_code not in _LATER and not (answer.status_code == 409 and told):
+        return None
+    if told.isascii() and told.isdigit():
+        return max(float(told), pause)
+    try:
+        # By the server's own clock, since ours may differ.
+        until, now = (parsedate_to_datetime(text) for text in (told, answer.headers["date"]))
+        return max((until - now).total_seconds(), pause)
+    except (KeyError, ValueError, TypeError):
+        return pause

@@ -1,0 +1,273 @@
+"""What every handle must answer; part of ``verb_suite.VerbSuite``. Needs pytest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from keepward.domain.memory import Record
+from keepward.errors import ContextTooSmall, InvalidInput, NotFound
+
+
+class Handles:
+    """Fixtures: one handle a principal, each by a token of its own.
+
+    A suite for a sort of handle gives ``hold``, ``issue``, and ``clock``: the ``SteppingClock`` of the store.
+    """
+
+    @pytest.fixture
+    def hold(self) -> Callable[[str], Any]:
+        """Return what makes a handle of a token; a suite for a sort of handle overrides it."""
+        pytest.fail("override the fixture `hold` with one that returns the handle of a token")
+
+    @pytest.fixture
+    def issue(self) -> Callable[..., str]:
+        """Return what makes a token in a tenant that is empty: ``issue(name, rights="agent", scope="/")``."""
+        pytest.fail("override the fixture `issue` with one that makes tokens of an empty tenant")
+
+    @pytest.fixture
+    def owner(self, hold: Callable[[str], Any], issue: Callable[..., str]) -> Any:
+        """Return the handle of who owns the store."""
+        return hold(issue("ana", rights="owner"))
+
+    @pytest.fixture
+    def reviewer(self, hold: Callable[[str], Any], issue: Callable[..., str]) -> Any:
+        """Return the handle of who decides."""
+        return hold(issue("rita", rights="reviewer"))
+
+    @pytest.fixture
+    def agent(self, hold: Callable[[str], Any], issue: Callable[..., str]) -> Any:
+        """Return the handle of an agent."""
+        return hold(issue("lyra"))
+
+    @pytest.fixture
+    def orion(self, hold: Callable[[str], Any], issue: Callable[..., str]) -> Any:
+        """Return the handle of an agent in a scope of its own."""
+        return hold(issue("orion", scope="/agents/orion"))
+
+    @staticmethod
+    def kept(memory: Any, text: str, **fields: Any) -> Record:
+        """Remember a text; return its record."""
+        record: Record = memory.remember(text, **fields).records[0]
+        return record
+
+
+class AskingSuite(Handles):
+    """Required answers of a handle."""
+
+    # --- memories
+
+    def test_a_handle_knows_who_it_is_and_where(self, orion: Any, owner: Any) -> None:
+        assert (orion.actor.label, orion.scope, orion.tenant) == ("agent:orion", "/agents/orion", owner.tenant)
+
+    def test_the_head_names_the_newest_commit(self, agent: Any) -> None:
+        self.kept(agent, "Ana prefers tabs")
+        assert agent.head.startswith("1:")
+
+    def test_a_memory_is_got_by_its_id_and_by_an_alias(self, agent: Any) -> None:
+        record = self.kept(agent, "Ana prefers tabs", aliases=["note-7"])
+        assert agent.get("note-7") == agent.get(record.id) == record
+
+    def test_what_is_not_there_is_not_found(self, agent: Any) -> None:
+        with pytest.raises(NotFound):
+            agent.get("nobody")
+
+    def test_a_memory_has_every_version_oldest_first(self, agent: Any) -> None:
+        record = self.kept(agent, "Ana prefers tabs")
+        agent.revise(record.id, "Ana prefers spaces", reason="she changed her mind")
+        assert [(each.op, each.record.text, each.commit.seq) for each in agent.history(record.id)] == [
+            ("insert", "Ana prefers tabs", 1),
+            ("replace", "Ana prefers spaces", 2),
+        ]
+
+    def test_the_past_is_as_it_was(self, agent: Any) -> None:
+        record = self.kept(agent, "Ana prefers tabs")
+        agent.revise(record.id, "Ana prefers spaces", reason="she changed her mind")
+        assert [agent.get(record.id, as_of=1), *agent.find(as_of=1)] == [record, record]
+
+    def test_an_instant_names_a_past_too(self, agent: Any, clock: Any) -> None:
+        self.kept(agent, "Ana prefers tabs")
+        before = clock.advance(timedelta(minutes=1))
+        clock.advance(timedelta(minutes=1))
+        self.kept(agent, "lunch is at noon")
+        assert [each.text for each in agent.find(as_of=before)] == ["Ana prefers tabs"]
+
+    def test_a_list_keeps_to_its_filters(self, agent: Any) -> None:
+        self.kept(agent, "Ana prefers tabs", tags=["style"])
+        self.kept(agent, "lunch is at noon", tags=["day"])
+        assert [each.text for each in agent.find(tags=["style", "unheard of"])] == ["Ana prefers tabs"]
+
+    def test_a_list_shows_what_has_ended_where_that_is_asked_for(self, agent: Any) -> None:
+        record = self.kept(agent, "Ana prefers tabs")
+        agent.forget(record.id, reason="wrong")
+        assert (agent.find(), [each.id for each in agent.find(include_ended=True)]) == ([], [record.id])
+
+    def test_a_list_has_at_most_as_many_as_asked(self, agent: Any) -> None:
+        agent.remember_many([f"fact number {n} is about {word}" for n, word in enumerate(("tea", "rain", "trains"))])
+        assert (len(agent.find(limit=2)), len(agent.find(limit=None))) == (2, 3)
+
+    # --- recall and contexts
+
+    def test_a_query_finds_what_it_is_about(self, agent: Any) -> None:
+        self.kept(agent, "Ana prefers tabs for indentation")
+        self.kept(agent, "lunch is at noon")
+        found = agent.recall("indentation")
+        assert (found[0].memory.text, found[0].rank) == ("Ana prefers tabs for indentation", 1)
+
+    def test_an_empty_query_is_an_error_or_finds_nothing(self, agent: Any) -> None:
+        self.kept(agent, "Ana prefers tabs")
+        try:
+            assert len(agent.recall("")) == 0
+        except InvalidInput as fault:
+            assert str(fault)  # noqa: PT017  both are an answer; a hit is none
+
+    def test_feedback_is_given_on_the_receipt_of_a_recall(self, agent: Any) -> None:
+        record = self.kept(agent, "Ana prefers tabs for indentation")
+        told = agent.feedback(agent.recall("indentation", receipt=True).receipt, used=[record.id])
+        assert (told.used, told.actor) == ((record.id,), "agent:lyra")
+
+    def test_a_context_holds_what_is_relevant_and_can_be_replayed(self, agent: Any) -> None:
+        self.kept(agent, "Ana prefers tabs for indentation")
+        context = agent.context("write some code with indentation")
+        assert "Ana prefers tabs" in context.text
+        assert agent.replay(context.receipt.id).text == context.text
+
+    def test_what_waits_is_in_no_context(self, agent: Any) -> None:
+        agent.remember("ship the release", tier="core", key="mission")
+        assert "ship the release" not in agent.context("what is the mission").text
+
+    def test_a_snapshot_holds_the_core(self, owner: Any) -> None:
+        self.kept(owner, "ship the release", tier="core", key="mission")
+        assert "ship the release" in owner.snapshot().text
+
+    def test_a_budget_that_the_core_exceeds_is_an_error(self, owner: Any) -> None:
+        self.kept(owner, "ship the release " * 20, tier="core", key="mission")
+        with pytest.raises(ContextTooSmall):
+            owner.context("anything", budget_tokens=5)
+
+    def test_a_block_of_memories_is_empty_where_nothing_is_relevant(self, agent: Any) -> None:
+        assert agent.memory_block("quantum chromodynamics").text == ""
+
+    # --- the journal and inquiries
+
+    def test_the_log_tells_commits_newest_first_with_what_they_changed(self, agent: Any) -> None:
+        for text in ("Ana prefers tabs", "lunch is at noon"):
+            self.kept(agent, text, reason="said")
+        assert [(each.commit.seq, each.steps[0].after.text, each.details.reason) for each in agent.log()] == [
+            (2, "lunch is at noon", "said"),
+            (1, "Ana prefers tabs", "said"),
+        ]
+
+    def test_the_log_goes_on_before_a_commit(self, agent: Any) -> None:
+        for text in ("Ana prefers tabs", "lunch is at noon"):
+            self.kept(agent, text)
+        assert [each.commit.seq for each in agent.log(before=2)] == [1]
+
+    def test_a_commit_is_shown_by_its_number_and_by_its_id(self, agent: Any) -> None:
+        commit = agent.remember("Ana prefers tabs").commit
+        assert agent.show("1").commit.id == agent.show(commit.id).commit.id == commit.id
+
+    def test_a_difference_has_both_sides(self, agent: Any) -> None:
+        record = self.kept(agent, "Ana prefers tabs")
+        agent.revise(record.id, "Ana prefers spaces", reason="she changed her mind")
+        [found] = agent.diff(1, 2)
+        assert (found.before.text, found.after.text) == ("Ana prefers tabs", "Ana prefers spaces")
+
+    def test_the_empty_store_is_a_state_too(self, agent: Any) -> None:
+        record = self.kept(agent, "Ana prefers tabs")
+        assert [(each.before, each.after) for each in agent.diff(0)] == [(None, record)]
+
+    def test_a_receipt_tells_of_its_decision(self, agent: Any) -> None:
+        outcome = agent.remember("Ana prefers tabs")
+        assert agent.receipt(outcome.receipt.id)["kind"] == "commit"
+
+    def test_blame_names_the_commit_of_each_value(self, agent: Any) -> None:
+        record = self.kept(agent, "Ana prefers tabs", metadata={"n": 1})
+        found = {each.field: (each.value, each.made.commit.seq) for each in agent.blame(record.id).origins}
+        assert (found["text"], found["trust"]) == (("Ana prefers tabs", 1), (record.trust, 1))
+
+    def test_impact_names_what_a_source_touched(self, agent: Any, reviewer: Any) -> None:
+        record = self.kept(agent, "the office is in Linz", source="web")
+        assert [each.id for each in reviewer.impact(source="web").direct] == [record.id]
+
+    def test_impact_is_of_one_thing(self, reviewer: Any) -> None:
+        with pytest.raises(InvalidInput):
+            reviewer.impact()
+
+    def test_a_bisection_finds_the_commit_that_brought_a_text(self, owner: Any) -> None:
+        self.kept(owner, "lunch is at noon")
+        self.kept(owner, "Ana prefers tabs for indentation")
+        assert owner.bisect("indentation", contains="tabs").commit.commit.seq == 2
+
+    def test_two_contexts_are_compared_by_their_receipts(self, agent: Any) -> None:
+        first = agent.context("indentation").receipt.id
+        record = self.kept(agent, "Ana prefers tabs for indentation")
+        found = agent.context_diff(first, agent.context("indentation").receipt.id)
+        assert [(each.id, each.change) for each in found.items] == [(record.id, "added")]
+
+    # --- upkeep
+
+    def test_status_counts_what_is_there(self, agent: Any) -> None:
+        self.kept(agent, "Ana prefers tabs")
+        told = agent.status()
+        assert (told["live"], told["quarantine"]["depth"], told["actor"]) == (1, 0, "agent:lyra")
+
+    def test_the_doctor_looks_at_everything(self, agent: Any) -> None:
+        assert {"store", "review"} <= {each.name for each in agent.doctor()}
+
+    def test_a_store_that_holds_is_found_to_hold(self, owner: Any) -> None:
+        self.kept(owner, "Ana prefers tabs")
+        assert owner.verify().ok
+
+    def test_records_are_computed_anew(self, owner: Any) -> None:
+        self.kept(owner, "Ana prefers tabs")
+        assert owner.rebuild() == 1
+
+    def test_what_is_indexed_needs_no_index(self, owner: Any) -> None:
+        self.kept(owner, "Ana prefers tabs")
+        told: list[tuple[int, int]] = []
+        assert owner.reindex(on_progress=lambda done, total: told.append((done, total))) == 0
+
+    def test_the_owner_sees_the_tenants(self, owner: Any) -> None:
+        self.kept(owner, "Ana prefers tabs")
+        assert owner.tenant in owner.tenants()
+
+    def test_little_feedback_trains_nothing_and_says_so(self, owner: Any) -> None:
+        trained = owner.train_reranker()
+        assert (trained.serving, bool(trained.why)) == (False, True)
+
+    def test_importance_is_learned_from_what_was_used(self, owner: Any) -> None:
+        record = self.kept(owner, "Ana prefers tabs for indentation")
+        owner.recall("indentation")
+        assert [each.id for each in owner.learn_importance().records] == [record.id]
+
+    def test_jobs_are_listed_and_run(self, owner: Any) -> None:
+        run = owner.run_job("expire", force=True)
+        assert (run.outcome, run.job in {each.name for each in owner.jobs()}) == ("run", True)
+
+    def test_a_job_that_there_is_not_is_not_found(self, owner: Any) -> None:
+        with pytest.raises(NotFound):
+            owner.run_job("unheard_of")
+
+    def test_memories_that_resemble_each_other_are_told_of(self, owner: Any) -> None:
+        for text in ("the office of the team is in Linz 1", "the office of the team is in Linz 2"):
+            self.kept(owner, text)
+        [pair] = owner.merge_candidates(floor=0.5)
+        assert (pair.same, pair.differs) == (False, ("number",))
+
+    def test_a_store_may_be_accepted_as_it_was_shown(self, owner: Any) -> None:
+        self.kept(owner, "Ana prefers tabs")
+        plan = owner.plan_adopt()
+        assert owner.adopt(plan.digest).digest == plan.digest
+
+    def test_a_blob_comes_back_as_it_was_put(self, agent: Any) -> None:
+        data = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+        blob = agent.put_blob(data, media_type="image/png")
+        assert (agent.blob(blob.ref), agent.read_blob(blob.ref)) == (blob, data)
+
+    def test_a_blob_that_nobody_may_read_is_not_found(self, agent: Any) -> None:
+        with pytest.raises(NotFound):
+            agent.read_blob("sha256:" + "0" * 64)

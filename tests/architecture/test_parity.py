@@ -1,0 +1,83 @@
+"""The handles have the same verbs, with the same arguments, but for those that docs/client.md names."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keepward import AsyncMemory, Client, Memory
+from keepward.aio import AsyncDraft
+from keepward.app import Draft
+from keepward.client import Draft as RemoteDraft
+
+DOCS = Path(__file__).parents[2] / "docs" / "client.md"
+#: Of ``Memory`` alone: they concern files of a machine, what governs it, or a principal that a token already names.
+LOCAL = {
+    "acting_as",
+    "backup",
+    "holding",
+    "journal",
+    "open",
+    "owner_token",
+    "path",
+    "policy",
+    "restore_backup",
+    "restore_journal",
+}
+#: Of ``Client`` alone: what is no verb of ``Memory``, since a program that has the store reads or calls it itself.
+REMOTE = {"events", "export", "import_"}
+#: Read from the store, so they are awaited; properties elsewhere.
+AWAITED = {"head", "now", "policy"}
+
+
+def public(kind: type) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+def verbs(kind: type) -> list[str]:
+    return sorted(name for name in public(kind) if callable(getattr(kind, name)))
+
+
+def arguments(kind: type, verb: str) -> list[tuple[str, Any, Any]]:
+    """Return the name, the sort and the default of every argument."""
+    found = list(inspect.signature(getattr(kind, verb)).parameters.values())
+    return [(each.name, each.kind, each.default) for each in found if each.name not in {"self", "cls"}]
+
+
+@pytest.mark.promise("T21")
+def test_the_async_handle_has_every_verb_and_no_other() -> None:
+    assert public(AsyncMemory) == public(Memory)
+
+
+@pytest.mark.promise("T21")
+def test_the_client_has_every_verb_that_can_be_remote_and_its_own() -> None:
+    assert public(Client) == (public(Memory) - LOCAL) | REMOTE
+
+
+@pytest.mark.promise("T21")
+@pytest.mark.parametrize("verb", [name for name in verbs(Memory) if name not in AWAITED])
+def test_an_async_verb_takes_what_the_verb_takes(verb: str) -> None:
+    assert arguments(AsyncMemory, verb) == arguments(Memory, verb)
+
+
+@pytest.mark.promise("T21")
+@pytest.mark.parametrize("verb", [name for name in verbs(Memory) if name not in LOCAL])
+def test_a_remote_verb_takes_what_the_verb_takes(verb: str) -> None:
+    assert arguments(Client, verb) == arguments(Memory, verb)
+
+
+@pytest.mark.parametrize("kind", [AsyncDraft, RemoteDraft])
+def test_a_draft_has_what_a_draft_has(kind: type) -> None:
+    lacking = public(Draft) - public(kind)
+    assert {name: arguments(kind, name) for name in verbs(Draft) if name not in lacking} == {
+        name: arguments(Draft, name) for name in verbs(Draft)
+    }
+
+
+@pytest.mark.parametrize("verb", sorted(LOCAL | REMOTE))
+def test_what_differs_is_in_the_documentation(verb: str) -> None:
+    assert re.search(rf"`{verb}\b", DOCS.read_text())

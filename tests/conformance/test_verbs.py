@@ -1,0 +1,246 @@
+"""A handle in the process, one that is awaited, and one over HTTP pass the suite that every handle must pass."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+
+from keepward import AsyncMemory, Client, Memory
+from keepward.domain.trust import Actor
+from keepward.testing.clock import SteppingClock
+from keepward.testing.verb_suite import VerbSuite
+
+URL = "http://127.0.0.1:8321"
+_tenants = count(1)
+
+
+@pytest.fixture(scope="module")
+def clock() -> SteppingClock:
+    return SteppingClock()
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory, clock: SteppingClock) -> Iterator[Memory]:
+    """The store of all these tests; each has a tenant of its own."""
+    folder = tmp_path_factory.mktemp("store")
+    actor = Actor.operator("keeper")
+    with Memory.open(folder / "m.db", actor=actor, embedder=None, clock=clock, config_dir=folder / "config") as memory:
+        yield memory
+
+
+class OnOneStore(VerbSuite):
+    @pytest.fixture
+    def issue(self, home: Memory) -> Callable[..., str]:
+        tenant = f"t{next(_tenants)}"
+
+        def issued(name: str, *, rights: str = "agent", scope: str = "/") -> str:
+            return home.create_token(name, rights=rights, tenant=tenant, scope=scope).secret
+
+        return issued
+
+
+class TestInTheProcess(OnOneStore):
+    @pytest.fixture
+    def hold(self, home: Memory) -> Callable[[str], Any]:
+        return home.holding
+
+
+class Waiting:
+    """A handle that waits for every verb of an awaited one."""
+
+    def __init__(self, target: Any, runner: asyncio.Runner) -> None:
+        self._target, self._runner = target, runner
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._target, name)
+        if name == "head":
+            return self._run(value())
+        return (lambda *args, **named: self._run(value(*args, **named))) if callable(value) else value
+
+    def __enter__(self) -> Any:
+        return self._run(self._target.__aenter__())
+
+    def __exit__(self, *fault: Any) -> None:
+        self._run(self._target.__aexit__(*fault))
+
+    def _run(self, value: Any) -> Any:
+        if inspect.iscoroutine(value):
+            value = self._runner.run(value)
+        ours = type(value).__module__.startswith("keepward.aio")
+        return Waiting(value, self._runner) if ours else value
+
+
+@pytest.fixture(scope="module")
+def awaited(home: Memory) -> Iterator[Waiting]:
+    with asyncio.Runner() as runner:
+        memory = AsyncMemory(home)
+        yield Waiting(memory, runner)
+        memory._threads._pool.shutdown()
+
+
+class TestAwaited(OnOneStore):
+    @pytest.fixture
+    def hold(self, awaited: Waiting) -> Callable[[str], Any]:
+        return awaited.holding
+
+
+@pytest.fixture(scope="module")
+def server(home: Memory) -> Iterator[Any]:
+    from starlette.testclient import TestClient
+
+    from keepward.surfaces.api.app import create_app
+    from keepward.surfaces.api.options import ServerOptions
+
+    with TestClient(create_app(home, options=ServerOptions(writes_per_minute=0)), base_url=URL) as client:
+        yield client
+
+
+class TestOverHttp(OnOneStore):
+    @pytest.fixture
+    def hold(self, server: Any) -> Callable[[str], Any]:
+        return lambda token: Client(URL, token, transport=server)
+
+
+# --- the same values, and not only the same behaviour
+
+
+@pytest.fixture(scope="module")
+def told(home: Memory) -> Memory:
+    """A tenant in which something of every sort has happened."""
+    owner = home.at(tenant="told")
+    agent = owner.acting_as(Actor.agent("lyra"))
+    record = agent.remember("Ana prefers tabs for indentation", tags=["style"], metadata={"n": 1.5}).records[0]
+    agent.revise(record.id, "Ana prefers spaces for indentation", reason="she changed her mind")
+    agent.remember("the office is in Linz", source="web", derived_from=[record.id])
+    agent.remember("ship the release", tier="core", key="mission")
+    held = agent.remember("ship it twice", tier="core", key="mission")
+    owner.reject(held.item.id, reason="not yet")
+    owner.remember("the release is due on Friday", tier="core", key="workspace_state")
+    owner.context("indentation")
+    return owner
+
+
+QUESTIONS: dict[str, Callable[[Any], Any]] = {
+    "find": lambda memory: memory.find(limit=None, include_ended=True),
+    "get": lambda memory: memory.get(memory.find()[0].id),
+    "history": lambda memory: memory.history(memory.find()[-1].id),
+    "recall": lambda memory: memory.recall("what Ana prefers"),
+    "pending": lambda memory: memory.pending(state=None),
+    "shown": lambda memory: [memory.shown(each) for each in memory.pending()],
+    "log": lambda memory: [(each.details, each.steps, each.commit) for each in memory.log()],
+    "show": lambda memory: memory.show("2"),
+    "diff": lambda memory: memory.diff(0),
+    "impact": lambda memory: memory.impact(source="web"),
+    "contain": lambda memory: memory.contain(source="web"),
+    "blame": lambda memory: memory.blame(memory.find()[0].id),
+    "bisect": lambda memory: memory.bisect("indentation", contains="spaces"),
+    "context": lambda memory: memory.context("indentation").text,
+    "snapshot": lambda memory: memory.snapshot().sections,
+    "memory_block": lambda memory: memory.memory_block("what Ana prefers").context_id,
+    "plan_erase": lambda memory: memory.plan_erase(memory.find()[0].id),
+    "rollback": lambda memory: memory.rollback("1", dry_run=True),
+    "verify": lambda memory: memory.verify(),
+    "doctor": lambda memory: memory.doctor(),
+    "jobs": lambda memory: memory.jobs(),
+    "plan_adopt": lambda memory: memory.plan_adopt(),
+    "tenant": lambda memory: memory.tenant,
+    "scope": lambda memory: memory.scope,
+    "head": lambda memory: memory.head,
+    "now": lambda memory: memory.now,
+    "actor": lambda memory: memory.actor,
+}
+
+
+@pytest.mark.parametrize("question", sorted(QUESTIONS))
+def test_a_remote_answer_is_the_value_that_the_library_gives(question: str, told: Memory, server: Any) -> None:
+    token = told.create_token("ana", rights="owner", tenant="told").secret
+    asked = QUESTIONS[question]
+    answer = asked(told.holding(token))
+    assert asked(Client(URL, token, transport=server)) == answer
+    assert answer
+
+
+@pytest.mark.parametrize("question", ["get", "find", "history", "recall", "log"])
+def test_an_awaited_answer_is_the_value_that_the_library_gives(question: str, told: Memory, awaited: Waiting) -> None:
+    token = told.create_token("ana", rights="owner", tenant="told").secret
+    asked = QUESTIONS[question]
+    assert asked(awaited.holding(token)) == asked(told.holding(token))
+
+
+# --- a server of its own
+
+
+@pytest.fixture(scope="module")
+def listening(home: Memory) -> Iterator[str]:
+    """Yield the address of a server on a port of this machine."""
+    import socket
+    import threading
+
+    import uvicorn
+
+    from keepward.surfaces.api.app import create_app
+    from keepward.surfaces.api.options import ServerOptions
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        app = create_app(home, options=ServerOptions(port=port, writes_per_minute=0))
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [taken]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            app.state.serving.stopping.set()
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.mark.slow
+def test_events_are_heard_as_they_happen(home: Memory, listening: str) -> None:
+    token = home.create_token("ana", rights="owner", tenant="heard").secret
+    with Client(listening, token) as client:
+        client.remember("Ana prefers tabs")
+        found = client.events(after=0)
+        first = next(found)
+        client.remember("lunch is at noon")
+        assert [(first.seq, first.event), (next(found).seq, dict(first.facts)["kind"])] == [(1, "commit"), (2, "write")]
+        found.close()
+
+
+@pytest.mark.slow
+def test_what_is_exported_is_imported_elsewhere_whole(home: Memory, listening: str, tmp_path: Any) -> None:
+    source = home.create_token("ana", rights="owner", tenant="here").secret
+    with Client(listening, source) as client:
+        client.remember("Ana prefers tabs", key="indent", kind="rule", evidence=["chat:1"])
+        count = client.export(tmp_path / "vault.jsonl")
+    with Memory.open(tmp_path / "other.db", actor=Actor.operator(), embedder=None, config_dir=tmp_path) as other:
+        from keepward.interchange import load
+
+        done = load(other.at(tenant="here"), tmp_path / "vault.jsonl")
+        assert (count, done.committed) == (1, 1)
+
+
+@pytest.mark.slow
+def test_an_import_over_http_tells_of_each_line(home: Memory, listening: str) -> None:
+    token = home.create_token("ana", rights="owner", tenant="there").secret
+    notes = b"# Notes\n\n- Ana prefers tabs for indentation\n- lunch is at noon on Fridays\n"
+    told: list[str] = []
+    with Client(listening, token) as client:
+        summary = client.import_(notes, format="markdown", on_result=lambda line: told.append(line.outcome))
+        assert (summary["committed"], told) == (len(told), ["committed"] * len(told))
+
+
+@pytest.mark.slow
+def test_one_client_serves_many_threads(home: Memory, listening: str) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    token = home.create_token("ana", rights="owner", tenant="many").secret
+    with Client(listening, token) as client, ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda n: client.remember(f"fact {n} of many: {n * 37}").outcome, range(12)))
+        assert (done, len(client.find())) == (["committed"] * 12, 12)

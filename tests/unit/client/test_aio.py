@@ -1,0 +1,336 @@
+"""The awaited handle: one hop a verb, and what a cancellation leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keepward import Actor, AsyncMemory, Memory, errors
+from keepward.aio.threads import Threads
+from keepward.testing.clock import SteppingClock
+
+
+def opened(folder: Path, **named: Any) -> Any:
+    return AsyncMemory.open(
+        folder / "m.db",
+        actor=Actor.operator("ana"),
+        embedder=None,
+        clock=SteppingClock(),
+        config_dir=folder / "config",
+        **named,
+    )
+
+
+def ours() -> list[str]:
+    return [each.name for each in threading.enumerate() if each.name.startswith("keepward")]
+
+
+class Held:
+    """A call that lasts until it is let go."""
+
+    def __init__(self) -> None:
+        self.begun, self.go, self.ended = threading.Event(), threading.Event(), threading.Event()
+
+    def __call__(self) -> str:
+        self.begun.set()
+        self.go.wait(10)
+        self.ended.set()
+        return "done"
+
+
+async def begun(held: Held) -> None:
+    while not held.begun.is_set():
+        await asyncio.sleep(0)
+
+
+def test_a_verb_gives_what_the_verb_of_memory_gives(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await opened(tmp_path) as memory:
+            record = (await memory.remember("Ana prefers tabs")).records[0]
+            assert await memory.get(record.id) == memory._memory.get(record.id)
+
+    asyncio.run(main())
+
+
+def test_an_error_of_a_verb_is_raised_where_it_is_awaited(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await opened(tmp_path) as memory:
+            with pytest.raises(errors.NotFound):
+                await memory.get("nobody")
+
+    asyncio.run(main())
+
+
+def test_a_draft_is_proposed_at_the_end_of_its_block(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await opened(tmp_path) as memory:
+            async with memory.draft(reason="two at once") as draft:
+                name = await draft.insert("Ana prefers tabs")
+                await draft.append(name, "and dark mode")
+            assert (len(draft), draft.outcome.outcome) == (2, "committed")
+
+    asyncio.run(main())
+
+
+def test_what_is_a_property_and_reads_the_store_is_awaited(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await opened(tmp_path) as memory:
+            plain = memory._memory
+            assert (await memory.head(), await memory.policy()) == (plain.head, plain.policy)
+            assert (await memory.now(), memory.path) == (plain.now, plain.path)
+
+    asyncio.run(main())
+
+
+def test_the_journal_comes_in_order_whatever_is_read_in_one_hop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keepward.aio.handle._TOGETHER", 3)
+
+    async def main() -> None:
+        async with await opened(tmp_path) as memory:
+            for n in range(8):
+                await memory.update_by_key("count", f"it stands at {n}")
+            assert [commit.seq async for commit, _ in memory.journal(after=2)] == list(range(3, 9))
+
+    asyncio.run(main())
+
+
+def test_handles_at_other_places_share_store_and_threads(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await opened(tmp_path) as memory:
+            token = await memory.create_token("orion", scope="/agents/orion")
+            handles = [memory.at(scope="orion"), memory.acting_as(Actor.agent()), await memory.holding(token.secret)]
+            assert {each._threads for each in handles} == {memory._threads}
+
+    asyncio.run(main())
+
+
+def test_many_may_be_awaited_at_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await opened(tmp_path) as memory:
+            outcomes = await asyncio.gather(*(memory.remember(f"fact {n} of many: {n * 37}") for n in range(12)))
+            heads = {each.commit.seq for each in outcomes}
+            assert heads == set(range(1, 13))
+
+    asyncio.run(main())
+
+
+def test_variables_of_the_context_go_along() -> None:
+    name: contextvars.ContextVar[str] = contextvars.ContextVar("name")
+
+    async def main() -> str:
+        name.set("orion")
+        threads = Threads()
+        try:
+            return await threads.run(name.get)
+        finally:
+            await threads.end(lambda: None)
+
+    assert asyncio.run(main()) == "orion"
+
+
+# --- cancellation
+
+
+def test_a_call_that_was_cancelled_before_it_began_never_happens() -> None:
+    async def main() -> bool:
+        threads, happened = Threads(), threading.Event()
+        held = [Held() for _ in range(8)]
+        busy = [asyncio.ensure_future(threads.run(each)) for each in held]
+        for each in held:
+            await begun(each)
+        waiting = asyncio.ensure_future(threads.run(happened.set))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        for each in held:
+            each.go.set()
+        await asyncio.gather(*busy)
+        await threads.end(lambda: None)
+        return happened.is_set()
+
+    assert asyncio.run(main()) is False
+
+
+def test_a_call_that_was_cancelled_under_way_is_over_when_the_await_ends() -> None:
+    async def main() -> tuple[bool, bool]:
+        threads, held = Threads(), Held()
+        task = asyncio.ensure_future(threads.run(held))
+        await begun(held)
+        task.cancel()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        early = task.done()
+        held.go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await threads.end(lambda: None)
+        return early, held.ended.is_set()
+
+    assert asyncio.run(main()) == (False, True)
+
+
+def test_a_second_cancellation_does_not_end_it_early() -> None:
+    async def main() -> tuple[bool, bool]:
+        threads, held = Threads(), Held()
+        task = asyncio.ensure_future(threads.run(held))
+        await begun(held)
+        for _ in range(3):
+            task.cancel()
+            await asyncio.sleep(0)
+        early = task.done()
+        held.go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await threads.end(lambda: None)
+        return early, held.ended.is_set()
+
+    assert asyncio.run(main()) == (False, True)
+
+
+def test_an_error_of_what_was_cancelled_is_nobodys() -> None:
+    def failing(held: Held) -> None:
+        held()
+        raise errors.Conflict
+
+    async def main() -> list[Any]:
+        told: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+        threads, held = Threads(), Held()
+        task = asyncio.ensure_future(threads.run(failing, held))
+        await begun(held)
+        task.cancel()
+        await asyncio.sleep(0)
+        held.go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await threads.end(lambda: None)
+        return told
+
+    assert asyncio.run(main()) == []
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 5, 20, 200])
+def test_a_cancelled_write_happened_or_did_not_and_the_next_one_works(tmp_path: Path, turns: int) -> None:
+    async def main() -> None:
+        async with await opened(tmp_path) as memory:
+            task = asyncio.ensure_future(memory.remember("Ana prefers tabs"))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            settled = (await asyncio.gather(task, return_exceptions=True))[0]
+            found = await memory.find()
+            assert len(found) == (await memory.status())["commits"] <= 1
+            if not isinstance(settled, asyncio.CancelledError):
+                assert found == list(settled.records)
+            assert (await memory.remember("lunch is at noon")).outcome == "committed"
+            assert (await memory.verify()).ok
+
+    asyncio.run(main())
+
+
+def test_what_was_opened_for_nobody_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed, held = threading.Event(), Held()
+
+    class Slow(Memory):
+        def close(self) -> None:
+            super().close()
+            closed.set()
+
+    def opening(*args: Any, **named: Any) -> Memory:
+        held()
+        return Slow.open(tmp_path / "m.db", embedder=None, config_dir=tmp_path)
+
+    from keepward.aio import handle
+
+    async def main() -> None:
+        task = asyncio.ensure_future(handle._opened(opening)())
+        await begun(held)
+        task.cancel()
+        await asyncio.sleep(0)
+        held.go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert (closed.is_set(), ours()) == (True, [])
+
+
+# --- closing
+
+
+def test_closing_waits_for_what_is_under_way() -> None:
+    async def main() -> list[bool]:
+        threads, held, seen = Threads(), Held(), []
+        task = asyncio.ensure_future(threads.run(held))
+        await begun(held)
+        closing = asyncio.ensure_future(threads.end(lambda: seen.append(held.ended.is_set())))
+        while not threads._pool._shutdown:
+            await asyncio.sleep(0)
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        held.go.set()
+        await asyncio.gather(task, closing)
+        return seen
+
+    assert asyncio.run(main()) == [True]
+
+
+def test_a_closed_store_says_so(tmp_path: Path) -> None:
+    async def main() -> None:
+        memory = await opened(tmp_path)
+        await memory.close()
+        await memory.close()
+        with pytest.raises(errors.InvalidInput, match="closed"):
+            await memory.find()
+
+    asyncio.run(main())
+
+
+def test_nothing_is_left_of_what_could_not_be_opened(tmp_path: Path) -> None:
+    (tmp_path / "m.db").write_bytes(b"something else" * 100)
+
+    async def main() -> None:
+        with pytest.raises(errors.NotAStore):
+            await opened(tmp_path)
+
+    asyncio.run(main())
+    assert ours() == []
+
+
+def test_the_loop_goes_on_while_a_verb_is_at_work() -> None:
+    async def main() -> int:
+        threads, held = Threads(), Held()
+        task = asyncio.ensure_future(threads.run(held))
+        await begun(held)
+        turns = 0
+        for _ in range(100):
+            await asyncio.sleep(0)
+            turns += 1
+        held.go.set()
+        await task
+        await threads.end(lambda: None)
+        return turns
+
+    assert asyncio.run(main()) == 100
+
+
+def test_a_backup_is_brought_back(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await opened(tmp_path) as memory:
+            await memory.remember("Ana prefers tabs")
+            await memory.backup(tmp_path / "copy.db")
+        owner = Actor.operator("ana")
+        done = await AsyncMemory.restore_backup(
+            tmp_path / "copy.db", tmp_path / "again.db", actor=owner, config_dir=tmp_path / "config"
+        )
+        assert done.path == str(tmp_path / "again.db")
+
+    asyncio.run(main())

@@ -1,0 +1,201 @@
+"""What a server sends becomes the values that the library returns."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keepward import errors
+from keepward.app import Memory
+from keepward.client.decode import decode, decode_each, decode_hint, error_of
+from keepward.domain.commit import Commit
+from keepward.domain.memory import Record
+from keepward.domain.proposal import Outcome, Waiting, digest_of
+from keepward.domain.query import Hit
+from keepward.domain.receipt import Reason
+from keepward.domain.token import Issued
+from keepward.domain.trust import Actor, Trust
+from keepward.surfaces import present
+from keepward.testing.clock import SteppingClock
+from keepward.testing.strategies import names, records, texts
+
+
+def sent(value: Any) -> Any:
+    """Return what arrives of a value that was presented."""
+    return json.loads(json.dumps(value))
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Memory.open(
+        tmp_path / "m.db",
+        actor=Actor.operator("ana"),
+        embedder=None,
+        clock=SteppingClock(),
+        config_dir=tmp_path / "config",
+    ) as memory:
+        yield memory
+
+
+@given(records)
+@settings(max_examples=60, deadline=None)
+def test_a_record_comes_back_as_it_was(record: Record) -> None:
+    assert decode(Record, sent(present.record(record))) == record
+
+
+@given(st.builds(Reason, gate=names, code=names, detail=texts))
+@settings(max_examples=20, deadline=None)
+def test_a_reason_comes_back_as_it_was(reason: Reason) -> None:
+    assert decode(Reason, sent(present.plain(reason))) == reason
+
+
+@given(st.sampled_from(["agent", "user", "operator"]), names, st.sets(st.sampled_from(["read", "propose"])) | st.none())
+@settings(max_examples=20, deadline=None)
+def test_a_principal_comes_back_with_what_it_can(kind: str, name: str, can: set[str] | None) -> None:
+    actor = replace(getattr(Actor, kind)(name), can=None if can is None else frozenset(can))
+    assert decode(Actor, sent(present.plain(actor))) == actor
+
+
+def test_every_value_of_a_verb_comes_back_as_it_was(store: Memory) -> None:
+    kept = store.remember("Ana prefers tabs", key="indent", kind="state", metadata={"a": 1.5}, tags=["x", "ü"])
+    store.revise(kept.records[0].id, "Ana prefers spaces", reason="she said so")
+    context = store.context("indentation")
+    values = [
+        *store.history(kept.records[0].id),
+        *store.log(),
+        *store.diff(0),
+        store.recall("tabs", receipt=True),
+        context,
+        store.replay(context.receipt.id),
+        store.verify(),
+        *store.doctor(),
+        store.impact(memory=kept.records[0].id),
+        store.contain(memory=kept.records[0].id),
+        store.blame("indent"),
+        store.bisect("indentation", contains="spaces"),
+        store.context_diff(context.receipt.id, context.receipt.id),
+        store.plan_erase(kept.records[0].id),
+        store.plan_adopt(),
+        store.create_token("orion", can=["read"]),
+        *store.tokens(),
+        store.feedback(context.receipt.id, used=[kept.records[0].id]),
+        store.train_reranker(),
+        store.learn_importance(),
+        store.rollback("2"),
+        store.jobs()[0],
+        store.run_job("expire", force=True),
+    ]
+    wrong = [type(each).__name__ for each in values if decode(type(each), sent(present.plain(each))) != each]
+    assert wrong == []
+
+
+def test_each_outcome_comes_back_as_it_was(store: Memory) -> None:
+    agent = store.acting_as(Actor.agent("orion"))
+    outcomes = [
+        agent.remember("the build runs on Tuesdays"),
+        agent.remember("the build runs on Tuesdays"),
+        agent.remember("Ship the release", tier="core", key="mission"),
+        agent.remember(""),
+    ]
+    assert [each.outcome for each in outcomes] == ["committed", "duplicate", "quarantined", "refused"]
+    assert [decode_hint(Outcome, sent(present.plain(each))) for each in outcomes] == outcomes
+
+
+@pytest.mark.promise("T20")
+def test_the_digest_of_what_waits_can_be_computed_from_what_was_sent(store: Memory) -> None:
+    store.acting_as(Actor.agent("orion")).remember("Ship the release", tier="core", key="mission", metadata={"n": 1})
+    item = decode_each(Waiting, sent([present.plain(each) for each in store.pending()]))[0]
+    assert digest_of(item.steps, item.base) == item.digest
+
+
+def test_a_score_comes_back_as_it_was_computed(store: Memory) -> None:
+    store.remember("Ana prefers tabs")
+    hit = replace(store.recall("what Ana prefers")[0], score=1 / 3, parts={"text": 2 / 3})
+    told = present.hit(hit) | {"memory": present.record(hit.memory), "exact_score": hit.score, "exact_parts": hit.parts}
+    assert decode(Hit, sent(told)) == hit
+
+
+def test_a_key_that_no_field_asks_for_is_passed_over() -> None:
+    assert decode(Reason, {"gate": "g", "code": "c", "detail": "d", "newer": 1}).gate == "g"
+
+
+def test_a_field_that_is_missing_is_an_error_that_says_what_it_may_be() -> None:
+    with pytest.raises(errors.StoreError, match="another version"):
+        decode(Reason, {"gate": "g", "code": "c"})
+
+
+@pytest.mark.parametrize(
+    ("hint", "value"),
+    [
+        (int, True),
+        (int, "1"),
+        (str, None),
+        (float, "0.5"),
+        (bytes, "xyz"),
+        (datetime, "2026-03-01T10:00:00"),
+        (Trust, "nobody"),
+        (Literal["a"], "b"),
+        (tuple[str, int], ["a"]),
+        (list[str], "ab"),
+        (dict[str, int], []),
+        (Outcome, {"outcome": "unheard of"}),
+        (Outcome, None),
+        (complex, 1),
+    ],
+)
+def test_a_value_of_another_type_is_an_error(hint: Any, value: Any) -> None:
+    with pytest.raises(errors.StoreError):
+        decode_hint(hint, value)
+
+
+def test_an_instant_of_another_offset_is_the_same_instant_in_utc() -> None:
+    at = datetime(2026, 3, 1, 10, tzinfo=timezone(timedelta(hours=2)))
+    assert decode(datetime, at.isoformat()) == at.astimezone(UTC)
+
+
+def test_what_a_server_keeps_to_itself_of_a_commit_is_empty(store: Memory) -> None:
+    store.remember("tabs")
+    commit = store.log()[0].commit
+    told = {name: value for name, value in sent(present.plain(commit)).items() if name not in {"salt", "payload"}}
+    assert decode(Commit, told) == replace(commit, salt=b"", payload=None)
+
+
+def test_what_a_server_keeps_to_itself_of_a_token_is_empty(store: Memory) -> None:
+    issued = store.create_token("orion")
+    told = sent(present.plain(issued))
+    del told["token"]["hash"]
+    assert decode(Issued, told).token == replace(issued.token, hash=b"")
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "kind"),
+    [
+        ("invalid_input", 400, errors.InvalidInput),
+        ("not_found", 404, errors.NotFound),
+        ("stale_version", 412, errors.StaleVersion),
+        ("conflict", 409, errors.Conflict),
+        ("unauthorised", 403, errors.Unauthorised),
+        ("context_too_small", 409, errors.ContextTooSmall),
+        ("tampered", 500, errors.Tampered),
+        ("unauthenticated", 401, errors.Unauthorised),
+        ("precondition_failed", 412, errors.StaleVersion),
+        ("invalid_body", 422, errors.InvalidInput),
+        ("rate_limited", 429, errors.StoreUnavailable),
+        ("idempotency_in_progress", 409, errors.StoreUnavailable),
+        (None, 502, errors.StoreUnavailable),
+        (None, 500, errors.StoreError),
+    ],
+)
+def test_a_problem_is_the_error_that_the_library_raises(code: str | None, status: int, kind: type) -> None:
+    assert type(error_of(code, "detail", status)) is kind
+
+
+def test_every_error_of_the_library_has_its_code_back() -> None:
+    kinds = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, Exception)]
+    assert [each for each in kinds if type(error_of(each.code, None)) is not each] == []

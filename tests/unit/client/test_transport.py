@@ -1,0 +1,571 @@
+"""How the client speaks to a server: what it sends, when again, and what it makes of an answer."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx2
+import pytest
+
+from keepward import errors
+from keepward.client import Client, Line
+from keepward.domain.change import Append, Insert, Revert
+
+URL = "http://127.0.0.1:8321"
+#: Put together here, so that no file holds one.
+TOKEN = "kw_" + "a1" * 21 + "b"
+RECEIPT = {
+    "id": "r1",
+    "tenant": "default",
+    "kind": "refusal",
+    "at": "2026-03-01T09:30:00+00:00",
+    "actor": "agent:a",
+    "policy": "p",
+    "head": "0:0",
+    "reasons": [],
+    "facts": {},
+}
+REFUSED = {"outcome": "refused", "receipt": "r1", "receipt_record": RECEIPT, "reasons": []}
+
+
+class Server:
+    """Answers from a list, one after the other, and remembers what was asked."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers, self.asked, self.slept = list(answers), [], []
+
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        request.read()
+        self.asked.append(request)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer() if callable(answer) else answer
+
+    def client(self, **named: Any) -> Client:
+        client = Client(URL, TOKEN, transport=httpx2.MockTransport(self), **named)
+        client._transport.sleep = self.slept.append
+        return client
+
+
+def ok(value: Any = None) -> Callable[[], httpx2.Response]:
+    return lambda: httpx2.Response(200, json={"head": "0:0"} if value is None else value)
+
+
+def problem(status: int, code: str, **headers: str) -> Callable[[], httpx2.Response]:
+    body = json.dumps({"status": status, "code": code, "detail": "What to do."}).encode()
+    return lambda: httpx2.Response(
+        status, content=body, headers={"content-type": "application/problem+json", **headers}
+    )
+
+
+# --- where a token goes
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:8321", "http://localhost", "http://[::1]:8321", "https://memory.example"]
+)
+def test_a_token_goes_to_this_machine_or_over_tls(url: str) -> None:
+    Client(url, TOKEN).close()
+
+
+@pytest.mark.parametrize("url", ["http://memory.example", "http://10.0.0.7:8321", "http://127.0.0.1.memory.example"])
+def test_a_token_does_not_travel_in_the_clear(url: str) -> None:
+    with pytest.raises(errors.InvalidInput, match="in the clear"):
+        Client(url, TOKEN)
+
+
+def test_who_says_that_the_way_is_safe_is_believed() -> None:
+    Client("http://memory.example", TOKEN, allow_insecure=True).close()
+
+
+def test_without_a_token_nothing_is_at_stake() -> None:
+    Client("http://memory.example").close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "memory.example",
+        "ftp://memory.example",
+        "http://",
+        "http://a:b@127.0.0.1",
+        "http://127.0.0.1/?a=1",
+        "http://h:x",
+        None,
+    ],
+)
+def test_what_is_no_address_is_an_error(url: Any) -> None:
+    with pytest.raises(errors.InvalidInput):
+        Client(url, TOKEN)
+
+
+@pytest.mark.parametrize("token", ["", "kw_a b", "kw_\n", "kw_ü", 7])
+def test_what_is_no_token_is_an_error_that_does_not_repeat_it(token: Any) -> None:
+    with pytest.raises(errors.InvalidInput, match="no token"):
+        Client(URL, token)
+
+
+@pytest.mark.parametrize("named", [{"timeout": 0}, {"timeout": float("nan")}, {"retries": -1}, {"retries": True}])
+def test_limits_that_mean_nothing_are_errors(named: dict[str, Any]) -> None:
+    with pytest.raises(errors.InvalidInput):
+        Client(URL, TOKEN, **named)
+
+
+def test_no_token_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEEPWARD_TOKEN", TOKEN)
+    server = Server(ok())
+    client = Client(URL, transport=httpx2.MockTransport(server))
+    _ = client.head
+    assert "authorization" not in server.asked[0].headers
+
+
+def test_neither_proxy_nor_netrc_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy.example:3128")
+    http = Client(URL, TOKEN)._transport.http
+    assert (http.trust_env, http._mounts) == (False, {})
+
+
+def test_a_token_is_not_shown() -> None:
+    assert TOKEN not in repr(Client(URL, TOKEN)._transport)
+
+
+def test_a_redirect_is_not_followed() -> None:
+    server = Server(httpx2.Response(307, headers={"location": "http://elsewhere.example/memory/status"}))
+    with pytest.raises(errors.StoreError):
+        _ = server.client().head
+    assert [each.url.host for each in server.asked] == ["127.0.0.1"]
+
+
+# --- what is sent
+
+
+def test_every_call_carries_the_token_and_where_it_is_about() -> None:
+    server = Server(ok())
+    _ = server.client(tenant="ada", scope="orion").head
+    headers = server.asked[0].headers
+    assert [headers[name] for name in ("authorization", "keepward-tenant", "keepward-scope")] == [
+        f"Bearer {TOKEN}",
+        "ada",
+        "/agents/orion",
+    ]
+
+
+def test_another_handle_is_on_the_same_connections() -> None:
+    server = Server(ok())
+    client = server.client()
+    other = client.at(scope="/agents/vega")
+    assert (other._transport is client._transport, other.scope) == (True, "/agents/vega")
+
+
+def test_every_post_has_a_key_of_its_own() -> None:
+    server = Server(httpx2.Response(422, json=REFUSED, headers={"content-type": "application/problem+json"}))
+    client = server.client()
+    client.remember("one")
+    client.remember("two")
+    keys = [each.headers["idempotency-key"] for each in server.asked]
+    assert len(set(keys)) == 2
+
+
+def test_names_in_an_address_are_escaped() -> None:
+    server = Server(problem(404, "not_found"))
+    with pytest.raises(errors.NotFound):
+        server.client().get("a/../b?c#d ü")
+    assert server.asked[0].url.raw_path == b"/memory/items/a%2F..%2Fb%3Fc%23d%20%C3%BC"
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", None, 7])
+def test_a_name_that_no_address_holds_is_an_error_and_nothing_is_sent(name: Any) -> None:
+    server = Server(ok())
+    with pytest.raises(errors.InvalidInput):
+        server.client().get(name)
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("value", [float("nan"), {1: 2}, object(), "\ud800"])
+def test_what_is_no_json_is_an_error_and_nothing_is_sent(value: Any) -> None:
+    server = Server(ok())
+    with pytest.raises(errors.InvalidInput):
+        server.client().remember("text", metadata={"a": value})
+    assert server.asked == []
+
+
+def test_what_is_left_as_it_is_is_not_sent_and_what_is_emptied_is() -> None:
+    server = Server(httpx2.Response(422, json=REFUSED, headers={"content-type": "application/problem+json"}))
+    server.client().revise("m1", category=None, reason="wrong")
+    assert json.loads(server.asked[0].content)["changes"] == [{"op": "replace", "id": "m1", "category": None}]
+
+
+def test_a_change_as_data_says_what_differs_from_its_default() -> None:
+    server = Server(httpx2.Response(422, json=REFUSED, headers={"content-type": "application/problem+json"}))
+    server.client().propose([Insert(id="x", text="a"), Append(id="m1", text="b")], reason="both")
+    assert json.loads(server.asked[0].content)["changes"] == [
+        {"op": "insert", "text": "a", "scope": "/"},
+        {"op": "append", "id": "m1", "text": "b"},
+    ]
+
+
+def test_a_change_that_rollback_alone_makes_is_an_error() -> None:
+    with pytest.raises(errors.InvalidInput, match="rollback"):
+        Server(ok()).client().propose([Revert(id="m1", to_version=1, if_version=2)], reason="no")
+
+
+def test_a_kind_of_commit_is_not_the_callers_to_choose_over_http() -> None:
+    with pytest.raises(errors.InvalidInput, match="kind"):
+        Server(ok()).client().remember_many(["a"], kind="import")
+
+
+def test_a_predicate_cannot_be_sent() -> None:
+    with pytest.raises(errors.InvalidInput, match="contains"):
+        Server(ok()).client().bisect("a", predicate=bool)
+
+
+def test_many_items_are_sent_in_parts_that_a_server_takes() -> None:
+    def answer() -> httpx2.Response:
+        count = len(json.loads(server.asked[-1].content)["items"])
+        return httpx2.Response(200, json={"outcomes": [REFUSED] * count})
+
+    server = Server(answer)
+    told: list[tuple[int, int]] = []
+    outcomes = server.client().remember_many(
+        ["x" * 400_000] * 3 + ["y"] * 600, on_progress=lambda done, total: told.append((done, total))
+    )
+    sizes = [len(each.content) for each in server.asked]
+    assert (len(outcomes), max(sizes) < 1 << 20, told) == (603, True, [(2, 603), (502, 603), (603, 603)])
+
+
+# --- what is sent again
+
+
+def test_a_read_is_sent_again_where_the_connection_broke() -> None:
+    server = Server(httpx2.ReadError("broken"), ok())
+    assert server.client().head == "0:0"
+
+
+def test_a_write_is_sent_again_under_the_same_key() -> None:
+    server = Server(
+        httpx2.ReadTimeout("late"),
+        httpx2.Response(422, json=REFUSED, headers={"content-type": "application/problem+json"}),
+    )
+    server.client().remember("one")
+    assert len({each.headers["idempotency-key"] for each in server.asked}) == 1
+
+
+def test_what_may_have_happened_and_carries_no_key_is_not_sent_again() -> None:
+    server = Server(httpx2.ReadError("broken"))
+    with pytest.raises(errors.StoreUnavailable):
+        server.client().revoke_token("t1")
+    assert len(server.asked) == 1
+
+
+def test_a_read_that_tells_something_once_is_not_sent_again() -> None:
+    server = Server(httpx2.ReadError("broken"))
+    with pytest.raises(errors.StoreUnavailable):
+        server.client().notices()
+    assert len(server.asked) == 1
+
+
+def test_a_server_that_asks_for_patience_is_asked_when_it_says() -> None:
+    server = Server(problem(429, "rate_limited", **{"retry-after": "7"}), ok())
+    _ = server.client().head
+    assert server.slept == [7.0]
+
+
+def test_a_date_to_ask_again_at_is_by_the_servers_clock() -> None:
+    headers = {"retry-after": "Sun, 01 Mar 2026 09:30:05 GMT", "date": "Sun, 01 Mar 2026 09:30:00 GMT"}
+    server = Server(problem(503, "store_unavailable", **headers), ok())
+    _ = server.client().head
+    assert server.slept == [5.0]
+
+
+def test_more_patience_than_the_timeout_is_an_error_at_once() -> None:
+    server = Server(problem(429, "rate_limited", **{"retry-after": "31"}))
+    with pytest.raises(errors.StoreUnavailable):
+        _ = server.client().head
+    assert (len(server.asked), server.slept) == (1, [])
+
+
+def test_a_call_that_is_still_being_carried_out_is_asked_for_again() -> None:
+    server = Server(
+        problem(409, "idempotency_in_progress", **{"retry-after": "1"}),
+        httpx2.Response(422, json=REFUSED, headers={"content-type": "application/problem+json"}),
+    )
+    assert server.client().remember("one").outcome == "refused"
+
+
+def test_it_is_not_sent_more_often_than_was_said() -> None:
+    server = Server(httpx2.ConnectError("refused"))
+    with pytest.raises(errors.StoreUnavailable):
+        _ = server.client(retries=3).head
+    assert (len(server.asked), server.slept) == (4, [0.1, 0.2, 0.4])
+
+
+def test_what_was_refused_for_a_reason_is_not_sent_again() -> None:
+    server = Server(problem(403, "unauthorised"))
+    with pytest.raises(errors.Unauthorised, match="What to do"):
+        _ = server.client().head
+    assert len(server.asked) == 1
+
+
+# --- what an answer is
+
+
+@pytest.mark.parametrize(
+    ("fault", "line"),
+    [
+        (httpx2.ConnectError("refused"), "no server answers at http://127.0.0.1:8321; start one with `keepward serve`"),
+        (httpx2.ReadTimeout("late"), "did not answer in time"),
+        (httpx2.RemoteProtocolError("cut"), "broke off"),
+    ],
+)
+def test_a_server_out_of_reach_is_one_plain_line(fault: Exception, line: str) -> None:
+    with pytest.raises(errors.StoreUnavailable, match=line):
+        _ = Server(fault).client(retries=0).head
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx2.Response(200, content=b"<html>hello</html>"),
+        httpx2.Response(200, json=[1]),
+        httpx2.Response(200, json={}),
+        httpx2.Response(500, content=b"oops"),
+        httpx2.Response(500, content=b"[]", headers={"content-type": "application/problem+json"}),
+        httpx2.Response(500, content=b"{", headers={"content-type": "application/problem+json"}),
+    ],
+)
+def test_an_answer_of_something_else_is_an_error_of_ours(answer: httpx2.Response) -> None:
+    with pytest.raises(errors.StoreError):
+        Server(answer).client().verify()
+
+
+def test_a_refusal_is_a_value() -> None:
+    server = Server(httpx2.Response(422, json=REFUSED, headers={"content-type": "application/problem+json"}))
+    assert server.client().remember("one").receipt.id == "r1"
+
+
+def test_a_page_after_the_other_is_read_to_the_end() -> None:
+    server = Server(ok({"items": [], "cursor": "next"}), ok({"items": [], "cursor": None}))
+    server.client().find(limit=None)
+    assert [each.url.params.get("cursor") for each in server.asked] == [None, "next"]
+
+
+def test_a_blob_with_other_bytes_is_not_handed_on() -> None:
+    server = Server(httpx2.Response(200, content=b"other"))
+    with pytest.raises(errors.Tampered):
+        server.client().read_blob("sha256:" + "0" * 64)
+
+
+# --- streams
+
+
+def sse(*lines: str) -> Callable[[], httpx2.Response]:
+    return lambda: httpx2.Response(200, text="\n".join(lines) + "\n", headers={"content-type": "text/event-stream"})
+
+
+def commit(seq: int) -> str:
+    return f'event: commit\nid: {seq}\ndata: {{"seq": {seq}}}\n'
+
+
+def test_events_go_on_after_a_break_exactly_where_they_stopped() -> None:
+    server = Server(sse(commit(3), commit(4)), httpx2.ReadError("broken"), sse(commit(5)))
+    found = server.client().events(after=2)
+    seen = [next(found).seq for _ in range(3)]
+    assert (seen, [each.headers["last-event-id"] for each in server.asked]) == ([3, 4, 5], ["2", "4", "4"])
+
+
+def test_events_begin_behind_the_newest_commit_unless_told() -> None:
+    server = Server(ok({"head": "7:ab"}), sse(commit(8)))
+    assert next(server.client().events()).seq == 8
+    assert server.asked[1].headers["last-event-id"] == "7"
+
+
+def test_events_end_with_the_error_that_the_server_tells_of() -> None:
+    server = Server(sse(commit(3), 'event: end\ndata: {"code": "unauthorised", "detail": "It ended."}\n'))
+    found = server.client().events(after=2)
+    next(found)
+    with pytest.raises(errors.Unauthorised, match="It ended"):
+        next(found)
+
+
+def test_events_of_a_server_that_does_not_come_back_end_with_an_error() -> None:
+    server = Server(sse(commit(3)), httpx2.ConnectError("refused"))
+    found = server.client(retries=1).events(after=2)
+    next(found)
+    with pytest.raises(errors.StoreUnavailable):
+        next(found)
+
+
+def lines(*values: dict[str, Any]) -> httpx2.Response:
+    return httpx2.Response(200, text="".join(json.dumps(each) + "\n" for each in values))
+
+
+def test_an_import_tells_of_each_line_and_comes_to_a_summary(tmp_path) -> None:
+    reason = {"gate": "secrets", "code": "secret", "detail": "It holds a secret."}
+    server = Server(
+        lines(
+            {"line": 1, "outcome": "committed"},
+            {"line": 2, "outcome": "refused", "reasons": [reason]},
+            {"summary": {"total": 2}},
+        )
+    )
+    told: list[Line] = []
+    (tmp_path / "notes.jsonl").write_text("{}\n{}\n")
+    summary = server.client().import_(tmp_path / "notes.jsonl", on_result=told.append)
+    assert (summary, [(each.number, each.outcome, each.detail) for each in told]) == (
+        {"total": 2},
+        [(1, "committed", None), (2, "refused", "It holds a secret.")],
+    )
+
+
+def test_an_import_sends_what_is_read_and_no_key() -> None:
+    server = Server(lines({"summary": {}}))
+    server.client().import_(io.BytesIO(b'{"a": 1}\n'), format="vault")
+    request = server.asked[0]
+    assert (request.content, request.url.query, "idempotency-key" in request.headers) == (
+        b'{"a": 1}\n',
+        b"format=vault",
+        False,
+    )
+
+
+def test_an_import_that_broke_off_is_an_error() -> None:
+    with pytest.raises(errors.StoreUnavailable, match="broke off"):
+        Server(lines({"line": 1, "outcome": "committed"})).client().import_(b"x")
+
+
+def test_an_import_that_failed_over_there_is_the_error_it_was() -> None:
+    server = Server(lines({"line": 1, "outcome": "committed"}, {"error": {"code": "conflict", "detail": "Moved."}}))
+    with pytest.raises(errors.Conflict, match=r"Moved\."):
+        server.client().import_(b"x")
+
+
+def test_a_file_that_cannot_be_read_is_an_error_and_nothing_is_sent(tmp_path) -> None:
+    server = Server(ok())
+    with pytest.raises(errors.InvalidInput, match="cannot read"):
+        server.client().import_(tmp_path / "nothing")
+    assert server.asked == []
+
+
+def test_an_export_replaces_a_file_in_one_step(tmp_path) -> None:
+    target = tmp_path / "vault.jsonl"
+    target.write_text("before")
+    count = Server(lines({"a": 1}, {"b": 2})).client().export(target)
+    assert (count, target.read_text(), target.stat().st_mode & 0o777) == (2, '{"a": 1}\n{"b": 2}\n', 0o600)
+
+
+def test_an_export_that_breaks_off_leaves_what_was_there(tmp_path) -> None:
+    def pieces():
+        yield b'{"a": 1}\n'
+        raise httpx2.ReadError("broken")
+
+    target = tmp_path / "vault.jsonl"
+    target.write_text("before")
+    with pytest.raises(errors.StoreUnavailable):
+        Server(lambda: httpx2.Response(200, content=pieces())).client().export(target)
+    assert (target.read_text(), [each.name for each in tmp_path.iterdir()]) == ("before", ["vault.jsonl"])
+
+
+def test_an_export_that_is_refused_leaves_no_file(tmp_path) -> None:
+    with pytest.raises(errors.Unauthorised):
+        Server(problem(403, "unauthorised")).client().export(tmp_path / "vault.jsonl")
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- drafts
+
+
+def test_a_draft_asks_for_nothing_before_its_first_change() -> None:
+    server = Server(ok())
+    with server.client().draft(reason="nothing"):
+        pass
+    assert server.asked == []
+
+
+def test_a_draft_whose_end_cannot_be_told_shows_the_first_error() -> None:
+    server = Server(ok({"id": "d1", "ids": ["m1"]}), ok({"id": "d1", "ids": ["m1"]}), httpx2.ConnectError("refused"))
+
+    def failing() -> None:
+        with server.client().draft(reason="two") as draft:
+            draft.insert("a")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        failing()
+
+
+def test_without_the_extra_there_is_one_plain_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "httpx2", None)
+    with pytest.raises(errors.InvalidInput, match=r"pip install 'keepward\[client\]'"):
+        Client(URL, TOKEN)
+
+
+CALLS: dict[str, Callable[[Client], Any]] = {
+    "recall": lambda client: client.recall("a"),
+    "find": lambda client: client.find(),
+    "get": lambda client: client.get("a"),
+    "history": lambda client: client.history("a"),
+    "context": lambda client: client.context("a"),
+    "snapshot": lambda client: client.snapshot(),
+    "memory_block": lambda client: client.memory_block("a"),
+    "replay": lambda client: client.replay("a"),
+    "doctor": lambda client: client.doctor(),
+    "remember": lambda client: client.remember("a"),
+    "revise": lambda client: client.revise("a", "b", reason="c"),
+    "forget_many": lambda client: client.forget_many(["a"], reason="c"),
+    "remember_many": lambda client: client.remember_many(["a"]),
+    "pending": lambda client: client.pending(),
+    "notices": lambda client: client.notices(),
+    "approve": lambda client: client.approve("a"),
+    "reject": lambda client: client.reject("a", reason="c"),
+    "approve_many": lambda client: client.approve_many(["a"]),
+    "reject_many": lambda client: client.reject_many(["a"], reason="c"),
+    "log": lambda client: client.log(),
+    "show": lambda client: client.show("1"),
+    "diff": lambda client: client.diff(0),
+    "rollback": lambda client: client.rollback("1"),
+    "verify": lambda client: client.verify(),
+    "rebuild": lambda client: client.rebuild(),
+    "reindex": lambda client: client.reindex(),
+    "tenants": lambda client: client.tenants(),
+    "train_reranker": lambda client: client.train_reranker(),
+    "learn_importance": lambda client: client.learn_importance(),
+    "impact": lambda client: client.impact(source="web"),
+    "contain": lambda client: client.contain(source="web"),
+    "blame": lambda client: client.blame("a"),
+    "bisect": lambda client: client.bisect("a", contains="b"),
+    "context_diff": lambda client: client.context_diff("a", "b"),
+    "feedback": lambda client: client.feedback("a", used=["b"]),
+    "create_token": lambda client: client.create_token("a"),
+    "tokens": lambda client: client.tokens(),
+    "revoke_token": lambda client: client.revoke_token("a"),
+    "plan_erase": lambda client: client.plan_erase("a"),
+    "erase": lambda client: client.erase("0", "a"),
+    "lift_erasure": lambda client: client.lift_erasure("a"),
+    "plan_adopt": lambda client: client.plan_adopt(),
+    "adopt": lambda client: client.adopt("0"),
+    "jobs": lambda client: client.jobs(),
+    "run_job": lambda client: client.run_job("a"),
+    "run_due": lambda client: client.run_due(),
+    "merge_candidates": lambda client: client.merge_candidates(),
+    "put_blob": lambda client: client.put_blob(b"a"),
+    "blob": lambda client: client.blob("sha256:" + "0" * 64),
+    "draft": lambda client: client.draft(reason="a").insert("b"),
+    "tenant": lambda client: client.tenant,
+    "actor": lambda client: client.actor,
+    "head": lambda client: client.head,
+    "events": lambda client: next(client.events()),
+}
+
+
+@pytest.mark.parametrize("verb", sorted(CALLS))
+@pytest.mark.parametrize("body", [b"{}", b"[]", b"hello", b""])
+def test_an_answer_that_is_none_is_an_error_of_ours_whatever_was_asked(verb: str, body: bytes) -> None:
+    with pytest.raises(errors.StoreError, match="cannot be read"):
+        CALLS[verb](Server(lambda: httpx2.Response(200, content=body)).client())
