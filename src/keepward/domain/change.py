@@ -138,6 +138,14 @@ class Archive:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Expire:
+    """Note that a memory's term is over; it frees its key and can be restored. Automatic steps may do this."""
+
+    id: str
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Restore:
     """Bring back a retired, archived or expired memory; ``ttl`` gives an expired one a new term."""
 
@@ -167,7 +175,9 @@ class Revert:
     if_version: int
 
 
-Change = Insert | Replace | Append | Supersede | Move | Promote | Retire | Archive | Restore | Reinforce | Revert
+Change = (
+    Insert | Replace | Append | Supersede | Move | Promote | Retire | Archive | Expire | Restore | Reinforce | Revert
+)
 
 
 def operation(change: Change) -> str:

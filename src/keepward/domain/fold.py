@@ -33,7 +33,7 @@ from keepward.domain.memory import (
     share,
 )
 from keepward.domain.policy import Policy, access_for
-from keepward.domain.scope import task_of, visible_from
+from keepward.domain.scope import visible_from
 from keepward.domain.trust import SOURCES, Actor, ActorKind, Trust, default_source, trust_of
 from keepward.errors import Conflict, InvalidInput
 
@@ -80,6 +80,10 @@ def apply(change: ask.Change, before: Record | None, frame: Frame) -> Record:
             after = replace(before, status=Status.RETIRED)
         case ask.Archive():
             after = replace(before, status=Status.ARCHIVED)
+        case ask.Expire():
+            if before.status_at(now) is not Status.EXPIRED:
+                raise Conflict("the memory's term is not over; it holds until then")
+            after = replace(before, status=Status.EXPIRED)
         case ask.Restore():
             after = _restore(change, before, frame)
         case ask.Reinforce():
@@ -390,8 +394,3 @@ def _restore(change: ask.Restore, before: Record, frame: Frame) -> Record:
         expires_at=before.expires_at if ttl is None else frame.now + ttl,
         reinforced_at=frame.now,
     )
-
-
-def task_scope(record: Record) -> str | None:
-    """Return the task id a working memory belongs to, or None when it is not bound to a task."""
-    return task_of(record.scope) if record.tier is Tier.WORKING else None

@@ -13,7 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keepward.domain.change import KEEP, Append, Archive, Insert, Move, Promote, Reinforce, Replace, Retire, operation
+from keepward.domain.change import (
+    KEEP,
+    Append,
+    Archive,
+    Expire,
+    Insert,
+    Move,
+    Promote,
+    Reinforce,
+    Replace,
+    Retire,
+    operation,
+)
 from keepward.domain.memory import CORE_BLOCKS, Access, Kind, Record, Stability, Tier
 from keepward.domain.policy import Policy, access_for
 from keepward.domain.receipt import Reason
@@ -107,7 +119,7 @@ def _is_upkeep(case: Case) -> bool:
     if case.after.tier is Tier.CORE:
         return False
     upkeep = case.actor.kind in {ActorKind.JOB, ActorKind.SYSTEM}
-    return isinstance(case.change, Reinforce) or (upkeep and isinstance(case.change, Archive))
+    return isinstance(case.change, Reinforce) or (upkeep and isinstance(case.change, Archive | Expire))
 
 
 def _accesses(case: Case, policy: Policy) -> set[Access]:

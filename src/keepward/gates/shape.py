@@ -6,6 +6,7 @@ all; ``judge`` runs in its place among the gates.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from dataclasses import fields as fields_of
@@ -17,6 +18,7 @@ from keepward.domain.change import (
     Append,
     Archive,
     Change,
+    Expire,
     Insert,
     Reinforce,
     Replace,
@@ -46,7 +48,7 @@ def ill_formed(change: Change, reason: str) -> tuple[Reason, ...]:
     """Return why a change cannot be processed: odd Unicode, wrong types, numbers out of range."""
     found: list[Reason] = []
     for name, text in (*_strings(change), ("reason", reason)):
-        odd = odd_unicode(text)
+        odd = None if text.isascii() and text.isprintable() else odd_unicode(text)
         if odd is not None:
             found.append(_reason("odd_unicode", f"{name} holds {odd}: send well-formed text without it"))
     for name in ("confidence", "importance", "gain"):
@@ -118,7 +120,7 @@ def _unknown_scope(case: Case, policy: Policy) -> Iterator[Reason]:
 def _rewrites_event(case: Case, before: Record) -> bool:
     if before.kind is not Kind.EVENT or before.tier is not Tier.EPISODIC:
         return False
-    if isinstance(case.change, Archive | Restore | Reinforce | Revert | Supersede):
+    if isinstance(case.change, Archive | Expire | Restore | Reinforce | Revert | Supersede):
         return False
     return not (case.actor.is_owner and not isinstance(case.change, Insert | Replace | Append))
 
@@ -182,8 +184,18 @@ def _quotes_identity(after: Record, identity: str | None) -> bool:
 
 
 def _strings(change: Change) -> Iterator[tuple[str, str]]:
-    for field in fields_of(change):
-        yield from _leaves(field.name, getattr(change, field.name), 0)
+    made: Any = type(change)
+    for name in _names(made):
+        value = getattr(change, name)
+        if type(value) is str:
+            yield name, value
+        elif isinstance(value, str | dict | list | tuple):
+            yield from _leaves(name, value, 0)
+
+
+@functools.cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields_of(kind))
 
 
 def _leaves(name: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,29 @@
+"""Learning: the two jobs that have engines of their own, from use and from feedback."""
+
+from __future__ import annotations
+
+from keepward.engine.kit import Kit, Who
+from keepward.engine.learned import standing
+from keepward.engine.reinforce import learn_importance
+from keepward.engine.training import train_reranker
+from keepward.jobs.desk import Done
+
+
+def reinforce(kit: Kit, who: Who) -> Done:
+    """Turn uses into importance, in one commit where there are any."""
+    found = learn_importance(kit, who)
+    counts = {"reinforced": len(found.records), "uses": found.uses}
+    return Done(counts=counts, commits=(found.commit.id,) if found.commit else ())
+
+
+def train(kit: Kit, who: Who) -> Done:
+    """Train the reranker where there is feedback that it has not seen."""
+    told = standing(kit.store, who.tenant, kit.store.head(who.tenant).seq).told
+    unseen = kit.store.feedback_count(who.tenant) - int(told.get("seen", 0))
+    if unseen <= 0:
+        return Done(skipped="there is no feedback that was not learned from")
+    found = train_reranker(kit, who)
+    reason = () if found.receipt is None else found.receipt.reasons
+    return Done(
+        counts={"feedback": found.feedback}, reasons=tuple(reason), commits=(found.commit.id,) if found.commit else ()
+    )

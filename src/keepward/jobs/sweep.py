@@ -1,0 +1,17 @@
+"""Sweep: blobs that nothing refers to go, a day after they were last put.
+
+No memory changes by it, and nothing that a memory refers to is touched, whether the memory holds or not. What an
+interrupted write left in the folder of blobs goes as well.
+"""
+
+from __future__ import annotations
+
+from keepward.engine import blob_upkeep
+from keepward.engine.kit import Kit, Who
+from keepward.jobs.desk import Done
+
+
+def sweep(kit: Kit, who: Who) -> Done:
+    """Remove what nothing refers to; counts blobs, their bytes, and files that no blob was known of."""
+    found = blob_upkeep.sweep(kit, who.tenant)
+    return Done(counts={"blobs": found.blobs, "bytes": found.bytes, "strays": found.strays})

@@ -1,0 +1,439 @@
+"""Jobs as a machine runs them: when they are due, who runs them, and what is left behind (C101-C105, Z17, Z19)."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from outcomes import kept
+
+from keepward import Actor, Memory, NotFound, Policy, Unauthorised
+from keepward.domain.job import LEASE, JobRow, Run
+from keepward.interchange import write_vault
+from keepward.jobs import catalogue, runner
+from keepward.jobs.desk import Plan
+
+TOOL = Path(__file__).resolve().parents[2] / "tools" / "verify_export.py"
+NAMES = [job.name for job in catalogue.CATALOGUE]
+
+
+def told(memory: Memory, run: Run) -> dict[str, Any]:
+    """Return the receipt of a run as the store keeps it."""
+    return memory.receipt(run.receipt.id)
+
+
+def replaced(monkeypatch: pytest.MonkeyPatch, name: str, plan: Callable[..., Any]) -> None:
+    """Let a job plan otherwise."""
+    jobs = [replace(job, plan=plan, do=None) if job.name == name else job for job in catalogue.CATALOGUE]
+    monkeypatch.setattr(runner, "CATALOGUE", tuple(jobs))
+
+
+def crash(desk: Any) -> Plan:
+    raise RuntimeError("a text of somebody's")
+
+
+def filled(memory: Memory, clock: Any) -> None:
+    """Give every job something to do."""
+    items: list[dict[str, Any]] = [{"text": "Gone by tomorrow", "tier": "archival", "ttl": "1d"}]
+    for n, what in enumerate(("mast", "sail", "keel", "hull", "rope", "bunk", "anchor")):
+        items += (
+            {"text": f"We talked about the {what}", "kind": "event", "session": "deck", "source": "chat"},
+            {"text": f"The {what} was painted", "tier": "archival", "source": "inference", "subject": f"part {n}"},
+            {"text": f"The {what} is wet", "tier": "archival", "stability": "volatile", "source": "inference"},
+        )
+    items += ({"text": f"Checked port locker {n}", "tier": "working", "session": "watch"} for n in range(2))
+    memory.remember_many(items)
+    clock.move(days=8)
+    memory.remember_many(
+        [{"text": f"Checked starboard locker {n}", "tier": "working", "session": "watch"} for n in range(22)]
+    )
+    memory.recall("painted mast")
+
+
+# --- what there is and when
+
+
+@pytest.mark.promise("C101", "C102", "C103", "C104")
+def test_every_job_is_listed_with_its_schedule(owner: Memory) -> None:
+    listed = {state.name: state.schedule for state in owner.jobs()}
+    assert {name: listed[name] for name in ("compact_working", "decay_archival", "integrity_audit")} == {
+        "compact_working": "every hour",
+        "decay_archival": "daily at 03:00 UTC",
+        "integrity_audit": "daily at 04:00 UTC",
+    }
+
+
+def test_what_is_due_runs_once(owner: Memory) -> None:
+    assert ([run.job for run in owner.run_due()], owner.run_due()) == (NAMES, [])
+
+
+@pytest.mark.promise("C101")
+def test_an_hourly_job_is_due_an_hour_later_and_not_before(owner: Memory, clock: Any) -> None:
+    owner.run_due()
+    clock.move(minutes=59)
+    early = owner.run_due()
+    clock.move(minutes=1)
+    assert (early, [run.job for run in owner.run_due()]) == ([], ["expire", "compact_working"])
+
+
+@pytest.mark.promise("C102")
+def test_the_archive_decays_at_three_and_not_before(owner: Memory, clock: Any) -> None:
+    owner.run_due()
+    clock.instant = datetime(2026, 3, 2, 2, 59, tzinfo=UTC)
+    early = [run.job for run in owner.run_due()]
+    clock.move(minutes=1)
+    assert ("decay_archival" in early, "decay_archival" in [run.job for run in owner.run_due()]) == (False, True)
+
+
+def test_a_state_tells_of_the_last_run(owner: Memory, clock: Any) -> None:
+    run = owner.run_job("prune")
+    state = next(each for each in owner.jobs() if each.name == "prune")
+    assert (state.last_at, state.last_outcome, state.last_receipt, state.due) == (
+        clock.now(),
+        "run",
+        run.receipt.id,
+        False,
+    )
+
+
+def test_schedules_come_from_policy(opened: Callable[..., Memory]) -> None:
+    with opened("s", actor=Actor.operator("olga"), policy=Policy(jobs={"prune": "off", "expire": "5m"})) as owner:
+        states = {state.name: (state.schedule, state.due) for state in owner.jobs()}
+        assert (states["prune"], states["expire"]) == (("off", False), ("every 5 minutes", True))
+
+
+def test_jobs_of_one_tenant_are_no_business_of_another(owner: Memory) -> None:
+    owner.run_due()
+    assert all(state.due for state in owner.at(tenant="other").jobs())
+
+
+def test_an_unknown_job_is_not_found_and_the_message_names_what_there_is(owner: Memory) -> None:
+    with pytest.raises(NotFound, match="compact_working"):
+        owner.run_job("dance")
+
+
+@pytest.mark.parametrize("actor", [Actor.agent(), Actor.user(), Actor.reviewer("rita")], ids=str)
+def test_only_the_owner_runs_jobs(owner: Memory, actor: Actor) -> None:
+    mem = owner.acting_as(actor)
+    for call in (mem.run_due, lambda: mem.run_job("expire")):
+        with pytest.raises(Unauthorised):
+            call()
+
+
+def test_an_agent_may_look_when_jobs_run(mem: Memory) -> None:
+    assert [state.name for state in mem.jobs()] == NAMES
+
+
+# --- three outcomes
+
+
+@pytest.mark.promise("C105")
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "train_reranker"])
+def test_a_run_leaves_a_receipt_with_its_counts(owner: Memory, name: str) -> None:
+    receipt = told(owner, owner.run_job(name))
+    assert (receipt["kind"], receipt["job"], receipt["outcome"], receipt["actor"]) == (
+        "job",
+        name,
+        "run",
+        f"job:{name}",
+    )
+    assert receipt["counts"].keys() == set(next(job.counts for job in catalogue.CATALOGUE if job.name == name))
+
+
+@pytest.mark.promise("C105")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_crash_leaves_a_receipt_that_says_failed_and_nothing_of_any_text(
+    owner: Memory, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replaced(monkeypatch, name, crash)
+    run = owner.run_job(name)
+    assert (run.outcome, told(owner, run)["outcome"], run.why) == ("failed", "failed", "unexpected RuntimeError")
+
+
+@pytest.mark.promise("C105")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_job_that_is_not_due_leaves_a_receipt_that_says_skipped(owner: Memory, name: str) -> None:
+    owner.run_job(name)
+    run = owner.run_job(name)
+    assert (run.outcome, told(owner, run)["outcome"], "not due before" in run.why) == ("skipped", "skipped", True)
+
+
+def test_force_runs_what_is_not_due(owner: Memory) -> None:
+    owner.run_job("expire")
+    assert owner.run_job("expire", force=True).outcome == "run"
+
+
+def test_after_a_crash_the_next_job_still_runs(owner: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    replaced(monkeypatch, "compact_working", crash)
+    outcomes = {run.job: run.outcome for run in owner.run_due()}
+    assert (outcomes["compact_working"], outcomes["summarize_episodic"]) == ("failed", "run")
+
+
+def test_a_failed_job_is_tried_again_within_the_hour(
+    owner: Memory, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replaced(monkeypatch, "prune", crash)
+    owner.run_due()
+    clock.move(hours=1)
+    assert "prune" in [run.job for run in owner.run_due()]
+
+
+def test_training_without_new_feedback_is_skipped(owner: Memory) -> None:
+    assert owner.run_job("train_reranker").outcome == "skipped"
+
+
+def test_a_receipt_of_a_run_names_its_commits(owner: Memory, clock: Any) -> None:
+    kept(owner.remember("Gone by tomorrow", tier="archival", ttl="1d"))
+    clock.move(days=2)
+    run = owner.run_job("expire")
+    assert [owner.show(name).details.actor for name in told(owner, run)["commits"]] == ["job:expire"]
+
+
+# --- switched off
+
+
+def test_with_memory_switched_off_jobs_do_nothing_and_say_so(opened: Callable[..., Memory], tmp_path: Path) -> None:
+    with opened("off", actor=Actor.operator("olga")) as owner:
+        owner.remember("The quay is closed", tier="archival", ttl="1s")
+    before = (tmp_path / "off.db").read_bytes()
+    with opened("off", actor=Actor.operator("olga"), policy=Policy(enabled=False)) as owner:
+        outcomes = {run.outcome for run in owner.run_due()}
+    assert (outcomes, (tmp_path / "off.db").read_bytes() == before) == ({"skipped"}, True)
+
+
+def test_with_capture_off_the_audit_runs_and_the_others_are_skipped(opened: Callable[..., Memory]) -> None:
+    with opened("quiet", actor=Actor.operator("olga"), policy=Policy(capture=False)) as owner:
+        outcomes = {run.job: run.outcome for run in owner.run_due()}
+    assert {name for name, outcome in outcomes.items() if outcome == "run"} == {"integrity_audit"}
+
+
+# --- leases
+
+
+def holding(owner: Memory, clock: Any, name: str = "expire") -> None:
+    """Let another process hold the lease of a job."""
+    row = JobRow(tenant="default", job=name, holder="another", until=clock.now() + LEASE)
+    with owner._kit.store.write() as writer:
+        writer.put_job_row(row)
+
+
+def test_while_another_run_holds_the_lease_a_job_is_skipped_even_by_force(owner: Memory, clock: Any) -> None:
+    holding(owner, clock)
+    run = owner.run_job("expire", force=True)
+    assert (run.outcome, "lease" in run.why) == ("skipped", True)
+
+
+def test_a_lease_ends_by_its_time(owner: Memory, clock: Any) -> None:
+    holding(owner, clock)
+    clock.instant += LEASE
+    assert owner.run_job("expire").outcome == "run"
+
+
+def test_a_state_tells_that_a_job_is_running(owner: Memory, clock: Any) -> None:
+    holding(owner, clock)
+    assert owner.jobs()[0].running_until == clock.now() + LEASE
+
+
+def test_a_run_that_lost_its_lease_stops_before_its_next_proposal(
+    owner: Memory, clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept(owner.remember("Gone by tomorrow", tier="archival", ttl="1d"))
+    clock.move(days=2)
+    plan = catalogue.CATALOGUE[0].plan
+    assert plan is not None
+
+    def slow(desk: Any) -> Plan:
+        clock.move(hours=1)
+        holding(owner, clock)
+        return plan(desk)
+
+    replaced(monkeypatch, "expire", slow)
+    run = owner.run_job("expire")
+    assert (run.outcome, run.commits, owner.jobs()[0].running_until) == ("failed", (), clock.now() + LEASE)
+
+
+def test_of_two_runs_at_once_one_is_skipped(owner: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    began, done = threading.Event(), threading.Event()
+
+    def slow(desk: Any) -> Plan:
+        began.set()
+        assert done.wait(10)
+        return Plan()
+
+    replaced(monkeypatch, "expire", slow)
+    runs: list[Run] = []
+    thread = threading.Thread(target=lambda: runs.append(owner.run_job("expire")))
+    thread.start()
+    assert began.wait(10)
+    runs.append(owner.run_job("expire", force=True))
+    done.set()
+    thread.join()
+    assert [run.outcome for run in runs] == ["skipped", "run"]
+
+
+def test_an_interrupt_gives_the_lease_back(owner: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(desk: Any) -> Plan:
+        raise KeyboardInterrupt
+
+    replaced(monkeypatch, "expire", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        owner.run_job("expire")
+    assert owner.jobs()[0].running_until is None
+
+
+KILLED = """
+import os, signal, sys
+from datetime import datetime
+from pathlib import Path
+from keepward import Actor, Memory
+from keepward.interchange import write_vault
+from keepward.jobs import catalogue, runner
+from dataclasses import replace
+
+class Clock:
+    def now(self):
+        return datetime.fromisoformat(sys.argv[2])
+
+jobs = [replace(job, plan=lambda desk: os.kill(os.getpid(), signal.SIGKILL)) for job in catalogue.CATALOGUE[:1]]
+runner.CATALOGUE = tuple(jobs)
+options = {"embedder": None, "clock": Clock(), "config_dir": Path(sys.argv[3])}
+Memory.open(sys.argv[1], actor=Actor.operator("olga"), **options).run_job("expire")
+"""
+
+
+@pytest.mark.slow
+def test_a_run_that_was_killed_keeps_a_job_from_running_until_its_lease_ends(
+    owner: Memory, clock: Any, tmp_path: Path
+) -> None:
+    arguments = [owner.path, clock.now().isoformat(), str(tmp_path / "config")]
+    done = subprocess.run([sys.executable, "-c", KILLED, *arguments], check=False)
+    held = owner.run_job("expire").outcome
+    clock.instant += LEASE
+    assert (done.returncode, held, owner.run_job("expire").outcome) == (-9, "skipped", "run")
+
+
+# --- once and twice, and crashes
+
+
+@pytest.mark.promise("Z17")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_job_run_twice_changes_nothing_more_than_once(owner: Memory, clock: Any, name: str) -> None:
+    filled(owner, clock)
+    owner.run_job(name)
+    before = (owner.status()["head"], len(owner.pending()))
+    owner.run_job(name, force=True)
+    assert (owner.status()["head"], len(owner.pending())) == before
+
+
+class Killed(BaseException):
+    """Ends a process at once, as far as a test can."""
+
+
+def holds(memory: Memory) -> list[tuple[str, str]]:
+    return sorted((record.text, record.status.value) for record in memory.find(limit=None))
+
+
+@pytest.mark.promise("Z19")
+@pytest.mark.parametrize("name", ["expire", "compact_working", "summarize_episodic", "consolidate", "prune"])
+def test_a_crash_before_any_commit_of_a_job_leaves_no_loss_and_no_double(
+    opened: Callable[..., Memory], clock: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = clock.instant
+    with opened("whole", actor=Actor.operator("olga"), embedder=None) as owner:
+        filled(owner, clock)
+        run = owner.run_job(name)
+        whole = holds(owner)
+    assert run.commits or name == "prune"
+    clock.instant = start
+    from keepward.engine import write
+
+    store_steps = write.store_steps
+    with opened("torn", actor=Actor.operator("olga"), embedder=None) as owner:
+        filled(owner, clock)
+        for at in range(len(run.commits)):
+            left = [at]
+
+            def dying(*given: Any, left: list[int] = left, **options: Any) -> Any:
+                if left[0] == 0:
+                    raise Killed
+                left[0] -= 1
+                return store_steps(*given, **options)
+
+            monkeypatch.setattr(write, "store_steps", dying)
+            with pytest.raises(Killed):
+                owner.run_job(name, force=True)
+        monkeypatch.setattr(write, "store_steps", store_steps)
+        owner.run_job(name, force=True)
+        assert holds(owner) == whole
+
+
+def test_an_export_of_what_jobs_did_passes_the_verifier_that_knows_nothing_of_them(
+    owner: Memory, clock: Any, tmp_path: Path
+) -> None:
+    filled(owner, clock)
+    owner.run_due()
+    write_vault(owner, tmp_path / "vault.jsonl")
+    done = subprocess.run([sys.executable, str(TOOL), str(tmp_path / "vault.jsonl")], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+# --- the audit
+
+
+@pytest.mark.promise("C104")
+def test_the_audit_of_a_whole_store_finds_nothing(owner: Memory) -> None:
+    kept(owner.remember("Ship before Easter", tier="core", key="mission"))
+    run = owner.run_job("integrity_audit")
+    assert (run.outcome, run.counts["faults"], run.counts["checked"] > 0) == ("run", 0, True)
+
+
+@pytest.mark.promise("C104")
+def test_the_audit_reports_a_commit_without_its_receipt(owner: Memory) -> None:
+    receipt = kept(owner.remember("The quay is closed", tier="archival")).id and owner.log()[0].details.receipt
+    with closing(sqlite3.connect(owner.path)) as connection:
+        connection.execute("DELETE FROM receipts WHERE id = ?", (receipt,))
+        connection.commit()
+    run = owner.run_job("integrity_audit")
+    assert (run.counts["faults"] > 0, any(receipt in each.detail for each in run.reasons)) == (True, True)
+
+
+@pytest.mark.promise("C104")
+def test_the_audit_reports_a_block_over_its_budget_in_whatever_scope(opened: Callable[..., Memory]) -> None:
+    with opened("s", actor=Actor.operator("olga"), scope="orion") as owner:
+        name = kept(owner.remember("Ship the whole application before Easter", tier="core", key="mission")).id
+    with opened("s", actor=Actor.operator("olga"), policy=Policy(block_budget={"mission": 2})) as owner:
+        run = owner.run_job("integrity_audit")
+    assert [(each.code, name in each.detail) for each in run.reasons] == [("blocks", True)]
+
+
+@pytest.mark.promise("C104")
+def test_the_audit_still_reports_when_the_journal_itself_is_damaged(owner: Memory, path: Path) -> None:
+    kept(owner.remember("The quay is closed", tier="archival"))
+    kept(owner.remember("The crane is red", tier="archival"))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DELETE FROM heads")
+        connection.commit()
+    run = owner.run_job("integrity_audit")
+    assert (run.outcome, run.counts["faults"] > 0, told(owner, run)["counts"]["faults"] > 0) == ("run", True, True)
+
+
+def test_a_job_row_that_was_edited_counts_for_nothing_and_is_named_by_verify(owner: Memory, clock: Any) -> None:
+    owner.run_due()
+    with closing(sqlite3.connect(owner.path)) as connection:
+        later = int((clock.now() + timedelta(days=900)).timestamp() * 1_000_000)
+        connection.execute("UPDATE jobs SET last_at = ? WHERE job = 'integrity_audit'", (later,))
+        connection.commit()
+    due = [state.name for state in owner.jobs() if state.due]
+    assert (due, "jobs default/integrity_audit" in {fault.row for fault in owner.verify().faults}) == (
+        ["integrity_audit"],
+        True,
+    )

@@ -1,0 +1,63 @@
+"""The jobs command."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from keepward.domain.job import SCHEDULES
+
+
+def test_the_list_has_every_job_with_its_schedule(run, saved):
+    told = run("jobs", "--json").json
+    assert ([each["name"] for each in told["jobs"]], told["count"]) == (list(SCHEDULES), len(SCHEDULES))
+
+
+def test_the_list_is_drawn_for_a_person_too(run, saved):
+    assert "daily at 03:00" in run("jobs").out
+
+
+def test_what_is_due_runs_and_the_second_time_there_is_nothing(run, saved):
+    first, second = (run("jobs", "run", "--due", "--json").json for _ in range(2))
+    assert (first["count"], second["runs"], first["ok"]) == (len(SCHEDULES), [], True)
+
+
+def test_a_job_that_is_not_due_says_when_it_is(run, saved):
+    run("jobs", "run", "prune")
+    assert "not due before" in run("jobs", "run", "prune").out
+
+
+def test_force_runs_what_is_not_due(run, saved):
+    run("jobs", "run", "prune")
+    assert run("jobs", "run", "prune", "--force", "--json").json["runs"][0]["outcome"] == "run"
+
+
+def test_a_receipt_of_a_run_can_be_shown(run, saved):
+    receipt = run("jobs", "run", "prune", "--json").json["runs"][0]["receipt"]
+    assert run("receipt", receipt, "--json").json["job"] == "prune"
+
+
+def test_a_fault_that_the_audit_finds_ends_in_exit_code_1(run, saved):
+    with closing(sqlite3.connect("keepward.db")) as connection:
+        connection.execute("DELETE FROM receipts WHERE kind = 'commit'")
+        connection.commit()
+    assert run("jobs", "run", "integrity_audit").code == 1
+
+
+def test_an_unknown_job_is_not_found(run, saved):
+    assert run("jobs", "run", "dance").code == 3
+
+
+def test_an_agent_runs_no_jobs(run, saved):
+    assert run("jobs", "run", "prune", "--as", "agent:x").code == 7
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("run",), ("run", "prune", "--due"), ("stop",), ("--due",), ("--force",), ("run", "--due", "--force")],
+    ids=" ".join,
+)
+def test_a_call_that_means_nothing_is_a_usage_error(run, saved, arguments):
+    assert run("jobs", *arguments).code == 2
