@@ -1,0 +1,32 @@
+"""The Model Context Protocol: memory as tools, resources and prompts for agents.
+
+Tools are plain data and functions of a handle (`spec`, `tools_read`, `tools_write`, `blocks`, `graph`), gathered
+in `profiles`; `server` speaks the protocol, `stdio` and `http` carry it, `connect` writes clients' settings.
+
+Invariants
+(1) Only `server`, `stdio` and `http` import the SDK: it takes more than a second, and may not be installed.
+(2) No profile has a tool that approves, rejects, rolls back, contains or erases.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from keepward.errors import InvalidInput
+
+MISSING = 'this needs the extra `mcp`: pip install "keepward[mcp]"'
+
+
+def installed() -> bool:
+    """Whether the SDK is there."""
+    return find_spec("mcp") is not None
+
+
+def demand() -> None:
+    """Make sure that the SDK is there.
+
+    Raises:
+        InvalidInput: it is not; the message says how to get it.
+    """
+    if not installed():
+        raise InvalidInput(MISSING)

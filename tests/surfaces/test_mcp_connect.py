@@ -1,0 +1,307 @@
+"""`keepward connect`: an entry in each client's settings, and the rest of the file as it was."""
+
+from __future__ import annotations
+
+import json
+import stat
+import tomllib
+
+import pytest
+
+from keepward.surfaces.mcp.clients import CLIENTS
+
+#: The file for the whole user, and the keys under which our entry stands.
+PLACES = {
+    "claude": (".claude.json", ("mcpServers", "keepward")),
+    "codex": (".codex/config.toml", ("mcp_servers", "keepward")),
+    "gemini": (".gemini/settings.json", ("mcpServers", "keepward")),
+    "opencode": (".config/opencode/opencode.json", ("mcp", "keepward")),
+    "cursor": (".cursor/mcp.json", ("mcpServers", "keepward")),
+    "vscode": (".config/Code/User/mcp.json", ("servers", "keepward")),
+}
+#: Settings that people have, with what a careless editor would lose.
+THEIRS = {
+    "claude": '{\n\t"numStartups": 3,\n\t"mcpServers": {\n\t\t"other": {"command": "x"}\n\t},\n\t"z": [1, 2]\n}',
+    "codex": '# mine\nmodel = "o9"\n\n[mcp_servers.other]\ncommand = "x" # keep\n\n# about the next\n[tui]\ntheme = "a"\n',
+    "gemini": '{\r\n    // a comment\r\n    "theme": "dark", /* another */\r\n}\r\n',
+    "opencode": '{\n  "$schema": "https://opencode.ai/config.json",\n  "mcp": {\n    "other": {}, // last\n  },\n}\n',
+    "cursor": '{"mcpServers":{"other":{"command":"x"}}}',
+    "vscode": '{\n  // servers of mine\n  "servers": {\n    "other": { "command": "x" }\n  },\n  "inputs": []\n}\n',
+}
+
+
+@pytest.fixture
+def home(run, tmp_path, monkeypatch):
+    for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "KEEPWARD_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("sys.platform", "linux")
+    return tmp_path
+
+
+def read(path):
+    from keepward.surfaces.mcp import jsonc
+
+    text = path.read_bytes().decode()
+    return tomllib.loads(text) if path.suffix == ".toml" else jsonc.load(text)
+
+
+def entry(home, client):
+    file, keys = PLACES[client]
+    value = read(home / file)
+    for key in keys:
+        value = value[key]
+    return value
+
+
+def words(found):
+    command = found["command"]
+    return command if isinstance(command, list) else [command, *found["args"]]
+
+
+def lay(home, client, text):
+    path = home / PLACES[client][0]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    return path
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.promise("Z47")
+def test_a_client_without_settings_gets_a_file_with_our_entry(run, home, client):
+    run("connect", client)
+    told = words(entry(home, client))
+    assert told[told.index("mcp") :] == ["mcp", "--db", str(home / "keepward.db"), "--name", client]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_program_is_named_by_a_path_that_holds_from_anywhere(run, home, client):
+    run("connect", client)
+    assert words(entry(home, client))[0].startswith("/")
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_connecting_and_removing_leaves_every_byte_of_what_was_there(run, home, client):
+    path = lay(home, client, THEIRS[client])
+    run("connect", client)
+    connected = path.read_bytes()
+    run("connect", client, "--remove")
+    assert (connected != path.read_bytes(), path.read_bytes().decode()) == (True, THEIRS[client])
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_others_wrote_is_still_there_beside_our_entry(run, home, client):
+    path = lay(home, client, THEIRS[client])
+    before = read(path)
+    run("connect", client)
+    after = read(path)
+    after[PLACES[client][1][0]].pop("keepward")
+    before.setdefault(PLACES[client][1][0], {})
+    assert after == before
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_every_line_of_theirs_is_kept_but_for_a_comma(run, home, client):
+    path = lay(home, client, THEIRS[client])
+    run("connect", client)
+    kept = [line.rstrip(",") for line in path.read_bytes().decode().splitlines()]
+    lines = [] if client == "cursor" else THEIRS[client].splitlines()
+    assert [line for line in lines if line.rstrip(",") not in kept] == []
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_second_call_changes_nothing(run, home, client):
+    path = lay(home, client, THEIRS[client])
+    run("connect", client)
+    before = path.read_bytes()
+    assert (run("connect", client, "--json").json["action"], path.read_bytes()) == ("unchanged", before)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_another_choice_updates_our_entry_and_keeps_what_was_added_to_it(run, home, client):
+    path = lay(home, client, THEIRS[client])
+    run("connect", client)
+    text = path.read_bytes().decode()
+    marked = (
+        text.replace("[mcp_servers.keepward]\n", "[mcp_servers.keepward]\n# slow machine\ntimeout = 9\n")
+        if client == "codex"
+        else text.replace('"keepward": {', '"keepward": { // slow machine\n "timeout": 9,')
+    )
+    path.write_bytes(marked.encode())
+    run("connect", client, "--profile", "minimal")
+    found = entry(home, client)
+    assert (found["timeout"], "minimal" in words(found), b"slow machine" in path.read_bytes()) == (9, True, True)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_dry_run_shows_the_change_and_writes_nothing(run, home, client):
+    path = lay(home, client, THEIRS[client])
+    done = run("connect", client, "--dry-run")
+    assert ("--name" in done.out, path.read_bytes().decode(), list(path.parent.glob("*before*"))) == (
+        True,
+        THEIRS[client],
+        [],
+    )
+
+
+def test_a_dry_run_shows_nothing_of_other_servers(run, home):
+    lay(home, "cursor", json.dumps({"mcpServers": {"other": {"env": {"API_KEY": "hunter2"}}}}, indent=2))
+    assert "hunter2" not in run("connect", "cursor", "--dry-run").out
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_was_there_before_is_kept_beside_it(run, home, client):
+    path = lay(home, client, THEIRS[client])
+    backup = run("connect", client, "--json").json["backup"]
+    assert (backup, path.with_name(path.name + ".before-keepward").read_bytes().decode()) == (
+        str(path) + ".before-keepward",
+        THEIRS[client],
+    )
+
+
+def test_the_mode_of_the_file_stays(run, home):
+    path = lay(home, "claude", THEIRS["claude"])
+    path.chmod(0o640)
+    run("connect", "claude")
+    assert [stat.S_IMODE(each.stat().st_mode) for each in sorted(home.glob(".claude.json*"))] == [0o640, 0o640]
+
+
+def test_a_link_stays_a_link(run, home):
+    (home / "dotfiles").mkdir()
+    (home / "dotfiles" / "claude.json").write_text(THEIRS["claude"])
+    (home / ".claude.json").symlink_to(home / "dotfiles" / "claude.json")
+    run("connect", "claude")
+    assert ((home / ".claude.json").is_symlink(), "keepward" in (home / "dotfiles" / "claude.json").read_text()) == (
+        True,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("client", "text"),
+    [
+        ("claude", '{"mcpServers": {'),
+        ("claude", '{"mcpServers": []}'),
+        ("claude", "[]"),
+        ("cursor", '{"a": 1, "a": 2}'),
+        ("vscode", "{} {}"),
+        ("gemini", "[" * 300),
+        ("codex", "[mcp_servers"),
+        ("codex", "mcp_servers = 3\n"),
+        ("codex", 'mcp_servers = { other = { command = "x" } }\n'),
+        ("codex", "x = '''\n[mcp_servers.keepward]\n'''\n"),
+    ],
+)
+def test_a_file_that_cannot_be_edited_safely_is_left_alone(run, home, client, text):
+    path = lay(home, client, text)
+    done = run("connect", client)
+    refused = (done.code, done.err.count("\n"), path.read_text()) == (2, 1, text)
+    # A table in a text is no table: what is put beside it is right as well.
+    assert refused or (done.code == 0 and entry(home, client)["command"])
+
+
+def test_a_file_that_is_not_text_is_left_alone(run, home):
+    path = lay(home, "claude", "")
+    path.write_bytes(b"\xff\xfe\x00")
+    assert (run("connect", "claude").code, path.read_bytes()) == (2, b"\xff\xfe\x00")
+
+
+@pytest.mark.parametrize("how", [(), ("--remove",)])
+def test_a_server_of_that_name_that_is_another_program_is_left_alone(run, home, how):
+    text = '{"mcpServers": {"keepward": {"command": "npx", "args": ["something"]}}}'
+    path = lay(home, "claude", text)
+    assert (run("connect", "claude", *how).code, path.read_text()) == (4, text)
+
+
+def test_removing_what_is_not_there_changes_nothing(run, home):
+    path = lay(home, "codex", THEIRS["codex"])
+    assert (run("connect", "codex", "--remove", "--json").json["action"], path.read_text()) == (
+        "absent",
+        THEIRS["codex"],
+    )
+
+
+def test_removing_without_any_file_makes_none(run, home):
+    run("connect", "cursor", "--remove")
+    assert not (home / ".cursor").exists()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_project_gets_a_file_of_its_own(run, home, client):
+    (home / "app").mkdir()
+    told = run("connect", client, "--project", "app", "--json").json
+    assert ((home / told["path"]).exists(), (home / PLACES[client][0]).exists()) == (True, False)
+
+
+def test_a_project_that_is_not_there_is_an_error(run, home):
+    assert run("connect", "claude", "--project", "nowhere").code == 2
+
+
+def test_choices_of_the_command_line_go_into_the_entry(run, home):
+    run("connect", "claude", "--db", "my.db", "--scope", "orion", "--tenant", "acme", "--name", "orion")
+    told = words(entry(home, "claude"))
+    assert told[told.index("mcp") :] == [
+        *("mcp", "--db", str(home / "my.db"), "--tenant", "acme", "--scope", "orion", "--name", "orion")
+    ]
+
+
+def test_the_folder_of_keys_goes_into_the_entry_where_it_is_not_the_usual_one(run, home, monkeypatch):
+    monkeypatch.setenv("KEEPWARD_HOME", str(home / "keys"))
+    run("connect", "codex")
+    assert entry(home, "codex")["env"] == {"KEEPWARD_HOME": str(home / "keys")}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_token_is_in_no_file(run, home, client, monkeypatch):
+    secret = "kw_" + "a" * 43
+    monkeypatch.setenv("KEEPWARD_TOKEN", secret)
+    run("connect", client)
+    assert secret not in (home / PLACES[client][0]).read_text()
+
+
+def test_an_opencode_file_of_the_second_major_version_keeps_its_form(run, home):
+    lay(home, "opencode", '{"mcp": {"servers": {"other": {"type": "local", "command": ["x"]}}}}')
+    run("connect", "opencode")
+    found = read(home / PLACES["opencode"][0])["mcp"]
+    assert (set(found), set(found["servers"]["keepward"])) == ({"servers"}, {"type", "command"})
+
+
+def test_an_opencode_file_with_comments_is_the_one_that_is_edited(run, home):
+    path = home / ".config" / "opencode" / "opencode.jsonc"
+    path.parent.mkdir(parents=True)
+    path.write_text("{} // mine\n")
+    assert run("connect", "opencode", "--json").json["path"] == str(path)
+
+
+def test_an_unknown_client_names_those_that_are_known(run, home):
+    done = run("connect", "emacs")
+    assert (done.code, "claude, codex, gemini, opencode, cursor, vscode" in done.err) == (2, True)
+
+
+def test_a_file_that_cannot_be_written_is_one_line(run, home, monkeypatch):
+    path = lay(home, "claude", THEIRS["claude"])
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fail)
+    done = run("connect", "claude")
+    assert (done.code, done.err.count("\n"), path.read_text(), sorted(home.glob(".claude.json*"))) == (
+        8,
+        1,
+        THEIRS["claude"],
+        [path],
+    )
+
+
+@pytest.mark.parametrize("name", ["default", "minimal", "readonly", "blocks", "graph"])
+def test_the_tools_of_a_profile_are_listed_without_serving(run, name):
+    assert run("mcp", "--list", "--profile", name, "--json").json["profile"] == name
+
+
+def test_the_protocol_and_one_json_object_do_not_share_stdout(run):
+    assert run("mcp", "--json").code == 2
+
+
+def test_an_agent_cannot_be_served_as_the_operator(run):
+    assert run("mcp", "--as", "operator").code == 7

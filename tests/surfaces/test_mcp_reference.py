@@ -1,0 +1,52 @@
+"""The reference of the protocol: up to date, whole, and what is imported for it."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keepward.surfaces.mcp.profiles import NAMES, profile
+from keepward.surfaces.mcp.prompts import PROMPTS
+from keepward.surfaces.mcp.resources import CORE, TEMPLATES
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "reference" / "mcp.md"
+TOOLS = {tool.name for name in NAMES for tool in profile(name).tools}
+
+
+@pytest.mark.promise("Z47")
+def test_the_reference_of_the_protocol_is_up_to_date():
+    spec = importlib.util.spec_from_file_location("generate_reference", ROOT / "tools" / "generate_reference.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert PAGE.read_text("utf-8") == module.PAGES["mcp.md"]()
+
+
+@pytest.mark.parametrize("name", sorted(TOOLS))
+def test_every_tool_has_a_section(name):
+    assert f"\n### {name}\n" in PAGE.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", [*(each.uri for each in (CORE, *TEMPLATES)), *(each.name for each in PROMPTS)])
+def test_every_resource_and_prompt_has_a_row(name):
+    assert f"| `{name}` |" in PAGE.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_profile_is_told_of_in_the_how_to(name):
+    assert f"| `{name}` |" in (ROOT / "docs" / "mcp.md").read_text("utf-8")
+
+
+def test_neither_help_nor_a_list_of_tools_loads_the_sdk():
+    script = (
+        "import sys;"
+        "from keepward.surfaces.cli import main;"
+        "main(['--help']); main(['mcp', '--list']);"
+        "print([name for name in ('mcp', 'fastapi', 'starlette') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("[]")

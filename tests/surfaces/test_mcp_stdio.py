@@ -1,0 +1,189 @@
+"""`keepward mcp` as clients start it: a process of its own that speaks on stdin and stdout."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import anyio
+import mcp_types as types
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp_made import ERAS
+
+from keepward import Actor, Memory
+
+KEPT = ("PATH", "SYSTEMROOT", "LANG")
+
+
+@pytest.fixture
+def environment(tmp_path):
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+    return {**kept, "HOME": str(tmp_path), "KEEPWARD_HOME": str(tmp_path / "home"), "KEEPWARD_EMBEDDER": "none"}
+
+
+@pytest.fixture
+def talk(tmp_path, environment):
+    def run(script, *options, era="auto", env=None, **client):
+        parameters = StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "keepward", "mcp", "--db", str(tmp_path / "k.db"), *options],
+            env={**environment, **(env or {})},
+            cwd=tmp_path,
+        )
+
+        async def go():
+            async with Client(parameters, mode=era, **client) as connected:
+                return await script(connected)
+
+        return anyio.run(go)
+
+    return run
+
+
+def owner_of(tmp_path):
+    return Memory.open(tmp_path / "k.db", actor=Actor.operator("ann"), embedder=None, config_dir=tmp_path / "home")
+
+
+def start(tmp_path, environment, lines=b"", *options, last=None):
+    """Send raw lines to a server, wait for the answer of that id, close its input; return code, answers, stderr."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "keepward", "mcp", "--db", str(tmp_path / "k.db"), *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        cwd=tmp_path,
+    ) as process:
+        process.stdin.write(lines)
+        process.stdin.flush()
+        answers = []
+        while last is not None and (not answers or json.loads(answers[-1]).get("id") != last):
+            answers.append(process.stdout.readline())
+        process.stdin.close()
+        answers += process.stdout.readlines()
+        return process.wait(timeout=60), answers, process.stderr.read()
+
+
+def message(method, number, **params):
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode() + b"\n"
+
+
+HELLO = message(
+    "initialize", 1, protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "t", "version": "1"}
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("era", ERAS)
+def test_an_agent_remembers_and_recalls_through_the_process(talk, era):
+    async def script(client):
+        await client.call_tool("remember", {"text": "Ana prefers tabs", "tier": "archival"})
+        return await client.call_tool("recall", {"query": "tabs"})
+
+    result = talk(script, "--name", "claude", era=era)
+    assert [hit["text"] for hit in result.structured_content["hits"]] == ["Ana prefers tabs"]
+
+
+@pytest.mark.slow
+def test_the_process_is_an_agent_of_the_name_it_was_given(talk):
+    result = talk(lambda client: client.call_tool("status", {}), "--name", "claude")
+    assert result.structured_content["actor"] == "agent:claude"
+
+
+@pytest.mark.slow
+def test_with_a_token_the_process_is_its_bearer(talk, tmp_path):
+    with owner_of(tmp_path) as owner:
+        secret = owner.create_token("orion", scope="/agents/orion").secret
+    result = talk(lambda client: client.call_tool("status", {}), env={"KEEPWARD_TOKEN": secret})
+    assert (result.structured_content["actor"], result.structured_content["scope"]) == ("agent:orion", "/agents/orion")
+
+
+@pytest.mark.slow
+@pytest.mark.promise("F10")
+def test_with_an_owners_token_the_process_is_an_agent_all_the_same(talk, tmp_path):
+    with owner_of(tmp_path) as owner:
+        secret = owner.create_token("ann", rights="owner").secret
+    result = talk(
+        lambda client: client.call_tool("remember", {"text": "Ship it", "tier": "core", "key": "mission"}),
+        env={"KEEPWARD_TOKEN": secret},
+    )
+    assert result.structured_content["outcome"] == "quarantined"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("era", ERAS)
+def test_the_person_at_the_terminal_can_be_asked_where_the_settings_say_so(talk, tmp_path, era):
+    (tmp_path / "keepward.toml").write_text('[policy]\nchat_approval = ["core"]\n')
+
+    async def person(context, params):
+        return types.ElicitResult(action="accept", content={"decision": "approve"})
+
+    result = talk(
+        lambda client: client.call_tool("remember", {"text": "Ship it", "tier": "core", "key": "mission"}),
+        era=era,
+        elicitation_callback=person,
+    )
+    assert result.structured_content["outcome"] == "committed"
+
+
+@pytest.mark.slow
+@pytest.mark.promise("F10")
+def test_a_shell_that_is_an_agents_asks_nobody(talk, tmp_path):
+    (tmp_path / "keepward.toml").write_text('actor = "agent:claude"\n[policy]\nchat_approval = ["core"]\n')
+
+    async def person(context, params):
+        return types.ElicitResult(action="accept", content={"decision": "approve"})
+
+    result = talk(
+        lambda client: client.call_tool("remember", {"text": "Ship it", "tier": "core", "key": "mission"}),
+        elicitation_callback=person,
+    )
+    assert result.structured_content["outcome"] == "quarantined"
+
+
+@pytest.mark.slow
+def test_stdout_carries_the_protocol_alone(tmp_path, environment):
+    _, answers, _ = start(tmp_path, environment, HELLO + message("tools/list", 2), last=2)
+    assert [json.loads(line)["id"] for line in answers] == [1, 2]
+
+
+@pytest.mark.slow
+def test_the_process_ends_with_its_input(tmp_path, environment):
+    code, _, said = start(tmp_path, environment, HELLO, last=1)
+    assert (code, b"made a new store" in said, b"Traceback" in said) == (0, True, False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "line", [b"not json\n", b"\xff\xfe\n", b'{"jsonrpc":"2.0","id":9,"method":"nothing"}\n', b"\n"]
+)
+def test_a_line_that_means_nothing_does_not_end_the_process(tmp_path, environment, line):
+    code, answers, _ = start(tmp_path, environment, HELLO + line + message("tools/list", 2), last=2)
+    assert (code, "result" in json.loads(answers[-1])) == (0, True)
+
+
+@pytest.mark.slow
+def test_a_wrong_setting_is_one_line_and_its_exit_code(tmp_path, environment):
+    code, answers, said = start(tmp_path, environment, b"", "--profile", "everything")
+    assert (code, answers, said.count(b"\n")) == (2, [], 1)
+
+
+@pytest.mark.slow
+def test_without_the_sdk_there_is_one_line_that_says_how_to_get_it(tmp_path, environment):
+    (tmp_path / "without.py").write_text(
+        "import sys, importlib.util as u\n"
+        "find = u.find_spec\n"
+        "u.find_spec = lambda name, *rest: None if name == 'mcp' else find(name, *rest)\n"
+        "from keepward.surfaces.cli import main\n"
+        "sys.exit(main(['mcp', '--db', 'k.db']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "without.py"], capture_output=True, env=environment, cwd=tmp_path, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr.decode().strip()) == (
+        2,
+        'keepward: this needs the extra `mcp`: pip install "keepward[mcp]"',
+    )

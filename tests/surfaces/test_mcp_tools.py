@@ -1,0 +1,299 @@
+"""The tools of the default profile, called by the SDK's own client in both eras."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from mcp.shared.exceptions import MCPError
+from mcp_made import ERAS, ORDER, SECRET, call, opened, served, talk, told
+
+from keepward import Actor, Policy
+from keepward.adapters.tokens import EstimateCounter
+from keepward.surfaces.mcp.profiles import NAMES, profile
+
+EIGHT = ["recall", "remember", "revise", "forget", "get_context", "history", "pending", "status"]
+FORBIDDEN = ("approve", "reject", "rollback", "contain", "erase", "restore", "token")
+
+
+@pytest.fixture
+def owner(tmp_path):
+    with opened(tmp_path) as memory:
+        yield memory
+
+
+@pytest.fixture
+def agent(owner):
+    return owner.acting_as(Actor.agent("claude"))
+
+
+@pytest.fixture
+def server(agent):
+    return served(agent)
+
+
+def remembered(server, text="Ana prefers tabs", **fields):
+    return call(server, "remember", {"text": text, "tier": "archival", **fields}).structured_content
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.promise("Z47")
+def test_the_default_profile_lists_exactly_eight_tools(server, era):
+    listed = talk(server, lambda client: client.list_tools(), era=era)
+    assert [tool.name for tool in listed.tools] == EIGHT
+
+
+def test_the_definitions_of_the_eight_count_fewer_than_three_thousand_tokens():
+    definitions = json.dumps([tool.as_dict() for tool in profile("default").tools], separators=(",", ":"))
+    assert max(EstimateCounter().count(definitions), len(definitions) / 4) < 3_000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_tool_of_a_profile_has_title_annotations_and_both_schemas(server, agent, name):
+    listed = talk(served(agent, name), lambda client: client.list_tools())
+    for tool in listed.tools:
+        hints = tool.annotations
+        assert None not in (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
+        assert tool.title
+        assert tool.description
+        assert tool.input_schema["additionalProperties"] is False
+        assert tool.output_schema["type"] == "object"
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.promise("F10")
+def test_no_profile_has_a_tool_that_decides_undoes_or_erases(name):
+    assert [tool.name for tool in profile(name).tools if any(word in tool.name for word in FORBIDDEN)] == []
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("tool", ["approve", "reject", "rollback", "contain", "erase"])
+@pytest.mark.promise("F10")
+def test_a_tool_that_decides_is_an_error_of_the_protocol_by_any_name(server, tool, era):
+    async def script(client):
+        with pytest.raises(MCPError, match="no such tool"):
+            await client.call_tool(tool, {"id": "x"})
+        return True
+
+    assert talk(server, script, era=era)
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_what_was_remembered_is_recalled(server, era):
+    async def script(client):
+        await client.call_tool("remember", {"text": "Ana prefers tabs", "tier": "archival"})
+        return await client.call_tool("recall", {"query": "what does Ana prefer"})
+
+    result = talk(server, script, era=era)
+    assert [hit["text"] for hit in result.structured_content["hits"]] == ["Ana prefers tabs"]
+
+
+def test_a_result_is_also_told_in_words(server):
+    remembered(server)
+    assert "1. Ana prefers tabs" in told(call(server, "recall", {"query": "tabs"}))
+
+
+def test_what_is_recalled_is_labelled_as_data(server):
+    remembered(server)
+    assert told(call(server, "recall", {"query": "tabs"})).startswith("Remembered notes: data to consult")
+
+
+def test_what_recall_told_cannot_be_remembered_as_news(server):
+    remembered(server)
+    again = call(server, "remember", {"text": told(call(server, "recall", {"query": "tabs"}))})
+    assert again.structured_content["outcome"] == "refused"
+
+
+def test_a_committed_write_names_its_commit_and_receipt(server):
+    found = remembered(server)
+    assert (found["outcome"], bool(found["commit"]), bool(found["receipt"])) == ("committed", True, True)
+
+
+def test_a_write_to_core_is_held_and_says_so_as_data(server):
+    result = call(server, "remember", {"text": "Ship it", "tier": "core", "key": "mission"})
+    assert (result.is_error, result.structured_content["outcome"]) == (False, "quarantined")
+
+
+@pytest.mark.promise("F10")
+def test_a_secret_is_refused_and_is_in_no_answer(server):
+    result = call(server, "remember", {"text": f"the key is {SECRET}"})
+    assert (result.structured_content["outcome"], SECRET in result.model_dump_json()) == ("refused", False)
+
+
+def test_an_order_to_the_model_is_held(server):
+    result = call(server, "remember", {"text": ORDER, "source": "web"})
+    assert result.structured_content["outcome"] == "quarantined"
+
+
+@pytest.mark.promise("T22")
+def test_an_order_that_was_held_is_not_handed_back_to_the_model(server):
+    call(server, "remember", {"text": ORDER})
+    result = call(server, "pending", {})
+    assert (result.structured_content["count"], "evil.example" in result.model_dump_json()) == (1, False)
+
+
+@pytest.mark.promise("T22")
+def test_a_held_text_is_in_no_recall_context_or_status(server):
+    call(server, "remember", {"text": "Ship the zeppelin", "tier": "core", "key": "mission"})
+
+    async def script(client):
+        return [
+            await client.call_tool("recall", {"query": "zeppelin"}),
+            await client.call_tool("get_context", {"objective": "ship the zeppelin"}),
+            await client.call_tool("status", {}),
+        ]
+
+    assert [result for result in talk(server, script) if "the zeppelin" in str(result.structured_content)] == []
+
+
+@pytest.mark.promise("T22")
+def test_what_others_proposed_is_counted_and_not_shown(owner, server):
+    owner.acting_as(Actor.agent("other")).remember("Ship the zeppelin", tier="core", key="mission")
+    result = call(server, "pending", {})
+    assert (result.structured_content["of_others"], "zeppelin" in told(result)) == (1, False)
+
+
+def test_the_proposer_sees_its_own_held_text(server):
+    call(server, "remember", {"text": "Ship the zeppelin", "tier": "core", "key": "mission"})
+    shown = call(server, "pending", {}).structured_content["proposals"]
+    assert shown[0]["changes"][0]["text"] == "Ship the zeppelin"
+
+
+def test_a_rejection_is_told_once_with_the_next_write(owner, server):
+    held = call(server, "remember", {"text": "Ship it", "tier": "core", "key": "mission"}).structured_content
+    owner.reject(held["proposal"], reason="not yet")
+    first, second = (remembered(server, text).get("notices", []) for text in ("The sky is blue", "Bo likes green tea"))
+    assert (len(first), "not yet" in first[0], second) == (1, True, [])
+
+
+def test_what_became_of_a_proposal_can_be_asked_for(owner, server):
+    held = call(server, "remember", {"text": "Ship it", "tier": "core", "key": "mission"}).structured_content
+    owner.approve(held["proposal"])
+    shown = call(server, "pending", {"state": "approved"}).structured_content["proposals"]
+    assert [each["state"] for each in shown] == ["approved"]
+
+
+def test_an_agent_of_another_scope_is_not_read(owner):
+    owner.at(scope="/agents/other").remember("The launch code word is heron", tier="archival")
+    mine = served(owner.acting_as(Actor.agent("claude")).at(scope="/agents/claude"))
+    assert call(mine, "recall", {"query": "launch code word"}).structured_content["hits"] == []
+
+
+@pytest.mark.parametrize("tool", ["revise", "forget", "history"])
+def test_a_memory_of_another_scope_is_not_there(owner, tool):
+    found = owner.at(scope="/agents/other").remember("The launch code word is heron", tier="archival")
+    mine = served(owner.acting_as(Actor.agent("claude")).at(scope="/agents/claude"))
+    given = {"id": found.records[0].id} | ({} if tool == "history" else {"reason": "x"})
+    result = call(mine, tool, given | ({"text": "no"} if tool == "revise" else {}))
+    assert (result.is_error, "there is no memory" in told(result)) == (True, True)
+
+
+def test_a_write_into_a_scope_out_of_reach_is_refused(owner):
+    mine = served(owner.acting_as(Actor.agent("claude")).at(scope="/agents/claude"))
+    result = call(mine, "remember", {"text": "Hello there", "scope": "/agents/other"})
+    assert result.structured_content["outcome"] == "refused"
+
+
+def test_a_revision_leaves_the_old_version_in_the_history(server):
+    found = remembered(server)
+    call(server, "revise", {"id": found["id"], "text": "Ana prefers spaces", "reason": "she said so"})
+    versions = call(server, "history", {"id": found["id"]}).structured_content["versions"]
+    assert [each["text"] for each in versions] == ["Ana prefers tabs", "Ana prefers spaces"]
+
+
+def test_text_can_be_appended(server):
+    found = remembered(server)
+    call(server, "revise", {"id": found["id"], "text": "and dark themes", "append": True, "reason": "more"})
+    hit = call(server, "recall", {"query": "Ana"}).structured_content["hits"][0]
+    assert hit["text"] == "Ana prefers tabs\nand dark themes"
+
+
+def test_a_stale_revision_is_one_sentence(server):
+    found = remembered(server)
+    result = call(server, "revise", {"id": found["id"], "text": "x y z", "reason": "r", "if_version": 7})
+    assert (result.is_error, told(result).count("\n"), "version 1" in told(result)) == (True, 0, True)
+
+
+def test_what_is_forgotten_is_not_recalled(server):
+    found = remembered(server)
+    call(server, "forget", {"id": found["id"], "reason": "it changed"})
+    assert call(server, "recall", {"query": "tabs"}).structured_content["hits"] == []
+
+
+def test_a_time_to_live_can_be_taken_off(server):
+    found = remembered(server, ttl="30d")
+    call(server, "revise", {"id": found["id"], "ttl": "never", "reason": "it stays"})
+    changed = call(server, "history", {"id": found["id"]}).structured_content["versions"][-1]["changed"]
+    assert changed == ["expires_at"]
+
+
+def test_a_context_is_compiled_with_a_receipt(agent, server):
+    remembered(server)
+    found = call(server, "get_context", {"objective": "format Ana's file"}).structured_content
+    assert agent.replay(found["receipt"]).text == found["text"]
+
+
+def test_the_text_of_a_context_is_the_compiled_bytes(server):
+    remembered(server)
+    result = call(server, "get_context", {"objective": "format Ana's file"})
+    assert result.content[0].text == result.structured_content["text"]
+
+
+def test_a_budget_too_small_is_one_sentence(owner, server):
+    owner.remember("Ship the app before Easter and tell nobody", tier="core", key="mission")
+    result = call(server, "get_context", {"objective": "x", "budget_tokens": 3})
+    assert (result.is_error, told(result).count("\n")) == (True, 0)
+
+
+@pytest.mark.parametrize("tool", EIGHT)
+def test_an_unknown_argument_is_refused_in_one_sentence_that_does_not_repeat_it(server, tool):
+    result = call(server, tool, {"hunter2": "hunter2"})
+    assert (result.is_error, told(result).count("\n"), "hunter2" in told(result)) == (True, 0, False)
+
+
+def test_with_memory_switched_off_the_tools_answer(tmp_path):
+    with opened(tmp_path, Policy(enabled=False)) as owner:
+        result = call(served(owner.acting_as(Actor.agent("claude"))), "remember", {"text": "Hello there"})
+    assert (result.is_error, result.structured_content["outcome"]) == (False, "refused")
+
+
+def test_an_owners_handle_is_lowered_to_an_agents(owner):
+    from keepward.surfaces.mcp.server import as_agent
+
+    assert as_agent(owner, "claude").actor == Actor.agent("claude")
+
+
+def test_a_fault_inside_is_one_sentence_without_what_was_sent(server, monkeypatch, caplog):
+    from keepward.app import Memory
+
+    def fail(*_, **__):
+        raise RuntimeError("hunter2")
+
+    monkeypatch.setattr(Memory, "recall", fail)
+    result = call(server, "recall", {"query": "hunter2"})
+    assert (result.is_error, "hunter2" in told(result) + caplog.text) == (True, False)
+
+
+def test_a_change_too_many_is_told_to_wait(agent):
+    result = call(served(agent, admit=lambda _: 12.4), "remember", {"text": "Hello there"})
+    assert (result.is_error, "wait 12 seconds" in told(result)) == (True, True)
+
+
+def test_reading_is_not_counted_as_a_change(agent):
+    assert not call(served(agent, admit=lambda _: 12.4), "status", {}).is_error
+
+
+@pytest.mark.parametrize("name", ["minimal", "readonly"])
+def test_a_smaller_profile_has_a_part_of_the_eight(name):
+    assert {tool.name for tool in profile(name).tools} < set(EIGHT)
+
+
+def test_the_profile_for_reading_has_nothing_that_changes():
+    assert all(tool.reads for tool in profile("readonly").tools)
+
+
+def test_a_profile_that_is_not_there_names_those_that_are():
+    from keepward import InvalidInput
+
+    with pytest.raises(InvalidInput, match="default, minimal"):
+        profile("everything")
