@@ -1,0 +1,185 @@
+"""Blobs on disk, and in memory for a store that is there.
+
+Layout: ``<store>.blobs/<tenant's digest>/<year>/<month>/<day>/<SHA-256>``, beside ``lock``.
+
+Invariants
+(1) Folders are 0700, files 0600; nothing is made before the first blob.
+(2) A file under its final name is whole and on disk: it is written beside it, flushed, renamed, and the folder is
+    flushed. What an interrupted write leaves ends in ``.part``.
+(3) Only places are read, written or removed, and a link in their stead is neither followed nor read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import itertools
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from keepward.domain.blob import is_place
+
+_LOCK = "lock"
+_PART = ".part"
+#: One for the whole process: two handles on one store must not write to one file.
+_COUNT = itertools.count(1)
+
+
+def folder_of(store: str | Path) -> Path:
+    """Return the folder of blobs beside a store's file."""
+    file = Path(store)
+    return file.with_name(file.name + ".blobs")
+
+
+class FileBlobs:
+    """Keeps bytes in a folder, which need not exist yet. Safe for threads and processes."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = Path(folder)
+
+    @contextmanager
+    def holding(self, *, alone: bool = False) -> Iterator[None]:
+        """Hold the folder; see the port. Without a folder there is nothing to hold for ``alone``."""
+        if alone and not self._folder.is_dir():
+            yield
+            return
+        _make(self._folder)
+        handle = os.open(self._folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+            yield
+        finally:
+            os.close(handle)
+
+    def keep(self, place: str, data: bytes) -> None:
+        """Write bytes durably; see (2)."""
+        file = self._file(place)
+        if self.size(place) == len(data) and self.read(place) == data:
+            # Whoever wrote it may have been cut off before its folder was flushed.
+            _flush(file.parent)
+            return
+        _make(file.parent, below=self._folder)
+        aside = file.with_name(f"{file.name}.{os.getpid()}.{next(_COUNT)}{_PART}")
+        aside.unlink(missing_ok=True)
+        handle = os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                with os.fdopen(handle, "wb", closefd=True) as out:
+                    out.write(data)
+                    out.flush()
+                    os.fsync(out.fileno())
+                aside.replace(file)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    aside.unlink()
+                raise
+        finally:
+            _flush(file.parent)
+
+    def read(self, place: str) -> bytes | None:
+        """Return the bytes of a file, unchecked."""
+        try:
+            handle = os.open(self._file(place), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as fault:
+            if fault.errno == errno.ELOOP:
+                return None
+            raise
+        with os.fdopen(handle, "rb") as file:
+            return file.read()
+
+    def size(self, place: str) -> int | None:
+        """Return the size of a file."""
+        file = self._file(place)
+        return file.stat().st_size if file.is_file() and not file.is_symlink() else None
+
+    def remove(self, place: str) -> None:
+        """Remove a file and the folders that it leaves empty."""
+        file = self._folder / place if place.endswith(_PART) and place in self.places() else self._file(place)
+        file.unlink(missing_ok=True)
+        _flush(file.parent)
+        for folder in file.parents:
+            if folder == self._folder or not folder.is_relative_to(self._folder):
+                return
+            try:
+                folder.rmdir()
+            except FileNotFoundError:
+                continue
+            except OSError:
+                return  # Others are still in it.
+
+    def places(self) -> list[str]:
+        """Return the paths of all files, and of links in their stead, sorted; what is no place is left out."""
+        found = []
+        for folder, _, names in os.walk(self._folder):
+            for name in names:
+                path = (Path(folder) / name).relative_to(self._folder).as_posix()
+                if is_place(path) or (path.endswith(_PART) and is_place(path.partition(".")[0])):
+                    found.append(path)
+        return sorted(found)
+
+    def _file(self, place: str) -> Path:
+        if not is_place(place):
+            raise ValueError("that is no place of a blob")
+        return self._folder / place
+
+
+class MemoryBlobs:
+    """Keeps bytes for as long as the process lives."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, bytes] = {}
+        self._lock = threading.RLock()
+
+    @contextmanager
+    def holding(self, *, alone: bool = False) -> Iterator[None]:
+        """Hold it against all others."""
+        del alone
+        with self._lock:
+            yield
+
+    def keep(self, place: str, data: bytes) -> None:
+        """Keep bytes."""
+        self._held[place] = bytes(data)
+
+    def read(self, place: str) -> bytes | None:
+        """Return bytes."""
+        return self._held.get(place)
+
+    def size(self, place: str) -> int | None:
+        """Return how many there are."""
+        held = self._held.get(place)
+        return None if held is None else len(held)
+
+    def remove(self, place: str) -> None:
+        """Forget bytes."""
+        self._held.pop(place, None)
+
+    def places(self) -> list[str]:
+        """Return all places, sorted."""
+        return sorted(self._held)
+
+
+def _make(folder: Path, *, below: Path | None = None) -> None:
+    """Make a folder and those above it, each flushed into the one above, up to ``below``."""
+    if folder.is_dir():
+        return
+    if below is not None and folder != below:
+        _make(folder.parent, below=below)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    _flush(folder.parent)
+
+
+def _flush(folder: Path) -> None:
+    # Without this a power cut may undo a rename; where folders cannot be opened there is no such need.
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

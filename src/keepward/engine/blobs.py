@@ -1,0 +1,222 @@
+"""Blobs: bytes that memories refer to; who may put and read them, and what a memory may refer to.
+
+Invariants
+(1) Bytes are read by who sees a live memory that refers to them, or has put them; by who decides, also those of a
+    proposal that waits. For everybody else they are not there, and are said so in the same words.
+(2) What is read is what was put: the hash is compared at every read, and bytes that differ are never returned.
+(3) A memory refers only to what its writer might read: a name alone, guessed or overheard, opens nothing.
+(4) A secret is never stored: bytes are scanned before the first of them is written.
+(5) What was erased is not put again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from keepward.domain.blob import LIMIT, Blob, Kept, Put, parse_ref, ref_of, with_put
+from keepward.domain.erasure import mark
+from keepward.domain.media import agrees, content_type_of, is_textual, settled, text_in
+from keepward.domain.memory import ContentType, Record, Status
+from keepward.domain.receipt import Reason
+from keepward.engine.kit import Kit, Who
+from keepward.engine.view import reaches
+from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, Tampered, Unauthorised
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from keepward.domain.proposal import Waiting
+    from keepward.ports.blobs import BlobStore
+
+_GONE = "there is no blob by that name that this handle may read; check the name, the tenant and the scope"
+
+
+def put(kit: Kit, who: Who, data: bytes, media_type: str | None) -> Blob:
+    """Keep bytes, and return what they are called; the same bytes are kept once.
+
+    Raises:
+        Unauthorised: this principal may not propose.
+        InvalidInput: empty, too large, not what the media type says, or holding a secret.
+        Conflict: they were erased, or memory is switched off.
+    """
+    if not all(actor.may_propose for actor in (who.actor, *who.via)):
+        raise Unauthorised("putting a blob takes the right to propose; ask the owner for a token that has it")
+    if not (kit.policy.enabled and kit.policy.capture):
+        raise Conflict("memory is switched off by policy; nothing was stored")
+    raw = _usable(data)
+    named, active = settled(media_type, raw)
+    _without_secrets(raw, named)
+    files, ref, now = files_of(kit), ref_of(raw), kit.clock.now()
+    blob = Blob(ref=ref, bytes=len(raw), media_type=named, active=active)
+    fresh = Put(kind=who.actor.kind.value, name=who.actor.name, credential=who.actor.credential, at=now)
+    _not_erased(kit, who.tenant, ref)
+    with reachable(), files.holding():
+        new = Kept(tenant=who.tenant, blob=blob, at=now, puts=())
+        kept = next(iter(kit.store.blobs(who.tenant, ref)), new)
+        files.keep(kept.place, raw)
+        with kit.store.write() as writer:
+            # Nobody else writes from here on, so what is read now is the newest.
+            _not_erased(kit, who.tenant, ref)
+            kept = next(iter(kit.store.blobs(who.tenant, ref)), kept)
+            writer.put_blob(replace(kept, puts=with_put(kept.puts, fresh, who.actor)))
+    return kept.blob
+
+
+def told(kit: Kit, who: Who, ref: str) -> Blob:
+    """Return name, size and media type of a blob.
+
+    Raises:
+        NotFound: none that this handle may read; see (1).
+        Tampered: what is known of it does not match its seal.
+    """
+    return _readable(kit, who, ref).blob
+
+
+def read(kit: Kit, who: Who, ref: str) -> bytes:
+    """Return the bytes of a blob.
+
+    Raises:
+        NotFound: none that this handle may read; see (1).
+        Tampered: they are not what was put, or their file is gone; see (2).
+    """
+    kept = _readable(kit, who, ref)
+    with reachable():
+        data = files_of(kit).read(kept.place)
+    if data is None:
+        raise Tampered(f"the file of blob {kept.blob.ref} is gone; run `keepward verify`, and put it again")
+    if ref_of(data) != kept.blob.ref:
+        raise Tampered(f"the bytes of blob {kept.blob.ref} were changed; run `keepward verify`, and put them again")
+    return data
+
+
+def may_read(kit: Kit, who: Who, kept: Kept) -> bool:
+    """Whether a handle may read a blob; see (1)."""
+    if any(each.by(who.actor) for each in kept.puts):
+        return True
+    now = kit.clock.now()
+    holders = kit.store.records(who.tenant, kit.store.blob_holders(who.tenant, kept.blob.ref)).records
+    if any(each.blob == kept.blob.ref and each.is_live(now) and reaches(who, each.scope) for each in holders):
+        return True
+    return who.actor.may_decide and kept.blob.ref in waiting_refs(kit, who.tenant)
+
+
+def objection(kit: Kit, who: Who, before: Record | None, after: Record) -> Reason | None:
+    """Return why a memory may not refer to what it refers to; None where it may, or does not refer to more."""
+    ref = after.blob
+    if ref is None or (before is not None and before.blob == ref and before.content_type is after.content_type):
+        return None
+    try:
+        kept = kit.store.blobs(who.tenant, parse_ref(ref))
+    except InvalidInput as fault:
+        return Reason(gate="blob", code="bad_blob", detail=str(fault))
+    if not kept or not may_read(kit, who, kept[0]):
+        return Reason(gate="blob", code="unknown_blob", detail=f"{_GONE}; put the bytes first")
+    if not agrees(after.content_type, kept[0].blob.media_type):
+        detail = f"the blob is {kept[0].blob.media_type}: that is no {after.content_type.value}; name its content type"
+        return Reason(gate="blob", code="content_type", detail=detail)
+    return None
+
+
+def content_type(kit: Kit, who: Who, ref: object) -> str:
+    """Return the content type of a memory that names a blob and no content type; ``file`` for one not to be had."""
+    try:
+        kept = kit.store.blobs(who.tenant, parse_ref(ref))
+    except (InvalidInput, Tampered):
+        return ContentType.FILE.value
+    return (content_type_of(kept[0].blob.media_type) if kept else ContentType.FILE).value
+
+
+def shown(kit: Kit, tenant: str, ref: str) -> str:
+    """Return a blob in words for who decides about it: hash, size, media type; never its bytes."""
+    try:
+        kept = kit.store.blobs(tenant, ref)
+    except Tampered:
+        return f"{ref}, and what is known of it does not match its seal"
+    if not kept:
+        return f"{ref}, which is not kept here"
+    blob = kept[0].blob
+    active = ", active content" if blob.active else ""
+    return f"{blob.ref}, {blob.bytes} bytes, {blob.media_type}{active}"
+
+
+def waiting_refs(kit: Kit, tenant: str) -> set[str]:
+    """Return the refs of proposals that wait and have not run out."""
+    now = kit.clock.now()
+    return refs_of(item for item in kit.store.queue(tenant) if item.expires_at > now)
+
+
+def refs_of(items: Iterable[Waiting]) -> set[str]:
+    """Return the refs of what proposals would store."""
+    return {step.after.blob for item in items for step in item.steps if step.after.blob is not None}
+
+
+def ref_in(payload: bytes) -> str | None:
+    """Return the ref in a record's payload, None where it has none."""
+    # Written so only by the field itself: a quotation mark inside of a text is escaped.
+    return json.loads(payload).get("blob") if b'"blob":"' in payload else None
+
+
+def files_of(kit: Kit) -> BlobStore:
+    """Return where bytes are kept.
+
+    Raises:
+        StoreUnavailable: this store has no place for them.
+    """
+    if kit.blobs is None:
+        raise StoreUnavailable("this store has no place for blobs; open it by its path")
+    return kit.blobs
+
+
+@contextmanager
+def reachable() -> Iterator[None]:
+    """Turn what the system says of files into an error that tells what to do."""
+    try:
+        yield
+    except OSError as fault:
+        why = fault.strerror or "input or output error"
+        raise StoreUnavailable(f"the folder of blobs beside the store cannot be used: {why}") from fault
+
+
+def _usable(data: object) -> bytes:
+    if not isinstance(data, bytes | bytearray):
+        raise InvalidInput("a blob is bytes; read the file in binary")
+    if not data:
+        raise InvalidInput("there are no bytes to keep")
+    if len(data) > LIMIT:
+        raise InvalidInput(f"a blob is at most {LIMIT // 2**20} MB; keep the rest elsewhere and remember where")
+    return bytes(data)
+
+
+def _without_secrets(data: bytes, media_type: str) -> None:
+    from keepward.gates.detect.content import secret_in
+
+    text = text_in(data)
+    if text is None and is_textual(media_type):
+        text = data.decode("latin-1")
+    found = secret_in(data, text)
+    if found is not None:
+        where = "" if found.line is None else f" in line {found.line}"
+        raise InvalidInput(
+            f"the content holds what looks like a secret ({found.detector}){where}: take it out; nothing was stored"
+        )
+
+
+def _not_erased(kit: Kit, tenant: str, ref: str) -> None:
+    key = kit.erasures.key() if kit.erasures else None
+    if key is None:
+        return
+    found = kit.store.records(tenant, [mark(key, tenant, "name", ref.encode())]).records
+    stones = sorted(record.id for record in found if record.status is Status.ERASED)
+    if stones:
+        raise Conflict(f"this was erased and is not stored again: tombstone {stones[0]}")
+
+
+def _readable(kit: Kit, who: Who, ref: str) -> Kept:
+    kept = kit.store.blobs(who.tenant, parse_ref(ref))
+    if not kept or not may_read(kit, who, kept[0]):
+        raise NotFound(_GONE)
+    return kept[0]

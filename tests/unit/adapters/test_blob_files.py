@@ -1,0 +1,162 @@
+"""Blobs on disk: whole or not there, for their owner alone, and nowhere but in their folder."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from keepward.adapters.blobs import FileBlobs, MemoryBlobs, folder_of
+
+PLACE = "0123456789abcdef/2026/03/01/" + "ab" * 32
+OTHER = "0123456789abcdef/2026/03/02/" + "cd" * 32
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return folder_of(tmp_path / "m.db")
+
+
+@pytest.fixture(params=["files", "memory"])
+def blobs(request: pytest.FixtureRequest, folder: Path) -> FileBlobs | MemoryBlobs:
+    return FileBlobs(folder) if request.param == "files" else MemoryBlobs()
+
+
+def test_what_was_kept_is_read(blobs: FileBlobs) -> None:
+    blobs.keep(PLACE, b"bytes")
+    assert (blobs.read(PLACE), blobs.size(PLACE), blobs.places()) == (b"bytes", 5, [PLACE])
+
+
+def test_what_was_not_kept_is_none(blobs: FileBlobs) -> None:
+    assert (blobs.read(PLACE), blobs.size(PLACE), blobs.places()) == (None, None, [])
+
+
+def test_what_was_removed_is_gone(blobs: FileBlobs) -> None:
+    blobs.keep(PLACE, b"bytes")
+    blobs.remove(PLACE)
+    blobs.remove(PLACE)
+    assert (blobs.read(PLACE), blobs.places()) == (None, [])
+
+
+def test_keeping_again_heals_what_was_changed(blobs: FileBlobs) -> None:
+    blobs.keep(PLACE, b"bent!")
+    blobs.keep(PLACE, b"bytes")
+    assert blobs.read(PLACE) == b"bytes"
+
+
+def test_the_folder_lies_beside_the_store_under_its_name(tmp_path: Path) -> None:
+    assert folder_of(tmp_path / "m.db") == tmp_path / "m.db.blobs"
+
+
+def test_folders_and_files_are_for_their_owner_alone(folder: Path) -> None:
+    old = os.umask(0)
+    try:
+        blobs = FileBlobs(folder)
+        with blobs.holding():
+            blobs.keep(PLACE, b"bytes")
+    finally:
+        os.umask(old)
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.rglob("*")) if path.is_dir()}
+    files = {stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*") if path.is_file()}
+    assert (modes, files) == ({0o700}, {0o600})
+
+
+@pytest.mark.promise("E21")
+@pytest.mark.parametrize(
+    "place", ["../../etc/passwd", "/etc/passwd", "", "x", PLACE + "/..", PLACE.upper(), PLACE + "\n"]
+)
+def test_no_path_leads_out_of_the_folder(folder: Path, place: str) -> None:
+    with pytest.raises(ValueError, match="no place"):
+        FileBlobs(folder).keep(place, b"bytes")
+
+
+def test_a_link_in_place_of_a_file_is_not_followed(folder: Path, tmp_path: Path) -> None:
+    blobs = FileBlobs(folder)
+    blobs.keep(PLACE, b"bytes")
+    (tmp_path / "secret").write_bytes(b"elsewhere")
+    (folder / PLACE).unlink()
+    (folder / PLACE).symlink_to(tmp_path / "secret")
+    assert (blobs.read(PLACE), blobs.size(PLACE), blobs.places()) == (None, None, [PLACE])
+
+
+def test_a_file_is_on_disk_before_it_has_its_name_and_its_folder_after(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    sync, move = os.fsync, Path.replace
+
+    def fsync(handle: int) -> None:
+        told.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        sync(handle)
+
+    def replace(self: Path, target: Path) -> Path:
+        told.append("rename")
+        return move(self, target)
+
+    blobs = FileBlobs(folder)
+    with blobs.holding():
+        blobs.keep(OTHER, b"first")
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(Path, "replace", replace)
+    blobs.keep(OTHER[:-64] + "ef" * 32, b"bytes")
+    assert told == ["file", "rename", "folder"]
+
+
+def test_a_write_that_fails_leaves_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    blobs = FileBlobs(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="space"):
+            blobs.keep(PLACE, b"bytes")
+    assert (blobs.read(PLACE), blobs.places()) == (None, [])
+
+
+def test_what_an_interrupted_write_left_is_listed_and_removed(folder: Path) -> None:
+    blobs = FileBlobs(folder)
+    blobs.keep(PLACE, b"bytes")
+    left = f"{PLACE}.77.1.part"
+    (folder / left).write_bytes(b"by")
+    listed = blobs.places()
+    blobs.remove(left)
+    assert (listed, blobs.places()) == ([PLACE, left], [PLACE])
+
+
+def test_files_that_are_no_blobs_are_neither_listed_nor_touched(folder: Path) -> None:
+    blobs = FileBlobs(folder)
+    blobs.keep(PLACE, b"bytes")
+    (folder / "notes.txt").write_text("mine")
+    blobs.remove(PLACE)
+    assert (blobs.places(), (folder / "notes.txt").read_text()) == ([], "mine")
+
+
+def test_folders_that_are_left_empty_go(folder: Path) -> None:
+    blobs = FileBlobs(folder)
+    blobs.keep(PLACE, b"bytes")
+    blobs.keep(OTHER, b"others")
+    blobs.remove(PLACE)
+    assert sorted(path.name for path in (folder / PLACE).parents[1].iterdir()) == ["02"]
+
+
+def test_nothing_is_made_by_looking(folder: Path) -> None:
+    blobs = FileBlobs(folder)
+    with blobs.holding(alone=True):
+        blobs.places()
+    assert not folder.exists()
+
+
+def test_who_removes_waits_for_who_adds(folder: Path) -> None:
+    import fcntl
+
+    blobs = FileBlobs(folder)
+    with blobs.holding():
+        handle = os.open(folder / "lock", os.O_RDWR)
+        try:
+            with pytest.raises(BlockingIOError):
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            os.close(handle)

@@ -1,0 +1,128 @@
+"""What the store knows of blobs cannot be changed by hand without being noticed."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from keepward.adapters.anchor import FileAnchor
+from keepward.domain.blob import Blob, Kept, Put, place, ref_of
+from keepward.errors import KeepwardError, Tampered
+from keepward.stores.sqlite.store import SqliteStore, open_sqlite
+from keepward.testing.stages import Maker
+
+TENANT = "ada"
+REF = ref_of(b"bytes")
+LOOSE = ref_of(b"loose")
+
+
+def kept(ref: str) -> Kept:
+    now = Maker().now
+    put = Put(kind="agent", name="orion", credential=None, at=now)
+    blob = Blob(ref=ref, bytes=5, media_type="image/png", active=False)
+    return Kept(tenant=TENANT, blob=blob, at=now, puts=(put,))
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    """Return a store with two blobs; a memory refers to one."""
+    make = Maker()
+    stage = make.stage(replace(make.record("the red house"), blob=REF))
+    with open_sqlite(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "config")) as store, store.write() as writer:
+        writer.put_blob(kept(REF))
+        writer.put_blob(kept(LOOSE))
+        writer.append(TENANT, stage)
+        writer.put_receipt(make.receipt(TENANT, stage.details.receipt))
+    return tmp_path / "m.db"
+
+
+@pytest.fixture
+def by_hand(db: Path) -> Callable[[str], None]:
+    def run(statement: str) -> None:
+        with closing(sqlite3.connect(db, isolation_level=None)) as connection:
+            connection.execute(statement)
+
+    return run
+
+
+def opened(db: Path) -> SqliteStore:
+    return open_sqlite(db, anchor=FileAnchor(db.parent / "config"))
+
+
+def named(db: Path) -> set[str]:
+    """Return the tables that verify names; a refusal to open says as much."""
+    try:
+        with opened(db) as store:
+            return {fault.row.split()[0] for fault in store.verify()[1]}
+    except KeepwardError as refusal:
+        return {type(refusal).__name__}
+
+
+def test_an_untouched_store_holds(db: Path) -> None:
+    assert named(db) == set()
+
+
+def test_what_was_kept_is_told(db: Path) -> None:
+    with opened(db) as store:
+        told = (store.blobs(TENANT, REF), store.blob_refs(TENANT), len(store.blob_holders(TENANT, REF)))
+    assert told == ([kept(REF)], {REF}, 1)
+
+
+def test_another_tenant_is_told_nothing(db: Path) -> None:
+    with opened(db) as store:
+        assert (store.blobs("bo"), store.blob_refs("bo"), store.blob_holders("bo", REF)) == ([], set(), [])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "bytes = 6",
+        "media_type = 'text/html'",
+        "active = 1",
+        "at = at + 1",
+        "puts = CAST('[]' AS BLOB)",
+        "tenant = 'bo'",
+        "ref = 'sha256:x'",
+        "seal = x'00'",
+    ],
+)
+def test_an_edited_row_is_named_and_not_used(db: Path, by_hand: Callable[[str], None], change: str) -> None:
+    by_hand(f"UPDATE blobs SET {change} WHERE ref = '{REF}'")
+    assert named(db) & {"blobs", "Tampered"}
+    with opened(db) as store, suppress(Tampered):
+        assert store.blobs(TENANT, REF) == []
+
+
+@pytest.mark.parametrize("ref", [REF, LOOSE])
+def test_a_row_that_was_taken_away_is_noticed(db: Path, by_hand: Callable[[str], None], ref: str) -> None:
+    by_hand(f"DELETE FROM blobs WHERE ref = '{ref}'")
+    assert "blobs" in named(db)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM attachments",
+        f"INSERT INTO attachments VALUES ('{TENANT}', '{LOOSE}', 'x')",
+        "UPDATE attachments SET id = 'x'",
+    ],
+)
+def test_what_says_who_refers_to_a_blob_is_compared_with_the_records(
+    db: Path, by_hand: Callable[[str], None], statement: str
+) -> None:
+    by_hand(statement)
+    assert "attachments" in named(db)
+
+
+def test_a_blob_that_a_memory_refers_to_is_not_forgotten(db: Path) -> None:
+    with opened(db) as store, store.write() as writer:
+        assert (writer.drop_blob(TENANT, REF), writer.drop_blob(TENANT, LOOSE)) == (False, True)
+
+
+def test_the_place_of_a_file_says_the_day_and_not_the_tenants_name() -> None:
+    assert (place("ada", Maker().now, REF).count("ada"), place("ada", Maker().now, REF)[16:27]) == (0, "/2026/03/01")
