@@ -66,6 +66,18 @@ class Draft:
         """Stage a promotion to lasting knowledge."""
         self._changes.append(Promote(id=memory_id, text=text))
 
+    def restore(self, memory_id: str, *, ttl: timedelta | str | None = None, if_version: int | None = None) -> None:
+        """Stage that an ended memory comes back; ``ttl`` gives an expired one a new term."""
+        self._changes.append(Restore(id=memory_id, ttl=duration(ttl), if_version=if_version))
+
+    def reinforce(self, memory_id: str, *, gain: float = 0.0) -> None:
+        """Stage that a memory is confirmed."""
+        self._changes.append(Reinforce(id=memory_id, gain=gain))
+
+    def stage(self, change: Change) -> None:
+        """Stage a change as it is."""
+        self._changes.append(change)
+
     def discard(self) -> None:
         """Drop everything that was staged."""
         self._changes.clear()
@@ -89,7 +101,7 @@ class Writes(Reads):
     def remember(self, text: str, *, reason: str = "", **fields: Any) -> Outcome:
         """Propose a new memory; with a ``key`` that is taken, an update of its holder.
 
-        Fields, all optional: ``tier kind key scope subject category tags content_type metadata source evidence
+        Fields, all optional: ``tier kind key scope subject category tags content_type blob metadata source evidence
         derived_from confidence importance ttl stability sensitivity access session speaker job aliases
         occurred_at consent``; see ``domain.change.Insert``. ``ttl`` is a timedelta or text such as ``30d``.
         """
@@ -247,6 +259,10 @@ class Writes(Reads):
         if "id" in given:
             raise InvalidInput("ids are given by the store; keep a foreign id in `aliases`")
         usable(text, given)
+        if given.get("blob") is not None and "content_type" not in given:
+            from keepward.engine.blobs import content_type
+
+            given["content_type"] = content_type(self._kit, self._who, given["blob"])
         try:
             return Insert(id=self._kit.ids.new_id(self._kit.clock.now()), text=text, scope=path, **given)
         except TypeError as fault:

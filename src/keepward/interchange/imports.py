@@ -13,9 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, assert_never
+from typing import IO, TYPE_CHECKING, Any, Literal, assert_never
 
 from keepward.domain.proposal import Committed, Duplicate, Outcome, Quarantined, Refused
+from keepward.domain.receipt import Reason
 from keepward.domain.trust import Actor
 from keepward.errors import InvalidInput
 from keepward.interchange import vault
@@ -58,6 +59,17 @@ class Imported:
         return asdict(self)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What became of one line or item."""
+
+    number: int
+    outcome: Literal["committed", "duplicate", "quarantined", "refused", "failed"]
+    reasons: tuple[Reason, ...] = ()
+    #: In plain words, where there is more to say than the reasons do; never content.
+    detail: str = ""
+
+
 def load(
     mem: Memory,
     target: str | Path | IO[str] | IO[bytes],
@@ -65,11 +77,13 @@ def load(
     format: Format = "auto",  # noqa: A002 - the word people use
     session: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    on_result: Callable[[Result], None] | None = None,
 ) -> Imported:
     """Import a file into the tenant of the handle, under the name of its actor.
 
     ``session`` names the session of ``messages``; default is the file's name. ``on_progress`` gets
-    (done, total) after every batch; ``total`` may grow where long texts are split.
+    (done, total) after every batch; ``total`` may grow where long texts are split. ``on_result`` gets what became
+    of each line as it is known, in the order of deciding; of a vault that is restored whole it gets nothing.
 
     Raises:
         InvalidInput: unreadable, cut, empty or unrecognised, or the tenant is not one of a LoCoMo file's;
@@ -100,7 +114,7 @@ def load(
             plan = live_plan(mem, source, found)
         else:
             plan = plan_of(chosen, source, mem, session)
-        return _Intake(mem=mem, format=chosen, name=source.name, report=on_progress).take(plan)
+        return _Intake(mem=mem, format=chosen, name=source.name, report=on_progress, result=on_result).take(plan)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,6 +125,7 @@ class _Intake:
     format: Format
     name: str
     report: Callable[[int, int], None] | None
+    result: Callable[[Result], None] | None = None
     counts: Counter[str] = field(default_factory=Counter)
     failed: list[tuple[int, str]] = field(default_factory=list)
     refusals: list[tuple[int, str]] = field(default_factory=list)
@@ -127,10 +142,12 @@ class _Intake:
             self.done += 1
             if isinstance(entry, Flaw):
                 self.failed.append((entry.number, entry.reason))
+                self._result(entry.number, "failed", detail=entry.reason)
                 continue
             tenant = entry.tenant or self.mem.tenant
             if self._known(tenant).meets(entry):
                 self.counts["duplicate"] += 1
+                self._result(entry.number, "duplicate", detail="known already, in memory or waiting for review")
                 continue
             unowned = entry.review == "unless_owner" and not self.mem.actor.is_owner
             place = (tenant, entry.review == "always" or unowned)
@@ -217,12 +234,18 @@ class _Intake:
     def _halve(self, batch: list[Item], fault: InvalidInput | None, again: Callable[[list[Item]], None]) -> None:
         if len(batch) == 1:
             self.failed.append((batch[0].number, str(fault)))
+            self._result(batch[0].number, "failed", detail=str(fault))
             return
         middle = len(batch) // 2
         again(batch[:middle])
         again(batch[middle:])
 
+    def _result(self, number: int, outcome: Any, reasons: tuple[Reason, ...] = (), detail: str = "") -> None:
+        if self.result is not None:
+            self.result(Result(number=number, outcome=outcome, reasons=reasons, detail=detail))
+
     def _count(self, item: Item, outcome: Outcome) -> None:
+        self._result(item.number, outcome.outcome, outcome.reasons)
         match outcome:
             case Committed() | Quarantined():
                 self.counts[outcome.outcome] += 1

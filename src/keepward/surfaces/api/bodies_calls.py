@@ -1,0 +1,158 @@
+"""Bodies of all other calls: compiling, deciding, undoing, asking what came of something, erasing, tokens."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from keepward.surfaces.api.bodies import (
+    MANY,
+    MOST,
+    AsOf,
+    Body,
+    Digest,
+    Format,
+    Id,
+    Line,
+    Purpose,
+    Scope,
+    Tokens,
+    Version,
+    Why,
+    told,
+)
+
+
+class Compile(Body):
+    """What a model is to be told of."""
+
+    objective: Annotated[str, Field(description="What the model is about to do.", max_length=20_000)]
+    budget_tokens: Tokens | None = None
+    purpose: Purpose = "answer"
+    as_of: AsOf | None = None
+    format: Format = "markdown"
+    include_sensitive: bool = False
+
+
+class Block(Body):
+    """What memories are to be relevant to."""
+
+    query: Annotated[str, Field(min_length=1, max_length=20_000)]
+    budget_tokens: Tokens | None = None
+    purpose: Purpose = "answer"
+    #: The least score that counts as relevant; left out, the store's own.
+    floor: Annotated[float, Field(ge=-1e6, le=1e6)] | None = None
+    format: Format = "markdown"
+
+
+class Approval(Body):
+    """One proposal and the digest that was seen."""
+
+    id: Id
+    digest: Digest | None = None
+
+
+class Approvals(Body):
+    """Proposals to approve, each by the digest that was seen."""
+
+    items: Annotated[list[Approval], Field(min_length=1, max_length=MANY)]
+
+
+class Rejections(Body):
+    """Proposals to reject, for one reason."""
+
+    ids: Annotated[list[Id], Field(min_length=1, max_length=MANY)]
+    reason: Why
+
+
+class Reject(Body):
+    """Why a proposal is rejected; its proposer is told."""
+
+    reason: Why
+
+
+class RollBack(Body):
+    """How a commit is to be undone."""
+
+    with_later: Annotated[bool, Field(description="Undo later commits on the same memories as well.")] = False
+    dry_run: Annotated[bool, Field(description="Say what would happen and change nothing.")] = False
+
+
+class Selected(Body):
+    """Exactly one way to name what is meant."""
+
+    source: Annotated[str, Field(min_length=1, max_length=512)] | None = None
+    actor: Annotated[str, Field(min_length=1, max_length=128)] | None = None
+    session: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    commit: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    memory: Id | None = None
+
+
+class Contain(Selected):
+    """A plan that was seen, and what it was made of."""
+
+    digest: Digest
+    reason: Annotated[str, Field(max_length=900)] = ""
+
+
+class Bisect(Body):
+    """What to look for in the contexts of the past."""
+
+    query: Annotated[str, Field(min_length=1, max_length=20_000)]
+    contains: Annotated[str, Field(min_length=1, max_length=20_000)]
+    since: Version = 0
+    purpose: Purpose = "answer"
+
+
+class PlanErase(Body):
+    """What is to be destroyed: memories by id, subject or source, and a code that says why."""
+
+    ids: Annotated[list[Id], Field(max_length=MOST)] = Field(default_factory=list)
+    subject: Line | None = None
+    source: Annotated[str, Field(min_length=1, max_length=512)] | None = None
+    reason: Literal["request", "consent", "retention", "mistake", "secret", "other"] = "request"
+
+
+class Erase(PlanErase):
+    """The plan that was seen, and what it was made of."""
+
+    digest: Digest
+
+
+class Lift(Body):
+    """The erased memory whose content may be remembered again."""
+
+    name: Id
+
+
+class Adopt(Body):
+    """The plan that was seen."""
+
+    digest: Digest
+
+
+class GiveFeedback(Body):
+    """Which memories of a recall or context were of use, and which were not."""
+
+    receipt: Annotated[str, Field(min_length=1, max_length=64)]
+    used: Annotated[list[Id], Field(max_length=MOST)] = Field(default_factory=list)
+    ignored: Annotated[list[Id], Field(max_length=MOST)] = Field(default_factory=list)
+
+
+class CreateToken(Body):
+    """A token to be."""
+
+    name: Annotated[str, told("Its bearer, as receipts name it.", minLength=1, maxLength=64)]
+    rights: Literal["agent", "reviewer", "owner"] = "agent"
+    can: list[Literal["read", "propose", "approve", "erase", "admin"]] | None = None
+    tenant: Annotated[str, told(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._@:-]{0,127}$")] | None = None
+    scope: Scope | None = None
+    #: An instant, or a term such as `30d`; left out, it does not expire.
+    expires: Annotated[str, Field(max_length=64)] | None = None
+
+
+class RunJob(Body):
+    """How a job is to be run."""
+
+    force: Annotated[bool, Field(description="Run it even when it is not due.")] = False

@@ -1,0 +1,158 @@
+"""Routes that destroy, that give credentials, and that take bytes: what is left afterwards, and for whom they are."""
+
+from __future__ import annotations
+
+import pytest
+from http_world import World
+
+
+@pytest.fixture
+def world(tmp_path):
+    world = World(tmp_path)
+    yield world
+    world.memory.close()
+
+
+@pytest.fixture
+def name(world):
+    return world.memory.remember("The lighthouse keeper hums", tier="archival").records[0].id
+
+
+def erased(world, name):
+    plan = world.owner.post("/memory/erase/plan", json={"ids": [name]}).json()
+    return world.owner.post("/memory/erase", json={"ids": [name], "digest": plan["digest"]})
+
+
+def test_a_plan_destroys_nothing(world, name):
+    told = world.owner.post("/memory/erase/plan", json={"ids": [name]}).json()
+    assert ([each["id"] for each in told["targets"]], world.memory.get(name).text) == (
+        [name],
+        "The lighthouse keeper hums",
+    )
+
+
+@pytest.mark.promise("F14")
+def test_after_an_erasure_no_file_holds_the_text_and_the_certificate_says_so(world, name):
+    done = erased(world, name)
+    files = b"".join(each.read_bytes() for each in world.folder.rglob("*") if each.is_file())
+    told = world.owner.get(f"/memory/certificates/{name}").json()
+    assert (done.status_code, b"lighthouse" in files, told) == (200, False, done.json()["certificate"])
+
+
+def test_an_answer_that_was_kept_under_a_key_is_not_given_again_after_an_erasure(world):
+    call = {"json": {"text": "The lighthouse keeper hums", "tier": "archival"}, "headers": {"Idempotency-Key": "k1"}}
+    name = world.owner.post("/memory/items", **call).json()["id"]
+    erased(world, name)
+    assert "lighthouse" not in world.owner.post("/memory/items", **call).text
+
+
+def test_what_was_not_shown_is_not_erased(world, name):
+    answer = world.owner.post("/memory/erase", json={"ids": [name], "digest": "0" * 64})
+    assert (answer.status_code, world.memory.get(name).text) == (409, "The lighthouse keeper hums")
+
+
+def test_a_plan_of_nothing_is_refused(world):
+    assert world.owner.post("/memory/erase/plan", json={}).status_code == 400
+
+
+def test_what_was_erased_is_refused_until_the_owner_allows_it_again(world, name):
+    erased(world, name)
+    again = {"text": "The lighthouse keeper hums", "tier": "archival"}
+    codes = [world.owner.post("/memory/items", json=again).status_code]
+    codes.append(world.owner.post("/memory/erase/lift", json={"name": name}).status_code)
+    codes.append(world.owner.post("/memory/items", json=again).status_code)
+    assert codes == [422, 200, 201]
+
+
+def test_a_store_is_accepted_as_it_stands_by_the_digest_that_was_shown(world, name):
+    plan = world.owner.post("/memory/adopt/plan").json()
+    codes = [
+        world.owner.post("/memory/adopt", json={"digest": each}).status_code for each in ("0" * 64, plan["digest"])
+    ]
+    assert (plan["faults"], codes) == ([], [409, 200])
+
+
+def test_a_token_is_made_listed_used_and_revoked(world):
+    made = world.owner.post("/memory/tokens", json={"name": "claude", "scope": "orion", "expires": "30d"})
+    client = world.client(made.json()["secret"])
+    before = client.get("/memory/status")
+    listed = world.owner.get("/memory/tokens")
+    revoked = world.owner.delete(f"/memory/tokens/{made.json()['token']['id']}")
+    assert (
+        made.status_code,
+        before.json()["scope"],
+        revoked.status_code,
+        client.get("/memory/status").status_code,
+    ) == (
+        201,
+        "/agents/orion",
+        200,
+        401,
+    )
+    assert made.json()["secret"] not in listed.text
+
+
+@pytest.mark.parametrize(
+    ("expires", "until"),
+    [("24h", "2026-03-02T09:00:00+00:00"), ("2026-04-01T00:00:00Z", "2026-04-01T00:00:00+00:00"), (None, None)],
+)
+def test_a_token_ends_after_a_term_at_an_instant_or_never(world, expires, until):
+    told = world.owner.post("/memory/tokens", json={"name": "claude", "expires": expires}).json()
+    assert told["token"]["expires_at"] == until
+
+
+@pytest.mark.parametrize("body", [{"name": "claude", "expires": "soon"}, {"name": "a\nb"}, {"name": "x", "can": []}])
+def test_a_token_that_cannot_be_is_refused(world, body):
+    assert world.owner.post("/memory/tokens", json=body).status_code == 400
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(64))
+
+
+def test_bytes_go_up_and_come_down_again(world):
+    client = world.bearer()
+    put = client.post("/memory/blobs", content=PNG, headers={"Content-Type": "image/png"})
+    got = client.get(put.headers["location"])
+    assert (put.status_code, got.content, got.headers["content-type"], got.headers["content-disposition"]) == (
+        201,
+        PNG,
+        "image/png",
+        "attachment",
+    )
+
+
+def test_a_memory_refers_to_bytes_and_whoever_reads_it_reads_them(world):
+    agent, other = world.bearer(), world.bearer("orion")
+    ref = agent.post("/memory/blobs", content=PNG).json()["ref"]
+    before = other.get(f"/memory/blobs/{ref}").status_code
+    body = {"text": "A photo of the pier", "tier": "archival", "blob": ref, "content_type": "image"}
+    written = agent.post("/memory/items", json=body).status_code
+    assert (before, written, other.get(f"/memory/blobs/{ref}/about").json()["bytes"]) == (404, 201, len(PNG))
+
+
+def test_bytes_that_a_browser_might_run_come_without_their_type(world):
+    client = world.bearer()
+    put = client.post("/memory/blobs", content=b"<!doctype html><p>hi</p>", headers={"Content-Type": "text/html"})
+    got = client.get(put.headers["location"])
+    assert (put.json()["active"], got.headers["content-type"]) == (True, "application/octet-stream")
+
+
+def test_bytes_that_are_not_what_they_are_said_to_be_are_refused(world):
+    answer = world.bearer().post("/memory/blobs", content=PNG, headers={"Content-Type": "image/jpeg"})
+    assert answer.status_code == 400
+
+
+def test_bytes_that_are_known_are_not_sent_again(world):
+    client = world.bearer()
+    place = client.post("/memory/blobs", content=PNG).headers["location"]
+    tag = client.get(place).headers["etag"]
+    assert client.get(place, headers={"If-None-Match": tag}).status_code == 304
+
+
+def test_bytes_with_a_secret_in_them_are_refused_and_kept_nowhere(world):
+    secret = "AKIA" + "Q3EGRVZ7XN2LKPWD"
+    answer = world.bearer().post(
+        "/memory/blobs", content=f"key = {secret}".encode(), headers={"Content-Type": "text/plain"}
+    )
+    files = b"".join(each.read_bytes() for each in world.folder.rglob("*") if each.is_file())
+    assert (answer.status_code, secret.encode() in files, secret in answer.text) == (400, False, False)

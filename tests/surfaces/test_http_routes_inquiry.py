@@ -1,0 +1,262 @@
+"""Routes of the journal and of inquiries: commits, receipts, rollback, blame, impact, containment, jobs."""
+
+from __future__ import annotations
+
+import pytest
+from http_world import World
+
+
+@pytest.fixture
+def world(tmp_path):
+    world = World(tmp_path)
+    yield world
+    world.memory.close()
+
+
+def put(world, text, **fields):
+    """Remember as the owner; return the answer's body."""
+    answer = world.owner.post("/memory/items", json={"text": text, "tier": "archival", **fields})
+    assert answer.status_code == 201
+    return answer.json()
+
+
+def head_of(world):
+    return {"If-Match": world.owner.get("/memory/status").json()["etag"]}
+
+
+def mission(world):
+    blocks = world.owner.get("/memory/core").json()["blocks"]
+    return next(each["text"] for each in blocks if each["key"] == "mission")
+
+
+def compiled(world, objective="mission"):
+    return world.owner.post("/memory/compile", json={"objective": objective}).json()["text"]
+
+
+@pytest.mark.promise("C117", "C119")
+def test_a_commit_is_found_in_the_log_by_its_id_and_names_its_receipt(world):
+    made = put(world, "The ferry leaves at six")
+    listed = world.owner.get("/memory/commits").json()["items"][0]
+    shown = world.owner.get(f"/memory/commits/{made['commit']}").json()
+    assert (listed["id"], shown["receipt"], shown["events"][0]["after"]["text"]) == (
+        made["commit"],
+        made["receipt"],
+        "The ferry leaves at six",
+    )
+
+
+@pytest.mark.promise("C119")
+def test_a_receipt_names_its_commit(world):
+    made = put(world, "The ferry leaves at six")
+    receipt = world.owner.get(f"/memory/receipts/{made['receipt']}").json()
+    assert (receipt["commit"], receipt["changes"][0]["id"]) == (made["commit"], made["id"])
+
+
+def test_the_log_comes_in_pages_newest_first(world):
+    for n in range(3):
+        put(world, f"Ferry {n}{n} goes to island {n}")
+    first = world.owner.get("/memory/commits", params={"limit": 2}).json()
+    rest = world.owner.get("/memory/commits", params={"limit": 2, "before": first["next_before"]}).json()
+    assert ([each["seq"] for each in first["items"] + rest["items"]], rest["next_before"]) == ([3, 2, 1], None)
+
+
+def test_the_log_holds_each_memory_before_and_after_where_that_is_asked_for(world):
+    put(world, "The ferry leaves at six")
+    found = [
+        world.owner.get("/memory/commits", params={"events": asked}).json()["items"][0]["events"]
+        for asked in ("false", "true")
+    ]
+    assert (found[0], found[1][0]["after"]["text"]) == (None, "The ferry leaves at six")
+
+
+def test_a_difference_between_two_states_shows_what_changed(world):
+    made = put(world, "The ferry leaves at six")
+    world.memory.revise(made["id"], "The ferry leaves at seven", reason="winter")
+    told = world.owner.get("/memory/diff", params={"earlier": "1", "later": "2"}).json()
+    changed = [each for each in told["items"][0]["changed"] if each["field"] == "text"]
+    assert (told["count"], changed[0]["before"], changed[0]["after"]) == (
+        1,
+        "The ferry leaves at six",
+        "The ferry leaves at seven",
+    )
+
+
+@pytest.mark.promise("C51", "C113", "C120")
+def test_after_a_rollback_the_core_read_and_the_prompt_are_as_before(world):
+    put(world, "Ship before Easter", tier="core", key="mission")
+    before = compiled(world)
+    changed = put(world, "Ship in summer", tier="core", key="mission")
+    done = world.owner.post(f"/memory/rollback/{changed['commit']}", headers=head_of(world))
+    assert (done.status_code, done.json()["applied"], mission(world), compiled(world)) == (
+        200,
+        True,
+        "Ship before Easter",
+        before,
+    )
+
+
+@pytest.mark.promise("C51", "C113", "C114")
+def test_a_rollback_without_a_token_is_refused(world):
+    made = put(world, "Ship before Easter", tier="core", key="mission")
+    answer = world.nobody.post(f"/memory/rollback/{made['commit']}", headers=head_of(world))
+    assert (answer.status_code, mission(world)) == (401, "Ship before Easter")
+
+
+@pytest.mark.promise("C51", "C113")
+def test_an_agent_does_not_roll_back_what_others_wrote(world):
+    made = put(world, "Ship before Easter", tier="core", key="mission")
+    answer = world.bearer().post(f"/memory/rollback/{made['commit']}", headers=head_of(world))
+    assert (answer.status_code, mission(world)) == (403, "Ship before Easter")
+
+
+@pytest.mark.promise("C113")
+def test_a_rollback_names_the_head_it_saw(world):
+    made = put(world, "The ferry leaves at six")
+    seen = head_of(world)
+    put(world, "The crane is red")
+    path = f"/memory/rollback/{made['commit']}"
+    codes = [world.owner.post(path).status_code, world.owner.post(path, headers=seen).status_code]
+    assert (codes, world.memory.get(made["id"]).status.value) == ([428, 412], "active")
+
+
+def test_a_dry_run_of_a_rollback_changes_nothing_and_gives_the_tag_to_go_on(world):
+    made = put(world, "The ferry leaves at six")
+    path = f"/memory/rollback/{made['commit']}"
+    told = world.owner.post(path, json={"dry_run": True}).json()
+    codes = (told["dry_run"], told["applied"], world.memory.get(made["id"]).status.value)
+    done = world.owner.post(path, headers={"If-Match": told["etag"]})
+    assert (codes, done.json()["applied"]) == ((True, False, "active"), True)
+
+
+def test_a_rollback_that_meets_a_later_change_is_a_conflict_and_changes_nothing(world):
+    made = put(world, "The ferry leaves at six")
+    world.memory.revise(made["id"], "The ferry leaves at seven", reason="winter")
+    path = f"/memory/rollback/{made['commit']}"
+    answer = world.owner.post(path, headers=head_of(world))
+    text = world.memory.get(made["id"]).text
+    whole = world.owner.post(path, headers=head_of(world), json={"with_later": True})
+    assert (answer.status_code, answer.json()["conflicts"][0]["seq"], text, whole.json()["applied"]) == (
+        409,
+        2,
+        "The ferry leaves at seven",
+        True,
+    )
+
+
+@pytest.mark.promise("F9")
+def test_a_second_rollback_changes_nothing_and_gives_the_first_receipt(world):
+    made = put(world, "The ferry leaves at six")
+    path = f"/memory/rollback/{made['commit']}"
+    told = [world.owner.post(path, headers=head_of(world)).json() for _ in "ab"]
+    assert ([each["already"] for each in told], told[0]["receipt_id"]) == ([False, True], told[1]["receipt_id"])
+
+
+def test_two_contexts_are_compared_and_the_commit_behind_a_difference_is_named(world):
+    made = put(world, "The ferry leaves at six")
+    receipts = [world.owner.post("/memory/compile", json={"objective": "ferry"}).json()["receipt"]]
+    world.memory.revise(made["id"], "The ferry leaves at seven", reason="winter")
+    receipts.append(world.owner.post("/memory/compile", json={"objective": "ferry"}).json()["receipt"])
+    told = world.owner.get(f"/memory/receipts/{receipts[0]}/diff/{receipts[1]}").json()
+    assert [(each["id"], each["change"], each["commit"]["seq"]) for each in told["items"]] == [
+        (made["id"], "changed", 2)
+    ]
+
+
+def test_blame_names_the_commit_behind_each_value(world):
+    made = put(world, "The ferry leaves at six", key="timetable")
+    told = world.owner.get("/memory/blame/timetable").json()
+    text = next(each for each in told["origins"] if each["field"] == "text")
+    assert (told["record"]["id"], text["made"]["commit"], text["actor"]) == (
+        made["id"],
+        made["commit"],
+        "operator:olga",
+    )
+
+
+def test_bisection_finds_the_commit_with_which_a_context_began_to_hold_a_text(world):
+    made = put(world, "The ferry leaves at six")
+    put(world, "The crane is red")
+    told = world.owner.post("/memory/bisect", json={"query": "ferry", "contains": "at six"}).json()
+    assert told["commit"]["id"] == made["commit"]
+
+
+def test_what_a_source_touched_is_contained_by_plan_and_digest_and_undone_at_once(world):
+    page = put(world, "The ferry is free on Sundays", source="web", evidence=["https://example.org/a"])
+    asked = {"source": "https://example.org/a"}
+    plan = world.owner.post("/memory/contain/plan", json=asked).json()
+    done = world.owner.post("/memory/contain", json={**asked, "digest": plan["digest"], "reason": "poisoned"})
+    gone = "free on Sundays" in compiled(world, "ferry on Sundays")
+    world.owner.post(f"/memory/rollback/{done.json()['commit']}", headers=head_of(world))
+    assert (plan["applied"], done.json()["applied"], gone, world.memory.get(page["id"]).status.value) == (
+        False,
+        True,
+        False,
+        "active",
+    )
+
+
+def test_a_plan_that_was_not_shown_is_not_carried_out(world):
+    put(world, "The ferry is free on Sundays", source="web")
+    answer = world.owner.post("/memory/contain", json={"source": "web", "digest": "0" * 64})
+    assert answer.status_code == 409
+
+
+def test_an_impact_names_what_a_source_touched(world):
+    page = put(world, "The ferry is free on Sundays", source="web")
+    compiled(world, "ferry on Sundays")
+    told = world.owner.get("/memory/impact", params={"source": "web"}).json()
+    assert ([each["id"] for each in told["direct"]], len(told["contexts"])) == ([page["id"]], 1)
+
+
+@pytest.mark.parametrize("query", ["", "?source=web&actor=agent:claude"])
+def test_an_impact_is_asked_in_exactly_one_way(world, query):
+    assert world.owner.get(f"/memory/impact{query}").status_code == 400
+
+
+@pytest.mark.promise("C105")
+def test_a_job_answers_run_skipped_or_failed_each_with_a_receipt(world, monkeypatch):
+    def broken(*_):
+        raise ZeroDivisionError
+
+    path = "/memory/jobs/expire/run"
+    told = [world.owner.post(path).json() for _ in "ab"]
+    monkeypatch.setattr("keepward.jobs.runner._Running._work", broken)
+    told.append(world.owner.post(path, json={"force": True}).json())
+    kept = [world.owner.get(f"/memory/receipts/{each['receipt']}").json()["kind"] for each in told]
+    assert ([each["outcome"] for each in told], kept) == (["run", "skipped", "failed"], ["job"] * 3)
+
+
+def test_what_is_due_runs_and_is_listed_with_its_last_run(world):
+    ran = {each["job"] for each in world.owner.post("/memory/jobs/run-due").json()["items"]}
+    listed = world.owner.get("/memory/jobs").json()["items"]
+    assert {each["name"] for each in listed if each["last_outcome"]} == ran
+
+
+def test_a_job_that_is_none_is_not_found(world):
+    assert world.owner.post("/memory/jobs/dance/run").status_code == 404
+
+
+def test_the_store_is_checked_rebuilt_and_looked_over(world):
+    put(world, "The ferry leaves at six")
+    told = (
+        world.owner.post("/memory/verify").json()["ok"],
+        world.owner.post("/memory/rebuild").json()["records"],
+        world.owner.post("/memory/reindex").json()["indexed"],
+        "store" in [each["name"] for each in world.owner.get("/memory/doctor").json()["items"]],
+        world.owner.get("/memory/tenants").json()["items"],
+    )
+    assert told == (True, 1, 0, True, ["default"])
+
+
+def test_learning_answers_what_it_found(world):
+    put(world, "The ferry leaves at six")
+    world.owner.get("/memory/search", params={"query": "ferry"})
+    told = (world.owner.post("/memory/learn").json()["uses"], world.owner.post("/memory/train").json()["serving"])
+    assert told == (1, False)
+
+
+def test_memories_that_resemble_each_other_are_listed(world):
+    put(world, "The harbour ferry leaves for the island at six in the morning")
+    put(world, "The harbour ferry leaves for the island at seven in the morning")
+    told = world.owner.get("/memory/candidates", params={"floor": "0.5"}).json()["items"]
+    assert [each["same"] for each in told] == [False]

@@ -1,0 +1,325 @@
+"""Routes that read: status, core, search, compile, memories by id; what pages and strangers get."""
+
+from __future__ import annotations
+
+import pytest
+from http_world import World
+
+from keepward import Actor
+
+
+@pytest.fixture
+def world(tmp_path):
+    world = World(tmp_path)
+    yield world
+    world.memory.close()
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """A store with a mission, a harbour in every tier, and something sensitive."""
+    world = World(tmp_path_factory.mktemp("filled"), open_reads=True)
+    memory = world.memory
+    memory.remember("Ship the harbour app before Easter", tier="core", key="mission")
+    memory.remember("The harbour ferry leaves at six", tier="archival", tags=["ferry", "harbour"])
+    memory.remember("The harbour crane is red", tier="archival", tags=["crane"], importance=0.9)
+    memory.remember("The harbour pilot called at noon", tier="episodic", session="s1", subject="pilot")
+    memory.remember("The harbour master drinks his coffee at the pier", tier="archival", sensitivity="sensitive")
+    memory.at(scope="/agents/orion").remember("The harbour gate of orion is green", tier="archival")
+    yield world
+    memory.close()
+
+
+def listed(page):
+    return page["hits"] if "hits" in page else page["items"]
+
+
+def texts(answer):
+    return [each["text"] for each in answer.json()["hits"]]
+
+
+@pytest.mark.promise("C106", "C117")
+def test_status_tells_tier_sizes_block_counts_and_the_depth_of_the_queue(world):
+    world.memory.remember("The ferry leaves at six", tier="archival")
+    world.bearer().put("/memory/keys/mission", json={"text": "Ship it", "tier": "core", "confidence": 0.9})
+    told = world.owner.get("/memory/status").json()
+    assert (told["by_tier"], told["quarantine"]["depth"], sorted(told["blocks"])) == (
+        {"archival": 1},
+        1,
+        ["human", "mission", "operating_rules", "persona", "workspace_state"],
+    )
+
+
+def test_status_names_the_file_to_the_owner_alone(world):
+    told = [client.get("/memory/status").json()["path"] for client in (world.owner, world.bearer())]
+    assert told == [str(world.path), None]
+
+
+@pytest.mark.promise("C107")
+def test_core_gives_the_blocks_as_they_stand_in_the_order_of_compiling(filled):
+    blocks = filled.owner.get("/memory/core").json()["blocks"]
+    assert [(each["key"], each["text"]) for each in blocks] == [
+        ("persona", None),
+        ("human", None),
+        ("operating_rules", None),
+        ("mission", "Ship the harbour app before Easter"),
+        ("workspace_state", None),
+    ]
+
+
+def test_of_two_blocks_with_one_key_the_nearer_scope_counts(world):
+    world.memory.remember("Ship the app", tier="core", key="mission")
+    world.memory.at(scope="/agents/orion").remember("Guard the app", tier="core", key="mission")
+    told = world.owner.get("/memory/core", headers={"Keepward-Scope": "orion"}).json()
+    assert [each["text"] for each in told["blocks"] if each["key"] == "mission"] == ["Guard the app"]
+
+
+@pytest.mark.promise("C108")
+def test_search_finds_by_query(filled):
+    assert texts(filled.owner.get("/memory/search", params={"query": "ferry"}))[0] == "The harbour ferry leaves at six"
+
+
+@pytest.mark.promise("C108")
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ({"tier": "episodic"}, {"The harbour pilot called at noon"}),
+        ({"tags": ["crane", "ferry"]}, {"The harbour crane is red", "The harbour ferry leaves at six"}),
+        ({"tier": ["core", "episodic"]}, {"Ship the harbour app before Easter", "The harbour pilot called at noon"}),
+        ({"subject": "pilot"}, {"The harbour pilot called at noon"}),
+        ({"min_importance": "0.8"}, {"The harbour crane is red"}),
+        ({"kind": "event"}, {"The harbour pilot called at noon"}),
+    ],
+    ids=lambda each: "-".join(each) if isinstance(each, dict) else "",
+)
+def test_search_narrows_by_tier_tags_and_the_other_filters(filled, asked, found):
+    assert set(texts(filled.owner.get("/memory/search", params={"query": "harbour", **asked}))) == found
+
+
+def test_what_is_sensitive_is_found_only_when_it_is_asked_for(filled):
+    found = [
+        len(texts(filled.owner.get("/memory/search", params={"query": "coffee pier", "include_sensitive": asked})))
+        for asked in ("false", "true")
+    ]
+    assert found[1] - found[0] == 1
+
+
+@pytest.mark.parametrize(("path", "asked"), [("search", {"query": "harbour"}), ("items", {"include_ended": "true"})])
+def test_pages_follow_one_another_without_a_gap_or_a_repeat(filled, path, asked):
+    path = f"/memory/{path}"
+    whole, paged, cursor = filled.owner.get(path, params={**asked, "limit": 100}).json(), [], None
+    while True:
+        page = filled.owner.get(path, params={**asked, "limit": 2, **({"cursor": cursor} if cursor else {})}).json()
+        paged += listed(page)
+        cursor = page["cursor"]
+        if cursor is None:
+            break
+    wanted = [each["id"] for each in listed(whole)]
+    assert [each["id"] for each in paged] == wanted
+
+
+@pytest.mark.parametrize(("path", "asked"), [("search", {"query": "ferry"}), ("items", {"tier": "archival"})])
+def test_the_second_page_is_read_from_the_state_and_by_the_clock_of_the_first(world, path, asked):
+    path = f"/memory/{path}"
+    for n in range(4):
+        world.memory.remember(f"Ferry number {n}{n} goes to island {n}", tier="archival", ttl="1h")
+    first = world.owner.get(path, params={**asked, "limit": 2}).json()
+    world.clock.move(hours=2)
+    world.memory.remember("Ferry number 99 goes to island 9", tier="archival")
+    second = world.owner.get(path, params={**asked, "limit": 2, "cursor": first["cursor"]}).json()
+    seen = [each["text"] for page in (first, second) for each in listed(page)]
+    assert sorted(seen) == [f"Ferry number {n}{n} goes to island {n}" for n in range(4)]
+
+
+def test_a_list_of_a_future_instant_pages_as_well(world):
+    for n in range(3):
+        world.memory.remember(f"Ferry number {n}{n} goes to island {n}", tier="archival")
+    asked = {"limit": 2, "as_of": "2027-01-01T00:00:00Z"}
+    first = world.owner.get("/memory/items", params=asked).json()
+    world.memory.remember("Ferry number 99 goes to island 9", tier="archival")
+    second = world.owner.get("/memory/items", params={**asked, "cursor": first["cursor"]}).json()
+    assert len(first["items"] + second["items"]) == 3
+
+
+def test_a_list_of_the_past_is_as_it_was_then(world):
+    world.memory.remember("The ferry leaves at six", tier="archival")
+    world.memory.remember("The crane is red", tier="archival")
+    told = world.owner.get("/memory/items", params={"as_of": "1", "limit": 1}).json()
+    assert ([each["text"] for each in told["items"]], told["cursor"]) == (["The ferry leaves at six"], None)
+
+
+@pytest.mark.parametrize("cursor", ["AAAA", "x" * 400])
+def test_a_cursor_that_was_made_up_is_refused(filled, cursor):
+    answer = filled.owner.get("/memory/search", params={"query": "harbour", "cursor": cursor})
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_cursor")
+
+
+def test_a_cursor_of_another_query_is_refused(filled):
+    cursor = filled.owner.get("/memory/search", params={"query": "harbour", "limit": 1}).json()["cursor"]
+    answer = filled.owner.get("/memory/search", params={"query": "ferry", "limit": 1, "cursor": cursor})
+    assert answer.json()["code"] == "bad_cursor"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "query=",
+        "query=x&limit=0",
+        "query=x&limit=501",
+        "query=x&limit=1_0",
+        "query=x&limit=%201",
+        "query=x&receipt=1",
+        "query=x&receipt=yes",
+        "query=x&tier=soul",
+        "query=x&min_importance=nan",
+        "query=x&min_importance=2",
+        "query=%00",
+        "query=x&as_of=%00",
+        "query=x&as_of=tomorrow!",
+        "query=x&order=random",
+        "query=x&query=y",
+        "query=x&teir=core",
+        "query=x&subject=",
+        "query=x&tags=%0a",
+    ],
+)
+def test_a_query_that_cannot_be_read_is_refused_and_not_repeated(filled, query):
+    answer = filled.owner.get(f"/memory/search?{query}")
+    assert (answer.status_code, "soul" in answer.text, "tomorrow" in answer.text) == (400, False, False)
+
+
+def test_a_recall_with_a_receipt_takes_feedback(world):
+    name = world.memory.remember("The ferry leaves at six", tier="archival").records[0].id
+    receipt = world.owner.get("/memory/search", params={"query": "ferry", "receipt": "true"}).json()["receipt"]
+    said = world.owner.post("/memory/feedback", json={"receipt": receipt, "used": [name]})
+    assert (said.status_code, said.json()["used"]) == (200, [name])
+
+
+@pytest.mark.promise("C110")
+def test_compile_gives_a_context_for_an_objective_with_its_receipt(filled):
+    told = filled.bearer().post("/memory/compile", json={"objective": "when does the ferry leave"}).json()
+    receipt = filled.owner.get(f"/memory/receipts/{told['receipt']}").json()
+    assert ("ferry leaves at six" in told["text"], receipt["context_id"]) == (True, told["context_id"])
+
+
+def test_a_compiled_context_is_rendered_again_byte_for_byte(filled):
+    told = filled.owner.post("/memory/compile", json={"objective": "ferry"}).json()
+    again = filled.owner.post(f"/memory/receipts/{told['receipt']}/replay").json()
+    assert (again["same"], again["text"]) == (True, told["text"])
+
+
+def test_a_budget_that_core_does_not_fit_is_a_conflict(filled):
+    answer = filled.owner.post("/memory/compile", json={"objective": "ferry", "budget_tokens": 1})
+    assert (answer.status_code, answer.json()["code"]) == (409, "context_too_small")
+
+
+def test_a_snapshot_holds_what_is_always_there_and_a_block_what_is_asked_for(filled):
+    snapshot = filled.owner.get("/memory/snapshot").json()["text"]
+    block = filled.owner.post("/memory/block", json={"query": "crane"}).json()["text"]
+    assert ("Easter" in snapshot, "crane" in snapshot, "crane" in block) == (True, False, True)
+
+
+def test_a_memory_comes_by_id_or_alias(world):
+    made = world.memory.remember("The ferry leaves at six", tier="archival", aliases=["old-7"]).records[0]
+    found = [world.owner.get(f"/memory/items/{name}").json()["id"] for name in (made.id, "old-7")]
+    assert found == [made.id, made.id]
+
+
+def test_an_etag_that_still_holds_saves_the_body(world):
+    made = world.memory.remember("The ferry leaves at six", tier="archival").records[0]
+    tag = world.owner.get(f"/memory/items/{made.id}").headers["etag"]
+    again = world.owner.get(f"/memory/items/{made.id}", headers={"If-None-Match": tag})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_an_unknown_memory_is_not_found_and_not_named(world):
+    answer = world.owner.get("/memory/items/nothing-by-that-name")
+    assert (answer.status_code, "nothing-by" in answer.text) == (404, False)
+
+
+def test_the_history_of_a_memory_names_each_version_and_its_commit(world):
+    made = world.memory.remember("The ferry leaves at six", tier="archival").records[0]
+    world.memory.revise(made.id, "The ferry leaves at seven", reason="winter")
+    told = world.owner.get(f"/memory/items/{made.id}/history").json()["items"]
+    assert [(each["version"], each["op"], each["seq"], each["reason"]) for each in told] == [
+        (1, "insert", 1, "remembered"),
+        (2, "replace", 2, "winter"),
+    ]
+
+
+def test_the_past_of_a_memory_is_read_by_number_head_or_instant(world):
+    made = world.memory.remember("The ferry leaves at six", tier="archival").records[0]
+    head = world.memory.head
+    world.clock.move(hours=1)
+    world.memory.revise(made.id, "The ferry leaves at seven", reason="winter")
+    found = [
+        world.owner.get(f"/memory/items/{made.id}", params={"as_of": asked}).json()["text"]
+        for asked in ("1", head, "2026-03-01T09:30:00Z", "2026-03-01T10:30:00+00:00")
+    ]
+    assert found == ["The ferry leaves at six"] * 3 + ["The ferry leaves at seven"]
+
+
+@pytest.mark.promise("C114")
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("GET", "/memory/status"),
+        ("GET", "/memory/core"),
+        ("GET", "/memory/search?query=harbour"),
+        ("POST", "/memory/compile"),
+    ],
+    ids=lambda call: call[1],
+)
+def test_where_reads_are_open_a_stranger_reads_and_nothing_sensitive_shows(filled, call):
+    answer = filled.nobody.request(*call, json={"objective": "harbour master coffee"} if call[0] == "POST" else None)
+    assert (answer.status_code, "coffee at the pier" in answer.text) == (200, False)
+
+
+@pytest.mark.promise("C114")
+@pytest.mark.parametrize("asked", ["include_sensitive=true", "include_sensitive=true&tier=archival"])
+def test_a_stranger_who_asks_for_what_is_sensitive_is_refused(filled, asked):
+    assert filled.nobody.get(f"/memory/search?query=coffee&{asked}").status_code == 403
+
+
+@pytest.mark.promise("C114")
+@pytest.mark.parametrize(
+    "path",
+    ["items", "quarantine", "commits", "diff?earlier=0", "events", "export", "tokens", "snapshot", "notices", "doctor"],
+)
+def test_a_stranger_reads_nothing_else(filled, path):
+    assert filled.nobody.get(f"/memory/{path}").status_code == 401
+
+
+def test_a_scope_sees_itself_and_what_is_above_it(filled):
+    orion = filled.bearer("orion", scope="/agents/orion")
+    other = filled.bearer("elysia", scope="/agents/elysia")
+    found = [texts(each.get("/memory/search", params={"query": "gate of orion green"})) for each in (orion, other)]
+    assert ["The harbour gate of orion is green" in each for each in found] == [True, False]
+
+
+def test_a_list_goes_on_being_right_while_writes_keep_coming(world, monkeypatch):
+    for n in range(3):
+        world.memory.remember(f"Ferry number {n}{n} goes to island {n}", tier="archival")
+    real, written = type(world.memory).find, []
+
+    def find(self, **asked):
+        found = real(self, **asked)
+        if len(written) < 5:
+            written.append(
+                world.memory.remember(f"Crane {len(written) * 37} has colour {len(written)}", tier="archival")
+            )
+        return found
+
+    monkeypatch.setattr(type(world.memory), "find", find)
+    first = world.owner.get("/memory/items", params={"limit": 2}).json()
+    second = world.owner.get("/memory/items", params={"limit": 500, "cursor": first["cursor"]}).json()
+    ids = [each["id"] for each in first["items"] + second["items"]]
+    # Three reads were overtaken by writes; the fourth named its state.
+    assert (len(ids), len(set(ids))) == (6, 6)
+
+
+def test_a_handle_of_its_own_reads_what_the_server_wrote(world):
+    world.owner.post("/memory/items", json={"text": "The ferry leaves at six", "tier": "archival"})
+    with world.open(Actor.agent()) as other:
+        assert [each.text for each in other.find()] == ["The ferry leaves at six"]

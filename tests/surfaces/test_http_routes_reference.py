@@ -1,0 +1,93 @@
+"""The reference of the HTTP API: what is documented is there, and what is there is documented."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+from http_world import World
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ROOT / "docs" / "reference"
+
+
+@pytest.fixture(scope="module")
+def reference():
+    spec = importlib.util.spec_from_file_location("generate_reference", ROOT / "tools" / "generate_reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    world = World(tmp_path_factory.mktemp("reference"))
+    yield world
+    world.memory.close()
+
+
+def routes(world):
+    """Return (method, path) of every route that takes part in the API."""
+    return {
+        (method, route.path_format)
+        for route in world.app.routes
+        if getattr(route, "include_in_schema", False)
+        for method in route.methods
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["http.md", "openapi.json"])
+def test_what_is_committed_is_what_the_code_describes(reference, name):
+    assert (PAGES / name).read_text("utf-8") == reference.PAGES[name]()
+
+
+def test_the_committed_description_is_what_the_server_gives(world):
+    assert json.loads((PAGES / "openapi.json").read_text("utf-8")) == world.api
+
+
+@pytest.mark.promise("Z47")
+def test_every_documented_route_exists(world):
+    documented = set(re.findall(r"^### ([A-Z]+) (/\S*)$", (PAGES / "http.md").read_text("utf-8"), re.MULTILINE))
+    assert documented - routes(world) == set()
+
+
+@pytest.mark.promise("Z47")
+def test_every_route_is_documented(world):
+    documented = set(re.findall(r"^### ([A-Z]+) (/\S*)$", (PAGES / "http.md").read_text("utf-8"), re.MULTILINE))
+    assert routes(world) - documented == set()
+
+
+def test_every_link_leads_to_an_operation_and_names_parameters_of_it(world):
+    operations = {each["operationId"]: each for path in world.api["paths"].values() for each in path.values()}
+    wrong = [
+        (name, link["operationId"])
+        for name, each in operations.items()
+        for answer in each["responses"].values()
+        for link in answer.get("links", {}).values()
+        if not set(link["parameters"])
+        <= {each["name"] for each in operations[link["operationId"]].get("parameters", ())}
+    ]
+    assert wrong == []
+
+
+def test_every_reference_inside_the_description_leads_somewhere(world):
+    names = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(world.api)))
+    assert names <= set(world.api["components"]["schemas"])
+
+
+def test_every_error_that_is_described_is_a_problem(world):
+    kinds = {
+        kind
+        for path in world.api["paths"].values()
+        for each in path.values()
+        for status, answer in each["responses"].items()
+        if status >= "400"
+        for kind in answer["content"]
+    }
+    assert kinds == {"application/problem+json"}

@@ -1,0 +1,276 @@
+"""Routes that stream: events as they come, export, import line by line."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+from http_world import World, events_of, streamed
+
+from keepward import Actor
+from keepward.surfaces.api import routes_events
+from keepward.surfaces.api.pipes import AHEAD, Pipe
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    monkeypatch.setattr(routes_events, "LOOK", 0.002)
+    world = World(tmp_path)
+    yield world
+    world.memory.close()
+
+
+@pytest.fixture
+def owner(world):
+    return {"Authorization": world.owner.headers["authorization"]}
+
+
+def filled(world, count=3, scope="/"):
+    memory = world.memory.at(scope=scope)
+    return [memory.remember(f"Ferry {n}{n} goes to island {n}", tier="archival").commit for n in range(count)]
+
+
+def seen(body, kind="commit"):
+    return [each for each in events_of(body) if each["event"] == kind]
+
+
+def listened(world, headers, count, query="?after=0"):
+    status, body = streamed(
+        world, f"/memory/events{query}", headers, lambda sent: sent.count(b"event: commit") >= count
+    )
+    assert status == 200
+    return seen(body)
+
+
+def test_an_event_names_what_a_commit_touched_and_holds_no_text(world, owner):
+    made = world.memory.remember("The ferry leaves at six", tier="archival", tags=["ferry"])
+    event = listened(world, owner, 1)[0]
+    assert (event["id"], event["data"]["changes"], "ferry" in json.dumps(event)) == (
+        "1",
+        [{"op": "insert", "id": made.records[0].id, "version": 1, "tier": "archival"}],
+        False,
+    )
+
+
+@pytest.mark.parametrize("way", ["after", "Last-Event-ID"])
+def test_a_stream_goes_on_exactly_behind_the_last_event_that_was_seen(world, owner, way):
+    commits = filled(world)
+    query, more = ("?after=1", {}) if way == "after" else ("", {"Last-Event-ID": "1"})
+    found = listened(world, {**owner, **more}, 2, query)
+    assert [each["data"]["id"] for each in found] == [each.id for each in commits[1:]]
+
+
+def test_the_last_event_that_was_seen_counts_more_than_the_address(world, owner):
+    filled(world)
+    found = listened(world, {**owner, "Last-Event-ID": "2"}, 1, "?after=0")
+    assert [each["id"] for each in found] == ["3"]
+
+
+def test_a_stream_without_a_beginning_tells_what_comes_next_also_from_another_process(world, owner):
+    filled(world)
+    started = threading.Event()
+
+    def write():
+        started.wait(10)
+        with world.open(Actor.operator("other")) as other:
+            other.remember("The crane is red", tier="archival")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+
+    def enough(sent):
+        if sent:
+            started.set()
+        return b"event: commit" in sent
+
+    _, body = streamed(world, "/memory/events", owner, enough)
+    writer.join()
+    assert [each["id"] for each in seen(body)] == ["4"]
+
+
+def test_more_commits_than_are_read_at_once_come_in_order_each_once(world, owner, monkeypatch):
+    monkeypatch.setattr(routes_events, "BATCH", 2)
+    filled(world, 5)
+    assert [each["id"] for each in listened(world, owner, 5)] == ["1", "2", "3", "4", "5"]
+
+
+def test_a_stream_passes_over_what_its_caller_may_not_see(world):
+    filled(world, 1)
+    filled(world, 1, scope="/agents/orion")
+    filled_again = world.memory.remember("The crane is red", tier="archival").commit
+    elysia = {"Authorization": world.bearer("elysia", scope="/agents/elysia").headers["authorization"]}
+    assert [each["id"] for each in listened(world, elysia, 2)] == ["1", str(filled_again.seq)]
+
+
+def test_a_stream_ends_when_its_token_is_revoked(world):
+    issued = world.memory.create_token("claude")
+    filled(world, 1)
+
+    def revoke(sent):
+        if b"event: commit" in sent and b"event: end" not in sent:
+            world.memory.revoke_token(issued.token.id)
+        return False
+
+    _, body = streamed(world, "/memory/events?after=0", {"Authorization": f"Bearer {issued.secret}"}, revoke)
+    assert [each["data"]["code"] for each in seen(body, "end")] == ["unauthorised"]
+
+
+def test_a_stream_ends_when_the_server_stops(world, owner):
+    def stop(sent):
+        if sent:
+            world.serving.stopping.set()
+        return False
+
+    status, body = streamed(world, "/memory/events", owner, stop)
+    assert (status, seen(body)) == (200, [])
+
+
+def test_a_stream_shows_signs_of_life(world, owner, monkeypatch):
+    monkeypatch.setattr(routes_events, "HEARTBEAT", 0.01)
+    _, body = streamed(world, "/memory/events", owner, lambda sent: b": still here" in sent)
+    assert b": still here" in body
+
+
+@pytest.mark.parametrize(
+    ("query", "headers", "status"),
+    [("?after=9", {}, 404), ("?after=-1", {}, 400), ("?after=x", {}, 400), ("", {"Last-Event-ID": "x"}, 400)],
+)
+def test_a_beginning_that_is_none_is_refused(world, query, headers, status):
+    assert world.owner.get(f"/memory/events{query}", headers=headers).status_code == status
+
+
+def test_a_server_keeps_so_many_streams_open_and_no_more(world, owner, monkeypatch):
+    monkeypatch.setattr(routes_events, "MOST", 0)
+    answer = world.owner.get("/memory/events")
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "5")
+
+
+def test_a_stream_that_ended_is_not_counted_any_more(world, owner):
+    filled(world, 1)
+    listened(world, owner, 1)
+    assert world.app.state.streams == 0
+
+
+def test_an_export_restores_into_another_server_with_its_head(world, tmp_path):
+    filled(world)
+    world.memory.revise(world.memory.find()[0].id, "Ferry 9 goes nowhere", reason="winter")
+    lines = world.owner.get("/memory/export")
+    (tmp_path / "other").mkdir()
+    other = World(tmp_path / "other")
+    told = other.owner.post("/memory/import", content=lines.content, params={"format": "vault"})
+    heads = (world.memory.head, other.memory.head)
+    other.memory.close()
+    assert (lines.headers["content-type"], json.loads(told.text)["summary"]["committed"], heads[0]) == (
+        "application/x-ndjson",
+        4,
+        heads[1],
+    )
+
+
+def test_an_export_is_the_owners_alone(world):
+    assert world.bearer().get("/memory/export").status_code == 403
+
+
+def test_an_export_of_an_empty_tenant_has_no_lines(world):
+    assert world.owner.get("/memory/export").content == b""
+
+
+def messages(*texts):
+    return "".join(json.dumps({"role": "user", "content": each}) + "\n" for each in texts)
+
+
+def answers(response):
+    return [json.loads(line) for line in response.text.splitlines()]
+
+
+def test_each_line_of_an_import_has_an_answer_of_its_own(world):
+    secret = "AKIA" + "Q3EGRVZ7XN2LKPWD"
+    body = messages("I like green tea", f"my key is {secret}") + "not json\n" + messages("The ferry is late today")
+    told = answers(world.bearer().post("/memory/import", content=body))
+    outcomes = {each["line"]: each["outcome"] for each in told if "line" in each}
+    assert (outcomes, told[-1]["summary"]["total"]) == ({1: "committed", 2: "refused", 3: "failed", 4: "committed"}, 4)
+
+
+def test_an_import_that_is_sent_again_stores_nothing_again(world):
+    client, body = world.bearer(), messages("I like green tea", "The ferry is late today")
+    told = [answers(client.post("/memory/import", content=body))[-1]["summary"] for _ in "ab"]
+    assert [(each["committed"], each["duplicates"]) for each in told] == [(2, 0), (0, 2)]
+
+
+def test_a_secret_in_an_import_is_in_no_file_and_in_no_answer(world):
+    secret = "AKIA" + "Q3EGRVZ7XN2LKPWD"
+    answer = world.bearer().post("/memory/import", content=messages(f"my key is {secret}"))
+    files = b"".join(each.read_bytes() for each in world.folder.rglob("*") if each.is_file())
+    assert (secret in answer.text, secret.encode() in files) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("body", "query"),
+    [
+        ("", ""),
+        ("{", ""),
+        (messages("hello") + '{"role": "us', ""),
+        ("[]", ""),
+        ("x", "?format=tape"),
+        ("x", "?format=vault"),
+    ],
+)
+def test_an_import_that_cannot_be_read_is_refused_whole(world, body, query):
+    answer = world.owner.post(f"/memory/import{query}", content=body)
+    assert (answer.status_code, world.memory.find()) == (400, [])
+
+
+def test_what_fails_half_way_ends_the_answer_with_an_error_and_keeps_what_was_stored(world, monkeypatch):
+    from keepward import StoreUnavailable
+    from keepward.interchange import imports
+
+    real, calls = imports._Intake._remember, []
+
+    def full(self, mem, batch):
+        calls.append(len(batch))
+        if len(calls) > 1:
+            raise StoreUnavailable("the disk is full; free space and try again")
+        real(self, mem, batch)
+
+    monkeypatch.setattr(imports, "BATCH", 1)
+    monkeypatch.setattr(imports._Intake, "_remember", full)
+    told = answers(world.owner.post("/memory/import", content=messages("I like green tea", "The ferry is late")))
+    assert (told[0]["outcome"], told[-1]["error"]["code"], len(world.memory.find())) == (
+        "committed",
+        "store_unavailable",
+        1,
+    )
+
+
+def test_a_pipe_hands_over_piece_by_piece_in_order():
+    pieces = [str(n).encode() for n in range(3 * AHEAD)]
+    assert list(Pipe(lambda put: [put(each) for each in pieces])) == pieces
+
+
+def test_a_pipe_tells_its_work_when_nobody_reads_any_more():
+    told = threading.Event()
+
+    def work(put):
+        try:
+            while True:
+                put(b"x")
+        except Exception:
+            told.set()
+            raise
+
+    reader = iter(Pipe(work))
+    next(reader)
+    reader.close()
+    assert told.wait(10)
+
+
+def test_a_pipe_raises_what_failed_later_in_its_place():
+    def work(put):
+        put(b"x")
+        raise ZeroDivisionError
+
+    reader = iter(Pipe(work))
+    assert next(reader) == b"x"
+    with pytest.raises(ZeroDivisionError):
+        next(reader)

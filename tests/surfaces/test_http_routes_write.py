@@ -1,0 +1,316 @@
+"""Routes that propose: what became of a write is its status, and nothing gets past the gates by another path."""
+
+from __future__ import annotations
+
+import pytest
+from http_world import World
+
+from keepward.surfaces.api.documented import RIGHTS
+
+
+@pytest.fixture
+def world(tmp_path):
+    world = World(tmp_path)
+    yield world
+    world.memory.close()
+
+
+@pytest.fixture
+def agent(world):
+    return world.bearer()
+
+
+@pytest.fixture
+def saved(world):
+    return world.owner.post("/memory/items", json={"text": "The ferry leaves at six", "tier": "archival"})
+
+
+def text_of(world, name):
+    return world.memory.get(name).text
+
+
+def test_what_is_committed_answers_201_with_its_place_and_its_etag(world, saved):
+    again = world.owner.get(saved.headers["location"])
+    assert (saved.status_code, saved.headers["etag"]) == (201, again.headers["etag"])
+
+
+def test_what_waits_answers_202_with_its_place_in_the_queue(world, agent):
+    answer = agent.put("/memory/keys/mission", json={"text": "Ship it", "tier": "core", "confidence": 0.9})
+    waiting = world.owner.get(answer.headers["location"]).json()
+    assert (answer.status_code, waiting["id"]) == (202, answer.json()["proposal"])
+
+
+def test_what_is_there_already_answers_200_with_the_memory_that_says_it(agent, saved):
+    answer = agent.post("/memory/items", json={"text": "The ferry leaves at six", "tier": "archival"})
+    assert (answer.status_code, answer.json()["id"]) == (200, saved.json()["id"])
+
+
+def test_what_a_gate_refuses_answers_422_with_its_reasons_and_a_receipt(world, agent):
+    answer = agent.post("/memory/items", json={"text": "The ferry leaves at six", "tier": "cellar"})
+    told = answer.json()
+    kept = world.owner.get(f"/memory/receipts/{told['receipt']}").json()
+    assert (answer.status_code, told["code"], told["reasons"][0]["code"], kept["kind"]) == (
+        422,
+        "refused",
+        "unknown_name",
+        "refusal",
+    )
+
+
+@pytest.mark.promise("C109")
+def test_an_edit_is_one_proposal_of_many_changes(world, agent, saved):
+    answer = agent.post(
+        "/memory/edit",
+        json={
+            "reason": "new timetable",
+            "changes": [
+                {"op": "insert", "text": "The crane is red", "tier": "archival"},
+                {"op": "append", "id": saved.json()["id"], "text": "and at nine"},
+            ],
+        },
+    )
+    assert (answer.status_code, len(world.memory.show(answer.json()["commit"]).steps)) == (201, 2)
+
+
+@pytest.mark.promise("C109")
+def test_an_agents_edit_of_a_core_block_waits_and_the_block_stays(world, agent):
+    name = world.memory.remember("Ship before Easter", tier="core", key="mission").records[0].id
+    answer = agent.post(
+        "/memory/edit", json={"reason": "late", "changes": [{"op": "replace", "id": name, "text": "Ship in summer"}]}
+    )
+    assert (answer.status_code, text_of(world, name)) == (202, "Ship before Easter")
+
+
+def test_an_edit_of_which_one_change_is_refused_changes_nothing(world, agent, saved):
+    name = saved.json()["id"]
+    answer = agent.post(
+        "/memory/edit",
+        json={
+            "reason": "new timetable",
+            "changes": [
+                {"op": "append", "id": name, "text": "and at nine"},
+                {"op": "insert", "text": "The crane is red", "tier": "cellar"},
+            ],
+        },
+    )
+    assert (answer.status_code, text_of(world, name)) == (422, "The ferry leaves at six")
+
+
+CHANGES = {
+    "insert": {"text": "The crane is red", "ttl": "30d", "tags": ["crane"], "occurred_at": "2026-02-01T10:00:00Z"},
+    "replace": {"id": "{id}", "text": "The ferry leaves at seven", "tags": ["ferry"], "subject": None},
+    "append": {"id": "{id}", "text": "and at nine", "evidence": ["chat:42"]},
+    "supersede": {"id": "{id}", "by": "{other}"},
+    "move": {"id": "{id}", "scope": "orion", "if_version": 1},
+    "promote": {"id": "{id}", "text": "The ferry leaves at six", "if_version": 1},
+    "retire": {"id": "{id}"},
+    "archive": {"id": "{id}"},
+    "restore": {"id": "{ended}"},
+    "reinforce": {"id": "{id}", "gain": 0.1, "confirms": False},
+}
+
+
+@pytest.mark.parametrize("op", CHANGES)
+def test_an_edit_takes_every_kind_of_change(world, saved, op):
+    other = world.memory.remember("The crane is blue and tall", tier="archival").records[0].id
+    ended = world.memory.remember("The old pier is closed", tier="archival").records[0].id
+    world.memory.forget(ended, reason="gone")
+    names = {"id": saved.json()["id"], "other": other, "ended": ended}
+    change = {name: value.format(**names) if isinstance(value, str) else value for name, value in CHANGES[op].items()}
+    answer = world.owner.post("/memory/edit", json={"reason": "test", "changes": [{"op": op, **change}]})
+    assert answer.status_code == 201
+
+
+def test_an_alias_names_a_memory_in_an_edit(world):
+    world.memory.remember("The ferry leaves at six", tier="archival", aliases=["old-7"])
+    answer = world.owner.post("/memory/edit", json={"reason": "test", "changes": [{"op": "retire", "id": "old-7"}]})
+    assert answer.status_code == 201
+
+
+CALLS = {
+    "append": {"text": "and at nine", "reason": "summer"},
+    "move": {"tier": "working", "reason": "for now"},
+    "reinforce": {},
+    "promote": {"text": "The ferry leaves at six", "reason": "lasting"},
+    "supersede": {"by": "{other}", "reason": "sold"},
+    "restore": {"reason": "again"},
+}
+
+
+@pytest.mark.parametrize("verb", CALLS)
+def test_a_verb_on_one_memory_is_a_write_like_any_other(world, saved, verb):
+    other = world.memory.remember("The crane is blue and tall", tier="archival").records[0].id
+    if verb == "restore":
+        world.memory.forget(saved.json()["id"], reason="gone")
+    body = {name: value.format(other=other) for name, value in CALLS[verb].items()}
+    answer = world.owner.post(f"{saved.headers['location']}/{verb}", json=body)
+    assert (answer.status_code, world.memory.history(saved.json()["id"])[-1].op) == (201, verb)
+
+
+def test_a_revision_names_the_version_it_saw(world, saved):
+    body = {"text": "The ferry leaves at seven", "reason": "winter"}
+    missing = world.owner.patch(saved.headers["location"], json=body)
+    right = world.owner.patch(saved.headers["location"], json=body, headers={"If-Match": saved.headers["etag"]})
+    stale = world.owner.patch(saved.headers["location"], json=body, headers={"If-Match": saved.headers["etag"]})
+    assert [missing.status_code, right.status_code, stale.status_code] == [428, 201, 412]
+
+
+def test_a_revision_that_another_overtook_while_it_ran_is_refused(world, saved, monkeypatch):
+    name = saved.json()["id"]
+    real = type(world.memory).revise
+
+    def late(self, memory_id, *given, **more):
+        monkeypatch.setattr(type(world.memory), "revise", real)
+        world.memory.revise(memory_id, "The ferry leaves at eight", reason="overtaking")
+        return real(self, memory_id, *given, **more)
+
+    monkeypatch.setattr(type(world.memory), "revise", late)
+    answer = world.owner.patch(
+        saved.headers["location"],
+        json={"text": "The ferry leaves at seven", "reason": "winter"},
+        headers={"If-Match": saved.headers["etag"]},
+    )
+    assert (answer.status_code, text_of(world, name)) == (412, "The ferry leaves at eight")
+
+
+def test_a_stale_version_in_the_body_is_a_conflict(world, saved):
+    answer = world.owner.post(
+        f"{saved.headers['location']}/append", json={"text": "and at nine", "reason": "summer", "if_version": 7}
+    )
+    assert (answer.status_code, answer.json()["code"]) == (409, "stale_version")
+
+
+def test_a_body_that_contradicts_if_match_is_refused(world, saved):
+    answer = world.owner.patch(
+        saved.headers["location"],
+        json={"text": "The ferry leaves at seven", "reason": "winter", "if_version": 7},
+        headers={"If-Match": saved.headers["etag"]},
+    )
+    assert answer.status_code == 412
+
+
+def test_a_field_left_out_stays_and_a_null_empties_it(world):
+    made = world.memory.remember("The ferry leaves at six", tier="archival", subject="ferry", category="time").records[
+        0
+    ]
+    tag = world.owner.get(f"/memory/items/{made.id}").headers["etag"]
+    world.owner.patch(f"/memory/items/{made.id}", json={"category": None, "reason": "tidy"}, headers={"If-Match": tag})
+    record = world.memory.get(made.id)
+    assert (record.text, record.subject, record.category) == ("The ferry leaves at six", "ferry", None)
+
+
+def test_forgetting_takes_a_reason_and_heeds_if_match(world, saved):
+    place = saved.headers["location"]
+    answers = [
+        world.owner.delete(place).status_code,
+        world.owner.delete(place, params={"reason": "sold"}, headers={"If-Match": '"other"'}).status_code,
+        world.owner.delete(place, params={"reason": "sold"}).status_code,
+    ]
+    assert (answers, world.memory.get(saved.json()["id"]).status.value) == ([400, 412, 201], "retired")
+
+
+def test_many_are_remembered_each_by_itself_in_the_order_given(agent):
+    items = [
+        {"text": "The ferry leaves at six"},
+        {"text": "The crane is red", "tier": "cellar"},
+        {"text": "The pier is long"},
+    ]
+    told = agent.post("/memory/items/batch", json={"items": items}).json()
+    assert [each["outcome"] for each in told["outcomes"]] == ["committed", "refused", "committed"]
+
+
+def test_many_are_remembered_all_or_none(world, agent):
+    items = [{"text": "The ferry leaves at six"}, {"text": "The crane is red", "tier": "cellar"}]
+    told = agent.post("/memory/items/batch", json={"items": items, "mode": "atomic"}).json()
+    assert ([each["outcome"] for each in told["outcomes"]], told["count"], world.memory.find()) == (["refused"], 2, [])
+
+
+def test_several_memories_become_one_and_are_superseded(world):
+    ids = [world.memory.remember(f"Ferry {n}{n} leaves at {n}", tier="archival").records[0].id for n in (6, 7)]
+    answer = world.owner.post(
+        "/memory/items/merge", json={"ids": ids, "text": "Ferries leave at 6 and 7", "reason": "tidy"}
+    )
+    assert (answer.status_code, [world.memory.get(each).status.value for each in ids]) == (201, ["superseded"] * 2)
+
+
+def test_one_memory_alone_is_not_merged(world, saved):
+    answer = world.owner.post("/memory/items/merge", json={"ids": [saved.json()["id"]], "reason": "tidy"})
+    assert (answer.status_code, answer.json()) == (200, {"outcome": None})
+
+
+def test_many_are_forgotten_in_one_commit_and_the_missing_are_named(world, saved):
+    told = world.owner.post(
+        "/memory/items/forget", json={"ids": [saved.json()["id"], "nobody"], "reason": "sold"}
+    ).json()
+    assert (told["outcome"]["outcome"], told["missing"]) == ("committed", ["nobody"])
+
+
+def test_a_key_is_made_and_then_updated_in_place(world, agent):
+    versions = [
+        agent.put("/memory/keys/berth", json={"text": f"Berth {n}", "tier": "archival"}).json()["version"]
+        for n in (3, 4)
+    ]
+    assert (versions, [each.text for each in world.memory.find(key="berth")]) == ([1, 2], ["Berth 4"])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"text": "x", "id": "1"},
+        {"text": 1},
+        {"text": "x", "confidence": "high"},
+        {"text": "x", "tags": "a"},
+        {"text": "x", "consent": 1},
+        {"text": "x", "metadata": []},
+        [],
+        "x",
+        None,
+    ],
+    ids=str,
+)
+def test_a_body_of_another_shape_is_refused(agent, body):
+    answer = agent.post("/memory/items", json=body)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid_body")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"scope": "../up"}, {"ttl": "soon"}, {"occurred_at": "yesterday"}, {"scope": ""}, {"occurred_at": "9999-99-99"}],
+    ids=str,
+)
+def test_a_field_that_cannot_be_read_is_refused_and_not_repeated(agent, fields):
+    answer = agent.post("/memory/items", json={"text": "The ferry leaves at six", **fields})
+    said = next(iter(fields.values()))
+    assert (answer.status_code, bool(said) and said in answer.text) == (400, False)
+
+
+@pytest.mark.parametrize(
+    "change", [{"op": "revert", "id": "x"}, {"op": "expire", "id": "x"}, {"id": "x"}, {"op": "retire"}]
+)
+def test_a_change_that_is_none_is_refused(agent, change):
+    assert agent.post("/memory/edit", json={"reason": "x", "changes": [change]}).status_code == 422
+
+
+def test_a_token_that_only_reads_writes_nothing(world, saved):
+    reader = world.bearer("reader", can=["read"])
+    head = world.memory.head
+    answers = {
+        reader.post("/memory/items", json={"text": "The crane is red"}).status_code,
+        reader.post(
+            "/memory/edit", json={"reason": "x", "changes": [{"op": "retire", "id": saved.json()["id"]}]}
+        ).status_code,
+        reader.delete(saved.headers["location"], params={"reason": "sold"}).status_code,
+    }
+    assert (answers <= {403, 422}, world.memory.head) == (True, head)
+
+
+def test_every_operation_is_described_under_one_right(world):
+    named = [name for names in RIGHTS.values() for name in names]
+    described = [
+        each["operationId"]
+        for path in world.api["paths"].values()
+        for each in path.values()
+        if each["tags"] != ["server"]
+    ]
+    assert sorted(named) == sorted(described)
