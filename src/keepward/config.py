@@ -6,6 +6,7 @@ Invariants
 (3) Every field of ``domain.policy.Policy`` can be set under ``[policy]``; a table replaces only the
     entries it names.
 (4) Without a file, pydantic is not imported: a start costs nothing that is not used.
+(5) Where a server listens and whom it lets in stands under ``[server]``; reads are opened on the command line alone.
 """
 
 from __future__ import annotations
@@ -33,6 +34,38 @@ _NO = frozenset({"0", "false", "no", "off"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """Where `keepward serve` listens, whom it lets in, and how much it takes."""
+
+    #: Where to listen; other than loopback takes TLS or a proxy in front.
+    host: str = "127.0.0.1"
+    #: Port; 0 takes a free one.
+    port: int = 8321
+    #: Whether a proxy that speaks TLS stands in front.
+    behind_proxy: bool = False
+    #: Certificate chain and private key, as PEM; relative to the settings file.
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    #: Further names by which the server is asked for, with `:port` where it is another.
+    allow_hosts: tuple[str, ...] = ()
+    #: Origins, such as `https://console.example`, whose pages may call beside the server's own.
+    allow_origins: tuple[str, ...] = ()
+    #: Changing calls of one principal in a minute; 0 for no limit.
+    writes_per_minute: int = 60
+    #: Longest body of a call, of a blob, and of an import, in bytes.
+    body_limit: int = 1_048_576
+    blob_limit: int = 33_554_432
+    import_limit: int = 1_073_741_824
+    #: Whether `/mcp` is served, and with which tools.
+    mcp: bool = True
+    mcp_profile: str = "default"
+    #: Whether jobs that are due are run while the server is up.
+    jobs: bool = False
+    #: Whether the log is JSON lines.
+    log_json: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Everything that can be chosen outside a call."""
 
@@ -52,6 +85,8 @@ class Settings:
     user_file: Path | None = None
     #: Limits, floors, budgets and permissions.
     policy: Policy = field(default_factory=Policy)
+    #: Where `keepward serve` listens and whom it lets in.
+    server: ServerSettings = field(default_factory=ServerSettings)
     #: The file that was read.
     file: Path | None = None
 
@@ -76,6 +111,7 @@ PLACES = {
     "KEEPWARD_HOME": "Folder of keys and head anchors; default `$XDG_CONFIG_HOME/keepward` or `~/.config/keepward`.",
 }
 _PATHS = ("identity", "user_file")
+_TABLES = ("policy", "server")
 
 
 def load(*, store: Path, file: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
@@ -90,7 +126,7 @@ def load(*, store: Path, file: Path | None = None, environ: Mapping[str, str] | 
     named = file or (Path(env["KEEPWARD_CONFIG"]) if env.get("KEEPWARD_CONFIG") else None)
     path = named or store.parent / FILE_NAME
     table = _read(path, required=named is not None)
-    top = {name: value for name, value in (table or {}).items() if name != "policy"}
+    top = {name: value for name, value in (table or {}).items() if name not in _TABLES}
     chosen = _choices(top, path)
     for name, variable in ENVIRONMENT.items():
         if value := env.get(variable):
@@ -99,6 +135,7 @@ def load(*, store: Path, file: Path | None = None, environ: Mapping[str, str] | 
     return Settings(
         **chosen,
         policy=dataclasses.replace(policy, **_switches(env)) if _switches(env) else policy,
+        server=_server((table or {}).get("server", {}), path),
         file=path if table is not None else None,
     )
 
@@ -144,7 +181,7 @@ def _choices(top: Mapping[str, Any], path: Path) -> dict[str, Any]:
     chosen: dict[str, Any] = {}
     for name, value in top.items():
         if name not in ENVIRONMENT:
-            known = ", ".join((*ENVIRONMENT, "[policy]"))
+            known = ", ".join((*ENVIRONMENT, *(f"[{name}]" for name in _TABLES)))
             raise InvalidInput(f"{path.name}: there is no setting `{_safe(name)}`; there are {known}")
         if not isinstance(value, str) or not value:
             raise InvalidInput(f"{path.name}: {name} must be text")
@@ -163,38 +200,49 @@ def _switches(env: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _policy(table: Any, path: Path) -> Policy:
-    if table == {}:
-        return Policy()
-    if not isinstance(table, dict):
-        raise InvalidInput(f"{path.name}: policy must be a table; write its settings under [policy]")
-    from pydantic import ValidationError
-
-    try:
-        given = _shape().model_validate(table)
-    except ValidationError as fault:
-        first = fault.errors(include_url=False, include_context=False, include_input=False)[0]
-        key = ".".join(_safe(str(part)) for part in ("policy", *first["loc"]) if part != "[key]")
-        says = "there is no such setting" if first["type"] == "extra_forbidden" else _plainly(first["msg"])
-        raise InvalidInput(f"{path.name}: {key}: {says}") from fault
-    changed: dict[str, Any] = {}
-    for name in sorted(given.model_fields_set):
-        value = getattr(given, name)
+    changed = _given("policy", Policy, table, path)
+    for name, value in changed.items():
         if isinstance(value, Mapping):
-            value = MappingProxyType({**getattr(Policy(), name), **value})
-        changed[name] = value
+            changed[name] = MappingProxyType({**getattr(Policy(), name), **value})
     return Policy(**changed)
 
 
+def _server(table: Any, path: Path) -> ServerSettings:
+    changed = _given("server", ServerSettings, table, path)
+    for name, value in changed.items():
+        if isinstance(value, Path):
+            changed[name] = path.parent / value.expanduser()
+    return ServerSettings(**changed)
+
+
+def _given(name: str, kind: type, table: Any, path: Path) -> dict[str, Any]:
+    """Return the settings that a table names, by name; see (2)."""
+    if table == {}:
+        return {}
+    if not isinstance(table, dict):
+        raise InvalidInput(f"{path.name}: {name} must be a table; write its settings under [{name}]")
+    from pydantic import ValidationError
+
+    try:
+        given = _shape(kind).model_validate(table)
+    except ValidationError as fault:
+        first = fault.errors(include_url=False, include_context=False, include_input=False)[0]
+        key = ".".join(_safe(str(part)) for part in (name, *first["loc"]) if part != "[key]")
+        says = "there is no such setting" if first["type"] == "extra_forbidden" else _plainly(first["msg"])
+        raise InvalidInput(f"{path.name}: {key}: {says}") from fault
+    return {each: getattr(given, each) for each in sorted(given.model_fields_set)}
+
+
 @cache
-def _shape() -> Any:
-    """Return a pydantic model with the fields of `Policy`, each optional."""
+def _shape(kind: type) -> Any:
+    """Return a pydantic model with the fields of a dataclass, each optional."""
     from pydantic import ConfigDict, create_model
 
-    hints = get_type_hints(Policy)
+    hints = get_type_hints(kind)
     fields: dict[str, Any] = {
-        each.name: (_reading(hints[each.name], each.name), None) for each in dataclasses.fields(Policy)
+        each.name: (_reading(hints[each.name], each.name), None) for each in dataclasses.fields(kind)
     }
-    return create_model("PolicyTable", __config__=ConfigDict(extra="forbid"), **fields)
+    return create_model(f"{kind.__name__}Table", __config__=ConfigDict(extra="forbid"), **fields)
 
 
 def _reading(hint: Any, name: str) -> Any:
@@ -215,6 +263,8 @@ def _reading(hint: Any, name: str) -> Any:
         # A share of words plus a closeness, each 0..1.
         return Annotated[float, Field(ge=0, le=2, allow_inf_nan=False, strict=True)]
     origin, arguments = get_origin(hint), get_args(hint)
+    if hint == Path | None:
+        return Annotated[Path, BeforeValidator(_path)]
     if origin is tuple:
         return tuple[_reading(arguments[0], name), ...]  # type: ignore[misc]
     if origin is Mapping:
@@ -239,6 +289,12 @@ def _duration(value: Any) -> timedelta:
     if span <= timedelta(0):
         raise ValueError('write a positive duration such as "24h" or "30d", or a number of seconds')
     return span
+
+
+def _path(value: Any) -> Path:
+    if isinstance(value, str) and value:
+        return Path(value)
+    raise ValueError("must be the path of a file, as text")
 
 
 def _trust(value: Any) -> Trust:

@@ -1,0 +1,81 @@
+"""ETags: a call names the version it is about, and is refused where that is no longer the one.
+
+Invariants
+(1) Tags are strong: two are equal only where what they stand for is, byte for byte.
+(2) ``If-Match`` takes one tag, several, or ``*``; a weak tag matches nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from keepward.domain.memory import Record
+from keepward.surfaces import present
+from keepward.surfaces.api.problems import Problem
+
+_TAG = re.compile(r'\s*(W/)?"([\x21\x23-\x7e]*)"\s*(?:,|$)')
+
+
+def etag_of(record: Record) -> str:
+    """Return the ETag of a memory at one version, in its quotes."""
+    return etag_of_value(present.record(record))
+
+
+def etag_of_value(value: Any) -> str:
+    """Return the ETag of JSON values: 32 hex digits of the SHA-256 of their sorted JSON, in quotes."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
+
+
+def etag_of_text(text: str) -> str:
+    """Return the ETag of a text that names a state already, such as a digest or a head: itself, in quotes."""
+    return f'"{text}"'
+
+
+def require_match(request: Request, current: str, *, required: bool = True) -> bool:
+    """See that a call is about the present version; return whether it said so.
+
+    Raises:
+        Problem: no ``If-Match`` where one is required: 428; none of its tags is the current one: 412; it is
+            not a list of tags: 400.
+    """
+    sent = request.headers.getlist("if-match")
+    if not sent:
+        if required:
+            detail = "send If-Match with the ETag that you read, so that nothing unseen is changed"
+            raise Problem(428, "precondition_required", detail)
+        return False
+    tags = _tags(", ".join(sent))
+    if tags is not None and current not in tags:
+        raise Problem(412, "precondition_failed", "it has changed since; read it again and decide anew")
+    return True
+
+
+def not_modified(request: Request, current: str) -> Response | None:
+    """Return a 304 where ``If-None-Match`` names the present version, else None."""
+    sent = request.headers.getlist("if-none-match")
+    if not sent:
+        return None
+    tags = _tags(", ".join(sent).replace("W/", ""))
+    return Response(status_code=304, headers={"ETag": current}) if tags is None or current in tags else None
+
+
+def _tags(text: str) -> frozenset[str] | None:
+    """Return the strong tags of a list, in their quotes; None for ``*``."""
+    if text.strip() == "*":
+        return None
+    found, at = set(), 0
+    while at < len(text):
+        match = _TAG.match(text, at)
+        if match is None:
+            raise Problem(400, "bad_request", 'If-Match takes tags in quotes, as in If-Match: "abc", or *')
+        if not match[1]:
+            found.add(f'"{match[2]}"')
+        at = match.end()
+    return frozenset(found)

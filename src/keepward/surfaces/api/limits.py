@@ -1,0 +1,116 @@
+"""Limits: how much one call may carry, and how often one principal may change something.
+
+Invariants
+(1) A body over its limit is answered with 413, whether its length was announced or it came in chunks, and
+    whatever the route would have made of it.
+(2) A principal has one allowance for all its calls; it fills up evenly, to the whole of a minute at most.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from keepward.surfaces.api.options import ServerOptions
+from keepward.surfaces.api.problems import Problem
+
+#: Most principals whose allowance is remembered; the one asked longest ago is forgotten, at a full allowance.
+MOST = 4096
+
+
+class Rates:
+    """The allowances of all principals; ``per_minute`` 0 is no limit."""
+
+    def __init__(self, per_minute: int, *, monotonic: Callable[[], float]) -> None:
+        self._per_minute, self._monotonic = per_minute, monotonic
+        self._lock = threading.Lock()
+        #: What is left, and when that was so.
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, principal: str) -> float:
+        """Count one change; return 0, or the seconds to wait when it is one too many and was not counted."""
+        if not self._per_minute:
+            return 0.0
+        now, refill = self._monotonic(), self._per_minute / 60
+        with self._lock:
+            left, at = self._left.pop(principal, (float(self._per_minute), now))
+            left = min(float(self._per_minute), left + (now - at) * refill)
+            # Rounding must not cost the last one of a minute.
+            enough = left >= 1 - 1e-9
+            self._left[principal] = (left - 1 if enough else left, now)
+            while len(self._left) > MOST:
+                self._left.popitem(last=False)
+        return 0.0 if enough else (1 - left) / refill
+
+
+class BodyLimit:
+    """Refuses bodies that are too large, for everything behind it."""
+
+    def __init__(self, app: ASGIApp, options: ServerOptions) -> None:
+        self._app, self._limit = app, options.body_limit
+        self._limits = {"/memory/blobs": options.blob_limit, "/memory/import": options.import_limit}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a call on, counting what is read of its body."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        limit = self._limits.get(scope["path"], self._limit)
+        announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        if not announced.isdigit():
+            problem = Problem(400, "bad_request", "Content-Length is a whole number")
+            await problem.response()(scope, receive, send)
+            return
+        if len(announced) > 18 or int(announced) > limit:
+            await _too_large(limit)(scope, receive, send)
+            return
+        await _Counted(self._app, limit, receive, send).run(scope)
+
+
+class _Counted:
+    """One call whose body is counted as it is read."""
+
+    def __init__(self, app: ASGIApp, limit: int, receive: Receive, send: Send) -> None:
+        self._app, self._limit, self._receive, self._send = app, limit, receive, send
+        self._read = 0
+        self._over = self._started = False
+
+    async def run(self, scope: Scope) -> None:
+        try:
+            await self._app(scope, self._take, self._give)
+        except Problem:
+            if not self._over or self._started:
+                raise
+        if self._over and not self._started:
+            await _too_large(self._limit)(scope, self._receive, self._send)
+
+    async def _take(self) -> Message:
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._read += len(message.get("body", b""))
+            if self._read > self._limit:
+                self._over = True
+                raise _problem(self._limit)
+        return message
+
+    async def _give(self, message: Message) -> None:
+        # (1): what a route made of the half-read body is dropped, unless its answer was on the way already.
+        if self._over and not self._started:
+            return
+        self._started = True
+        await self._send(message)
+
+
+def _problem(limit: int) -> Problem:
+    size = f"{limit // (1 << 20)} MB" if limit >= 1 << 20 else f"{limit} bytes"
+    # The rest of the body stays unread, so the connection cannot be used again.
+    return Problem(
+        413, "too_large", f"a body here is at most {size}; send less at once", headers={"Connection": "close"}
+    )
+
+
+def _too_large(limit: int) -> ASGIApp:
+    return _problem(limit).response()

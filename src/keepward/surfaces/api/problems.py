@@ -1,0 +1,199 @@
+"""Problems: every error over HTTP is RFC 9457 ``application/problem+json``.
+
+Invariants
+(1) ``code`` is stable and ``type`` is ``urn:keepward:problem:<code>``; sentences may change.
+(2) Nothing that was sent is repeated: neither a value, nor a key, nor a path.
+(3) An error of Keepward's keeps its code; its status is in ``STATUS``.
+(4) What nobody foresaw is ``internal``, status 500, without a trace.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from keepward import errors
+
+MEDIA_TYPE = "application/problem+json"
+#: Status by the code of an error of Keepward's; any other store error is 500.
+STATUS: dict[str, int] = {
+    errors.InvalidInput.code: 400,
+    errors.NotFound.code: 404,
+    errors.Conflict.code: 409,
+    errors.StaleVersion.code: 409,
+    errors.Unauthorised.code: 403,
+    errors.ContextTooSmall.code: 409,
+    errors.ModelUnavailable.code: 503,
+    errors.StoreUnavailable.code: 503,
+    errors.StoreError.code: 500,
+    errors.NotAStore.code: 500,
+    errors.NewerSchema.code: 500,
+    errors.Tampered.code: 500,
+    errors.KeepwardError.code: 500,
+}
+#: Title by code. docs/http.md lists all of them.
+TITLES: dict[str, str] = {
+    errors.InvalidInput.code: "An argument is not usable",
+    errors.NotFound.code: "There is nothing by that name",
+    errors.Conflict.code: "The state has changed",
+    errors.StaleVersion.code: "A newer version exists",
+    errors.Unauthorised.code: "This credential may not do that",
+    errors.ContextTooSmall.code: "Core memory does not fit the budget",
+    errors.ModelUnavailable.code: "A model cannot be used",
+    errors.StoreUnavailable.code: "The store cannot be reached",
+    errors.StoreError.code: "The store cannot be used",
+    errors.NotAStore.code: "The file is not a store",
+    errors.NewerSchema.code: "The store is newer than this server",
+    errors.Tampered.code: "A row does not match its seal",
+    errors.KeepwardError.code: "Something went wrong",
+    "bad_request": "The request cannot be read",
+    "bad_json": "The body is not JSON that can be stored",
+    "bad_cursor": "The cursor is not of this query",
+    "bad_host": "The host name is not one of this server's",
+    "csrf": "The CSRF header is missing or wrong",
+    "foreign_origin": "Calls from another site are refused",
+    "idempotency_in_progress": "The same call is being carried out",
+    "idempotency_reused": "The Idempotency-Key belongs to another call",
+    "internal": "Something went wrong",
+    "invalid_body": "The body does not have the shape of this call",
+    "method_not_allowed": "The method is not one of this path's",
+    "not_installed": "A part is not installed",
+    "precondition_failed": "It is not the version that was named",
+    "precondition_required": "Say which version is meant",
+    "rate_limited": "Too many changes in a minute",
+    "refused": "A gate refused the write",
+    "too_large": "The body is too large",
+    "unauthenticated": "A token is needed",
+    "unsupported_media_type": "The body is of another type",
+}
+#: Kinds of validation errors whose message says nothing of what was sent (2).
+_PLAIN = re.compile(
+    r"missing|extra_forbidden|none_required|value_error|literal_error|enum|finite_number|multiple_of|frozen_\w+"
+    r"|(string|int|float|bool|list|tuple|set|dict|mapping|model|dataclass|model_attributes|bytes)_type"
+    r"|(int|float|bool)_parsing|int_from_float|int_parsing_size|string_too_(short|long)|string_pattern_mismatch"
+    r"|too_(short|long)|(greater|less)_than(_equal)?|union_tag_not_found|timezone_(aware|naive)|datetime_(type|past|future)"
+)
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}", re.ASCII | re.IGNORECASE)
+
+
+class Problem(HTTPException):
+    """An answer that is an error, with a stable code and what to do about it.
+
+    ``extra`` holds further members of the body, such as ``reasons``.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        **extra: Any,
+    ) -> None:
+        super().__init__(status, detail, dict(headers) if headers else None)
+        self.status, self.code, self.extra = status, code, extra
+
+    def response(self) -> Response:
+        """Return the answer."""
+        return problem_response(self.status, self.code, str(self.detail), headers=self.headers, **self.extra)
+
+
+def problem_response(
+    status: int, code: str, detail: str, *, headers: Mapping[str, str] | None = None, **extra: Any
+) -> Response:
+    """Return a problem as an answer; ``detail`` is one or two sentences that say what to do."""
+    body = {
+        "type": f"urn:keepward:problem:{code}",
+        "title": TITLES.get(code, "Something went wrong"),
+        "status": status,
+        "detail": detail,
+        "code": code,
+        **extra,
+    }
+    # Escaped to ASCII: whatever a message holds, it can be sent.
+    return Response(json.dumps(body), status, dict(headers or {}), MEDIA_TYPE)
+
+
+def answer_of(request: Request, fault: Exception) -> Response:
+    """Return the answer to a request that ended in an exception."""
+    return problem_of(request, fault).response()
+
+
+def problem_of(request: Request, fault: Exception) -> Problem:
+    """Return the problem that an exception is."""
+    match fault:
+        case Problem():
+            return fault
+        case errors.KeepwardError():
+            return _of_error(request, fault)
+        case RequestValidationError():
+            return invalid(fault.errors())
+        case HTTPException():
+            return _of_status(fault)
+    return Problem(500, "internal", "Something went wrong in the server; its log has the place. Nothing was lost.")
+
+
+def invalid(found: Sequence[Mapping[str, Any]]) -> Problem:
+    """Return the problem of arguments that do not have the shape of a call: 422 for a body, else 400.
+
+    ``errors`` lists what is wrong, first first: ``where`` is a path such as ``body.changes.0.op``.
+    """
+    listed = [{"where": _where(each), "message": _message(each)} for each in found[:20]]
+    in_body = all(each["loc"][:1] == ("body",) for each in found)
+    first = listed[0] if listed else {"where": "body", "message": "is not usable"}
+    return Problem(
+        422 if in_body else 400,
+        "invalid_body" if in_body else errors.InvalidInput.code,
+        f"{first['where']}: {first['message']}",
+        errors=listed,
+    )
+
+
+def _of_error(request: Request, fault: errors.KeepwardError) -> Problem:
+    status = STATUS.get(fault.code, 500)
+    if isinstance(fault, errors.StaleVersion) and "if-match" in request.headers:
+        status = 412
+    # (2): the message names what was asked for.
+    detail = str(errors.NotFound()) if isinstance(fault, errors.NotFound) else str(fault)
+    headers = {"Retry-After": "1"} if status == 503 else None
+    return Problem(status, fault.code, detail, headers=headers)
+
+
+def _of_status(fault: HTTPException) -> Problem:
+    known = {
+        401: ("unauthenticated", "Send a token as `Authorization: Bearer kw_...`."),
+        404: (errors.NotFound.code, "There is no such path; /docs lists what there is."),
+        405: ("method_not_allowed", "Use one of the methods in the Allow header."),
+        413: ("too_large", "Send less at once."),
+        415: ("unsupported_media_type", "Send JSON as application/json."),
+    }
+    code, detail = known.get(fault.status_code, ("bad_request", "The request cannot be read."))
+    return Problem(fault.status_code, code, detail, headers=fault.headers)
+
+
+def _where(error: Mapping[str, Any]) -> str:
+    place: Iterable[Any] = error["loc"]
+    parts = [str(part) if isinstance(part, int) or _NAME.fullmatch(str(part)) else "?" for part in place]
+    if error["type"] == "extra_forbidden":
+        # (2): the name that is one too many was sent.
+        parts = [*parts[:-1], "?"]
+    return ".".join(parts)
+
+
+def _message(error: Mapping[str, Any]) -> str:
+    kind, context = error["type"], error.get("ctx") or {}
+    if kind == "extra_forbidden":
+        return "there is no such field; leave it out"
+    if kind == "union_tag_invalid":
+        return f"must be one of {context.get('expected_tags', 'the documented ones')}"
+    if _PLAIN.fullmatch(kind):
+        return str(error["msg"]).removeprefix("Value error, ")
+    return "is not usable here; see /docs"

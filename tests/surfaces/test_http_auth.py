@@ -1,0 +1,284 @@
+"""Who is let in: tokens, sessions, strangers."""
+
+from __future__ import annotations
+
+import pytest
+from http_stage import BASE, Stage
+from starlette.datastructures import Headers
+from starlette.testclient import TestClient
+
+from keepward.surfaces.api import create_app
+from keepward.surfaces.api.deps import CSRF, SCOPE, TENANT, handle_of
+from keepward.surfaces.api.problems import Problem
+
+
+@pytest.fixture
+def stage(tmp_path):
+    stage = Stage(tmp_path)
+    yield stage
+    stage.memory.close()
+
+
+@pytest.fixture
+def opened(tmp_path):
+    stage = Stage(tmp_path, open_reads=True)
+    yield stage
+    stage.memory.close()
+
+
+CALLS = [
+    ("GET", "/memory/status"),
+    ("GET", "/memory/core"),
+    ("GET", "/memory/search?query=x"),
+    ("GET", "/memory/quarantine"),
+    ("GET", "/memory/items/x"),
+    ("POST", "/memory/items"),
+    ("POST", "/memory/compile"),
+    ("PATCH", "/memory/items/x"),
+    ("GET", "/metrics"),
+    ("GET", "/openapi.json"),
+    ("GET", "/docs"),
+    ("GET", "/session"),
+    ("DELETE", "/session"),
+    ("POST", "/session/link"),
+]
+
+
+@pytest.mark.promise("C114", "Z49")
+@pytest.mark.parametrize(("method", "path"), CALLS)
+def test_without_a_credential_a_call_is_answered_with_401_and_how_to_get_in(stage, method, path):
+    answer = stage.client.request(method, path)
+    assert (answer.status_code, answer.headers["www-authenticate"]) == (401, 'Bearer realm="keepward"')
+
+
+WRONG = {
+    "unknown": "Bearer kw_" + "a" * 43,
+    "another scheme": "Basic a3c6eA==",
+    "not a token": "Bearer hello",
+    "empty": "Bearer ",
+    "not ASCII": b"Bearer kw_\xe9",
+}
+
+
+@pytest.mark.promise("Z49")
+@pytest.mark.parametrize("sent", WRONG.values(), ids=WRONG)
+def test_a_wrong_credential_is_answered_with_401(stage, sent):
+    answer = stage.client.get("/memory/status", headers={"Authorization": sent})
+    assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
+
+
+@pytest.mark.promise("Z49")
+def test_a_token_in_the_query_opens_nothing(stage):
+    secret = stage.owner["Authorization"].removeprefix("Bearer ")
+    assert stage.client.get("/memory/status", params={"token": secret}).status_code == 401
+
+
+@pytest.mark.promise("Z49")
+def test_a_token_that_was_revoked_while_in_use_opens_nothing_more(stage):
+    issued = stage.memory.create_token("claude")
+    header = {"Authorization": f"Bearer {issued.secret}"}
+    before = stage.client.get("/memory/status", headers=header).status_code
+    stage.memory.revoke_token(issued.token.id)
+    assert (before, stage.client.get("/memory/status", headers=header).status_code) == (200, 401)
+
+
+@pytest.mark.promise("Z49")
+def test_a_route_that_asks_nothing_of_the_store_is_closed_to_a_revoked_token_too(stage):
+    issued = stage.memory.create_token("claude")
+    header = {"Authorization": f"Bearer {issued.secret}"}
+    stage.client.get("/probe", headers=header)
+    stage.memory.revoke_token(issued.token.id)
+    assert stage.client.get("/probe", headers=header).status_code == 401
+
+
+def test_a_caller_acts_as_the_bearer_of_its_token(stage):
+    told = stage.client.get("/memory/status", headers=stage.token("claude", scope="/agents/claude")).json()
+    assert told == {"actor": "agent:claude", "tenant": "default", "scope": "/agents/claude"}
+
+
+def test_headers_move_a_caller_below_its_own_scope(stage):
+    headers = {**stage.token(scope="/agents/claude"), SCOPE: "/agents/claude/tasks/7"}
+    assert stage.client.get("/memory/status", headers=headers).json()["scope"] == "/agents/claude/tasks/7"
+
+
+@pytest.mark.parametrize("moved", [{SCOPE: "/"}, {SCOPE: "/agents/other"}, {TENANT: "other"}], ids=str)
+def test_a_token_is_not_moved_out_of_its_scope_or_tenant(stage, moved):
+    answer = stage.client.get("/memory/status", headers={**stage.token(scope="/agents/claude"), **moved})
+    assert (answer.status_code, answer.json()["code"]) == (403, "unauthorised")
+
+
+def test_a_scope_that_is_none_is_refused_with_what_to_send(stage):
+    answer = stage.client.get("/memory/status", headers={**stage.owner, SCOPE: "../x"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_input")
+
+
+def test_a_token_that_only_reads_cannot_write(stage):
+    answer = stage.client.post("/memory/items", headers=stage.token(can=["read"]), json={"text": "Ana likes tea"})
+    assert answer.json()["reasons"][0]["code"] == "credential_reads_only"
+
+
+def test_a_code_opens_a_session_of_the_owners(stage):
+    browser, _ = stage.session()
+    assert browser.get("/memory/status").json()["actor"] == "operator:ana"
+
+
+def test_a_code_works_once(stage):
+    code = stage.code()
+    first = stage.client.post("/session", json={"code": code})
+    assert (first.status_code, stage.browser().post("/session", json={"code": code}).status_code) == (200, 401)
+
+
+def test_a_code_is_void_after_ten_minutes(stage):
+    code = stage.code()
+    stage.ticks.now += 601
+    assert stage.client.post("/session", json={"code": code}).status_code == 401
+
+
+def test_the_cookie_of_a_session_is_kept_from_scripts_and_from_other_sites(stage):
+    cookie = stage.client.post("/session", json={"code": stage.code()}).headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+
+
+def test_behind_tls_the_cookie_is_secure_and_bound_to_the_host(tmp_path):
+    stage = Stage(tmp_path, behind_proxy=True)
+    cookie = stage.client.post("/session", json={"code": stage.code()}).headers["set-cookie"]
+    stage.memory.close()
+    assert cookie.startswith("__Host-keepward-8321=")
+    assert "Secure" in cookie
+
+
+def test_a_session_ends_after_twelve_hours(stage):
+    browser, _ = stage.session()
+    stage.ticks.now += 12 * 3600 + 1
+    assert browser.get("/memory/status").status_code == 401
+
+
+def test_a_session_that_was_ended_opens_nothing(stage):
+    browser, csrf = stage.session()
+    kept = dict(browser.cookies)
+    browser.delete("/session", headers=csrf)
+    again = stage.browser()
+    again.cookies.update(kept)
+    assert again.get("/memory/status").status_code == 401
+
+
+@pytest.mark.parametrize("header", [{}, {CSRF: "wrong"}], ids=["none", "wrong"])
+def test_a_changing_call_of_a_session_needs_its_csrf_token(stage, header):
+    browser, _ = stage.session()
+    answer = browser.post("/memory/items", json={"text": "Ana likes tea"}, headers=header)
+    assert (answer.status_code, answer.json()["code"]) == (403, "csrf")
+
+
+def test_with_its_csrf_token_a_session_writes(stage):
+    browser, csrf = stage.session()
+    assert browser.post("/memory/items", json={"text": "Ana likes tea"}, headers=csrf).status_code == 201
+
+
+def test_a_session_ends_with_the_owners_token(stage):
+    browser, _ = stage.session()
+    for token in stage.memory.tokens():
+        stage.memory.revoke_token(token.id)
+    assert browser.get("/memory/status").status_code == 401
+
+
+def test_a_wrong_code_makes_no_owners_token(stage):
+    stage.client.post("/session", json={"code": "wrong"})
+    assert stage.memory.tokens() == []
+
+
+def test_where_reads_are_open_a_session_of_another_day_does_not_close_them(opened):
+    stale = {"Cookie": f"{opened.serving.cookie}=of-another-day"}
+    paths = ("/memory/status", "/memory/quarantine")
+    assert [opened.client.get(path, headers=stale).status_code for path in paths] == [200, 401]
+
+
+def test_wrong_codes_are_counted_and_the_eleventh_waits(stage):
+    statuses = [stage.client.post("/session", json={"code": f"wrong{n}"}).status_code for n in range(11)]
+    assert statuses == [401] * 10 + [429]
+
+
+def test_after_a_minute_codes_are_taken_again(stage):
+    for n in range(10):
+        stage.client.post("/session", json={"code": f"wrong{n}"})
+    stage.ticks.now += 60
+    assert stage.client.post("/session", json={"code": stage.code()}).status_code == 200
+
+
+def test_the_owner_gets_another_link(stage):
+    url = stage.client.post("/session/link", headers=stage.owner).json()["url"]
+    answer = stage.browser().post("/session", json={"code": url.partition("#code=")[2]})
+    assert (url.startswith("http://127.0.0.1:8321/#code="), answer.status_code) == (True, 200)
+
+
+@pytest.mark.parametrize("rights", ["agent", "reviewer"])
+def test_nobody_else_gets_a_link(stage, rights):
+    assert stage.client.post("/session/link", headers=stage.token(rights=rights)).status_code == 403
+
+
+@pytest.mark.promise("C114")
+@pytest.mark.parametrize(("method", "path", "body"), [
+    ("GET", "/memory/status", None),
+    ("GET", "/memory/core", None),
+    ("GET", "/memory/search?query=tea", None),
+    ("POST", "/memory/compile", {"text": "tea"}),
+])  # fmt: skip
+def test_where_reads_are_open_four_calls_need_no_token(opened, method, path, body):
+    assert opened.client.request(method, path, json=body).status_code == 200
+
+
+@pytest.mark.promise("C114")
+@pytest.mark.parametrize(("method", "path"), [
+    ("GET", "/memory/quarantine"), ("GET", "/memory/items/x"), ("POST", "/memory/items"), ("GET", "/metrics"),
+])  # fmt: skip
+def test_where_reads_are_open_everything_else_needs_a_token(opened, method, path):
+    assert opened.client.request(method, path).status_code == 401
+
+
+@pytest.mark.promise("C114")
+def test_no_sensitive_memory_reaches_a_stranger(opened):
+    opened.memory.remember("Ana's therapy is on Monday", tier="core", key="human", sensitivity="sensitive")
+    opened.memory.remember("Ana drinks tea on Monday", tier="core", key="mission")
+    found = [
+        opened.client.get("/memory/core").text,
+        opened.client.get("/memory/search?query=Monday").text,
+        opened.client.post("/memory/compile", json={"text": "Monday"}).text,
+    ]
+    assert [("therapy" in each, "tea" in each) for each in found] == [(False, True)] * 3
+
+
+@pytest.mark.promise("C114")
+def test_a_stranger_that_asks_for_what_is_sensitive_is_refused(opened):
+    answer = opened.client.get("/memory/search?query=Monday&include_sensitive=true")
+    assert (answer.status_code, answer.json()["code"]) == (403, "unauthorised")
+
+
+@pytest.mark.parametrize("moved", [{TENANT: "other"}, {SCOPE: "/agents/orion"}], ids=str)
+def test_a_stranger_stays_in_the_scope_and_tenant_that_were_opened(opened, moved):
+    assert opened.client.get("/memory/status", headers=moved).status_code == 403
+
+
+def test_a_wrong_token_is_refused_where_reads_are_open_too(opened):
+    assert opened.client.get("/memory/status", headers={"Authorization": "Bearer kw_x"}).status_code == 401
+
+
+@pytest.mark.promise("C114")
+def test_the_four_calls_of_open_reads_are_those_of_the_api(opened):
+    client = TestClient(create_app(opened.memory, options=opened.serving.options), base_url=BASE)
+    opened.memory.remember("Ana's therapy is on Monday", tier="core", key="human", sensitivity="sensitive")
+    answers = [client.get(path) for path in ("/memory/status", "/memory/core", "/memory/search?query=therapy")]
+    answers.append(client.post("/memory/compile", json={"objective": "therapy"}))
+    assert [(each.status_code, "on Monday" in each.text) for each in answers] == [(200, False)] * 4
+
+
+def test_a_path_beside_the_api_takes_a_token_and_no_session(stage):
+    stage.code()
+    browser, _ = stage.session()
+    cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+    with pytest.raises(Problem) as caught:
+        handle_of(stage.serving, Headers({"cookie": cookie}))
+    assert caught.value.status == 401
+
+
+def test_a_path_beside_the_api_acts_as_the_bearer_of_its_token(stage):
+    assert handle_of(stage.serving, Headers(stage.token("claude"))).actor.label == "agent:claude"

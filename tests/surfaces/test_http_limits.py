@@ -1,0 +1,242 @@
+"""How much one call may carry, how often one may write, and what is answered again."""
+
+from __future__ import annotations
+
+import pytest
+from http_stage import JSON, Stage
+
+from keepward.surfaces.api.idempotency import Answers, Kept
+from keepward.surfaces.api.limits import Rates
+from keepward.surfaces.api.problems import Problem
+
+
+@pytest.fixture
+def stage(tmp_path):
+    stage = Stage(tmp_path, writes_per_minute=3)
+    yield stage
+    stage.memory.close()
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    stage = Stage(
+        tmp_path_factory.mktemp("small"), body_limit=1000, blob_limit=5000, import_limit=9000, writes_per_minute=0
+    )
+    yield stage
+    stage.memory.close()
+
+
+def items(size):
+    return b'{"text": "' + b"a" * (size - 12) + b'"}'
+
+
+def chunked(body):
+    return iter([body[at : at + 300] for at in range(0, len(body), 300)])
+
+
+@pytest.mark.parametrize("send", [bytes, chunked], ids=["announced", "chunked"])
+def test_a_body_over_the_limit_is_answered_with_413(small, send):
+    answer = small.client.post("/memory/items", content=send(items(1001)), headers={**small.owner, **JSON})
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+
+
+@pytest.mark.parametrize("send", [bytes, chunked], ids=["announced", "chunked"])
+def test_a_body_at_the_limit_is_read(small, send):
+    answer = small.client.post("/memory/items", content=send(items(1000)), headers={**small.owner, **JSON})
+    assert answer.status_code == 201
+
+
+@pytest.mark.parametrize("send", [bytes, chunked], ids=["announced", "chunked"])
+@pytest.mark.parametrize(("path", "limit"), [("/memory/blobs", 5000), ("/memory/import", 9000)])
+def test_a_blob_and_an_import_have_limits_of_their_own(small, send, path, limit):
+    statuses = [
+        small.client.post(path, content=send(b"a" * size), headers=small.owner).status_code
+        for size in (limit, limit + 1)
+    ]
+    assert statuses == [200, 413]
+
+
+def test_a_path_that_there_is_not_reads_no_large_body_either(small):
+    assert small.client.post("/nowhere", content=b"a" * 1001).status_code == 413
+
+
+def test_after_413_the_connection_is_closed(small):
+    assert small.client.post("/memory/items", content=items(1001)).headers["connection"] == "close"
+
+
+def test_one_write_too_many_waits_as_long_as_it_is_told(stage):
+    header = stage.token()
+    answers = [stage.client.post("/memory/items", json={"text": f"Fact {n} of four"}, headers=header) for n in range(4)]
+    told = answers[3]
+    assert ([each.status_code for each in answers], told.headers["retry-after"]) == ([201, 201, 201, 429], "20")
+
+
+def test_after_that_time_it_goes_on(stage):
+    header = stage.token()
+    for n in range(3):
+        stage.client.post("/memory/items", json={"text": f"Fact {n} of four"}, headers=header)
+    stage.ticks.now += 20
+    assert stage.client.post("/memory/items", json={"text": "Tea at nine"}, headers=header).status_code == 201
+
+
+def test_what_was_turned_away_does_not_lengthen_the_wait():
+    rates = Rates(3, monotonic=lambda: 0.0)
+    assert [rates.take("one") for _ in range(9)][3:] == [20.0] * 6
+
+
+def test_each_principal_has_an_allowance_of_its_own(stage):
+    first, second = stage.token("one"), stage.token("two")
+    for n in range(4):
+        stage.client.post("/memory/items", json={"text": f"Fact {n} of four"}, headers=first)
+    assert stage.client.post("/memory/items", json={"text": "Tea at nine"}, headers=second).status_code == 201
+
+
+def test_reads_are_not_counted(stage):
+    header = stage.token()
+    statuses = {stage.client.get("/memory/status", headers=header).status_code for _ in range(20)}
+    assert statuses == {200}
+
+
+def test_a_limit_of_nothing_is_no_limit():
+    rates = Rates(0, monotonic=lambda: 0.0)
+    assert {rates.take("one") for _ in range(1000)} == {0.0}
+
+
+def test_an_allowance_never_grows_beyond_a_minutes_worth():
+    now = [0.0]
+    rates = Rates(3, monotonic=lambda: now[0])
+    rates.take("one")
+    now[0] = 1e6
+    assert [rates.take("one") for _ in range(4)] == [0.0, 0.0, 0.0, 20.0]
+
+
+KEY = {"Idempotency-Key": "k-1"}
+
+
+def post(stage, text="Ana likes tea", headers=KEY, **more):
+    return stage.client.post("/memory/items", json={"text": text, **more}, headers={**stage.owner, **headers})
+
+
+def test_a_call_sent_again_under_its_key_gets_the_same_answer_marked_as_such(stage):
+    first, second = post(stage), post(stage)
+    assert (second.content, second.status_code) == (first.content, 201)
+    assert ("idempotency-replayed" in first.headers, second.headers["idempotency-replayed"]) == (False, "true")
+
+
+def test_a_call_sent_again_under_its_key_is_not_carried_out_again(stage):
+    before = post(stage)
+    post(stage)
+    history = stage.memory.history(before.json()["id"])
+    assert (len(history), len(stage.memory.log())) == (1, 1)
+
+
+def test_a_call_sent_again_does_not_use_up_the_allowance(stage):
+    assert {post(stage).status_code for _ in range(9)} == {201}
+
+
+@pytest.mark.parametrize("other", [
+    {"text": "Ana likes coffee"}, {"headers": {**KEY, "Keepward-Scope": "/agents/x"}},
+], ids=["another body", "another scope"])  # fmt: skip
+def test_the_same_key_with_another_call_is_refused(stage, other):
+    post(stage)
+    answer = post(stage, **other)
+    assert (answer.status_code, answer.json()["code"]) == (422, "idempotency_reused")
+
+
+def test_a_key_is_its_principals_own(stage):
+    post(stage)
+    answer = stage.client.post("/memory/items", json={"text": "Tea is served"}, headers={**stage.token(), **KEY})
+    assert (answer.status_code, "idempotency-replayed" in answer.headers) == (201, False)
+
+
+def test_a_refusal_is_answered_again_too(stage):
+    secret = "AK" + "IA" + "Q3EGKX7ZT2LM4N5P"
+    first, second = post(stage, f"The key is {secret}"), post(stage, f"The key is {secret}")
+    assert (first.status_code, second.content == first.content) == (422, True)
+
+
+def test_what_a_gate_of_the_server_turned_away_is_not_kept(stage):
+    for n in range(3):
+        post(stage, f"Fact {n} of four", headers={})
+    turned = post(stage)
+    stage.ticks.now += 60
+    assert (turned.status_code, post(stage).status_code) == (429, 201)
+
+
+def test_after_a_day_a_key_is_free_again(stage):
+    post(stage)
+    stage.ticks.now += 24 * 3600 + 1
+    assert "idempotency-replayed" not in post(stage, "Ana likes coffee").headers
+
+
+@pytest.mark.promise("F14")
+def test_an_erasure_over_http_empties_what_was_kept(stage):
+    post(stage)
+    stage.client.post("/memory/erase", headers=stage.owner)
+    assert "idempotency-replayed" not in post(stage).headers
+
+
+@pytest.mark.promise("F14")
+def test_an_erasure_by_another_process_is_noticed_before_an_answer_is_given_again(stage):
+    memory_id = post(stage).json()["id"]
+    plan = stage.memory.plan_erase([memory_id])
+    stage.memory.erase(plan.digest, [memory_id])
+    answer = post(stage)
+    assert (answer.status_code, "tea" in answer.text) == (409, False)
+
+
+@pytest.mark.parametrize("key", ["", "a b", "a" * 256], ids=["empty", "a blank", "too long"])
+def test_a_key_that_is_none_is_refused(stage, key):
+    answer = post(stage, headers={"Idempotency-Key": key})
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
+
+
+def test_a_stream_takes_no_key(stage):
+    answer = stage.client.post("/memory/import", content=b"{}", headers={**stage.owner, **KEY})
+    assert (answer.status_code, answer.json()["code"]) == (400, "bad_request")
+
+
+def kept(body=b"{}", status=201):
+    return Kept(status=status, headers=(), body=body, tenant="default", seq=1)
+
+
+def test_a_key_whose_call_is_being_carried_out_is_a_conflict():
+    answers = Answers(monotonic=lambda: 0.0)
+    answers.begin("one", "k", b"call")
+    with pytest.raises(Problem) as caught:
+        answers.begin("one", "k", b"call")
+    assert (caught.value.status, caught.value.code) == (409, "idempotency_in_progress")
+
+
+def test_a_call_that_failed_in_the_server_frees_its_key():
+    answers = Answers(monotonic=lambda: 0.0)
+    answers.begin("one", "k", b"call")
+    answers.keep("one", "k", kept(status=500))
+    assert answers.begin("one", "k", b"call") is None
+
+
+def test_an_answer_is_not_kept_when_an_erasure_came_in_between():
+    answers = Answers(monotonic=lambda: 0.0)
+    answers.begin("one", "k", b"call")
+    answers.clear()
+    answers.keep("one", "k", kept())
+    assert answers.begin("one", "k", b"call") is None
+
+
+def test_what_is_kept_is_bounded_and_the_oldest_goes_first(monkeypatch):
+    monkeypatch.setattr("keepward.surfaces.api.idempotency.MOST_BYTES", 10)
+    answers = Answers(monotonic=lambda: 0.0)
+    for key in ("a", "b", "c"):
+        answers.begin("one", key, b"call")
+        answers.keep("one", key, kept(b"12345"))
+    assert [answers.begin("one", key, b"call") is not None for key in ("c", "b", "a")] == [True, True, False]
+
+
+@pytest.mark.parametrize("bound", ["MOST", "MOST_EACH"])
+def test_keys_are_bounded_too(monkeypatch, bound):
+    monkeypatch.setattr(f"keepward.surfaces.api.idempotency.{bound}", 2)
+    answers = Answers(monotonic=lambda: 0.0)
+    for key in ("a", "b", "c"):
+        answers.begin("one", key, b"call")
+        answers.keep("one", key, kept())
+    assert [answers.begin("one", key, b"call") is not None for key in ("c", "b", "a")] == [True, True, False]

@@ -1,0 +1,450 @@
+"""`keepward serve`: what it says, when it refuses, and how it stops."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from contextlib import closing
+from dataclasses import asdict, fields, replace
+from http.client import HTTPConnection
+from pathlib import Path
+from types import SimpleNamespace
+
+import anyio
+import pytest
+from http_stage import BASE, Stage
+from starlette.testclient import TestClient
+
+from keepward import Actor, Memory
+from keepward.config import ServerSettings, load
+from keepward.errors import InvalidInput, StoreUnavailable
+from keepward.surfaces import server
+from keepward.surfaces.api import ServerOptions
+from keepward.surfaces.api.serving import Serving
+from keepward.surfaces.cli_frame import EXIT_CODES
+
+LIGHT = "fastapi", "starlette", "uvicorn", "mcp", "prometheus_client"
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """The servers that would have been run, each with its application, instead of running them."""
+    found = []
+
+    def answer(self, bound):
+        found.append(SimpleNamespace(app=self.config.app, address=bound.getsockname(), options=self._serving.options))
+
+    monkeypatch.setattr(server.Server, "answer", answer)
+    return found
+
+
+@pytest.fixture
+def store(run):
+    run("init")
+    return Path("keepward.db")
+
+
+def serve(run, *arguments):
+    return run("serve", "--port", "0", "--no-mcp", *arguments)
+
+
+def test_it_prints_a_link_that_opens_the_page(run, store, served):
+    said = serve(run).out
+    options = served[0].options
+    assert f"http://127.0.0.1:{options.port}/#code=" in said
+
+
+def test_the_link_stands_on_one_line_however_narrow_the_terminal(run, store, served, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = serve(run).out.splitlines()
+    assert [line.partition("#code=")[2].isascii() and len(line) > 60 for line in lines if "#code=" in line] == [True]
+
+
+def test_it_names_the_file_with_the_owners_token(run, store, served):
+    told = serve(run, "--json").json
+    assert Path(told["token_file"]).read_text().startswith("kw_")
+
+
+def test_the_file_with_the_owners_token_is_for_its_owner_alone(run, store, served):
+    told = serve(run, "--json").json
+    assert Path(told["token_file"]).stat().st_mode & 0o777 == 0o600
+
+
+def test_as_json_it_prints_one_object(run, store, served):
+    assert list(serve(run, "--json").json) == [
+        "path", "url", "console", "mcp", "token_file", "live", "waiting", "open_reads", "notes",
+    ]  # fmt: skip
+
+
+def test_no_token_is_printed(run, store, served):
+    told = serve(run)
+    assert "kw_" not in told.out + told.err
+
+
+def test_it_listens_on_loopback_unless_told_otherwise(run, store, served):
+    serve(run)
+    assert served[0].address[0] == "127.0.0.1"
+
+
+def test_open_reads_come_with_a_banner(run, store, served):
+    assert "READS ARE OPEN" in serve(run, "--open-reads").err
+
+
+@pytest.mark.promise("C116")
+def test_memory_that_is_off_is_said(run, store, served):
+    Path("keepward.toml").write_text("[policy]\nenabled = false\n")
+    assert "switched off by policy" in serve(run).err
+
+
+def test_settings_of_the_file_are_taken_and_the_command_line_beats_them(run, store, served):
+    Path("keepward.toml").write_text('[server]\nport = 1\nwrites_per_minute = 7\nallow_hosts = ["one.example"]\n')
+    serve(run, "--allow-host", "two.example")
+    options = served[0].options
+    assert (options.port > 1, options.writes_per_minute, options.allow_hosts) == (
+        True,
+        7,
+        ("one.example", "two.example"),
+    )
+
+
+#: Every setting of `[server]` as it may stand in the file, and not as it is by default.
+SETTINGS = {
+    "host": '"::1"', "port": "8400", "behind_proxy": "true", "tls_cert": '"c.pem"', "tls_key": '"k.pem"',
+    "allow_hosts": '["memory.example"]', "allow_origins": '["https://console.example"]', "writes_per_minute": "1",
+    "body_limit": "2", "blob_limit": "3", "import_limit": "4", "mcp": "false", "mcp_profile": '"readonly"',
+    "jobs": "true", "log_json": "true",
+}  # fmt: skip
+
+
+def test_every_setting_of_the_server_is_covered_here():
+    assert SETTINGS.keys() == {each.name for each in fields(ServerSettings)}
+
+
+@pytest.mark.promise("Z46")
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_setting_of_the_file_reaches_the_server(tmp_path, name):
+    (tmp_path / "keepward.toml").write_text(f"[server]\n{name} = {SETTINGS[name]}\n")
+    settings = load(store=tmp_path / "m.db", environ={}).server
+    reached = ServerOptions(**asdict(settings))
+    assert getattr(reached, name) == getattr(settings, name) != getattr(ServerOptions(), name)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_setting_that_is_not_in_the_file_is_the_servers_default(name):
+    assert getattr(ServerSettings(), name) == getattr(ServerOptions(), name)
+
+
+@pytest.mark.parametrize("line", [
+    "port = true", 'port = "8321"', "hosts = []", 'allow_hosts = "a"', "tls_cert = 3", "writes_per_minute = -1",
+])  # fmt: skip
+def test_a_setting_of_the_server_that_is_wrong_is_named_and_not_repeated(run, store, served, line):
+    Path("keepward.toml").write_text(f"[server]\n{line}\n")
+    told = serve(run)
+    assert (told.code, f"server.{line.partition(' ')[0]}: " in told.err, served) == (2, True, [])
+
+
+def test_the_demo_is_played_into_a_new_store_and_leaves_something_in_the_queue(run, served):
+    told = serve(run, "--demo", "--json").json
+    assert (told["path"], told["waiting"]) == ("demo/keepward.db", 3)
+
+
+def test_the_demo_is_played_once(run, served):
+    first, second = serve(run, "--demo", "--json").json, serve(run, "--demo", "--json").json
+    assert first["live"] == second["live"]
+
+
+def test_the_demo_never_touches_a_store_that_is_there(run, store, served):
+    assert serve(run, "--demo", "--db", "keepward.db", "--json").json["live"] == 0
+
+
+def test_a_store_that_is_not_there_is_one_line_and_code_8(run, served):
+    told = serve(run)
+    assert (told.code, told.err.count("\n"), "keepward init" in told.err) == (8, 1, True)
+
+
+def test_a_file_that_is_no_store_is_one_line_and_code_8(run, served):
+    Path("keepward.db").write_text("hello " * 1000)
+    told = serve(run)
+    assert (told.code, told.err.count("\n")) == (8, 1)
+
+
+def test_a_port_that_is_taken_is_one_line_and_code_2(run, store, served):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        told = run("serve", "--port", str(port), "--no-mcp")
+    assert (told.code, told.err) == (
+        2,
+        f"keepward: port {port} is taken; stop what listens there, or name another with --port\n",
+    )
+
+
+@pytest.mark.parametrize("arguments", [
+    ("--host", "0.0.0.0"), ("--host", "0.0.0.0", "--behind-proxy", "--open-reads"), ("--tls-cert", "c.pem"),
+    ("--host", "no such host"), ("--host", "192.0.2.1", "--behind-proxy"),
+], ids=" ".join)  # fmt: skip
+def test_what_cannot_be_served_is_one_line_and_code_2(run, store, served, arguments):
+    told = serve(run, *arguments)
+    assert (told.code, told.err.count("\n"), served) == (2, 1, [])
+
+
+def test_a_certificate_that_is_none_is_one_line_and_code_2(run, store, served):
+    Path("c.pem").write_text("hello")
+    told = serve(run, "--tls-cert", "c.pem", "--tls-key", "c.pem")
+    assert (told.code, told.err.count("\n"), "certificate" in told.err) == (2, 1, True)
+
+
+def test_only_the_owner_serves(run, store, served):
+    assert serve(run, "--as", "agent:claude").code == 7
+
+
+def test_exit_codes_are_the_documented_ones():
+    assert {0, 2, 7, 8} <= set(EXIT_CODES)
+
+
+def test_without_the_extra_it_says_what_to_install(run, store, monkeypatch):
+    for name in [each for each in sys.modules if each.startswith("keepward.surfaces.api")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "keepward.surfaces.server")
+    monkeypatch.delattr("keepward.surfaces.server")
+    monkeypatch.delattr("keepward.surfaces.api", raising=False)
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    told = serve(run)
+    assert (told.code, "keepward[server]" in told.err) == (2, True)
+
+
+def test_the_command_line_loads_no_server_until_one_is_started():
+    script = f"import sys; from keepward.surfaces.cli import main; main(['--help']); print([n for n in {LIGHT} if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_without_mcp_there_is_no_path_for_it(tmp_path):
+    with Memory.open(tmp_path / "m.db", actor=Actor.operator("ana"), embedder="none", config_dir=tmp_path) as memory:
+        app = server.build(memory, ServerOptions(mcp=False))
+    assert "/mcp" not in {getattr(each, "path", "") for each in app.routes}
+
+
+@pytest.mark.slow
+def test_mcp_stands_at_its_exact_path_behind_the_same_edge_tokens_and_limits(tmp_path):
+    called = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}  # fmt: skip
+    accept = {"Accept": "application/json, text/event-stream"}
+    opened = Memory.open(tmp_path / "m.db", actor=Actor.operator("ana"), embedder="none", config_dir=tmp_path)
+    with opened as memory, TestClient(server.build(memory, ServerOptions()), base_url=BASE) as client:
+        token = {"Authorization": f"Bearer {memory.create_token('claude').secret}", **accept}
+        sent = [
+            client.post("/mcp", json=called, headers=accept, follow_redirects=False),
+            client.post("/mcp", json=called, headers={**token, "Origin": "http://evil.example"}),
+            client.post("/mcp", json=called, headers={**token, "Host": "evil.example"}),
+            client.post("/mcp", content=b" " * 2_000_000, headers=token),
+            client.post("/mcp", json=called, headers=token, follow_redirects=False),
+        ]
+    assert [each.status_code for each in sent] == [401, 403, 421, 413, 200]
+
+
+def test_where_mcp_is_not_installed_the_server_says_so(run, store, served, monkeypatch):
+    monkeypatch.setattr(server, "has_mcp", lambda: False)
+    told = run("serve", "--port", "0", "--json").json
+    assert (told["mcp"], told["notes"]) == (None, ["/mcp is not served: `pip install 'keepward[mcp]'`"])
+
+
+@pytest.fixture
+def stage(tmp_path):
+    stage = Stage(tmp_path)
+    yield stage
+    stage.memory.close()
+
+
+def test_jobs_that_are_due_are_run_for_every_tenant(stage, monkeypatch):
+    stage.memory.at(tenant="other").remember("Tea is served at nine", tier="archival")
+    asked = []
+    monkeypatch.setattr(Memory, "run_due", lambda self: asked.append(self.tenant) or [])
+    server.run_due(stage.memory)
+    assert asked == ["default", "other"]
+
+
+def test_a_store_that_is_locked_while_jobs_run_is_told_and_not_the_end(stage, monkeypatch, caplog):
+    def locked(self):
+        raise StoreUnavailable
+
+    monkeypatch.setattr(Memory, "run_due", locked)
+    server.run_due(stage.memory)
+    assert [each.action for each in caplog.records if each.levelno == logging.WARNING] == ["job"]
+
+
+def test_upkeep_begins_at_once_and_ends_with_the_application(stage, monkeypatch):
+    ran = []
+    monkeypatch.setattr(server, "run_due", lambda memory: ran.append(memory))
+
+    async def main():
+        async with server.upkeep(stage.serving, every=3600):
+            while not ran:
+                await anyio.lowlevel.checkpoint()
+
+    anyio.run(main)
+    assert ran == [stage.memory]
+
+
+def test_a_stop_is_told_to_streams_before_connections_are_waited_for(stage):
+    ready = server.prepare(stage.app)
+    ready.handle_exit(signal.SIGTERM, None)
+    assert (stage.serving.stopping.is_set(), ready.should_exit) == (True, True)
+
+
+def test_the_port_that_was_found_is_the_one_that_host_names_carry():
+    bound, options = server.bind(ServerOptions(port=0))
+    with bound:
+        assert options.port == bound.getsockname()[1]
+
+
+def test_a_port_that_this_user_may_not_take_is_said(monkeypatch):
+    def refuse(self, address):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(socket.socket, "bind", refuse)
+    with pytest.raises(InvalidInput, match="above 1023"):
+        server.bind(ServerOptions(port=80))
+
+
+def test_each_server_has_a_cookie_of_its_own(stage):
+    other = Serving(memory=stage.memory, options=replace(stage.serving.options, port=9000))
+    assert stage.serving.cookie != other.cookie
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start a server in a process of its own; what still runs at the end of the test is ended."""
+    started = []
+
+    def begin(*arguments):
+        started.append(Running(tmp_path, *arguments))
+        return started[-1]
+
+    yield begin
+    for each in started:
+        if each.process.poll() is None:
+            each.process.kill()
+            each.process.communicate()
+
+
+class Running:
+    """A server in a process of its own."""
+
+    def __init__(self, folder, *arguments):
+        environ = {**os.environ, "KEEPWARD_HOME": str(folder / "home"), "KEEPWARD_EMBEDDER": "none"}
+        command = [sys.executable, "-m", "keepward", "serve", "--port", "0", "--json", *arguments]
+        self.process = subprocess.Popen(
+            command, cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.told = json.loads(self.process.stdout.readline())
+        self.host, _, port = self.told["url"].rpartition("/")[2].partition(":")
+        self.port = int(port)
+
+    def get(self, path):
+        # The port listens before it is told, so the first call waits for the server and is not refused.
+        with closing(HTTPConnection(self.host, self.port, timeout=20)) as connection:
+            connection.request("GET", path)
+            return connection.getresponse().read()
+
+    def closed(self):
+        """Wait until no new connection is taken."""
+        while True:
+            try:
+                socket.create_connection((self.host, self.port), timeout=20).close()
+            except ConnectionRefusedError:
+                return
+
+    def stop(self, sent=signal.SIGTERM):
+        self.process.send_signal(sent)
+        out, err = self.process.communicate(timeout=20)
+        return self.process.returncode, out, err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "Ctrl-C"])
+def test_a_server_that_is_asked_to_stop_stops_with_code_0_and_leaves_a_whole_store(start, tmp_path, sent):
+    running = start("--demo")
+    running.get("/health")
+    code, _, err = running.stop(sent)
+    opened = Memory.open(tmp_path / "demo" / "keepward.db", actor=Actor.operator("ana"), config_dir=tmp_path / "home")
+    with opened as memory:
+        assert (code, "Traceback" in err, memory.verify().ok) == (0, False, True)
+
+
+@pytest.mark.slow
+def test_a_server_stops_although_a_stream_is_open(start):
+    running = start("--demo", "--no-mcp")
+    token = Path(running.told["token_file"]).read_text().strip()
+    running.get("/health")
+    with closing(HTTPConnection(running.host, running.port, timeout=20)) as connection:
+        connection.request("GET", "/memory/events?after=0", headers={"Authorization": f"Bearer {token}"})
+        answer = connection.getresponse()
+        answer.read(10)
+        began = time.monotonic()
+        code, _, _ = running.stop()
+        answer.close()
+    assert (code, time.monotonic() - began < server.PATIENCE) == (0, True)
+
+
+@pytest.mark.slow
+def test_a_request_that_was_begun_is_answered_before_the_server_stops(start):
+    running = start("--demo", "--no-mcp")
+    token = Path(running.told["token_file"]).read_text().strip()
+    running.get("/health")
+    body = json.dumps({"text": "The oven is fixed on Friday", "tier": "archival"}).encode()
+    head = (
+        f"POST /memory/items HTTP/1.1\r\nHost: {running.host}:{running.port}\r\nAuthorization: Bearer {token}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n"
+    )
+    with socket.create_connection((running.host, running.port), timeout=20) as begun:
+        begun.sendall(head.encode())
+        # The server asks for the body: the request is in its hands.
+        asked = begun.recv(100)
+        running.process.send_signal(signal.SIGTERM)
+        running.closed()
+        begun.sendall(body)
+        answer = begun.recv(100)
+    running.process.communicate(timeout=20)
+    assert [asked[:12], answer[:12], running.process.returncode] == [b"HTTP/1.1 100", b"HTTP/1.1 201", 0]
+
+
+@pytest.mark.slow
+def test_every_line_of_the_json_log_is_an_object_without_content(start, tmp_path):
+    Memory.open(tmp_path / "keepward.db", actor=Actor.operator("ana"), config_dir=tmp_path / "home").close()
+    running = start("--no-mcp", "--log-json")
+    running.get("/memory/items/needle?query=needle")
+    _, _, err = running.stop()
+    assert ([json.loads(line)["route"] for line in err.splitlines()], "needle" in err) == (
+        ["/memory/items/{id}"],
+        False,
+    )
+
+
+@pytest.mark.slow
+def test_with_a_certificate_it_speaks_tls(start, tmp_path):
+    made = subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+         "-keyout", "k.pem", "-out", "c.pem"],
+        cwd=tmp_path, capture_output=True, check=False,
+    )  # fmt: skip
+    if made.returncode:
+        pytest.skip("openssl is not there to make a certificate")
+    running = start("--demo", "--no-mcp", "--tls-cert", "c.pem", "--tls-key", "k.pem")
+    trusting = ssl.create_default_context(cafile=str(tmp_path / "c.pem"))
+    with (
+        socket.create_connection((running.host, running.port), timeout=10) as plain,
+        trusting.wrap_socket(plain, server_hostname="localhost") as secured,
+    ):
+        secured.sendall(f"GET /health HTTP/1.1\r\nHost: localhost:{running.port}\r\nConnection: close\r\n\r\n".encode())
+        answer = secured.recv(4096)
+    running.stop()
+    assert (running.told["url"].startswith("https://"), answer.startswith(b"HTTP/1.1 200")) == (True, True)
