@@ -6,9 +6,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: up test test-slow test-proof lint bench bench-peers clean
 
-## set up and start the main job
+## set up and start the main job: the server, with a store to look at on the first run
 up: $(VENV)/.ready
-	$(BIN)/keepward demo
+	$(BIN)/keepward serve --demo
 
 ## set up and pass the everyday tests
 test: $(VENV)/.ready-dev

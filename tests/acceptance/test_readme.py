@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,10 +28,39 @@ def environment(home: Path) -> dict[str, str]:
 
 @pytest.mark.promise("F15")
 def test_the_python_of_the_readme_runs_as_it_stands(tmp_path: Path) -> None:
-    script = "\n".join(blocks("python"))
+    script = "\n".join(block for block in blocks("python") if "Client(" not in block)
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", script],
         cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """What `keepward serve` says as JSON, for as long as it serves."""
+    command = [sys.executable, "-m", "keepward", "serve", "--port", "0", "--quiet", "--json"]
+    subprocess.run([sys.executable, "-m", "keepward", "init"], cwd=tmp_path, env=environment(tmp_path), check=True)
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        yield json.loads(process.stdout.readline())
+        process.terminate()
+        assert process.wait(30) == 0
+
+
+@pytest.mark.slow
+def test_the_remote_python_of_the_readme_runs_against_keepward_serve(served: dict[str, str], tmp_path: Path) -> None:
+    script = "\n".join(block for block in blocks("python") if "Client(" in block)
+    script = script.replace("http://127.0.0.1:8321", served["url"])
+    token = Path(served["token_file"]).read_text().strip()
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", f"token = {token!r}\n{script}"],
         env=environment(tmp_path),
         capture_output=True,
         text=True,
@@ -43,9 +74,18 @@ def test_the_commands_of_the_readme_end_as_it_says(tmp_path: Path) -> None:
     wrong = []
     for line in "".join(blocks("console")).splitlines():
         command, _, remark = line.removeprefix("$ ").partition("   #")
+        if command.split()[1] == "serve":
+            # It serves until it is stopped; `served` and the tests of the server start it.
+            continue
         expected = int(found[1]) if (found := re.search(r"exit (\d)", remark)) else 0
         done = subprocess.run(
-            shlex.split(command), cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False
+            shlex.split(command),
+            cwd=tmp_path,
+            env=environment(tmp_path),
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
         )
         if done.returncode != expected:
             wrong.append((command, done.returncode, done.stderr))

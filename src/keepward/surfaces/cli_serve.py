@@ -147,11 +147,12 @@ def _told(call: Call, memory: Memory, link: str, options: ServerOptions, *, mcp:
 
 def _show(screen: Screen, data: dict[str, Any]) -> None:
     screen.labelled("store", f"{data['path']} ({data['live']} live memories, {data['waiting']} waiting for review)")
-    # Links are not wrapped: they are there to be clicked.
+    # Links and the token's path are not wrapped: they are there to be clicked and copied.
     screen.exact(f"{'page':<12}{data['console']}\n")
     screen.labelled("", "the link opens the page once, within ten minutes", style="dim")
     if data["mcp"]:
         screen.exact(f"{'mcp':<12}{data['mcp']}\n")
     if data["token_file"]:
-        screen.labelled("token", f"{data['token_file']} (yours; `keepward token create` makes one for an agent)")
+        screen.exact(f"{'token':<12}{data['token_file']}\n")
+        screen.labelled("", "yours; `keepward token create` makes one for an agent", style="dim")
     screen.labelled("stop", "Ctrl-C")
