@@ -1,0 +1,69 @@
+"""Vectors are asked for once, kept small, and read while somebody writes."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import numpy as np
+import pytest
+
+from keepward import Memory
+from keepward.adapters.embed_hashed import HashedEmbedder
+
+
+class Counting:
+    """An embedder that counts the texts it was given."""
+
+    def __init__(self) -> None:
+        self._inner, self.texts = HashedEmbedder(), 0
+        self.id, self.dim = self._inner.id, self._inner.dim
+
+    def embed(self, texts):
+        self.texts += len(texts)
+        return self._inner.embed(texts)
+
+
+@pytest.mark.promise("E4")
+def test_a_recall_says_that_it_went_by_meaning_and_by_words(mem: Memory) -> None:
+    mem.remember("The kiln is fired on Mondays")
+    assert mem.recall("kiln").used == ("text", "vector")
+
+
+@pytest.mark.promise("E4")
+def test_a_recall_without_an_embedder_says_that_it_went_by_words_alone(opened) -> None:
+    with opened("words", embedder=None) as mem:
+        mem.remember("The kiln is fired on Mondays")
+        assert mem.recall("kiln").used == ("text",)
+
+
+@pytest.mark.promise("E22")
+def test_a_vector_is_kept_as_one_byte_a_number_and_four_for_their_step(opened) -> None:
+    with opened("packed") as mem:
+        mem.remember("The kiln is fired on Mondays")
+        with sqlite3.connect(mem.path) as store:
+            units, size = store.execute("SELECT units, length(vectors) FROM features").fetchone()
+    header = 8
+    assert size == header + units * (HashedEmbedder().dim + np.float32().nbytes)
+
+
+@pytest.mark.promise("E23")
+def test_opening_a_store_again_asks_the_embedder_for_the_question_alone(opened) -> None:
+    with opened("again") as mem:
+        for text in ("The kiln is fired on Mondays", "Glaze is mixed on Tuesdays", "Ana keeps the ledger"):
+            mem.remember(text)
+    embedder = Counting()
+    with opened("again", embedder=embedder) as mem:
+        mem.recall("kiln")
+    assert embedder.texts == 1
+
+
+@pytest.mark.promise("E24")
+def test_a_reader_reads_while_a_writer_is_in_the_middle_of_a_transaction(mem: Memory) -> None:
+    mem.remember("The kiln is fired on Mondays")
+    writer = sqlite3.connect(mem.path, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    try:
+        assert mem.recall("kiln")[0].memory.text == "The kiln is fired on Mondays"
+    finally:
+        writer.execute("ROLLBACK")
+        writer.close()
