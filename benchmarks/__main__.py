@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from benchmarks import remember
+from benchmarks import bulk, contexts, crowd, remember
 
 
 def index() -> None:
@@ -13,7 +13,7 @@ def index() -> None:
     subprocess.run([sys.executable, "-m", "benchmarks.bench_index"], check=True)
 
 
-ALL = {"remember": remember.run, "index": index}
+ALL = {"remember": remember.run, "bulk": bulk.run, "context": contexts.run, "index": index, "crowd": crowd.run}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or ALL:

@@ -37,8 +37,8 @@ LINKS = ("prev", "hash")
 #: A place whose content an erasure destroyed: `seq.n` of an event, `seq` of a commit's own content.
 PLACE = re.compile(r"[1-9][0-9]*(?:\.(?:0|[1-9][0-9]*))?\Z")
 OPS = (
-    *("insert", "replace", "append", "supersede", "move", "promote", "retire", "archive", "contain", "restore"),
-    *("reinforce", "revert", "erase"),
+    *("insert", "replace", "append", "supersede", "move", "promote", "retire", "archive", "expire", "contain"),
+    *("restore", "reinforce", "revert", "erase", "redact", "lift"),
 )
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017 - 3.9 has no other name for it
 SAFE = 2**53

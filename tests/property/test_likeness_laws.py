@@ -3,7 +3,7 @@
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from keepward.gates.detect.likeness import compare, digest, is_duplicate, normalise
+from keepward.gates.detect.likeness import Form, alike, compare, digest, is_duplicate, match, normalise
 
 VOCABULARY = (
     "The user prefers dark mode in editor Ana reports to Ben not doesn't 5 5s db-7 two 10² $3.50 - ... (x) US us "
@@ -71,3 +71,36 @@ def test_measures_lie_between_zero_and_one(a, b):
     likeness = compare(a, b)
     assert 0.0 <= likeness.overlap <= 1.0
     assert 0.0 <= likeness.ratio <= 1.0
+
+
+@quick
+@given(SENTENCES, st.lists(st.sampled_from(("s", "ing", ".", " really", " the", "")), min_size=1, max_size=3))
+@example("the cat runs", ["s"])
+@example("she flies planes", [""])
+def test_texts_that_state_the_same_have_one_trait(text, endings):
+    other = text + "".join(endings)
+    found = match(text, [other])
+    assert found is None or found[1] or Form(text).trait == Form(other).trait
+
+
+@quick
+@given(SENTENCES, SENTENCES)
+def test_a_trait_apart_keeps_two_texts_apart(a, b):
+    found = match(a, [b])
+    assert found is None or found[1] or Form(a).trait == Form(b).trait
+
+
+@quick
+@given(st.sampled_from(("bus", "box", "try", "stop", "bake", "play", "fly", "dish", "go", "tie", "city", "run", "lie")))
+def test_an_inflection_keeps_the_first_two_letters(word):
+    forms = {word, word + "s", word + "es", word[:-1] + "ies", word + "ing", word + word[-1] + "ing", word[:-1] + "ing"}
+    alike = [other for other in forms if is_duplicate(f"we saw {word} here", f"we saw {other} here")]
+    assert {Form(f"we saw {other} here").trait for other in alike} <= {Form(f"we saw {word} here").trait}
+
+
+@quick
+@given(TEXTS, TEXTS, st.floats(0, 1), st.floats(0, 1))
+def test_reaching_a_floor_is_what_the_measures_say(a, b, overlap, ratio):
+    like = compare(a, b)
+    reached = like.overlap >= overlap or like.ratio >= ratio
+    assert alike(a, b, overlap_floor=overlap, ratio_floor=ratio) == reached

@@ -1,7 +1,8 @@
 """The anchor on disk: a sealing key and noted heads, in the user's configuration folder.
 
 Layout: ``<config_dir>/stores/<store_id>/key`` (32 bytes) and ``heads/<digest of the tenant's name>``
-(72 bytes: seq as 8 bytes big-endian, the head's 32-byte hash, and a 32-byte HMAC over tenant and both).
+(two records of 72 bytes, of the journal and of what stands beside it: seq as 8 bytes big-endian, the head's 32-byte
+hash, and a 32-byte HMAC over tenant and both; zeros where nothing was noted).
 
 Invariants
 (1) Folders are 0700, files 0600. The key never enters the store's folder.
@@ -20,8 +21,12 @@ from pathlib import Path
 from keepward.domain.codec import digest
 from keepward.domain.commit import Head
 from keepward.errors import Tampered
+from keepward.ports.world import Sort
 
 _RECORD = 72
+_PLACES: dict[Sort, int] = {"journal": 0, "beside": _RECORD}
+_LABELS: dict[Sort, bytes] = {"journal": b"keepward/anchor/v1\0", "beside": b"keepward/anchor/beside/v1\0"}
+_DAMAGED = "what this machine noted of the store is damaged; run `keepward verify`, then `adopt`"
 
 
 def default_config_dir() -> Path:
@@ -92,7 +97,7 @@ class FileAnchor:
         self._key = key
         return key
 
-    def noted(self, tenant: str) -> Head | None:
+    def noted(self, tenant: str, of: Sort = "journal") -> Head | None:
         """Return the noted head, or None."""
         try:
             handle = os.open(self._head_file(tenant), os.O_RDONLY)
@@ -100,14 +105,17 @@ class FileAnchor:
             return None
         try:
             fcntl.flock(handle, fcntl.LOCK_SH)
-            raw = os.pread(handle, _RECORD + 1, 0)
+            raw = os.pread(handle, 2 * _RECORD + 1, 0)
         finally:
             os.close(handle)
-        # Another process has made the file and is about to note its first head.
-        return self._read(tenant, raw) if raw else None
+        if len(raw) not in {0, _RECORD, 2 * _RECORD}:
+            raise Tampered(_DAMAGED)
+        # Empty: another process has made the file and is about to note its first head.
+        own = raw[_PLACES[of] : _PLACES[of] + _RECORD]
+        return self._read(tenant, own, of) if own.strip(b"\0") else None
 
-    def note(self, tenant: str, head: Head) -> None:
-        """Note a head, if it is ahead of what is noted.
+    def note(self, tenant: str, head: Head | None, beside: Head | None = None) -> None:
+        """Note heads, each if it is ahead of what is noted.
 
         Raises:
             OSError: it cannot be written.
@@ -115,10 +123,15 @@ class FileAnchor:
         handle = os.open(self._head_file(tenant), os.O_CREAT | os.O_RDWR, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            raw = os.pread(handle, _RECORD + 1, 0)
-            if len(raw) >= 8 and int.from_bytes(raw[:8], "big") >= head.seq:
-                return
-            os.pwrite(handle, self._record(tenant, head), 0)
+            raw = os.pread(handle, 2 * _RECORD, 0).ljust(2 * _RECORD, b"\0")
+            fresh = raw
+            given: tuple[tuple[Sort, Head | None], ...] = (("journal", head), ("beside", beside))
+            for of, each in given:
+                place = _PLACES[of]
+                if each is not None and int.from_bytes(raw[place : place + 8], "big") < each.seq:
+                    fresh = fresh[:place] + self._record(tenant, each, of) + fresh[place + _RECORD :]
+            if fresh != raw:
+                os.pwrite(handle, fresh, 0)
         finally:
             os.close(handle)
 
@@ -137,13 +150,13 @@ class FileAnchor:
     def _head_file(self, tenant: str) -> Path:
         return self._place() / "heads" / digest("tenant", tenant.encode()).hex()
 
-    def _record(self, tenant: str, head: Head) -> bytes:
+    def _record(self, tenant: str, head: Head, of: Sort) -> bytes:
         body = head.seq.to_bytes(8, "big") + head.hash
         key = self._key or self.key() or b""
-        return body + hmac.digest(key, b"keepward/anchor/v1\0" + tenant.encode() + b"\0" + body, "sha256")
+        return body + hmac.digest(key, _LABELS[of] + tenant.encode() + b"\0" + body, "sha256")
 
-    def _read(self, tenant: str, raw: bytes) -> Head:
+    def _read(self, tenant: str, raw: bytes, of: Sort) -> Head:
         head = Head(seq=int.from_bytes(raw[:8], "big"), hash=raw[8:40])
-        if len(raw) != _RECORD or not hmac.compare_digest(raw, self._record(tenant, head)):
-            raise Tampered("what this machine noted of the store is damaged; run `keepward verify`, then `adopt`")
+        if len(raw) != _RECORD or not hmac.compare_digest(raw, self._record(tenant, head, of)):
+            raise Tampered(_DAMAGED)
         return head

@@ -1,4 +1,4 @@
-"""The list of erasures on disk, in the user's configuration folder.
+"""The list of erasures, and of revoked tokens, on disk, in the user's configuration folder.
 
 Layout: ``<config_dir>/erasures/key`` (32 bytes) and ``list.jsonl`` (one JSON object a line). One list serves all
 stores of this user, so that a journal or a backup brought into another store is recognised as well.
@@ -6,7 +6,8 @@ stores of this user, so that a journal or a backup brought into another store is
 Invariants
 (1) The folder is 0700, files are 0600; entries are flushed to disk, since backups are trusted to them.
 (2) The key outlives that of any store: accepting a store anew must not make its tombstones blind.
-(3) A last line that a crash cut short is passed over; the journal says it again.
+(3) A token is listed by its hash. What was revoked stays so when its row, or the whole store, is put back.
+(4) A last line that a crash cut short is passed over; the journal says it again.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ class FileErasures:
     def __init__(self, config_dir: str | Path) -> None:
         self._folder = Path(config_dir) / "erasures"
         self._key: bytes | None = None
+        #: Time of change and size of the list, and the hashes that it names.
+        self._revoked: tuple[tuple[int, int], frozenset[str]] = ((0, 0), frozenset())
 
     def key(self, *, make: bool = False) -> bytes | None:
         """Return the key; with ``make`` a missing one is made.
@@ -80,6 +83,18 @@ class FileErasures:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+    def revoked(self) -> frozenset[str]:
+        """Return the hashes of revoked tokens; the list is read again only when it has changed."""
+        try:
+            about = (self._folder / "list.jsonl").stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return frozenset()
+        stamp = (about.st_mtime_ns, about.st_size)
+        if stamp != self._revoked[0]:
+            hashes = {str(each.get("hash")) for each in self.entries() if each.get("entry") == "revocation"}
+            self._revoked = (stamp, frozenset(hashes))
+        return self._revoked[1]
 
     def entries(self) -> list[dict[str, Any]]:
         """Return all entries, oldest first."""

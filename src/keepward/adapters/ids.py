@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import threading
 from datetime import datetime
-from uuid import UUID
 
 from keepward.domain.instant import to_micros
 
@@ -37,7 +36,8 @@ class RandomIds:
             self._last = value
         millis, rest = value >> _COUNTER_BITS, value & (2**_COUNTER_BITS - 1)
         high, low = rest >> 62, rest & (2**62 - 1)
-        return str(UUID(int=(millis << 80) | (7 << 76) | (high << 64) | (2 << 62) | low))
+        digits = f"{(millis << 80) | (7 << 76) | (high << 64) | (2 << 62) | low:032x}"
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
     def salt(self) -> bytes:
         """Return 16 random bytes."""

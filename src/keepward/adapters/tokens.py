@@ -5,6 +5,8 @@ Invariants
 (2) The estimate is nearly additive: count(a + b) <= count(a) + count(b) + 1, so a budget that holds for the
     parts holds for the whole. It follows from costs that never grow faster than the length they are for.
 (3) A counter's name tells counts apart: it goes into the receipt of a compiled context.
+(4) No piece of the estimate reaches across the end of a run of line ends and blanks behind them, so the cost of a
+    text is that of its lines together. A line is remembered by its hash, never by its words.
 """
 
 from __future__ import annotations
@@ -61,14 +63,21 @@ _KINDS: tuple[tuple[str, str, int, int], ...] = (
 )
 _PIECE = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern, _, _ in _KINDS))
 _COSTS = {kind: (least, each) for kind, _, least, each in _KINDS}
+_LINE = re.compile(r"[^\n]*\n\s*|[^\n]+")
+#: Lines whose cost is remembered; when there are more, all are forgotten.
+_REMEMBERED = 32_768
 
 
 class EstimateCounter:
     """Estimates what modern byte-pair tokenizers count, for prose, code and text without spaces.
 
-    Leans high on English, code and Chinese, and low on languages of long compounds such as German, where a
+    A context is counted many times while it is put together, and most of its lines were in the last one. Leans
+    high on English, code and Chinese, and low on languages of long compounds such as German, where a
     real tokenizer may count a quarter more. About 2 microseconds a word.
     """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], int] = {}
 
     @property
     def name(self) -> str:
@@ -79,11 +88,22 @@ class EstimateCounter:
         """Return the estimated tokens; see the module's invariants (1) and (2)."""
         if not text:
             return 0
-        total = 0
-        for piece in _PIECE.finditer(text):
-            least, each = _COSTS[piece.lastgroup or "other"]
-            total += max(least, each * (piece.end() - piece.start()))
-        return max(1, -(-total // _UNIT))
+        return max(1, -(-sum(map(self._cost, _LINE.findall(text))) // _UNIT))
+
+    def _cost(self, line: str) -> int:
+        # Two lines of one hash and one length are a matter of one in 2**60; no count that is off by a line breaks
+        # anything but an estimate.
+        key = (hash(line), len(line))
+        known = self._known.get(key)
+        if known is None:
+            known = 0
+            for piece in _PIECE.finditer(line):
+                least, each = _COSTS[piece.lastgroup or "other"]
+                known += max(least, each * (piece.end() - piece.start()))
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[key] = known
+        return known
 
 
 class TiktokenCounter:

@@ -29,6 +29,7 @@ _STRUCTURE = (
     r"|\[(?:identity|rule|fact|state|event|summary|document|erased)\b"
     r"|(?i:system|assistant|user|human|developer|tool)[ \t]{0,3}[:：]"
 )
+_BREAKS = re.compile(rf"[{_BREAK}]")
 _LINE = re.compile(rf"(?:\A|(?<=[{_BREAK}]))({_PAD})(\\*)(?={_STRUCTURE})")
 _MARKUP = re.compile(
     r"(?i)(?:"
@@ -43,7 +44,11 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 def guard(text: str) -> str:
     """Return the text with every structural line start and all chat markup escaped."""
-    lined = _LINE.sub(r"\1\\\2", text)
+    # Most memories are one plain line: then there is one place to look at, and no markup.
+    plain = _BREAKS.search(text) is None and _LINE.match(text) is None
+    lined = text if plain else _LINE.sub(r"\1\\\2", text)
+    if "<" not in lined and "[" not in lined:
+        return lined
     return _MARKUP.sub(lambda found: f"{found['tag'] or found['box']}\\{found['a'] or found['b'] or ''}", lined)
 
 

@@ -195,8 +195,9 @@ def _item(line: Line, *, grouped: bool) -> str:
         marks += [mark for mark in (origin(record),) if mark]
     text = guard(line.body)
     for name in (record.key, record.speaker):
-        if name and not text.casefold().startswith(f"{label(name)}:".casefold()):
-            text = f"{label(name)}: {text}"
+        if name:
+            head = f"{label(name)}:"
+            text = text if text.casefold().startswith(head.casefold()) else f"{head} {text}"
     return f"[{' · '.join(marks)}] {text}"
 
 

@@ -42,6 +42,7 @@ _SENSITIVITIES = {each.value: each for each in Sensitivity}
 _STABILITIES = {each.value: each for each in Stability}
 _STATUSES = {each.value: each for each in Status}
 _SHARE = 10_000
+_INSTANTS = ("created_at", "expires_at", "occurred_at", "reinforced_at", "updated_at")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=False).encode
 
 
@@ -92,44 +93,53 @@ def commitment(salt: bytes, payload: bytes) -> bytes:
 
 def encode_record(record: Record) -> bytes:
     """Return the canonical payload of a record."""
+    # In the order of ``canonical``; names and values here are such that nothing else is left for it to do.
     fields: dict[str, Any] = {
-        "v": RECORD_SCHEMA,
-        "id": record.id,
-        "version": record.version,
-        "tier": record.tier.value,
-        "kind": record.kind.value,
-        "text": record.text,
-        "scope": record.scope,
-        "key": record.key,
-        "subject": record.subject,
-        "category": record.category,
-        "tags": list(record.tags),
-        "content_type": None if record.content_type is ContentType.TEXT else record.content_type.value,
-        "blob": record.blob,
-        "metadata": record.metadata,
-        "source": record.source,
-        "trust": record.trust.label,
-        "evidence": list(record.evidence),
-        "derived_from": list(record.derived_from),
-        "confidence": round(record.confidence * _SHARE),
-        "importance": round(record.importance * _SHARE),
-        "sensitivity": None if record.sensitivity is Sensitivity.NORMAL else record.sensitivity.value,
-        "stability": record.stability.value,
-        "access": record.access and record.access.value,
-        "status": None if record.status is Status.ACTIVE else record.status.value,
-        "superseded_by": record.superseded_by,
+        "access": record.access and record.access._value_,
+        "aliases": record.aliases,
         "author": record.author,
-        "session": record.session,
-        "speaker": record.speaker,
-        "job": record.job,
-        "aliases": list(record.aliases),
+        "blob": record.blob,
+        "category": record.category,
+        "confidence": round(record.confidence * _SHARE),
+        "content_type": None if record.content_type is ContentType.TEXT else record.content_type._value_,
         "created_at": to_micros(record.created_at),
-        "updated_at": record.updated_at and to_micros(record.updated_at),
-        "occurred_at": record.occurred_at and to_micros(record.occurred_at),
+        "derived_from": record.derived_from,
+        "evidence": record.evidence,
         "expires_at": record.expires_at and to_micros(record.expires_at),
+        "id": record.id,
+        "importance": round(record.importance * _SHARE),
+        "job": record.job,
+        "key": record.key,
+        "kind": record.kind._value_,
+        "metadata": record.metadata,
+        "occurred_at": record.occurred_at and to_micros(record.occurred_at),
         "reinforced_at": to_micros(record.reinforced_at),
+        "scope": record.scope,
+        "sensitivity": None if record.sensitivity is Sensitivity.NORMAL else record.sensitivity._value_,
+        "session": record.session,
+        "source": record.source,
+        "speaker": record.speaker,
+        "stability": record.stability._value_,
+        "status": None if record.status is Status.ACTIVE else record.status._value_,
+        "subject": record.subject,
+        "superseded_by": record.superseded_by,
+        "tags": record.tags,
+        "text": record.text,
+        "tier": record.tier._value_,
+        "trust": record.trust.label,
+        "updated_at": record.updated_at and to_micros(record.updated_at),
+        "v": RECORD_SCHEMA,
+        "version": record.version,
     }
-    return canonical({name: value for name, value in fields.items() if value is not None and value != []})
+    given = {name: value for name, value in fields.items() if value is not None and value != ()}
+    payload = _encode(given)
+    if "\\u0000" in payload or any(given.get(name, 0) > _SAFE for name in _INSTANTS):
+        # Refused there, if it is what it looks like.
+        return canonical(given)
+    try:
+        return payload.encode()
+    except UnicodeEncodeError as fault:
+        raise InvalidInput("text holds a lone surrogate; send well-formed Unicode") from fault
 
 
 def decode_record(payload: bytes) -> Record:

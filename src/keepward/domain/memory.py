@@ -106,7 +106,7 @@ class Record:
     #: Sorted, without repeats.
     tags: tuple[str, ...] = ()
     content_type: ContentType = ContentType.TEXT
-    #: Relative path of the content in the blob store.
+    #: Name of the content that lies beside the store; see ``domain.blob``.
     blob: str | None = None
     #: Canonical JSON text of an object, or None.
     metadata: str | None = None

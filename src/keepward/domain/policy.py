@@ -17,9 +17,11 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
+from keepward.domain.job import SCHEDULES, parse_schedule
 from keepward.domain.memory import Access, Kind, Tier
 from keepward.domain.scope import parse_scope
 from keepward.domain.trust import Trust
+from keepward.errors import InvalidInput
 
 
 def _frozen(**values: Any) -> Any:
@@ -114,10 +116,40 @@ class Policy:
     #: Least trust each purpose accepts.
     least_trust: Mapping[str, Trust] = _frozen(answer=Trust.UNKNOWN, act=Trust.AGENT, core=Trust.USER)
 
+    #: When each job runs: a distance such as `1h`, a time of day in UTC such as `03:00`, or `off`.
+    jobs: Mapping[str, str] = _frozen(**SCHEDULES)
+    #: Share (0..1) of the live memories that a job may put away in one run; beyond it, it asks.
+    removal_share: float = 0.10
+    #: Shares of confidence and importance, as faded by now, below both of which the archive lets go of a memory.
+    fade_confidence: float = 0.10
+    fade_importance: float = 0.25
+    #: Passing events of one session that are summed up: the least there must be, and the most at once.
+    summary_least: int = 5
+    summary_most: int = 10
+    #: Working notes of one thread that are kept as they are; where there are more, the oldest are summed up.
+    thread_length: int = 20
+    #: Passing memories that are merged: their age, the least there must be, and the most in one.
+    merge_after: timedelta = timedelta(days=7)
+    merge_least: int = 3
+    merge_most: int = 5
+    #: Closeness in meaning, 0..1, that memories which state the same need to be merged.
+    merge_cosine: float = 0.95
+
+    #: Tiers in which the person in the chat may approve what was held, where an MCP client on stdio can ask them; never
+    #: the identity, and never text from sources below the agent's own.
+    chat_approval: tuple[Tier, ...] = ()
+
     #: Rules of the owner's own.
     memory_ethics: tuple[EthicsRule, ...] = ()
 
     def __post_init__(self) -> None:
+        for name, text in self.jobs.items():
+            if name not in SCHEDULES:
+                raise InvalidInput(f"policy.jobs: there is no job by that name; there are {', '.join(SCHEDULES)}")
+            try:
+                parse_schedule(text)
+            except InvalidInput as fault:
+                raise InvalidInput(f"policy.jobs.{name}: {fault}") from fault
         for scope in self.scopes:
             parse_scope(scope)
 

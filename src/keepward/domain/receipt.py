@@ -27,6 +27,7 @@ ReceiptKind = Literal[
     "recall",
     "token",
     "erase",
+    "lift",
 ]
 
 

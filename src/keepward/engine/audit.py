@@ -9,7 +9,7 @@ from typing import Any
 from keepward.domain.memory import CORE_BLOCKS, Record, Status, Tier
 from keepward.domain.query import Filter
 from keepward.domain.scope import visible_from
-from keepward.engine import learned
+from keepward.engine import blob_upkeep, learned
 from keepward.engine.kit import Kit, Who
 from keepward.engine.read import AsOf, seq_of
 from keepward.engine.review import pending
@@ -113,14 +113,16 @@ def receipt(kit: Kit, who: Who, receipt_id: str) -> dict[str, Any]:
 def verify(kit: Kit) -> Verification:
     """Check the whole store, every tenant of it."""
     checked, faults = kit.store.verify()
-    return Verification(ok=not faults, checked=checked, faults=tuple(faults))
+    count, wrong = blob_upkeep.check(kit)
+    faults = [*faults, *wrong]
+    return Verification(ok=not faults, checked={**checked, "blob_files": count}, faults=tuple(faults))
 
 
 def status(kit: Kit, who: Who) -> dict[str, Any]:
     """Return counts, sizes, the queue, and the use of each budget, as plain JSON values."""
     now = kit.clock.now()
     head = kit.store.head(who.tenant)
-    facts = kit.store.facts(who.tenant, now)
+    facts = kit.store.facts(who.tenant, now, scopes=None if who.actor.is_owner else visible_from(who.scope))
     waiting = pending(kit, who)
     oldest = min((item.created_at for item in waiting), default=None)
     by_tier = facts.get("by_tier", {})
@@ -188,6 +190,7 @@ def doctor(kit: Kit, who: Who) -> list[Check]:
     facts = status(kit, who)
     blocks = [name for name, each in facts["blocks"].items() if each["tokens"] > each["budget"]]
     stuck, pending_vectors = facts["quarantine"]["stuck"], facts.get("vectors_pending", 0)
+    lost = blob_upkeep.absent(kit, who.tenant)
     kept = facts.get("anchor") in {"kept", "memory"}
     embedder = facts["embedder"] or "none"
     return [
@@ -221,6 +224,12 @@ def doctor(kit: Kit, who: Who) -> list[Check]:
             ok=not pending_vectors,
             detail=f"{pending_vectors} memories wait for a vector",
             remedy="run `keepward reindex`",
+        ),
+        Check(
+            name="blobs",
+            ok=not lost,
+            detail=f"{facts['blobs']['count']} kept, {lost} of them without their file",
+            remedy="put the same bytes again or bring back a backup; `keepward verify` names them",
         ),
         Check(
             name="review",

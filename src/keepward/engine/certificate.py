@@ -19,6 +19,7 @@ from keepward.domain.erasure import OWN, parse_place
 from keepward.domain.instant import to_micros
 from keepward.domain.memory import Record
 from keepward.engine.kit import Kit, Who
+from keepward.engine.learned import KEY as RERANKER
 from keepward.engine.view import fetch
 from keepward.errors import NotFound
 
@@ -37,9 +38,24 @@ LIMITS = (
 )
 
 
-def counts(receipts: Sequence[str], proposals: Sequence[str], artefacts: Sequence[tuple[str, str]]) -> str:
+def counts(
+    receipts: Sequence[str],
+    proposals: Sequence[str],
+    artefacts: Sequence[tuple[str, str]],
+    feedback: Sequence[int],
+    blobs: Sequence[str],
+) -> str:
     """Return, as JSON text, how much beside the journal an erasure cleaned."""
-    return json.dumps({"receipts": len(receipts), "proposals": len(proposals), "documents": len(artefacts)})
+    weights = sum(1 for kind, _ in artefacts if kind == RERANKER)
+    found = {
+        "receipts": len(receipts),
+        "proposals": len(proposals),
+        "documents": len(artefacts) - weights,
+        "feedback": len(feedback),
+        "weights": weights,
+        "blobs": len(blobs),
+    }
+    return json.dumps(found)
 
 
 def erasures(kit: Kit, tenant: str) -> list[tuple[Commit, list[Event]]]:
@@ -55,7 +71,9 @@ def find(kit: Kit, who: Who, name: str) -> tuple[Commit, list[Event]]:
     """
     try:
         record: Record = fetch(kit, who, name)
-        name = kit.store.history(who.tenant, record.id)[-1][0].commit.id
+        # A tombstone may have been lifted since.
+        made = [view.commit.id for view, step in kit.store.history(who.tenant, record.id) if step.op == "erase"]
+        name = made[-1] if made else name
     except NotFound:
         pass
     view = kit.store.commit(who.tenant, name)
@@ -123,6 +141,9 @@ def certificate(
             "receipts": beside.get("receipts"),
             "proposals": beside.get("proposals"),
             "kept_documents": beside.get("documents"),
+            "feedback": beside.get("feedback"),
+            "learned_weights": beside.get("weights"),
+            "blobs": beside.get("blobs"),
             "file_and_log": file,
             "backups": list(backups),
         },

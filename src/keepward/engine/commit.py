@@ -74,6 +74,8 @@ def store_steps(
         salts=tuple(kit.ids.salt() for _ in range(len(steps) + 1)),
     )
     with kit.store.write() as writer:
+        if not all(writer.has_blob(who.tenant, ref) for ref in _attached(steps)):
+            raise Moved("what a memory refers to is no longer kept; put the bytes again")
         try:
             commit = writer.append(who.tenant, stage)
         except Conflict as fault:
@@ -111,6 +113,15 @@ def store_steps(
     return Stored(commit=commit, receipt=receipt)
 
 
+def _attached(steps: Sequence[Step]) -> set[str]:
+    """Return the blobs that memories refer to from now on."""
+    return {
+        step.after.blob
+        for step in steps
+        if step.after.blob is not None and (step.before is None or step.before.blob != step.after.blob)
+    }
+
+
 def flush_uses(kit: Kit, writer: Writer) -> None:
     """Write the uses counted since the last write."""
     if not kit.uses:
@@ -139,7 +150,7 @@ def _searchable(step: Step) -> bool:
     before, after = step.before, step.after
     if before is None or after.status is not Status.ACTIVE:
         return before is None
-    names = ("text", "key", "tags", "category", "speaker", "occurred_at", "scope", "tier", "sensitivity")
+    names = ("text", "key", "tags", "category", "speaker", "occurred_at", "scope", "tier", "sensitivity", "blob")
     changed = any(getattr(before, name) != getattr(after, name) for name in names)
     return changed or before.status is not Status.ACTIVE
 

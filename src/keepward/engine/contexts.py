@@ -16,7 +16,7 @@ from typing import Literal
 from keepward.context.compiler import compile_context, memory_block, snapshot
 from keepward.context.render import Replayed, digest
 from keepward.context.render import replay as render_again
-from keepward.context.sections import Candidate, Compiled, Excluded, Format, Inputs, Screened, Section
+from keepward.context.sections import Candidate, Compiled, Excluded, Format, Inputs, Section
 from keepward.domain.memory import Kind, Record, Status, Tier
 from keepward.domain.query import Filter
 from keepward.domain.receipt import Reason, Receipt
@@ -27,10 +27,10 @@ from keepward.engine.commit import flush_uses
 from keepward.engine.kit import Kit, Who
 from keepward.engine.read import AsOf, moment, search, seq_of
 from keepward.engine.review import pending
+from keepward.engine.screening import screen
 from keepward.engine.view import reaches
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable
 from keepward.gates import privacy, secrets
-from keepward.gates.injection import softly_worded_counts
 from keepward.ports.store import Writer
 
 #: Ended working memories are named among the exclusions for this long.
@@ -184,7 +184,9 @@ def _gather(
     if objective.strip():
         lasting = replace(everything, tiers=(Tier.EPISODIC.value, Tier.ARCHIVAL.value))
         limit = min(1_000, kit.policy.max_items * SPARE + len(fixed))
-        found = search(kit, who, objective, lasting, limit=limit, purpose=purpose, as_of=as_of, gated=False)
+        found = search(
+            kit, who, objective, lasting, limit=limit, purpose=purpose, as_of=as_of, gated=False, unread=fixed
+        )
         used, notes, head, reranker = found.used, found.notes, found.head, found.reranker
         hits = [hit for hit in found.hits if hit.memory.id not in fixed]
         low = _untrusted([hit.memory for hit in hits], least)
@@ -247,29 +249,6 @@ def _clean(document: tuple[str, str] | None) -> tuple[str, str] | None:
         return None
     safe = secrets.scrub(document[1])
     return document if safe == document[1] else (digest(safe)[:16], safe)
-
-
-def screen(record: Record) -> Screened:
-    """Look once more at a text about to be rendered: mask secrets, leave out orders to the model.
-
-    What a person wrote or approved is not taken for an order.
-    """
-    from keepward.gates.detect.engine import marker
-    from keepward.gates.detect.injection import scan as orders
-    from keepward.gates.detect.secrets import scan
-
-    names = "\n".join(name for name in (record.key, record.speaker) if name)
-    if names and scan(names):
-        detail = "its key or speaker holds what looks like a secret"
-        return Screened(drop=Reason(gate="compile", code="secret", detail=detail))
-    masks = tuple((each.start, each.end, marker(each.detector).strip("[]")) for each in scan(record.text))
-    soft = softly_worded_counts(record)
-    if record.trust < Trust.USER and any(
-        each.certainty == "certain" or soft for text in (record.text, names) for each in orders(text)
-    ):
-        reason = Reason(gate="compile", code="injection", detail="the text reads like an instruction to the model")
-        return Screened(text_masks=masks, drop=reason)
-    return Screened(text_masks=masks)
 
 
 def _keep(kit: Kit, who: Who, inputs: Inputs, compiled: Compiled, gathered: _Gathered) -> CompiledContext:

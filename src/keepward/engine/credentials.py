@@ -4,20 +4,25 @@ Invariants
 (1) Only an owner makes, lists or revokes tokens; each making and revoking leaves a receipt in the same
     transaction.
 (2) The secret of a token is returned once, by ``create``, and is stored nowhere.
-(3) Unknown, expired and revoked tokens are refused with one message, so that nothing is learnt by trying.
+(3) A revocation is kept outside of the store as well, by the hash of the token: neither a row put back nor an older
+    copy of the store makes it hold again.
+(4) Unknown, expired and revoked tokens are refused with one message, so that nothing is learnt by trying.
 """
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from datetime import datetime
 
+from keepward.domain.instant import to_micros
 from keepward.domain.receipt import Receipt
 from keepward.domain.token import Issued, Token, capabilities, hash_of, secret_of
 from keepward.domain.trust import Actor, Rights
 from keepward.engine.kit import Kit, Who
-from keepward.errors import InvalidInput, NotFound, Unauthorised
+from keepward.errors import InvalidInput, NotFound, StoreUnavailable, Unauthorised
 
+_log = logging.getLogger(__name__)
 #: Longest name of a bearer, in characters.
 NAME = 64
 REFUSED = "this token does not open this store; ask the owner for a new one"
@@ -79,7 +84,50 @@ def revoke(kit: Kit, who: Who, token_id: str) -> Receipt:
     token = found[0]
     if token.revoked_at is not None:
         return _keep(kit, who, token, "revoked before")
-    return _keep(kit, who, replace(token, revoked_at=kit.clock.now()), "revoked")
+    now = kit.clock.now()
+    # Listed first: if the store fails, the token has ended all the same.
+    listed = _list(kit, token, now)
+    return _keep(kit, who, replace(token, revoked_at=now), "revoked", listed=listed)
+
+
+def revoke_again(kit: Kit, who: Who) -> int:
+    """End the tokens of an older copy that were revoked since it was made; return how many."""
+    gone = _revoked(kit)
+    ended = [token for token in kit.store.tokens() if token.revoked_at is None and token.hash.hex() in gone]
+    for token in ended:
+        at = replace(who, tenant=token.tenant)
+        _keep(kit, at, replace(token, revoked_at=kit.clock.now()), "revoked again")
+    return len(ended)
+
+
+def _list(kit: Kit, token: Token, now: datetime) -> bool:
+    """Keep a revocation outside of the store; return whether this machine has a place for it."""
+    if kit.erasures is None:
+        return False
+    entry = {
+        "entry": "revocation",
+        "store": kit.store.store_id,
+        "token": token.id,
+        "hash": token.hash.hex(),
+        "at": to_micros(now),
+    }
+    try:
+        kit.erasures.note([entry])
+    except OSError as fault:
+        _log.warning("the revocation could not be listed outside the store: %s", fault, extra={"action": "not_listed"})
+        return False
+    return True
+
+
+def _revoked(kit: Kit) -> frozenset[str]:
+    try:
+        return kit.erasures.revoked() if kit.erasures else frozenset()
+    except OSError as fault:
+        raise StoreUnavailable("the list of revoked tokens cannot be read; check the configuration folder") from fault
+
+
+def _holds(kit: Kit, token: Token) -> bool:
+    return token.state(kit.clock.now()) == "valid" and token.hash.hex() not in _revoked(kit)
 
 
 def listed(kit: Kit, who: Who) -> list[Token]:
@@ -96,10 +144,10 @@ def recognise(kit: Kit, secret: str) -> Token:
     """Return the token that a secret is.
 
     Raises:
-        Unauthorised: see (3).
+        Unauthorised: see (4).
     """
     token = kit.store.token_by_hash(hash_of(secret)) if isinstance(secret, str) else None
-    if token is None or token.state(kit.clock.now()) != "valid":
+    if token is None or not _holds(kit, token):
         raise Unauthorised(REFUSED)
     return token
 
@@ -108,12 +156,12 @@ def confirm(kit: Kit, actor: Actor) -> None:
     """See that the token an actor came with still holds; one without a token is always confirmed.
 
     Raises:
-        Unauthorised: see (3).
+        Unauthorised: see (4).
     """
     if actor.credential is None:
         return
     found = kit.store.tokens(actor.credential)
-    if not found or found[0].state(kit.clock.now()) != "valid" or found[0].actor != actor:
+    if not found or not _holds(kit, found[0]) or found[0].actor != actor:
         raise Unauthorised(REFUSED)
 
 
@@ -122,7 +170,7 @@ def _owner(who: Who) -> None:
         raise Unauthorised("tokens are the owner's; open the store with an operator as the actor")
 
 
-def _keep(kit: Kit, who: Who, token: Token, what: str) -> Receipt:
+def _keep(kit: Kit, who: Who, token: Token, what: str, **more: object) -> Receipt:
     now = kit.clock.now()
     receipt = Receipt(
         id=kit.ids.new_id(now),
@@ -141,6 +189,7 @@ def _keep(kit: Kit, who: Who, token: Token, what: str) -> Receipt:
             "of": {"tenant": token.tenant, "scope": token.scope},
             "expires_at": token.expires_at.isoformat() if token.expires_at else None,
             "credential": who.actor.credential,
+            **more,
         },
     )
     with kit.store.write() as writer:

@@ -5,12 +5,13 @@ Invariants
     A commit elsewhere in the tenant does not void it.
 (2) An erasure is a commit of kind ``erase``: one tombstone an erased memory, and in its details every place whose
     content went. The chain stays whole; the content does not come back by any verb.
-(3) All of it is one transaction. What recall needs, uses, proposals, receipts and kept texts go with it.
+(3) All of it is one transaction. What recall needs, uses, proposals, receipts, kept texts and what was learned go
+    with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,8 +33,11 @@ from keepward.engine.erase_plan import (
     told,
 )
 from keepward.engine.kit import Kit, Who
+from keepward.engine.learned import KEY
+from keepward.engine.lift import lifted
 from keepward.engine.tombstones import marks_of
 from keepward.engine.traces import remains, traces_of
+from keepward.engine.unlearn import stopped
 from keepward.engine.view import fetch
 from keepward.errors import Conflict, StoreUnavailable
 from keepward.ports.erasing import Destruction
@@ -75,20 +79,36 @@ def erase(kit: Kit, who: Who, named: str, chosen: Selection, *, reason: str) -> 
     return _apply(kit, who, found, sources=chosen.source)
 
 
-def _apply(kit: Kit, who: Who, found: Gathered, *, sources: str | None = None, bearer: Record | None = None) -> Erased:
+def _apply(
+    kit: Kit,
+    who: Who,
+    found: Gathered,
+    *,
+    sources: str | None = None,
+    bearer: Record | None = None,
+    unmarked: Collection[str] = (),
+) -> Erased:
     plan, now = found.plan, kit.clock.now()
     key = _key(kit)
-    steps = []
+    marks: dict[str, tuple[str, ...]] = {}
     for target in plan.targets:
         versions = found.histories[target.id]
         refs = [sources] if sources and any(sources in (*each.evidence, *each.aliases) for each in versions) else []
-        marks = marks_of(key, who.tenant, versions, refs) if key else ()
-        after = tombstone(versions[-1], now=now, by=who.actor.label, marks=marks)
-        steps.append(Step(op="erase", before=versions[-1], after=after))
-    ids = {target.id for target in plan.targets}
+        refs += [each.blob for each in versions if each.blob is not None and each.blob in plan.blobs]
+        marks[target.id] = marks_of(key, who.tenant, versions, refs) if key else ()
+    allowed = {each for name in unmarked for each in marks.get(name, ())}
+    steps = []
+    for name, own in marks.items():
+        before, left = found.histories[name][-1], tuple(each for each in own if each not in allowed)
+        after = tombstone(before, now=now, by=who.actor.label, marks=left)
+        steps.append(Step(op="erase", before=before, after=after))
+    ids = set(marks)
     if bearer is not None:
         # Only versions of memories that live on lose content: one of them carries the commit, unchanged.
         steps.append(Step(op="redact", before=bearer, after=replace(bearer, version=bearer.version + 1)))
+    learned = stopped(kit, who, [name for kind, name in plan.artefacts if kind == KEY])
+    if learned is not None:
+        steps.append(learned)
     places = [*plan.versions, *((seq, OWN) for seq in plan.details)]
 
     def destroy(writer: Writer) -> None:
@@ -105,10 +125,16 @@ def _apply(kit: Kit, who: Who, found: Gathered, *, sources: str | None = None, b
                 receipts=again.receipts,
                 proposals=tuple(again.proposals),
                 artefacts=plan.artefacts,
+                feedback=again.feedback,
             ),
         )
+        if any(not writer.drop_blob(who.tenant, ref) and writer.has_blob(who.tenant, ref) for ref in plan.blobs):
+            raise Conflict("what would be erased has changed since it was planned; look at the new plan")
         writer.put_artefact(
-            who.tenant, COUNTS, steps[0].after.id, counts(plan.receipts, plan.proposals, plan.artefacts)
+            who.tenant,
+            COUNTS,
+            steps[0].after.id,
+            counts(plan.receipts, plan.proposals, plan.artefacts, plan.feedback, plan.blobs),
         )
 
     for name in ids:
@@ -128,6 +154,7 @@ def _apply(kit: Kit, who: Who, found: Gathered, *, sources: str | None = None, b
     except Moved as fault:
         raise Conflict("what would be erased has changed since it was planned; look at the new plan") from fault
     kit.indexes.forget(who.tenant)
+    kit.rerankers.forget(who.tenant)
     return Erased(plan=plan, commit=stored.commit, receipt=stored.receipt)
 
 
@@ -144,8 +171,11 @@ def _key(kit: Kit) -> bytes | None:
 def replay(kit: Kit, who: Who, entries: Sequence[dict[str, Any]]) -> int:
     """Carry out, on an older copy, the erasures of this tenant that it does not know; return how many places went.
 
-    ``entries`` are those of the list; one counts where a place still has the very content that was erased.
+    ``entries`` are those of the list; one counts where a place still has the very content that was erased. What was
+    lifted since is erased and refused no more.
     """
+    allowed = lifted(entries)
+    entries = [entry for entry in entries if entry["entry"] == "erasure"]
     promises = {promise for entry in entries for _, _, promise in entry["places"]}
     cells: dict[Place, str] = {}
     own: dict[int, CommitDetails] = {}
@@ -167,7 +197,7 @@ def replay(kit: Kit, who: Who, entries: Sequence[dict[str, Any]]) -> int:
     seen.details = own | seen.details
     body = replace(gathered.plan, versions=tuple(sorted(seen.events)), details=tuple(sorted(seen.details)))
     gathered.plan = replace(body, digest=plan_digest(who.tenant, body))
-    _apply(kit, who, gathered, bearer=None if ids else fetch(kit, who, min(cells.values())))
+    _apply(kit, who, gathered, bearer=None if ids else fetch(kit, who, min(cells.values())), unmarked=allowed)
     return len(body.versions) + len(body.details)
 
 

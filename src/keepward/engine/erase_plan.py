@@ -13,17 +13,21 @@ from typing import Any
 from keepward.domain.codec import canonical, decode_record, digest
 from keepward.domain.commit import Commit, CommitDetails, Event, decode_details
 from keepward.domain.erasure import ERASED, REASONS, Place
+from keepward.domain.feedback import Feedback
 from keepward.domain.memory import Record, Status
 from keepward.domain.proposal import Waiting
 from keepward.domain.query import Filter
+from keepward.engine.blobs import ref_in, refs_of
 from keepward.engine.certificate import CERTIFICATE, COUNTS
 from keepward.engine.kit import Kit, Who
-from keepward.engine.traces import Traces, cleaned, remains, speaks, traces_of
+from keepward.engine.learned import KEY
+from keepward.engine.traces import Traces, cleaned, folded, remains, speaks, traces_of
+from keepward.engine.unlearn import shows, unlearned
 from keepward.engine.view import fetch
 from keepward.errors import Conflict, InvalidInput, NotFound
 
-#: Kept texts that hold no memory: what this module writes, and what was learned.
-_NO_TEXTS = frozenset({COUNTS, CERTIFICATE, "reranker"})
+#: Kept texts that hold no words: what this module writes, and what was learned.
+_NO_TEXTS = frozenset({COUNTS, CERTIFICATE, KEY})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +69,12 @@ class ErasePlan:
     #: Ids of what is rewritten without it.
     receipts: tuple[str, ...]
     proposals: tuple[str, ...]
-    #: Kind and version of kept texts that go.
+    #: Kind and version of kept texts that go; of kind ``reranker`` weights that have learned from a target.
     artefacts: tuple[tuple[str, str], ...]
+    #: Numbers of the feedback that loses the name of a target.
+    feedback: tuple[int, ...] = ()
+    #: Blobs that go, because nothing else refers to them.
+    blobs: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -77,6 +85,8 @@ class Seen:
     quoting: set[str] = field(default_factory=set)
     events: set[Place] = field(default_factory=set)
     details: dict[int, CommitDetails] = field(default_factory=dict)
+    #: By blob, the places and memories that refer to it.
+    blobs: dict[str, set[tuple[Place, str]]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -86,11 +96,17 @@ class Beside:
     receipts: dict[str, dict[str, Any]]
     proposals: list[Waiting]
     artefacts: list[tuple[str, str]]
+    feedback: tuple[Feedback, ...] = ()
 
     def matches(self, other: Beside) -> bool:
         """Whether the same would be written, whenever that is."""
         same = [item.id for item in self.proposals] == [item.id for item in other.proposals]
-        return same and self.receipts == other.receipts and self.artefacts == other.artefacts
+        return (
+            same
+            and self.receipts == other.receipts
+            and self.artefacts == other.artefacts
+            and self.feedback == other.feedback
+        )
 
 
 @dataclass(slots=True)
@@ -118,6 +134,7 @@ def gather(kit: Kit, who: Who, chosen: Selection, reason: str) -> Gathered:
         copies |= seen.copies
     beside = beside_of(kit, who, ids, traces)
     own = {(seq, n) for seq, n in seen.events}
+    blobs = _blobs(kit, who, ids, seen, beside)
     body = ErasePlan(
         digest="",
         reason=reason,
@@ -132,6 +149,8 @@ def gather(kit: Kit, who: Who, chosen: Selection, reason: str) -> Gathered:
         receipts=tuple(sorted(beside.receipts)),
         proposals=tuple(sorted(item.id for item in beside.proposals)),
         artefacts=tuple(sorted(beside.artefacts)),
+        feedback=tuple(given.n for given in beside.feedback),
+        blobs=blobs,
     )
     return Gathered(
         plan=replace(body, digest=plan_digest(who.tenant, body)),
@@ -154,6 +173,8 @@ def plan_digest(tenant: str, body: ErasePlan) -> str:
         list(body.receipts),
         list(body.proposals),
         [list(each) for each in body.artefacts],
+        list(body.feedback),
+        list(body.blobs),
     ]
     return digest("erase-plan", canonical(value)).hex()
 
@@ -195,6 +216,9 @@ def _pass(kit: Kit, who: Who, ids: set[str], lineage: set[str], traces: Traces) 
         for event in events:
             if event.payload is None:
                 continue
+            ref = ref_in(event.payload)
+            if ref is not None:
+                seen.blobs.setdefault(ref, set()).add(((event.seq, event.n), event.memory_id))
             if event.memory_id in ids:
                 seen.events.add((event.seq, event.n))
                 continue
@@ -208,12 +232,30 @@ def _pass(kit: Kit, who: Who, ids: set[str], lineage: set[str], traces: Traces) 
     return seen
 
 
+def _blobs(kit: Kit, who: Who, ids: set[str], seen: Seen, beside: Beside) -> tuple[str, ...]:
+    """Return the blobs of targets that nothing else refers to; what else refers to one is a quotation."""
+    going = []
+    stubs = {item.id for item in beside.proposals}
+    waits = refs_of(item for item in kit.store.queue(who.tenant) if item.id not in stubs)
+    for ref, named in sorted(seen.blobs.items()):
+        if not any(place in seen.events for place, _ in named):
+            continue
+        others = {name for place, name in named if place not in seen.events}
+        seen.quoting |= others
+        if not others and ref not in waits:
+            going.append(ref)
+    return tuple(going)
+
+
 def _meet(event: Event, like: dict[str, tuple[int, bool]], lineage: set[str], traces: Traces, seen: Seen) -> None:
     assert event.payload is not None
     name = event.memory_id
-    text = decode_record(event.payload).text
+    record = decode_record(event.payload)
+    text = record.text
     within = bool(text) and traces.within(text)
-    copied = within and (traces.equals(text) or name in lineage)
+    # Another picture under the same description is no copy: a person says whether it goes.
+    own = record.blob is not None and folded(record.blob) not in traces.names
+    copied = within and not own and (traces.equals(text) or name in lineage)
     if name in like or copied:
         like[name] = (event.version, copied)
     if copied:
@@ -229,22 +271,23 @@ def told(commit: Commit) -> CommitDetails | None:
 
 
 def beside_of(kit: Kit, who: Who, ids: set[str], traces: Traces) -> Beside:
-    artefacts = [
-        (kind, version)
-        for kind, version, text in kit.store.artefacts(who.tenant)
-        if kind not in _NO_TEXTS and traces.within(text)
-    ]
+    kept = kit.store.artefacts(who.tenant)
+    artefacts = [(kind, version) for kind, version, text in kept if kind not in _NO_TEXTS and traces.within(text)]
     proposals = [
         _stub(kit, who, item) for item in kit.store.queue(who.tenant, state=None) if _proposes(item, ids, traces)
     ]
     documents = {version for _, version in artefacts}
     names = {item.id for item in proposals}
-    receipts = {}
+    receipts, showing = {}, set()
     for body in kit.store.receipts(who.tenant):
+        if shows(body, ids):
+            showing.add(body["id"])
         fresh = cleaned(body, ids, names, documents, traces)
         if fresh is not body:
             receipts[body["id"]] = fresh
-    return Beside(receipts=receipts, proposals=proposals, artefacts=artefacts)
+    learned = unlearned(kit, who, ids, showing, kept)
+    artefacts += [(KEY, name) for name in learned.weights]
+    return Beside(receipts=receipts, proposals=proposals, artefacts=artefacts, feedback=learned.feedback)
 
 
 def _proposes(item: Waiting, ids: set[str], traces: Traces) -> bool:

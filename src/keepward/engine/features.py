@@ -11,11 +11,12 @@ import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from keepward.domain.instant import to_micros
 from keepward.domain.memory import Kind, Record
 from keepward.errors import ModelUnavailable
-from keepward.gates.detect.likeness import normalise
+from keepward.gates.detect.likeness import Form, normalise
 from keepward.ports.models import Embedder
 from keepward.ports.store import Features
 from keepward.retrieval import analyze, units
@@ -32,23 +33,27 @@ _MULTIPLIERS = tuple(
 )
 
 
-def text_digest(text: str) -> bytes:
+def text_digest(text: str | Form) -> bytes:
     """Return 16 bytes that are equal for texts equal under the declared normalisation."""
-    return hashlib.sha256(normalise(text).encode()).digest()[:16]
+    plain = text.plain if isinstance(text, Form) else normalise(text)
+    return hashlib.sha256(plain.encode()).digest()[:16]
 
 
 def marks_of(terms: Sequence[str]) -> tuple[int, ...]:
     """Return the marks of a text's terms, each below 2**61; () for a text without terms."""
-    hashes = {analyze.term_hash(term) for term in terms}
-    if not hashes:
-        return ()
-    return tuple(
-        min((_MULTIPLIERS[2 * n] * value + _MULTIPLIERS[2 * n + 1]) % _PRIME for value in hashes) for n in range(MARKS)
-    )
+    return tuple(map(min, zip(*map(_shuffled, set(terms)), strict=True)))
 
 
-def words(record: Record) -> Features:
-    """Return the features that need no model."""
+@lru_cache(maxsize=16_384)
+def _shuffled(term: str) -> tuple[int, ...]:
+    """Return the places of a term in each of the shuffles whose minima are marks."""
+    value = analyze.term_hash(term)
+    return tuple((_MULTIPLIERS[2 * n] * value + _MULTIPLIERS[2 * n + 1]) % _PRIME for n in range(MARKS))
+
+
+def words(record: Record, form: Form | None = None) -> Features:
+    """Return the features that need no model; ``form`` is that of the record's text, where it was made already."""
+    form = form or Form(record.text)
     indexed = units.indexed_text(
         record.text,
         speaker=record.speaker,
@@ -57,10 +62,13 @@ def words(record: Record) -> Features:
         tags=record.tags,
         category=record.category,
     )
+    own = analyze.terms(record.text)
     return Features(
-        terms=analyze.pack(analyze.terms(indexed)),
-        digest=text_digest(record.text),
-        marks=marks_of(analyze.terms(record.text)),
+        terms=analyze.pack(own if indexed == record.text else analyze.terms(indexed)),
+        # Two pictures under one description are two memories.
+        digest=text_digest(form if record.blob is None else f"{record.text}\n{record.blob}"),
+        marks=marks_of(own),
+        trait=form.trait,
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from keepward.domain.erasure import ERASED
 from keepward.domain.feedback import Feedback
 from keepward.domain.instant import to_micros
 from keepward.domain.memory import Record
@@ -136,7 +137,7 @@ def examples(kit: Kit, who: Who, *, limit: int) -> list[Example]:
         if given.receipt not in receipts:
             receipts[given.receipt] = _kept(kit, who, given.receipt)
         receipt = receipts[given.receipt]
-        if receipt is not None:
+        if receipt is not None and receipt["inputs"]["objective"] != ERASED:
             ranked = {name: item for name, item in _shown(receipt).items() if "score" in item}
             usable.append((given, receipt, ranked))
     records = _records(kit, who, [name for given, _, _ in usable for name in (*given.used, *given.ignored)])

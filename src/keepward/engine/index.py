@@ -9,18 +9,17 @@ Invariants
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from keepward.domain.instant import to_micros
-from keepward.domain.memory import Kind, Sensitivity
 from keepward.engine.features import words
+from keepward.ports.searching import Profile
 from keepward.ports.store import Indexed, Reader
 
 if TYPE_CHECKING:
-    from keepward.retrieval.index import Entry, Index
+    from keepward.retrieval.index import Index
 
 #: States of the past kept at hand.
 PAST = 2
@@ -51,7 +50,7 @@ class Indexes:
             live = self._live[tenant] = _Live(Index())
         head = store.head(tenant)
         if head.seq != live.seq:
-            added, removed, position = _collect(store.indexed(tenant, after=live.position))
+            added, removed, position = _collect(store, tenant, store.profiles(tenant, after=live.position))
             live.index.apply(added, removed)
             live.position = max(live.position, position)
             live.seq = head.seq
@@ -63,7 +62,7 @@ class Indexes:
 
         kept = self._past.get((tenant, seq))
         if kept is None:
-            added, _, _ = _collect(store.indexed(tenant, after=0, as_of=seq))
+            added, _, _ = _collect(store, tenant, _then(store.indexed(tenant, after=0, as_of=seq)), as_of=seq)
             kept = Index()
             kept.apply(added)
             self._past[tenant, seq] = kept
@@ -81,48 +80,28 @@ class Indexes:
                 del self._past[key]
 
 
-def _collect(rows: Iterable[tuple[str, Indexed | None]]) -> tuple[list[Entry], list[str], int]:
-    added: dict[str, Entry] = {}
+def _collect(
+    store: Reader, tenant: str, rows: Iterable[tuple[str, Profile | None]], *, as_of: int | None = None
+) -> tuple[list[Profile], list[str], int]:
+    added: dict[str, Profile] = {}
     removed: list[str] = []
     position = 0
-    for memory_id, indexed in rows:
-        if indexed is None:
+    for memory_id, profile in rows:
+        if profile is None:
             added.pop(memory_id, None)
             removed.append(memory_id)
         else:
-            position = max(position, indexed.position)
-            added[memory_id] = _entry(indexed)
-    return list(added.values()), removed, position
-
-
-def _entry(indexed: Indexed) -> Entry:
-    from keepward.retrieval.index import Entry
-
-    record, features = indexed.record, indexed.features
+            position = max(position, profile.touched)
+            added[memory_id] = profile
     # A version whose features were not kept (an earlier state, a restored journal) is found by its words.
-    terms = features.terms or words(record).terms
-    vectors = features.vectors if features.model is not None and features.units else None
-    return Entry(
-        id=record.id,
-        version=record.version,
-        position=indexed.arrival,
-        scope=record.scope,
-        tier=record.tier.value,
-        kind=record.kind.value,
-        content_type=record.content_type.value,
-        key=record.key,
-        subject=record.subject,
-        category=record.category,
-        session=record.session if record.kind is Kind.EVENT else None,
-        speaker=record.speaker,
-        tags=record.tags,
-        trust=int(record.trust),
-        sensitive=record.sensitivity is Sensitivity.SENSITIVE,
-        importance=record.importance,
-        confidence=record.confidence,
-        created_at=to_micros(record.occurred_at or record.created_at),
-        expires_at=None if record.expires_at is None else to_micros(record.expires_at),
-        terms=terms,
-        vector_model=features.model if vectors is not None else None,
-        units=vectors,
-    )
+    for record in store.records(tenant, [each.id for each in added.values() if not each.terms], as_of=as_of).records:
+        added[record.id] = added[record.id]._replace(terms=words(record).terms)
+    return [each for each in added.values() if each.terms], removed, position
+
+
+def _then(rows: Iterable[tuple[str, Indexed | None]]) -> Iterator[tuple[str, Profile | None]]:
+    for memory_id, each in rows:
+        if each is None:
+            yield memory_id, None
+        else:
+            yield memory_id, Profile.of(each.record, each.features, touched=each.position, position=each.arrival)

@@ -10,8 +10,9 @@ from keepward.domain.policy import Policy
 from keepward.domain.trust import Actor
 from keepward.engine.index import Indexes
 from keepward.engine.learned import Rerankers
+from keepward.ports.blobs import BlobStore
 from keepward.ports.erasing import ErasureList
-from keepward.ports.models import Embedder, TokenCounter
+from keepward.ports.models import Embedder, Summarizer, TokenCounter
 from keepward.ports.store import Store
 from keepward.ports.world import Clock, IdSource
 
@@ -32,11 +33,15 @@ class Kit:
     identity: Document
     user_file: Document
     indexes: Indexes
+    #: Sums up sessions and notes; None for the built-in one, which quotes and needs no model.
+    summarizer: Summarizer | None = None
     #: Uses not yet written, by (tenant, memory id); written with the next write or at close.
     uses: Counter[tuple[str, str]] = field(default_factory=Counter)
     rerankers: Rerankers = field(default_factory=Rerankers)
     #: Remembers erasures outside of the store; None where this machine has no place for it.
     erasures: ErasureList | None = None
+    #: Bytes beside the store; None for a copy that is only looked into.
+    blobs: BlobStore | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

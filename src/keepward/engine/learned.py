@@ -13,7 +13,7 @@ from __future__ import annotations
 import base64
 import json
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from keepward.domain.memory import Record, Status
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Key of the record, and kind of the artefact.
 KEY = "reranker"
+#: Why weights of the past do not serve a state of the past.
+ERASED = "its weights went with an erasure of what they had learned from"
 _STATES = 8
 
 
@@ -72,6 +74,11 @@ class Rerankers:
                 self._kept.popitem(last=False)
         return kept
 
+    def forget(self, tenant: str) -> None:
+        """Let go of what was read for a tenant: some of it was erased."""
+        for place in [place for place in self._kept if place[0] == tenant]:
+            del self._kept[place]
+
 
 def standing(store: Reader, tenant: str, seq: int) -> Standing:
     """Read what stands at a commit; see ``Rerankers.at``."""
@@ -86,15 +93,23 @@ def standing(store: Reader, tenant: str, seq: int) -> Standing:
     if record is None:
         return Standing()
     told = json.loads(record.metadata or "{}")
-    name = str(told.get("weights"))
+    name = told.get("weights")
     plain = Standing(record=record, name=name, chosen=bool(told.get("serving")), told=told)
-    if not plain.chosen:
+    if not plain.chosen or name is None:
         return plain
+    if name in _erased(store, tenant, ids) and store.artefact(tenant, KEY, name) is None:
+        return replace(plain, chosen=False, told={**told, "why": ERASED})
     try:
         weights = load(store, tenant, name)
     except (Tampered, ValueError) as fault:
         return Standing(record=record, name=name, chosen=True, told=told, fault=str(fault))
     return Standing(record=record, name=name, chosen=True, told=told, weights=weights)
+
+
+def _erased(store: Reader, tenant: str, ids: list[str]) -> list[str]:
+    """Return the names of weights that went with an erasure, as the newest record says."""
+    newest = store.records(tenant, ids).records
+    return [name for record in newest for name in json.loads(record.metadata or "{}").get("erased", ())]
 
 
 def load(store: Reader, tenant: str, name: str) -> Weights:

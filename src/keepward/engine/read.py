@@ -8,7 +8,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -63,6 +63,9 @@ def seq_of(kit: Kit, who: Who, as_of: AsOf) -> int | None:
         view = kit.store.commit(who.tenant, as_of)
         if view is not None:
             return view.commit.seq
+        if len(as_of) == 36 and as_of.count("-") == 4:
+            # It is an id, only of no commit here.
+            raise NotFound("there is no commit by that id in this tenant; `keepward log` lists them")
         from keepward.domain.instant import parse_instant
 
         return seq_of(kit, who, parse_instant(as_of))
@@ -133,8 +136,12 @@ def search(
     as_of: AsOf = None,
     gated: bool = True,
     order: str = "learned",
+    unread: Collection[str] = (),
 ) -> Recall:
-    """Recall without counting uses; ``gated`` off also returns what the purpose or sensitivity excludes."""
+    """Recall without counting uses; ``gated`` off also returns what the purpose or sensitivity excludes.
+
+    What ``unread`` names takes its place in the ranking and is not among the hits.
+    """
     if purpose not in PURPOSES:
         raise InvalidInput(f"unknown purpose: use one of {', '.join(PURPOSES)}")
     if order not in ORDERS:
@@ -155,7 +162,7 @@ def search(
         index = kit.indexes.level(kit.store, who.tenant) if seq is None else kit.indexes.at(kit.store, who.tenant, seq)
         weights = reranker.weights if reranker else None
         scored = index.search(asked, allowed, limit, weights=weights, by_cosine=order == "cosine")
-    found = kit.store.records(who.tenant, [each.id for each in scored], as_of=seq)
+    found = kit.store.records(who.tenant, [each.id for each in scored if each.id not in unread], as_of=seq)
     notes += [f"memory {name} does not match its seal and was left out" for name in found.damaged]
     hits = _hits(scored, found, now)
     signals = {signal for each in scored for signal in each.used}

@@ -11,6 +11,7 @@ from keepward.domain.change import (
     Append,
     Archive,
     Change,
+    Expire,
     Insert,
     Move,
     Promote,
@@ -73,6 +74,8 @@ def _asked(step: Step) -> Change:
             return Retire(id=after.id)
         case "archive":
             return Archive(id=after.id)
+        case "expire":
+            return Expire(id=after.id)
         case "restore":
             return Restore(id=after.id)
         case "reinforce":

@@ -35,7 +35,8 @@ def pending(kit: Kit, who: Who, *, state: str | None = "pending") -> list[Waitin
 
 def _queue(kit: Kit, who: Who, state: str | None) -> list[Waiting]:
     now = kit.clock.now()
-    everything = kit.store.queue(who.tenant, state=None)
+    # What has run out still waits as far as the store knows; nothing else turns into what waits.
+    everything = kit.store.queue(who.tenant, state="pending" if state == "pending" else None)
     dated = [
         replace(item, state="expired") if item.state == "pending" and item.expires_at <= now else item
         for item in everything

@@ -9,6 +9,7 @@ Invariants
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from keepward.domain.codec import encode_record
@@ -42,25 +43,32 @@ def legible(text: str) -> str:
     return show_invisible(text.replace("⟦U+", "⟦U+27E6⟧U+"))
 
 
-def shown(item: Waiting) -> list[Shown]:
-    """Return the steps of a proposal, in the order in which they would be stored."""
+def shown(item: Waiting, blob: Callable[[str], str] | None = None) -> list[Shown]:
+    """Return the steps of a proposal, in the order in which they would be stored.
+
+    ``blob`` says in words what a reference to a blob stands for.
+    """
     return [
         Shown(
             op=step.op,
             id=step.after.id,
             base=item.base.get(step.after.id, 0),
             payload=legible(encode_record(step.after).decode()),
-            changes=_changes(step.before, step.after),
+            changes=_changes(step.before, step.after, blob),
         )
         for step in item.steps
     ]
 
 
-def _changes(before: Record | None, after: Record) -> tuple[tuple[str, str | None, str | None], ...]:
+def _changes(
+    before: Record | None, after: Record, blob: Callable[[str], str] | None
+) -> tuple[tuple[str, str | None, str | None], ...]:
     old = json.loads(encode_record(before)) if before else {}
     new = json.loads(encode_record(after))
     names = sorted((old.keys() | new.keys()) - _BOOKKEEPING)
     differing = [name for name in names if old.get(name) != new.get(name)]
+    if blob is not None and "blob" in differing:
+        old, new = ({**side, "blob": blob(side["blob"])} if "blob" in side else side for side in (old, new))
     return tuple((name, _told(name, old.get(name)), _told(name, new.get(name))) for name in differing)
 
 

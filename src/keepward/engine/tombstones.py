@@ -39,6 +39,7 @@ def revived(kit: Kit, tenant: str, *records: Record) -> Reason | None:
     if key is None:
         return None
     names = {name for record in records for name in (*record.aliases, *record.evidence)}
+    names |= {record.blob for record in records if record.blob is not None}
     found = kit.store.records(tenant, marks_of(key, tenant, records, names)).records
     stones = sorted(record.id for record in found if record.status is Status.ERASED)
     if not stones:

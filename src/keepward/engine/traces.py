@@ -133,6 +133,8 @@ def cleaned(
     fresh = {name: _value(name, value, ids, traces, own=named or held) for name, value in body.items()}
     if held and "sections" in body:
         fresh |= _context(fresh, ids, documents)
+    elif held:
+        fresh["items"] = [unscored(item) if item["id"] in ids else item for item in fresh["items"]]
     return body if fresh == body else fresh
 
 
@@ -140,6 +142,11 @@ def _holds(body: dict[str, Any], ids: Collection[str], documents: Collection[str
     parts = (body.get("items", ()), *(section["items"] for section in body.get("sections", ())))
     shown = {item["id"] for items in parts for item in items}
     return not shown.isdisjoint(ids) or any(each in documents for each in body.get("documents", {}).values())
+
+
+def unscored(item: dict[str, Any]) -> dict[str, Any]:
+    """Return what a receipt says of a memory without its scores: with enough queries they tell where its vector is."""
+    return {name: value for name, value in item.items() if name not in {"score", "parts"}}
 
 
 def _context(body: dict[str, Any], ids: Collection[str], documents: Collection[str]) -> dict[str, Any]:
@@ -153,6 +160,7 @@ def _context(body: dict[str, Any], ids: Collection[str], documents: Collection[s
             else item
             for item in section["items"]
         ]
+        items = [unscored(item) if item["id"] in ids else item for item in items]
         mine = any(item["id"] in ids for item in items) or (section["name"] in {"identity", "core"} and bool(gone))
         sections.append({**section, "items": items, "digest": ERASED if mine else section["digest"]})
     return {

@@ -78,6 +78,9 @@ def train_reranker(kit: Kit, who: Who) -> Training:
     packed = weights.pack()
     name = name_of(packed)
     facts = _facts(name, judged, weights)
+    if stands.told.get("erased"):
+        # Which weights went with an erasure has to be known for as long as an older state can name them.
+        facts["erased"] = stands.told["erased"]
     if not fresh.steps or (facts == stands.told and stands.fault is None):
         kept = fresh.steps > 0 or stands.serves
         return _found(stands.version if kept else None, stands.serves, told, judged, None, None)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 from keepward.domain.change import (
     Append,
     Change,
+    Expire,
     Insert,
     Move,
     Promote,
@@ -28,10 +30,13 @@ from keepward.domain.memory import Kind, Record, Sensitivity, Status, Tier
 from keepward.domain.query import Filter
 from keepward.domain.scope import visible_from
 from keepward.domain.trust import Trust
-from keepward.engine.features import text_digest, words
+from keepward.engine import nearby
+from keepward.engine.features import words
 from keepward.engine.kit import Kit, Who
 from keepward.errors import Conflict, NotFound, StaleVersion, Tampered
+from keepward.gates.detect.likeness import Form
 from keepward.gates.verdict import View
+from keepward.ports.searching import Likely
 from keepward.ports.store import Features, Slot
 
 #: Candidates for a likeness looked at closely, and the newest holders of one mark that are counted.
@@ -40,8 +45,6 @@ ALIKE = 8
 #: pairs shares fewer.
 SHARED_MARKS = 2
 CROWD = 64
-#: Versions of a memory that are looked through for a text that was corrected.
-REVISED = 50
 _USER_SOURCES = frozenset({"user_message", "user", "chat"})
 
 
@@ -51,19 +54,29 @@ class Overlay:
 
     records: dict[str, Record] = field(default_factory=dict)
     keys: dict[tuple[str, str], str] = field(default_factory=dict)
-    marks: dict[tuple[str, str, str, int], list[str]] = field(default_factory=dict)
+    #: Ids by where a memory stands and by mark.
+    marks: dict[str, dict[int, list[str]]] = field(default_factory=dict)
     arrivals: Counter[Tier] = field(default_factory=Counter)
     #: Active memories of the tenant by tier when the proposal began; None until asked.
     tally: dict[str, int] | None = None
     #: Ids that new memories would have had, to the memories that said the same already.
     renamed: dict[str, str] = field(default_factory=dict)
+    #: By id of a new memory, what was found out about it before it is judged; see ``nearby``.
+    ahead: dict[str, tuple[Sequence[Likely], bool]] = field(default_factory=dict)
+    #: New memories that no erasure stands against.
+    unburied: dict[str, Record] = field(default_factory=dict)
+    #: Texts of this proposal as they are compared.
+    forms: dict[str, Form] = field(default_factory=dict)
     _words: dict[str, tuple[Record, Features]] = field(default_factory=dict)
 
     def words(self, record: Record) -> Features:
         """Return the features of a record that need no model, computed once for each form of it."""
         kept = self._words.get(record.id)
         if kept is None or (kept[0] is not record and _spoken(kept[0]) != _spoken(record)):
-            kept = self._words[record.id] = (record, words(record))
+            form = self.forms.get(record.text)
+            if form is None:
+                form = self.forms[record.text] = Form(record.text)
+            kept = self._words[record.id] = (record, words(record, form))
         return kept[1]
 
     def take(self, before: Record | None, after: Record) -> None:
@@ -76,18 +89,23 @@ class Overlay:
             self.keys[after.scope, after.key] = after.id
         if before is None:
             self.arrivals[after.tier] += 1
+        held = self.marks.setdefault(_place(after), {})
         for mark in features.marks:
-            self.marks.setdefault(_bucket(after, mark), []).append(after.id)
+            held.setdefault(mark, []).append(after.id)
 
     def similar(self, record: Record, features: Features) -> list[Record]:
         """Return records of this proposal that share marks with one, most first, ties by age, at most 8."""
-        shared = Counter(
-            other for mark in features.marks for other in self.marks.get(_bucket(record, mark), ())[-CROWD:]
-        )
+        held = self.marks.get(_place(record), {})
+        crowds = [crowd for mark in features.marks if (crowd := held.get(mark))]
+        if len(crowds) < SHARED_MARKS:
+            return []
+        shared: Counter[str] = Counter()
+        for crowd in crowds:
+            shared.update(crowd[-CROWD:])
         shared.pop(record.id, None)
-        likely = [other for other, count in shared.items() if count >= SHARED_MARKS]
-        nearest = heapq.nsmallest(ALIKE, likely, key=lambda other: (-shared[other], other))
-        return [each for other in nearest if (each := self.records[other]).status is Status.ACTIVE]
+        likely = [(-count, other) for other, count in shared.items() if count >= SHARED_MARKS]
+        nearest = heapq.nsmallest(ALIKE, likely)
+        return [each for _, other in nearest if (each := self.records[other]).status is Status.ACTIVE]
 
 
 def _spoken(record: Record) -> tuple[object, ...]:
@@ -104,8 +122,9 @@ def _spoken(record: Record) -> tuple[object, ...]:
     )
 
 
-def _bucket(record: Record, mark: int) -> tuple[str, str, str, int]:
-    return record.scope, record.tier.value, record.sensitivity.value, mark
+def _place(record: Record) -> str:
+    """Return what must be equal for two memories to be compared."""
+    return f"{record.tier._value_} {record.sensitivity._value_} {record.scope}"
 
 
 def reaches(who: Who, scope: str) -> bool:
@@ -160,6 +179,7 @@ def before_of(kit: Kit, who: Who, change: Change, overlay: Overlay) -> Record | 
         raise Conflict(f"memory {before.id} was erased and cannot come back; what is left is its tombstone")
     # What was replaced or has run out may still be retired, so that it can be told apart from what is kept.
     ends = isinstance(change, Retire) and state in {Status.SUPERSEDED, Status.EXPIRED}
+    ends = ends or (isinstance(change, Expire) and before.status is Status.ACTIVE)
     if not ends and not isinstance(change, Restore | Revert) and state is not Status.ACTIVE:
         raise Conflict(f"memory {before.id} is {state.value}; restore it first")
     if isinstance(change, Supersede):
@@ -200,28 +220,32 @@ def look(kit: Kit, who: Who, change: Change, before: Record | None, after: Recor
     """Return what the gates may see of the store for one step."""
     now = kit.clock.now()
     writes = isinstance(change, Insert | Replace | Append | Promote | Restore | Revert)
-    view = View(now=now, tokens=kit.counter.count(after.text) if after.tier is Tier.CORE and writes else 0)
+    seen: dict[str, Any] = {"now": now}
+    if after.tier is Tier.CORE and writes:
+        seen["tokens"] = kit.counter.count(after.text)
     arrives = before is None or before.tier is not after.tier or isinstance(change, Restore)
     if arrives and after.tier in kit.policy.capacity:
         if overlay.tally is None:
             overlay.tally = kit.store.tally(who.tenant)
-        count = overlay.tally.get(after.tier.value, 0) + overlay.arrivals[after.tier]
+        count = overlay.tally.get(after.tier._value_, 0) + overlay.arrivals[after.tier]
         full = count >= kit.policy.capacity[after.tier]
-        view = replace(view, counts={after.tier: count}, spare=_spare(kit, who, after.tier) if full else None)
+        seen |= {"counts": {after.tier: count}, "spare": _spare(kit, who, after.tier) if full else None}
     identity = kit.identity()
     if identity is not None:
-        view = replace(view, identity_text=identity[1])
+        seen["identity_text"] = identity[1]
     if after.tier is Tier.CORE and after.key == "human":
-        view = replace(view, user_evidence=_recorded(kit, who, after.evidence))
+        seen["user_evidence"] = _recorded(kit, who, after.evidence)
     if isinstance(change, Move | Restore):
         _key_is_free(kit, who, after, overlay)
     if isinstance(change, Restore):
-        view = replace(view, contained=kit.store.history(who.tenant, after.id)[-1][1].op == "contain")
+        seen["contained"] = kit.store.history(who.tenant, after.id)[-1][1].op == "contain"
     if not isinstance(change, Insert):
-        return view
-    neighbours = _neighbours(kit, who, after, overlay, before)
-    revised = (before,) if before is not None else neighbours
-    return replace(view, neighbours=neighbours, echoes=_echoes(kit, who, revised, after, overlay.words(after).digest))
+        return View(**seen)
+    near = nearby.neighbours(kit, who, after, overlay) if before is None else ()
+    revised = (before,) if before is not None else near
+    known = overlay.ahead.get(after.id, ((), True))[1]
+    past = nearby.echoes(kit, who, revised, after, overlay, known=known)
+    return View(**seen, neighbours=near, echoes=past, forms=overlay.forms)
 
 
 def _key_is_free(kit: Kit, who: Who, after: Record, overlay: Overlay) -> None:
@@ -234,35 +258,6 @@ def _key_is_free(kit: Kit, who: Who, after: Record, overlay: Overlay) -> None:
         holder = stored.id if stored is not None and stored.id not in overlay.records else None
     if holder not in {None, after.id}:
         raise Conflict("the key is held by another memory; revise that one, or choose another key")
-
-
-def _neighbours(kit: Kit, who: Who, after: Record, overlay: Overlay, before: Record | None) -> tuple[Record, ...]:
-    if before is not None:
-        return ()
-    if after.kind is Kind.EVENT and after.tier is Tier.EPISODIC:
-        # Events are compared by name, not by likeness.
-        mine = [record for record in overlay.records.values() if set(record.aliases) & set(after.aliases)]
-        if after.aliases:
-            return (*mine, *kit.store.records(who.tenant, after.aliases).records)
-    features = overlay.words(after)
-    found = kit.store.similar(who.tenant, after, features, kit.clock.now()).records
-    return (*overlay.similar(after, features), *(record for record in found if record.id not in overlay.records))
-
-
-def _echoes(kit: Kit, who: Who, revised: Sequence[Record], after: Record, digest: bytes) -> tuple[Record, ...]:
-    """Return what said the same and does not any more: earlier versions of these records, and superseded memories."""
-    if after.kind not in {Kind.FACT, Kind.RULE}:
-        # A state comes and goes; that it is as it was before is news.
-        return ()
-    earlier: list[Record] = []
-    for record in revised:
-        # A fact that was corrected more often than that is a state in all but name.
-        if not 1 < record.version <= REVISED or record.kind is Kind.STATE or text_digest(record.text) == digest:
-            continue
-        history = (step.after for _, step in kit.store.history(who.tenant, record.id))
-        earlier += [version for version in history if text_digest(version.text) == digest]
-    old = kit.store.superseded(who.tenant, after.scope, digest).records
-    return (*earlier, *old)
 
 
 def _spare(kit: Kit, who: Who, tier: Tier) -> Record | None:

@@ -19,8 +19,10 @@ from keepward.domain.memory import Kind, Record, Tier
 from keepward.domain.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting, digest_of
 from keepward.domain.receipt import Reason, Receipt, ReceiptKind
 from keepward.domain.trust import Trust
+from keepward.engine import blobs
 from keepward.engine.commit import Moved, store_steps
 from keepward.engine.kit import Kit, Who
+from keepward.engine.nearby import look_ahead, neighbours
 from keepward.engine.tombstones import revived
 from keepward.engine.view import Overlay, before_of, look, parents_of
 from keepward.errors import Conflict, InvalidInput, NotFound
@@ -59,9 +61,18 @@ class Draft:
 
 
 def propose(
-    kit: Kit, who: Who, changes: Sequence[Change], *, reason: str, session: str | None = None, kind: str = "write"
+    kit: Kit,
+    who: Who,
+    changes: Sequence[Change],
+    *,
+    reason: str,
+    session: str | None = None,
+    kind: str = "write",
+    held: tuple[Reason, ...] = (),
 ) -> Outcome:
     """Judge changes as one and carry them out, hold them, or refuse them together.
+
+    ``held`` says why a person is to decide even where every gate would let them through.
 
     Raises:
         InvalidInput: there is no change at all.
@@ -69,7 +80,7 @@ def propose(
     """
     if not changes:
         raise InvalidInput("there is nothing to do: give at least one change")
-    return _settled(lambda: _propose_once(kit, who, changes, reason=reason, session=session, kind=kind))
+    return _settled(lambda: _propose_once(kit, who, changes, reason=reason, session=session, kind=kind, held=held))
 
 
 def propose_each(
@@ -89,7 +100,14 @@ def _settled(attempt: Callable[[], _Result]) -> _Result:
 
 
 def _propose_once(
-    kit: Kit, who: Who, changes: Sequence[Change], *, reason: str, session: str | None, kind: str
+    kit: Kit,
+    who: Who,
+    changes: Sequence[Change],
+    *,
+    reason: str,
+    session: str | None,
+    kind: str,
+    held: tuple[Reason, ...],
 ) -> Outcome:
     draft = Draft()
     for change in changes:
@@ -99,7 +117,7 @@ def _propose_once(
             # It may build on what was refused before it; then that refusal is the answer.
             if all(item.decision != "refuse" for item in draft.items):
                 raise
-    reasons = tuple(each for item in draft.items for each in item.reasons)
+    reasons = (*held, *(each for item in draft.items for each in item.reasons))
     decisions = {item.decision for item in draft.items}
     steps = [step for item in draft.items for step in item.steps]
     reason = draft.items[-1].reason
@@ -107,7 +125,7 @@ def _propose_once(
         return _refuse(kit, who, reasons, [operation(change) for change in changes])
     if not steps:
         return _duplicate(kit, who, draft.items[-1], reasons)
-    if "quarantine" in decisions:
+    if held or "quarantine" in decisions:
         return _hold(kit, who, steps, draft.base, reason, reasons)
     commit = store_steps(
         kit,
@@ -129,8 +147,14 @@ def _propose_each_once(
     kit: Kit, who: Who, changes: Sequence[Change], *, reason: str, session: str | None, kind: str
 ) -> list[Outcome]:
     draft = Draft(atomic=False)
-    for change in changes:
-        draft.items.append(_judge(kit, who, change, reason, draft))
+    for change, folded in zip(changes, _fold_ahead(kit, who, changes, reason, draft), strict=True):
+        try:
+            judged = _judge(kit, who, change, reason, draft, folded)
+        except NotFound:
+            # What builds on a memory that is not there is refused by itself and spoils no other.
+            refusal = Reason(gate="shape", code="unknown_memory", detail="it builds on a memory that is not there")
+            judged = Judgement(decision="refuse", reasons=(refusal,), reason="")
+        draft.items.append(judged)
     allowed = [item for item in draft.items if item.decision == "allow"]
     steps = [step for item in allowed for step in item.steps]
     stored = None
@@ -171,7 +195,17 @@ def _propose_each_once(
     return outcomes
 
 
-def _judge(kit: Kit, who: Who, change: Change, reason: str, draft: Draft) -> Judgement:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Folded:
+    """One change with what it would make of a memory, before anybody has judged it."""
+
+    change: Change
+    before: Record | None
+    after: Record
+    frame: Frame
+
+
+def _fold(kit: Kit, who: Who, change: Change, reason: str, draft: Draft) -> _Folded | Judgement:
     broken = ill_formed(change, reason)
     if broken:
         return Judgement(decision="refuse", reasons=broken, reason="")
@@ -190,9 +224,40 @@ def _judge(kit: Kit, who: Who, change: Change, reason: str, draft: Draft) -> Jud
     except InvalidInput as fault:
         refusal = Reason(gate="shape", code="unknown_name", detail=str(fault))
         return Judgement(decision="refuse", reasons=(refusal,), reason="")
+    objection = blobs.objection(kit, who, before, after)
+    if objection is not None:
+        return Judgement(decision="refuse", reasons=(objection,), reason="")
+    return _Folded(change=change, before=before, after=after, frame=frame)
+
+
+def _fold_ahead(
+    kit: Kit, who: Who, changes: Sequence[Change], reason: str, draft: Draft
+) -> list[_Folded | Judgement | None]:
+    """Fold the changes that build on nothing, and ask the store about all of them at once; None for the others."""
+    alone = [isinstance(change, Insert) and change.key is None and not change.derived_from for change in changes]
+    if sum(alone) < 2:
+        return [None] * len(changes)
+    folded = [
+        _fold(kit, who, change, reason, draft) if apart else None for change, apart in zip(changes, alone, strict=True)
+    ]
+    look_ahead(kit, who, [each.after for each in folded if isinstance(each, _Folded)], draft.overlay)
+    return folded
+
+
+def _judge(
+    kit: Kit, who: Who, change: Change, reason: str, draft: Draft, folded: _Folded | Judgement | None = None
+) -> Judgement:
+    folded = _fold(kit, who, change, reason, draft) if folded is None else folded
+    if isinstance(folded, Judgement):
+        return folded
+    change, before, after, frame = folded.change, folded.before, folded.after, folded.frame
     case = Case(change=change, actor=who.actor, scope=who.scope, before=before, after=after, reason=reason)
     view = look(kit, who, change, before, after, draft.overlay)
     judged = pipeline.judge(case, view, kit.policy)
+    if view.neighbours and judged.case.after.text != after.text:
+        # It was compared with what may say the same as the text that came, not as the one that a gate put in place.
+        view = replace(view, neighbours=neighbours(kit, who, after, draft.overlay, all_of_them=True))
+        judged = pipeline.judge(case, view, kit.policy)
     result = Judgement(
         decision=judged.decision,
         reasons=tuple(judged.reasons),
@@ -203,7 +268,8 @@ def _judge(kit: Kit, who: Who, change: Change, reason: str, draft: Draft) -> Jud
         if isinstance(change, Insert) and judged.existing is not None:
             draft.overlay.renamed[change.id] = judged.existing.id
         return result
-    stone = revived(kit, who.tenant, after, judged.case.after)
+    unburied = draft.overlay.unburied.get(after.id) is judged.case.after
+    stone = None if unburied else revived(kit, who.tenant, after, judged.case.after)
     if stone is not None:
         return Judgement(decision="refuse", reasons=(stone,), reason="")
     after = judged.case.after

@@ -133,7 +133,7 @@ def _is_identity(record: Record) -> bool:
 
 def _reaches(handle: str, scope: str) -> bool:
     """Whether a handle sees a scope or stands above it."""
-    return scope in visible_from(handle) or handle in visible_from(scope)
+    return scope == handle or scope in visible_from(handle) or handle in visible_from(scope)
 
 
 def _has_user_evidence(case: Case, view: View) -> bool:

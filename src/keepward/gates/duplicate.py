@@ -9,6 +9,7 @@ Events are occurrences: only the same event, by id or by text, session and insta
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from keepward.domain.change import Insert
@@ -17,7 +18,7 @@ from keepward.domain.memory import Kind, Record, Tier
 from keepward.domain.policy import Policy
 from keepward.domain.receipt import Reason
 from keepward.domain.trust import ActorKind
-from keepward.gates.detect.likeness import compare, match, normalise
+from keepward.gates.detect.likeness import Form, alike, match, normalise
 from keepward.gates.verdict import Case, Refuse, Rewrite, Same, Verdict, View
 
 #: Neighbours looked at for a likeness worth a word.
@@ -32,7 +33,8 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
     after = case.after
     if case.before is not None and _says_nothing_new(case.before, after):
         return Same(existing=case.before, reasons=(_reason("unchanged", case.before, "says exactly this already"),))
-    text = normalise(after.text)
+    form = view.forms.get(after.text) or Form(after.text)
+    text = form.plain
     if case.actor.kind not in _MAY_REAFFIRM and not (case.before and normalise(case.before.text) == text):
         for old in view.echoes:
             if normalise(old.text) == text:
@@ -44,10 +46,16 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
         return _same_event(after, view)
     if after.key is not None:
         return None
-    others = [other for other in view.neighbours if other.kind is not Kind.EVENT and other.subject == after.subject]
+    # Two pictures under one description are two memories.
+    others = [
+        other
+        for other in view.neighbours
+        if other.kind is not Kind.EVENT and other.subject == after.subject and other.blob == after.blob
+    ]
+    forms = {other.id: view.forms.get(other.text) or Form(other.text) for other in others}
     found = match(
-        after.text,
-        [other.text for other in others],
+        form,
+        list(forms.values()),
         overlap_floor=policy.duplicate_overlap,
         ratio_floor=policy.similarity_threshold,
     )
@@ -55,16 +63,16 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
         other, exact = others[found[0]], found[1]
         what = "says exactly this" if exact else "says the same in other words"
         return Same(existing=other, reasons=(_reason("duplicate" if exact else "near_duplicate", other, what),))
-    return _similar(after, view, policy)
+    return _similar(after, form, forms, view, policy)
 
 
-def _similar(after: Record, view: View, policy: Policy) -> Verdict | None:
+def _similar(after: Record, form: Form, forms: Mapping[str, Form], view: View, policy: Policy) -> Verdict | None:
     """Name the nearest memory that is alike by a floor and states another fact; both are kept."""
     for other in view.neighbours[:NEAREST]:
         if other.kind is Kind.EVENT or other.subject != after.subject:
             continue
-        like = compare(after.text, other.text)
-        if like.overlap >= policy.duplicate_overlap or like.ratio >= policy.similarity_threshold:
+        theirs = forms.get(other.id) or other.text
+        if alike(form, theirs, overlap_floor=policy.duplicate_overlap, ratio_floor=policy.similarity_threshold):
             return Rewrite(after=after, reasons=(_reason("similar", other, "is similar and says something else"),))
     return None
 

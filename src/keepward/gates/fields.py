@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from keepward.domain.memory import Record
@@ -14,29 +15,30 @@ from keepward.gates.verdict import Case
 
 _SINGLE = ("text", "key", "subject", "category", "metadata", "source", "session", "speaker", "job", "blob")
 _MANY = ("tags", "evidence", "aliases")
+_singles, _manies = attrgetter(*_SINGLE), attrgetter(*_MANY)
 #: Fields that name somebody or something and are compared for equality; redacting them breaks links.
 IDENTIFIERS = frozenset({"key", "subject", "session", "speaker", "job", "aliases", "evidence", "blob", "source"})
 
 
 def texts(case: Case) -> Iterator[tuple[str, str]]:
     """Yield (field name, text) for every non-empty stored text of a case; the reason comes last."""
-    yield from _named(case.after)
+    yield from named(case.after)
     if case.reason:
         yield "reason", case.reason
 
 
 def stored_texts(record: Record) -> list[str]:
     """Return every non-empty stored text of a record."""
-    return [text for _, text in _named(record)]
+    return [text for _, text in named(record)]
 
 
-def _named(record: Record) -> Iterator[tuple[str, str]]:
-    for name in _SINGLE:
-        value = getattr(record, name)
+def named(record: Record) -> Iterator[tuple[str, str]]:
+    """Yield (field name, text) for every non-empty stored text of a record."""
+    for name, value in zip(_SINGLE, _singles(record), strict=True):
         if value:
             yield name, value
-    for name in _MANY:
-        for item in getattr(record, name):
+    for name, items in zip(_MANY, _manies(record), strict=True):
+        for item in items:
             yield name, item
 
 

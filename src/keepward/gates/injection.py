@@ -27,8 +27,10 @@ def softly_worded_counts(record: Record) -> bool:
 def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
     """Hold what reads like an instruction to the model."""
     del view, policy
-    soft = softly_worded_counts(case.after)
     whole = "\n".join(text for _, text in texts(case))
+    if injection.calm(whole):
+        return None
+    soft = softly_worded_counts(case.after)
     codes = sorted(
         {
             finding.detector

@@ -13,18 +13,20 @@ from keepward.domain.policy import Policy
 from keepward.domain.receipt import Reason
 from keepward.gates.detect import privacy
 from keepward.gates.detect.engine import redact
-from keepward.gates.fields import IDENTIFIERS, mapped, texts
+from keepward.gates.fields import IDENTIFIERS, mapped, named, texts
 from keepward.gates.verdict import Case, Rewrite, Verdict, View
 
 
 def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
     """Redact personal identifiers, or mark the memory sensitive where consent was given."""
     del view, policy
+    # What stands already was judged when it was written: it may have been kept with consent.
+    stood = set() if case.before is None else set(named(case.before))
     found = sorted(
         {
             (name, finding.detector)
             for name, text in texts(case)
-            if name not in IDENTIFIERS
+            if name not in IDENTIFIERS and (name, text) not in stood
             for finding in privacy.scan(text)
         }
     )
@@ -50,7 +52,10 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
         for field, detector in found
     )
     return Rewrite(
-        after=mapped(case.after, lambda name, text: text if name in IDENTIFIERS else scrub(text)),
+        after=mapped(
+            case.after,
+            lambda name, text: text if name in IDENTIFIERS or (name, text) in stood else scrub(text),
+        ),
         reasons=reasons,
         reason=scrub(case.reason),
     )

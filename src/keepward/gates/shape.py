@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields as fields_of
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any
 
 from keepward.domain.change import (
@@ -87,7 +88,8 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
 
 def _problems(case: Case, policy: Policy) -> Iterator[Reason]:
     after, before, change = case.after, case.before, case.change
-    if after.source not in SOURCES:
+    asked = getattr(change, "source", None)
+    if after.source not in SOURCES or (type(asked) is str and asked not in SOURCES):
         yield _reason("unknown_source", f"unknown source: use one of {', '.join(SOURCES)}")
     yield from _unknown_scope(case, policy)
     if isinstance(change, Insert) and change.ttl is not None and after.stability is Stability.PERMANENT:
@@ -127,20 +129,29 @@ def _rewrites_event(case: Case, before: Record) -> bool:
 
 def _sizes(case: Case) -> Iterator[Reason]:
     after = case.after
-    if not after.text.strip():
+    added = getattr(case.change, "text", None)
+    # Also where it is added to a text that is there, so that nothing but a line break would be.
+    if not after.text.strip() or (type(added) is str and not added.strip()):
         yield _reason("empty_text", "there is no text to remember")
     if len(case.reason) > REASON:
         yield _reason("too_long", f"a reason is at most {REASON} characters")
-    for name in ("key", "subject", "category", "session", "speaker", "job"):
-        value = getattr(after, name)
-        if value is not None and (not value.strip() or len(value) > SHORT or "\n" in value):
-            yield _reason(f"bad_{name}", f"a {name} is one line of 1 to {SHORT} characters")
-    for name, most in (("tags", SHORT), ("evidence", REFERENCE), ("aliases", SHORT), ("derived_from", SHORT)):
-        items = getattr(after, name)
-        if len(items) > ITEMS or any(not item.strip() or len(item) > most for item in items):
-            yield _reason(f"bad_{name}", f"{name} are at most {ITEMS} texts of 1 to {most} characters")
+    # What an insert leaves aside because its key is taken has to be in form all the same.
+    taken = isinstance(case.change, Insert) and case.before is not None
+    yield from dict.fromkeys(each for value in ((after, case.change) if taken else (after,)) for each in _short(value))
     if after.metadata is not None and len(after.metadata) > METADATA:
         yield _reason("too_long", f"metadata is at most {METADATA} characters of JSON")
+
+
+def _short(value: Any) -> Iterator[Reason]:
+    """Yield what is wrong with the short fields of a memory or of an insert."""
+    for name in ("key", "subject", "category", "session", "speaker", "job"):
+        text = getattr(value, name)
+        if text is not None and (not text.strip() or len(text) > SHORT or "\n" in text):
+            yield _reason(f"bad_{name}", f"a {name} is one line of 1 to {SHORT} characters")
+    for name, most in (("tags", SHORT), ("evidence", REFERENCE), ("aliases", SHORT), ("derived_from", SHORT)):
+        items = getattr(value, name)
+        if len(items) > ITEMS or any(not item.strip() or len(item) > most for item in items):
+            yield _reason(f"bad_{name}", f"{name} are at most {ITEMS} texts of 1 to {most} characters")
 
 
 def _too_long(case: Case, policy: Policy) -> Reason | None:
@@ -185,8 +196,10 @@ def _quotes_identity(after: Record, identity: str | None) -> bool:
 
 def _strings(change: Change) -> Iterator[tuple[str, str]]:
     made: Any = type(change)
-    for name in _names(made):
-        value = getattr(change, name)
+    names, values = _fields(made)
+    for name, value in zip(names, values(change), strict=True):
+        if value is None:
+            continue
         if type(value) is str:
             yield name, value
         elif isinstance(value, str | dict | list | tuple):
@@ -194,8 +207,10 @@ def _strings(change: Change) -> Iterator[tuple[str, str]]:
 
 
 @functools.cache
-def _names(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in fields_of(kind))
+def _fields(kind: type) -> tuple[tuple[str, ...], Callable[[Change], tuple[Any, ...]]]:
+    """Return the names of a change's fields, of which there are two at least, and how to get their values."""
+    names = tuple(field.name for field in fields_of(kind))
+    return names, attrgetter(*names)
 
 
 def _leaves(name: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ from keepward.domain.memory import Record, Tier
 from keepward.domain.policy import Policy
 from keepward.domain.receipt import Reason
 from keepward.domain.trust import Actor
+from keepward.gates.detect.likeness import Form
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +40,11 @@ class View:
     """What the engine read for the gates."""
 
     now: datetime
-    #: Live memories whose text may be the same or similar: same scope, tier and sensitivity.
+    #: Live memories whose text may be the same or similar: same scope, tier and sensitivity. The nearest comes
+    #: first; of the others, those that cannot state the same may be left out.
     neighbours: tuple[Record, ...] = ()
+    #: Texts as they are compared, where that was worked out already.
+    forms: Mapping[str, Form] = field(default_factory=dict)
     #: Records of what no longer holds and says the same: superseded memories, earlier values of the key.
     echoes: tuple[Record, ...] = ()
     #: Live memories of the tenant, by tier.

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from keepward.domain.commit import CommitDetails, Head
 from keepward.domain.erasure import Place
+from keepward.domain.feedback import Feedback
 from keepward.domain.proposal import Waiting
 
 
@@ -33,6 +34,8 @@ class Destruction:
     proposals: tuple[Waiting, ...] = ()
     #: Kind and version of kept texts that go.
     artefacts: tuple[tuple[str, str], ...] = ()
+    #: What stays of feedback, under its number.
+    feedback: tuple[Feedback, ...] = ()
 
 
 class Erases(Protocol):
@@ -93,7 +96,7 @@ class Erasable(Protocol):
 
 
 class ErasureList(Protocol):
-    """Remembers, outside of any store's folder, what was erased and which backups were made."""
+    """Remembers, outside of any store's folder, what was erased, which tokens were revoked, which backups were made."""
 
     def key(self, *, make: bool = False) -> bytes | None:
         """Return the key of this machine's marks; None when there is none yet and it is not to be made."""
@@ -104,6 +107,14 @@ class ErasureList(Protocol):
 
         Raises:
             OSError: they cannot be written.
+        """
+        ...
+
+    def revoked(self) -> frozenset[str]:
+        """Return the hashes, in hex, of tokens that were revoked on this machine, whatever a store says of them.
+
+        Raises:
+            OSError: the list is there and cannot be read.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Models: what turns text into vectors and into token counts."""
+"""Models: what turns text into vectors, into token counts, and into fewer words."""
 
 from __future__ import annotations
 
@@ -26,6 +26,23 @@ class Embedder(Protocol):
         """Return float32 vectors, shape (len(texts), dim), rows L2-normalised.
 
         The same text gives the same bytes whatever stands beside it.
+
+        Raises:
+            ModelUnavailable: the model cannot be used now.
+        """
+        ...
+
+
+class Summarizer(Protocol):
+    """Says in short what several texts say."""
+
+    @property
+    def id(self) -> str:
+        """Names the model; stands in the receipts of runs that used it."""
+        ...
+
+    def summarize(self, texts: Sequence[str], *, limit: int) -> str:
+        """Return what the texts say, in their order, in at most ``limit`` characters; adds nothing of its own.
 
         Raises:
             ModelUnavailable: the model cannot be used now.

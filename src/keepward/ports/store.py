@@ -9,7 +9,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,7 +22,10 @@ from keepward.domain.proposal import Waiting
 from keepward.domain.query import Filter
 from keepward.domain.receipt import Receipt
 from keepward.domain.token import Token
+from keepward.ports.blobs import ReadsBlobs, WritesBlobs
 from keepward.ports.erasing import Erasable, Erases
+from keepward.ports.jobs import KeepsJobs, TellsJobs
+from keepward.ports.searching import Searches
 
 #: Where a text may stand once: tier, scope, sensitivity, subject, and the normalised text's digest.
 Slot = tuple[str, str, str, str | None, bytes]
@@ -44,6 +47,8 @@ class Features:
     digest: bytes = b""
     #: Marks shared by similar texts, for finding candidates.
     marks: tuple[int, ...] = ()
+    #: Equal for texts that may state the same, so that others need not be compared; empty where it is not known.
+    trait: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +111,7 @@ class Found:
     damaged: list[str] = field(default_factory=list)
 
 
-class Writer(Erases, Protocol):
+class Writer(Erases, KeepsJobs, WritesBlobs, Protocol):
     """What may be done inside one transaction."""
 
     def append(self, tenant: str, stage: Stage) -> Commit:
@@ -156,7 +161,7 @@ class Writer(Erases, Protocol):
         ...
 
 
-class Reader(Protocol):
+class Reader(TellsJobs, ReadsBlobs, Searches, Protocol):
     """What may be asked."""
 
     def head(self, tenant: str) -> Head:
@@ -224,6 +229,13 @@ class Reader(Protocol):
         """Return proposals, oldest first; None means all states."""
         ...
 
+    def untold(self, tenant: str, now: datetime) -> int:
+        """Return how many proposals ended without being stored and without a note that their proposer was told.
+
+        Counted from what the rows say of themselves: who wants to know what became of them reads the queue.
+        """
+        ...
+
     def waiting(self, tenant: str, proposal_id: str) -> Waiting | None:
         """Return one proposal."""
         ...
@@ -268,8 +280,11 @@ class Reader(Protocol):
         """Return the names of tenants with at least one commit, sorted; for an owner's tools alone."""
         ...
 
-    def facts(self, tenant: str, now: datetime) -> dict[str, Any]:
-        """Return counts for ``status``: by tier, kind, scope, status, content type, source, and sizes."""
+    def facts(self, tenant: str, now: datetime, *, scopes: Collection[str] | None = None) -> dict[str, Any]:
+        """Return counts for ``status``: by tier, kind, scope, status, content type, source, and sizes.
+
+        Where ``scopes`` are given, no other scope is named, and no category that stands in others alone.
+        """
         ...
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Protocol
+from typing import Literal, Protocol
 
 from keepward.domain.commit import Head
 
@@ -28,6 +28,10 @@ class IdSource(Protocol):
         ...
 
 
+#: What a head is of.
+Sort = Literal["journal", "beside"]
+
+
 class Anchor(Protocol):
     """Remembers, outside the store's folder, a secret key and how far each tenant's journal had come."""
 
@@ -47,8 +51,8 @@ class Anchor(Protocol):
         """
         ...
 
-    def noted(self, tenant: str) -> Head | None:
-        """Return the last head noted for a tenant, or None.
+    def noted(self, tenant: str, of: Sort = "journal") -> Head | None:
+        """Return the last head noted of a tenant's journal, or of what stands beside it; or None.
 
         Raises:
             Tampered: what was noted does not match its own seal.
@@ -59,6 +63,6 @@ class Anchor(Protocol):
         """Return, for every tenant with a noted head, the hex digest of its name under the label ``tenant``."""
         ...
 
-    def note(self, tenant: str, head: Head) -> None:
-        """Note a head; one that is behind what is noted changes nothing."""
+    def note(self, tenant: str, head: Head | None, beside: Head | None = None) -> None:
+        """Note a head of the journal and one of what stands beside it; one that is behind its note changes nothing."""
         ...

@@ -135,9 +135,10 @@ def pack(terms: Sequence[str]) -> bytes:
     for term in terms:
         key = term_hash(term)
         counts[key] = counts.get(key, 0) + 1
-    hashes = np.array(sorted(counts), dtype="<u4")
-    tallies = bytes(min(counts[int(h)], 255) for h in hashes)
-    return _HEADER.pack(PACK_VERSION, min(len(terms), 0xFFFF_FFFF)) + hashes.tobytes() + tallies
+    hashes = sorted(counts)
+    tallies = bytes([min(counts[key], 255) for key in hashes])
+    header = _HEADER.pack(PACK_VERSION, min(len(terms), 0xFFFF_FFFF))
+    return header + struct.pack(f"<{len(hashes)}I", *hashes) + tallies
 
 
 def unpack(blob: bytes) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8], int]:
@@ -152,3 +153,27 @@ def unpack(blob: bytes) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8], 
     hashes = np.frombuffer(blob, dtype="<u4", count=n, offset=_HEADER.size)
     counts = np.frombuffer(blob, dtype=np.uint8, count=n, offset=_HEADER.size + 4 * n)
     return hashes.astype(np.uint32, copy=False), counts, _HEADER.unpack_from(blob)[1]
+
+
+def unpack_many(
+    blobs: Sequence[bytes],
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8], list[int], npt.NDArray[np.float32]]:
+    """Return the hashes and counts of many blobs one behind another, how many each has, and document lengths.
+
+    Raises:
+        ValueError: as for ``unpack``.
+    """
+    start = _HEADER.size
+    sizes = [(len(blob) - start) // 5 for blob in blobs]
+    for blob, size in zip(blobs, sizes, strict=True):
+        if len(blob) != start + 5 * size or size < 0 or blob[0] != PACK_VERSION:
+            unpack(blob)
+    lengths = np.array([_HEADER.unpack_from(blob)[1] for blob in blobs], dtype=np.float32)
+    hashes = b"".join([blob[start : start + 4 * size] for blob, size in zip(blobs, sizes, strict=True)])
+    counts = b"".join([blob[start + 4 * size :] for blob, size in zip(blobs, sizes, strict=True)])
+    return (
+        np.frombuffer(hashes, dtype="<u4").astype(np.uint32, copy=False),
+        np.frombuffer(counts, dtype=np.uint8),
+        sizes,
+        lengths,
+    )

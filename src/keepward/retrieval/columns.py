@@ -7,11 +7,13 @@ Invariants
 """
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from keepward.ports.searching import Profile
 from keepward.retrieval.entries import Allowed, Entry
 from keepward.retrieval.growable import Growable
 
@@ -59,15 +61,18 @@ class Columns:
         """Interned values of a text column by code."""
         return tuple(self._codes[column])
 
-    def extend(self, entries: Sequence[Entry]) -> None:
+    def extend(self, entries: Sequence[Entry | Profile]) -> None:
         """Append entries; ids must be unique among them and not live yet."""
         first = len(self.ids)
         for name in _TEXT:
             codes = self._codes[name]
-            values = [getattr(entry, name) for entry in entries]
-            self._columns[name].extend([-1 if v is None else codes.setdefault(v, len(codes)) for v in values])
+            values = list(map(attrgetter(name), entries))
+            for value in dict.fromkeys(values):
+                if value is not None:
+                    codes.setdefault(value, len(codes))
+            self._columns[name].extend([-1 if v is None else codes[v] for v in values])
         for name in _NUMBERS:
-            self._columns[name].extend([getattr(entry, name) for entry in entries])
+            self._columns[name].extend(list(map(attrgetter(name), entries)))
         self._columns["expires_at"].extend([_NEVER if e.expires_at is None else e.expires_at for e in entries])
         self._columns["live"].extend(np.ones(len(entries), dtype=np.bool_))
         tagged = [(first + n, tag) for n, entry in enumerate(entries) for tag in entry.tags]

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from keepward.ports.searching import Profile
 from keepward.retrieval import fuse, lexical, rerank, vectors
 from keepward.retrieval.analyze import terms
 from keepward.retrieval.columns import Columns
@@ -61,7 +62,7 @@ class Index:
 
     # --- writing
 
-    def apply(self, added: Iterable[Entry], removed: Iterable[str] = ()) -> None:
+    def apply(self, added: Iterable[Entry | Profile], removed: Iterable[str] = ()) -> None:
         """Remove ids (unknown ones are ignored), then add entries; an id added again replaces the old one."""
         fresh = list({entry.id: entry for entry in added}.values())
         for gone in (*removed, *(entry.id for entry in fresh)):
@@ -80,31 +81,25 @@ class Index:
         if self._dead > max(_DEAD_ROWS, len(self._columns) // 4):
             self._compact()
 
-    def _extend_units(self, first: int, entries: list[Entry]) -> None:
-        by_store: dict[tuple[str, int], tuple[list[int], list[npt.NDArray[np.int8]], list[Floats]]] = {}
+    def _extend_units(self, first: int, entries: list[Entry | Profile]) -> None:
+        packed: dict[str, tuple[list[int], list[bytes]]] = {}
         floats: dict[tuple[str, int], tuple[list[int], list[Floats]]] = {}
         for row, entry in enumerate(entries, start=first):
             if entry.units is None or entry.vector_model is None:
                 continue
             if isinstance(entry.units, bytes):
-                codes, steps = vectors.unpack_codes(entry.units)
-                if len(codes):
-                    owners, all_codes, all_steps = by_store.setdefault(
-                        (entry.vector_model, codes.shape[1]), ([], [], [])
-                    )
-                    owners.extend([row] * len(codes))
-                    all_codes.append(codes)
-                    all_steps.append(steps)
+                owners, blobs = packed.setdefault(entry.vector_model, ([], []))
+                owners.append(row)
+                blobs.append(entry.units)
             elif len(entry.units):
                 rows, units = floats.setdefault((entry.vector_model, entry.units.shape[1]), ([], []))
                 rows.extend([row] * len(entry.units))
                 units.append(entry.units)
         for name, (rows, units) in floats.items():
             self._store(name).extend(np.array(rows, dtype=np.int32), *vectors.quantise(np.concatenate(units)))
-        for name, (owners, all_codes, all_steps) in by_store.items():
-            self._store(name).extend(
-                np.array(owners, dtype=np.int32), np.concatenate(all_codes), np.concatenate(all_steps)
-            )
+        for model, (owners, blobs) in packed.items():
+            for dim, places, codes, steps in vectors.unpack_many(blobs):
+                self._store((model, dim)).extend(np.array(owners, dtype=np.int32)[places], codes, steps)
 
     def _store(self, name: tuple[str, int]) -> vectors.UnitStore:
         return self._units.setdefault(name, vectors.UnitStore(name[1]))

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from keepward.retrieval.analyze import unpack
+from keepward.retrieval.analyze import unpack_many
 
 Rows = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
@@ -46,13 +46,10 @@ class TermStore:
 
     def extend(self, first_row: int, blobs: Iterable[bytes]) -> npt.NDArray[np.float32]:
         """Add packed terms of consecutive rows; returns their document lengths."""
-        unpacked = [unpack(blob) for blob in blobs]
-        lengths = np.array([u[2] for u in unpacked], dtype=np.float32)
-        if unpacked:
-            sizes = [len(u[0]) for u in unpacked]
-            rows = np.repeat(np.arange(first_row, first_row + len(unpacked), dtype=np.uint64), sizes)
-            hashes = np.concatenate([u[0] for u in unpacked]).astype(np.uint64)
-            counts = np.concatenate([u[1] for u in unpacked]).astype(np.uint64)
+        hashes, counts, sizes, lengths = unpack_many(list(blobs))
+        if len(sizes):
+            rows = np.repeat(np.arange(first_row, first_row + len(sizes), dtype=np.uint64), sizes)
+            hashes, counts = hashes.astype(np.uint64), counts.astype(np.uint64)
             self._tail.append((hashes << np.uint64(32)) | (rows << np.uint64(8)) | counts)
             self._tail_len += len(hashes)
             if self._tail_len > _LONGEST_TAIL:

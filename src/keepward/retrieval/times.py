@@ -100,3 +100,19 @@ def resolve(text: str, said_at: int) -> list[str]:
             # "2023-02-31", "9000 years ago": no such day, so there is nothing to add.
             continue
     return list(phrases)
+
+
+def spelled_out(text: str, said_at: int) -> str:
+    """The text with every relative time expression replaced by the date that it means, such as "on 7 May 2023"."""
+    said = day_of(said_at)
+
+    def date_of(found: re.Match[str]) -> str:
+        if found["iso"]:
+            return found[0]
+        try:
+            meant = _resolved(found, said)
+        except (ValueError, OverflowError):
+            return found[0]
+        return f"{'on' if meant[0].isdigit() and ' ' in meant else 'in'} {meant}"
+
+    return _EXPRESSION.sub(date_of, text)

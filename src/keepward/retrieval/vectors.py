@@ -10,6 +10,7 @@ Invariants
 
 import math
 import struct
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -67,6 +68,35 @@ def unpack_codes(blob: bytes) -> tuple[npt.NDArray[np.int8], Floats]:
     steps = np.frombuffer(blob, dtype="<f4", count=n, offset=_HEADER.size)
     codes = np.frombuffer(blob, dtype=np.int8, count=n * dim, offset=_HEADER.size + 4 * n)
     return codes.reshape(n, dim), steps.astype(np.float32, copy=False)
+
+
+def unpack_many(
+    blobs: Sequence[bytes],
+) -> Iterator[tuple[int, npt.NDArray[np.intp], npt.NDArray[np.int8], Floats]]:
+    """Yield, for each dimension among packed blobs, the blob that each vector is of, all codes and all steps.
+
+    Raises:
+        ValueError: as for ``unpack_codes``.
+    """
+    heads = [_HEADER.unpack_from(blob) if len(blob) >= _HEADER.size else (0, 0, 0, 0) for blob in blobs]
+    for blob, (version, _, dim, n) in zip(blobs, heads, strict=True):
+        if version != PACK_VERSION or len(blob) != _HEADER.size + n * (dim + 4):
+            unpack_codes(blob)
+    by_dim: dict[int, list[int]] = {}
+    for place, (_, _, dim, n) in enumerate(heads):
+        if n:
+            by_dim.setdefault(dim, []).append(place)
+    for dim, places in by_dim.items():
+        counts = [heads[place][3] for place in places]
+        ends = [_HEADER.size + 4 * n for n in counts]
+        steps = b"".join([blobs[place][_HEADER.size : end] for place, end in zip(places, ends, strict=True)])
+        codes = b"".join([blobs[place][end:] for place, end in zip(places, ends, strict=True)])
+        yield (
+            dim,
+            np.repeat(np.array(places, dtype=np.intp), counts),
+            np.frombuffer(codes, dtype=np.int8).reshape(-1, dim),
+            np.frombuffer(steps, dtype="<f4").astype(np.float32, copy=False),
+        )
 
 
 def unpack(blob: bytes) -> Floats:

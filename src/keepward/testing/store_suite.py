@@ -15,10 +15,11 @@ from keepward.domain.memory import Status, Tier
 from keepward.errors import Conflict, InvalidInput, StaleVersion
 from keepward.ports.store import Store
 from keepward.testing.stages import Maker
+from keepward.testing.store_suite_jobs import JobsSuite
 from keepward.testing.store_suite_reads import ANY, TENANT, ReadSuite
 
 
-class StoreSuite(ReadSuite):
+class StoreSuite(ReadSuite, JobsSuite):
     """Required behaviour of a ``ports.store.Store``."""
 
     # --- commits

@@ -11,6 +11,7 @@ import pytest
 
 from keepward.domain.memory import Kind, Record, Sensitivity, Status, Tier
 from keepward.domain.query import Filter
+from keepward.ports.searching import Profile
 from keepward.ports.store import Features, Stage, Store, Writer
 from keepward.testing.stages import Maker
 
@@ -151,6 +152,73 @@ class ReadSuite(Ground):
         self.put(store, make, *(make.record(f"tea cupboard {n}") for n in range(40)))
         asked = make.record("tea cupboard")
         assert len(store.similar(TENANT, asked, make.features(asked.text), make.now).records) == 8
+
+    def test_what_is_likely_is_what_is_similar(self, store: Store, make: Maker) -> None:
+        self.put(store, make, *(make.record(f"tea in cupboard {n}") for n in range(12)), make.record("tea in cupboard"))
+        texts = ("tea in cupboard", "tea in cupboard 3", "something else")
+        asked = [(record, make.features(record.text)) for record in map(make.record, texts)]
+        similar = [[each.id for each in store.similar(TENANT, *one, make.now).records] for one in asked]
+        likely = store.likely(TENANT, asked, make.now)
+        assert [[each.id for each in group] for group, _ in likely] == similar
+
+    def test_a_digest_is_known_whatever_became_of_its_memory(self, store: Store, make: Maker) -> None:
+        first = make.record()
+        self.put(store, make, first)
+        self.put(store, make, make.revised(first, status=Status.RETIRED), features=(None,))
+        asked = [(record, make.features(record.text)) for record in (make.record(), make.record("not said yet"))]
+        assert [known for _, known in store.likely(TENANT, asked, make.now)] == [True, False]
+
+    def test_a_trait_apart_is_told_before_anything_is_read(self, store: Store, make: Maker) -> None:
+        texts = {"tea in cupboard 1": b"one", "tea in cupboard 2": b"two"}
+        features = tuple(make.features(text, trait=trait) for text, trait in texts.items())
+        self.put(store, make, *map(make.record, texts), features=features)
+        asked = make.record("tea in cupboard 3")
+        [(likely, _)] = store.likely(TENANT, [(asked, make.features(asked.text, trait=b"two"))], make.now)
+        assert sorted(each.kindred for each in likely) == [False, True]
+
+    # --- profiles
+
+    def test_a_profile_says_what_its_memory_says(self, store: Store, make: Maker) -> None:
+        at: dict[str, Any] = {"occurred_at": make.now - timedelta(days=9), "expires_at": make.now + timedelta(days=1)}
+        told: dict[str, Any] = {"speaker": "Ana", "session": "s", "tags": ("a", "b"), "confidence": 0.25}
+        record = make.record(kind=Kind.EVENT, **told, **at)
+        self.put(store, make, record)
+        [(_, entry)] = store.indexed(TENANT, after=0)
+        assert entry is not None
+        known = Profile.of(record, entry.features, touched=entry.position, position=entry.arrival)
+        assert list(store.profiles(TENANT, after=0)) == [(record.id, known)]
+
+    def test_a_profile_follows_a_change_without_features(self, store: Store, make: Maker) -> None:
+        record = make.record()
+        self.put(store, make, record)
+        self.put(store, make, make.revised(record, importance=0.9, subject="Bo"), features=(None,))
+        [(_, profile)] = store.profiles(TENANT, after=0)
+        assert profile is not None
+        assert (profile.version, profile.importance, profile.subject) == (2, 0.9, "Bo")
+
+    def test_what_no_longer_holds_has_no_profile(self, store: Store, make: Maker) -> None:
+        record = make.record()
+        self.put(store, make, record)
+        self.put(store, make, make.revised(record, status=Status.ARCHIVED))
+        assert list(store.profiles(TENANT, after=0)) == [(record.id, None)]
+
+    def test_features_put_later_are_in_the_profile(self, store: Store, make: Maker) -> None:
+        record = make.record()
+        self.put(store, make, record)
+        with store.write() as writer:
+            writer.put_features(TENANT, {record.id: make.features("other words", model="m", vectors=b"v", units=1)})
+        [(_, profile)] = store.profiles(TENANT, after=0)
+        assert profile is not None
+        assert (profile.terms, profile.vector_model, profile.units) == (b"other words", "m", b"v")
+
+    # --- untold
+
+    def test_only_what_ended_and_was_not_told_counts_as_untold(self, store: Store, make: Maker) -> None:
+        ended = [make.waiting(TENANT, [make.record(f"held {n}")], state="rejected") for n in range(2)]
+        with store.write() as writer:
+            for item in (*ended, replace(ended[0], told=True), make.waiting(TENANT, [make.record("held still")])):
+                writer.put_waiting(item)
+        assert (store.untold(TENANT, make.now), store.untold(TENANT, make.now + timedelta(days=31))) == (1, 2)
 
     # --- indexed
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keepward.adapters import tokens
 from keepward.adapters.tokens import EstimateCounter, TiktokenCounter, TokenizersCounter, choose_counter
 from keepward.errors import ModelUnavailable
 
@@ -133,3 +134,26 @@ def test_a_name_gives_its_counter(name: str, counted_by: str) -> None:
 def test_an_unknown_name_is_answered_with_the_names_there_are(name: str) -> None:
     with pytest.raises(ValueError, match="tiktoken:<encoding>"):
         choose_counter(name)
+
+
+@given(st.text(st.sampled_from("aAbZ0 9\n\t\r.-(_'\u2028éж日か😀#"), max_size=60))
+@settings(max_examples=300, deadline=None)
+def test_a_text_costs_what_its_lines_cost_together(text: str) -> None:
+    units = 0
+    for piece in tokens._PIECE.finditer(text):
+        least, each = tokens._COSTS[piece.lastgroup or "other"]
+        units += max(least, each * (piece.end() - piece.start()))
+    assert EstimateCounter().count(text) == (max(1, -(-units // tokens._UNIT)) if text else 0)
+
+
+def test_a_counter_remembers_no_words() -> None:
+    counter = EstimateCounter()
+    counter.count(PROSE)
+    assert all(isinstance(part, int) for key in counter._known for part in key)
+
+
+def test_a_counter_forgets_when_it_remembers_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "_REMEMBERED", 2)
+    counter = EstimateCounter()
+    counter.count("one\ntwo\nthree")
+    assert len(counter._known) == 1

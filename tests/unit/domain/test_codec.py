@@ -238,3 +238,29 @@ def test_details_come_back_as_they_went_in():
 
 def test_a_label_keeps_hashes_of_different_things_apart():
     assert digest("event", b"x") != digest("commit", b"x")
+
+
+@given(records)
+@settings(max_examples=200, deadline=None)
+def test_a_record_is_written_as_the_canonical_form_of_its_fields(record: Record) -> None:
+    payload = encode_record(record)
+    assert payload == canonical(json.loads(payload))
+
+
+def test_a_text_that_only_spells_a_nul_is_kept() -> None:
+    made = Record(
+        id="x",
+        version=1,
+        tier=Tier.ARCHIVAL,
+        kind=Kind.FACT,
+        text="a backslash, \\u0000, is no NUL",
+        scope="/",
+        source="operator",
+        trust=Trust.OWNER,
+        confidence=1.0,
+        importance=0.5,
+        author="operator:o",
+        created_at=AT,
+        reinforced_at=AT,
+    )
+    assert decode_record(encode_record(made)) == made

@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from keepward.adapters.anchor import FileAnchor
+from keepward.domain.feedback import Feedback
 from keepward.domain.memory import Status
 from keepward.domain.query import Filter
 from keepward.domain.token import Token
@@ -22,7 +23,7 @@ TENANT = "ada"
 ANY = Filter(scopes=(), include_sensitive=True)
 TABLES = [
     *("meta", "migrations", "commits", "events", "heads", "records", "tallies", "features"),
-    *("marks", "lineage", "aliases", "proposals", "receipts", "artefacts", "usage", "tokens"),
+    *("marks", "lineage", "aliases", "proposals", "receipts", "artefacts", "usage", "feedback", "tokens", "beside"),
 ]
 
 TOKEN = Token(
@@ -59,7 +60,14 @@ def fill(folder: Path) -> None:
         with store.write() as writer:
             writer.put_waiting(make.waiting(TENANT, [make.record("held")]))
             writer.put_artefact(TENANT, "identity", "v1", "I am Orion.")
-            writer.count_use(TENANT, [first.id], make.now)
+            writer.count_use(TENANT, [first.id, second.id], make.now)
+            writer.put_waiting(make.waiting(TENANT, [make.record("held as well")]))
+            writer.put_artefact(TENANT, "identity", "v2", "I am Vega.")
+            for actor in ("agent:orion", "agent:vega"):
+                writer.put_feedback(
+                    Feedback(tenant=TENANT, at=make.now, receipt="r", actor=actor, used=(first.id,), ignored=())
+                )
+            writer.put_token(replace(TOKEN, id="0190f3c2-7b1e-7c3a-9f00-1a2b3c4d5e70", hash=bytes(range(1, 33))))
             writer.put_token(TOKEN)
             writer.put_receipt(replace(make.receipt(TENANT, "0", token=TOKEN.id, action="revoked"), kind="token"))
 
@@ -103,6 +111,8 @@ def answers(path: Path) -> dict[str, object]:
         ask("found", lambda: ((each.id, each) for each in store.find(TENANT, ANY, live_at=None, limit=None).records))
         ask("live", lambda: ((each.id, each) for each in store.find(TENANT, ANY, live_at=now, limit=None).records))
         ask("indexed", lambda: ((k, entry.record) for k, entry in store.indexed(TENANT, after=0) if entry))
+        unworded = {"terms": b"", "vector_model": None, "units": None}
+        ask("profile", lambda: ((k, p._replace(**unworded)) for k, p in store.profiles(TENANT, after=0) if p))
         # Features that do not hold come back empty, and are computed anew.
         ask("features", lambda: ((k, e.features) for k, e in store.indexed(TENANT, after=0) if e and e.features.terms))
         ask("commit", lambda: ((view.commit.seq, view) for view in store.commits(TENANT, before=None, limit=9)))
@@ -113,6 +123,7 @@ def answers(path: Path) -> dict[str, object]:
         ask("identity", lambda: (("v1", text) for text in [store.artefact(TENANT, "identity", "v1")] if text))
         ask("token", lambda: ((each.id, each) for each in store.tokens()))
         ask("bearer", lambda: ((each.id, each) for each in [store.token_by_hash(TOKEN.hash)] if each))
+        ask("feedback", lambda: ((each.n, each) for each in store.feedback(TENANT, limit=9)))
         ask("usage", lambda: store.usage(TENANT, names).items())
         for receipt in RECEIPTS:
             ask("receipt", lambda receipt=receipt: ((receipt, got) for got in [store.receipt(TENANT, receipt)] if got))

@@ -49,7 +49,7 @@ def _silent(path, truth):
 
 def _edit(path, table, column, kind):
     row = "(SELECT min(rowid) FROM {0})"
-    keyless = table in {"meta", "heads", "records", "tallies", "marks", "lineage", "aliases", "usage"}
+    keyless = table in {"meta", "heads", "records", "tallies", "marks", "lineage", "aliases", "usage", "beside"}
     where = "" if keyless else f"WHERE rowid = {row.format(table)}"
     if table == "meta":
         where = "WHERE name = 'store_id'"
@@ -73,18 +73,14 @@ def test_an_edited_cell_is_never_returned(path, truth, table, column, kind):
     assert _silent(path, truth) == {}
 
 
-#: A use count, a proposal or a kept text is not named by the journal until something uses it.
-NAMED = [table for table in TABLES if table not in {"usage", "proposals", "artefacts"}]
-
-
-@pytest.mark.parametrize("table", NAMED)
+@pytest.mark.parametrize("table", TABLES)
 def test_a_deleted_row_is_noticed(path, table):
     key = ", ".join(KEYS[table])
     by_hand(path, f"DELETE FROM {table} WHERE ({key}) = (SELECT {key} FROM {table} ORDER BY {key} DESC LIMIT 1)")
     assert _faults(path)
 
 
-@pytest.mark.parametrize("table", ["meta", "migrations", "commits", "events", "heads", "records", "features", "marks"])
+@pytest.mark.parametrize("table", TABLES)
 def test_an_emptied_table_is_noticed(path, table):
     by_hand(path, f"DELETE FROM {table}")
     assert _faults(path)
@@ -92,7 +88,7 @@ def test_an_emptied_table_is_noticed(path, table):
 
 def test_a_tenant_that_was_emptied_everywhere_is_noticed(path):
     by_hand(path, *(f"DELETE FROM {table}" for table in TABLES[2:]))
-    assert _faults(path) == {"anchor"}
+    assert "anchor" in _faults(path)
 
 
 def test_a_tenant_that_was_emptied_everywhere_is_not_read(path):

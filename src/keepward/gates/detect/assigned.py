@@ -36,7 +36,8 @@ _KEY = (
     "credential", "credentials", "hmac_key", "jwt_secret", "session_key", "license_key", "service_key",
     "webhook_secret", "app_key", "application_key", "access key", "subscription_key", "subscription key",
 )  # fmt: skip
-_GATE = r"(?i)(?:password|passwd|passwort|passphrase|passcode|pwd|pass|pw|contrasena|senha|haslo|secret|token|key|credential|auth)[\"'\]]{0,2}\d{0,2}(?:_[a-z0-9]{1,8})?[\"'\]]{0,2}\s{0,3}(?::=|=>|[:=|])"
+#: Stands in every text that assigns something to a secret name.
+GATE = r"(?i)(?:password|passwd|passwort|passphrase|passcode|pwd|pass|pw|contrasena|senha|haslo|secret|token|key|credential|auth)[\"'\]]{0,2}\d{0,2}(?:_[a-z0-9]{1,8})?[\"'\]]{0,2}\s{0,3}(?::=|=>|[:=|])"
 _PATTERN = (
     rf"(?i)(?:(?P<p>{any_of(_PASSWORD)})|(?P<k>{any_of(_KEY)}))\d{{0,2}}(?:_(?:prod|dev|test|staging|live|root|admin|db|main|new|old|v\d))?"
     r"[\"'\]\*`]{0,3}\s{0,3}(?::=|=>|={1,3}|:|\|)\s{0,3}(?P<q>[\"'`]{0,3})(?:b|r|f|u)?(?P<v>[^\s\"'`,;<>]{4,200})"
@@ -49,7 +50,7 @@ _MOST = 400
 
 def assignments(hay: Haystack) -> Iterator[Finding]:
     """Yield the values assigned to secret-named variables."""
-    if not hay.occurs(_GATE):
+    if not hay.occurs(GATE):
         return
     text = hay.text
     for count, groups in enumerate(hay.groups(_PATTERN)):

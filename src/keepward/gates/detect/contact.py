@@ -10,7 +10,9 @@ from keepward.gates.detect.engine import MAX_CANDIDATES, Haystack, compiled
 from keepward.gates.detect.finding import Finding
 from keepward.gates.detect.identifiers import NOT_PERSONAL
 
-_EMAIL = r"[\p{L}\p{N}._%+'-]{1,64}@(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,62})\.){1,6}(?:\p{L}{2,24}|xn--[a-z0-9-]{2,20})"
+#: Of the part before the sign the last 64 characters count; counting in the pattern would cost more than all the rest.
+_LOCAL = 64
+_EMAIL = r"[\p{L}\p{N}._%+'-]+@(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,62})\.){1,6}(?:\p{L}{2,24}|xn--[a-z0-9-]{2,20})"
 _SPELT = r"(?i)[A-Za-z0-9._%+-]{2,64}\s?[\[({]\s?at\s?[\])}]\s?[A-Za-z0-9-]{2,40}(?:(?:\s?[\[({]\s?dot\s?[\])}]\s?|\.)[A-Za-z0-9-]{2,24}){1,4}"
 _FILES = (
     ".png",
@@ -37,6 +39,8 @@ _INTERNATIONAL = r"(?:\+|\b00)\s?[1-9](?:[ ().\x{2009}\x{202f}/-]{0,3}\d){6,14}"
 _NANP = r"(?:1[ .-])?(?:\([2-9]\d{2}\)\s?|[2-9]\d{2}[ .-])[2-9]\d{2}[ .-]\d{4}"
 _LABEL = r"(?i)(?:phone|telephone|tel|tel\.|mobile|mob|cell|cellphone|fax|whatsapp|signal|sms|call\s+(?:me|us|him|her|them|back)?|text\s+(?:me|him|her)|reach\s+(?:me|him|her|them)|ring\s+(?:me|him|her)|dial|telefon\w*|handy\w*|mobil\w*|rufnummer|telefono|telefone|movil|celular|cellulare|portable|telephone|numero|gsm|telefoonnummer|telefoon|komorka|komorkowy|nummer|телефон\w*|тел|моб\w*|电话|電話|手机|手機|携帯|전화|휴대폰|contact\s+number|number\s+is|cep|telefonu|puhelin)"
 _LABELLED = rf"{_LABEL}[^\n\d+]{{0,24}}?(?P<v>\(?0?\d(?:[ ().\x{{2009}}/-]{{0,3}}\d){{6,13}})"
+#: Digits of the shortest phone number.
+PHONE_DIGITS = 7
 _REGIONS = (
     "US",
     "GB",
@@ -78,6 +82,7 @@ def addresses(hay: Haystack) -> Iterator[Finding]:
             if count >= MAX_CANDIDATES:
                 yield Finding(detector="email", start=start, end=len(text))
                 return
+            start = max(start, text.index("@", start) - _LOCAL)
             while start < end and text[start] in ".'%-":
                 start += 1
             if _is_email(text, start, end):

@@ -23,6 +23,8 @@ _GATE = (
     r"[A-Za-z0-9+/_=-]{16}|%[0-9A-Fa-f]{2}|&#|&[a-z]{2,6};|\\[ux][0-9A-Fa-f]{2}"
     r"|(?:[0-9A-Fa-f]{2}[ :]){8}|[01]{8} [01]{8}|(?:\d{2,3}[ ,]+){8}"
 )
+#: What the decoders and ``unescaped`` begin from; a text without it hides nothing from them.
+TRACES = (_GATE, r"\\u\{[0-9A-Fa-f]")
 _BASE64 = r"[A-Za-z0-9+/_-]{16,}(?:\r?\n[ \t]{0,12}[A-Za-z0-9+/_-]{4,})*={0,2}"
 _HEX = r"(?:0x|\\x)?[0-9A-Fa-f]{2}(?:(?:[ :,]|\\x|, ?0x)?[0-9A-Fa-f]{2}){9,}"
 _BINARY = r"[01]{8}(?: [01]{8}){7,}"

@@ -13,7 +13,7 @@ Invariants
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -24,6 +24,9 @@ from keepward.gates.detect.finding import Certainty, Finding
 MAX_FINDINGS = 400
 #: Candidates a rule may look at in one text before the rest counts as a flood.
 MAX_CANDIDATES = 1000
+#: Texts after which a sieve is worth compiling, and the longest text it takes, in bytes.
+_PAYS_FROM = 100
+_SHORT = 8_192
 
 _ASCII_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 
@@ -59,13 +62,31 @@ def compiled(pattern: str) -> Any:
 @functools.cache
 def warm(pattern: str) -> Any:
     """Compile a pattern that only asks whether something occurs; captures are off, which is faster."""
+    return sieved((pattern,))
+
+
+def sieved(patterns: Sequence[str]) -> Any:
+    """Compile patterns together; ``Match`` gives the places of those that occur, or None (RE2's ``FilteredRE2``).
+
+    It first looks for strings without which a pattern cannot match, all of them in one pass, and runs the
+    patterns that are left.
+    """
     import re2
 
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True
     options.max_mem = 32 << 20
-    return re2.compile(pattern.encode(), options)
+    found = re2.Filter()
+    for pattern in patterns:
+        found.Add(pattern.encode(), options)
+    found.Compile()
+    return found
+
+
+def occurs(pattern: str, data: bytes) -> bool:
+    """Whether the pattern matches anywhere in UTF-8 text."""
+    return warm(pattern).Match(data) is not None
 
 
 class Haystack:
@@ -100,7 +121,7 @@ class Haystack:
 
     def occurs(self, pattern: str) -> bool:
         """Whether the pattern matches anywhere."""
-        return warm(pattern).search(self.data) is not None
+        return occurs(pattern, self.data)
 
     def spans(self, pattern: str) -> Iterator[tuple[int, int]]:
         """Yield spans of the pattern, or of its group ``v`` where it has one."""
@@ -125,6 +146,37 @@ class Haystack:
 
 
 _LEADS = bytes(0 if 0x80 <= byte < 0xC0 else 1 for byte in range(256))
+
+
+class Sieve:
+    """Many patterns asked at once, in a process that has many texts to ask them of.
+
+    Compiling them together takes as long as a hundred texts do without it; so it waits until it pays. A long
+    text is not asked here: patterns without a telling string would all read it.
+    """
+
+    __slots__ = ("_all", "_asked", "_filter", "_patterns")
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self._patterns = tuple(patterns)
+        self._all = range(len(self._patterns))
+        self._asked = 0
+        self._filter: Any = None
+
+    def matching(self, data: bytes) -> Collection[int]:
+        """Return the places of the patterns that occur in UTF-8 text, or all where each has to be asked by itself."""
+        if len(data) > _SHORT:
+            return self._all
+        if self._filter is None:
+            self._asked += 1
+            if self._asked < _PAYS_FROM:
+                return self._all
+            self._filter = sieved(self._patterns)
+        return self._filter.Match(data) or ()
+
+    def silent(self, data: bytes) -> bool:
+        """Whether it is known that no pattern occurs in UTF-8 text."""
+        return not self.matching(data)
 
 
 class Pack:
@@ -157,23 +209,28 @@ class Pack:
 
     def _matcher(self) -> Any:
         if self._set is None:
-            import re2
-
-            options = re2.Options()
-            options.case_sensitive = False
-            options.max_mem = 64 << 20
-            options.log_errors = False
-            matcher = re2.Set.SearchSet(options)
-            for literal in self._literals:
-                matcher.Add(_quoted(literal))
-            matcher.Compile()
-            self._set = matcher
+            self._set = literal_set(self._literals, case_sensitive=False)
         return self._set
 
     def scan(self, hay: Haystack) -> Iterator[Finding]:
         """Yield findings rule by rule, in no overall order."""
         for rule in self.awake(hay):
             yield from run(rule, hay)
+
+
+def literal_set(literals: Iterable[str], *, case_sensitive: bool = True) -> Any:
+    """Compile literals together; ``Match`` gives the places of those that occur, in one pass."""
+    import re2
+
+    options = re2.Options()
+    options.case_sensitive = case_sensitive
+    options.max_mem = 64 << 20
+    options.log_errors = False
+    found = re2.Set.SearchSet(options)
+    for literal in literals:
+        found.Add(_quoted(literal))
+    found.Compile()
+    return found
 
 
 def run(rule: Rule, hay: Haystack) -> Iterator[Finding]:

@@ -16,11 +16,11 @@ import functools
 from collections.abc import Iterator
 from itertools import islice
 
-from keepward.gates.detect.encoded import hidden, unescaped
-from keepward.gates.detect.engine import Haystack, Pack, run, settled
+from keepward.gates.detect.encoded import TRACES, hidden, unescaped
+from keepward.gates.detect.engine import Haystack, Pack, Sieve, occurs, run, settled
 from keepward.gates.detect.finding import Certainty, Finding
 from keepward.gates.detect.hiding import TIGHT, hidden_characters
-from keepward.gates.detect.normal import Normal, collapsed, normal, tag_text, without
+from keepward.gates.detect.normal import Normal, collapsed, is_plain, normal, tag_text, without
 from keepward.gates.detect.orders import CERTAIN, LIKELY
 from keepward.gates.detect.orders_abroad import ABROAD_CERTAIN, ABROAD_LIKELY
 
@@ -43,22 +43,25 @@ _LEET = str.maketrans(
         "+": "t",
     }
 )
+_SEPARATOR_BYTES = _SEPARATORS.encode()
+_ASCII = bytes(range(128)).decode()
+_LEET_BYTES = _ASCII.translate(_LEET).encode() + bytes(range(128, 256))
+_ROT13_BYTES = codecs.encode(_ASCII, "rot13").encode() + bytes(range(128, 256))
+#: Four letters or more, each by itself.
+_SPELT = r"(?:^|[^\p{L}])(?:\p{L}[ .*_|/~-]{1,3}){4}"
 _ABOUT = (
     r"(?i)prompt[- ]injection|jailbreak|attack(?:er|s|\b)|malicious|red[- ]team|phishing|payload|detector|scanner|adversarial"
     r"|such as|for example|e\.g\.|phrases? like|things like|strings? like|classic|famous|owasp|exploit|vulnerab|researchers?|the string|the phrase"
 )
+#: Rules that stay telling in a mangled text.
+_CORE = frozenset({"override_instructions", "reveal_prompt", "role_play", "hide_from_user"})
 _QUOTES = "\"'`“”‘’«»„「」『』"
 
 
 @functools.cache
 def _packs() -> tuple[Pack, Pack]:
     """All rules, and those that stay telling in a mangled text."""
-    core = tuple(
-        rule
-        for rule in CERTAIN
-        if rule.name in {"override_instructions", "reveal_prompt", "role_play", "hide_from_user"}
-    )
-    return Pack((*CERTAIN, *LIKELY)), Pack(core)
+    return Pack((*CERTAIN, *LIKELY)), Pack(tuple(rule for rule in CERTAIN if rule.name in _CORE))
 
 
 @functools.cache
@@ -66,8 +69,37 @@ def _abroad() -> Pack:
     return Pack((*ABROAD_CERTAIN, *ABROAD_LIKELY))
 
 
+@functools.cache
+def _anything() -> Sieve:
+    # Orders in other tongues take longer to compile than to look for by their literals.
+    return Sieve((*(rule.pattern for rule in (*CERTAIN, *LIKELY)), _SPELT, *TRACES))
+
+
+@functools.cache
+def _disguised() -> Sieve:
+    return Sieve(rule.pattern for rule in CERTAIN if rule.name in _CORE)
+
+
+def calm(text: str) -> bool:
+    """Whether one look at the whole text rules out any finding, in it and in the lines it begins with.
+
+    False means only that it has to be scanned.
+    """
+    if not is_plain(text):
+        return False
+    data = text.encode()
+    return (
+        _anything().silent(data)
+        and not occurs(TIGHT[0].pattern, data.translate(None, _SEPARATOR_BYTES))
+        and _disguised().silent(b"\n".join(_disguises(data)))
+        and next(_abroad().scan(Haystack(text)), None) is None
+    )
+
+
 def scan(text: str) -> list[Finding]:
     """Return wording and characters that try to steer a model, by start of span, then end, longer first."""
+    if calm(text):
+        return []
     form = normal(text)
     hay = Haystack(form.text)
     everything, core = _packs()
@@ -82,7 +114,7 @@ def scan(text: str) -> list[Finding]:
         if found is not None:
             start, end = form.span(piece.start, piece.end)
             findings.append(Finding(detector="encoded_order", start=start, end=end))
-    findings += _mangled(form, core)
+    findings += _mangled(form, hay, core)
     if (
         not text.isascii()
         and any(0xE0000 <= ord(char) < 0xE0200 for char in set(text))
@@ -102,17 +134,19 @@ def _mapped(form: Normal, findings: Iterator[Finding] | list[Finding]) -> Iterat
         yield Finding(detector=finding.detector, start=start, end=end, certainty=finding.certainty)
 
 
-def _mangled(form: Normal, core: Pack) -> Iterator[Finding]:
+def _mangled(form: Normal, hay: Haystack, core: Pack) -> Iterator[Finding]:
     """Find override wording in letters set apart, leetspeak, rot13 and reversed text."""
     whole = Normal(text=form.text, origin=None)
-    joined = collapsed(whole) if _spelt_out(form.text) else whole
+    joined = collapsed(whole) if hay.occurs(_SPELT) else whole
     if joined is not whole:
         for finding in core.scan(Haystack(joined.text)):
             yield _back(form, *joined.span(finding.start, finding.end), finding.certainty)
-    tight = without(whole, _SEPARATORS)
-    hay = Haystack(tight.text)
-    if tight.origin is not None and hay.occurs(TIGHT[0].pattern):
-        yield from _tight(form, tight, hay)
+    if occurs(TIGHT[0].pattern, hay.data.translate(None, _SEPARATOR_BYTES)):
+        tight = without(whole, _SEPARATORS)
+        if tight.origin is not None:
+            yield from _tight(form, tight, Haystack(tight.text))
+    if len(hay.data) == len(form.text) and _disguised().silent(b"\n".join(_disguises(hay.data))):
+        return
     if any(map(str.isdigit, form.text)) or "@" in form.text or "$" in form.text:
         leet = form.text.translate(_LEET)
         for finding in core.scan(Haystack(leet)):
@@ -127,8 +161,9 @@ def _mangled(form: Normal, core: Pack) -> Iterator[Finding]:
         yield _back(form, size - finding.end, size - finding.start, finding.certainty)
 
 
-def _spelt_out(text: str) -> bool:
-    return Haystack(text).occurs(r"(?:^|[^\p{L}])(?:\p{L}[ .*_|/~-]{1,3}){4}")
+def _disguises(data: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return ASCII text as leetspeak, rot13 and reversed writing would have hidden it."""
+    return data.translate(_LEET_BYTES), data.translate(_ROT13_BYTES), data[::-1]
 
 
 def _tight(form: Normal, tight: Normal, hay: Haystack) -> Iterator[Finding]:

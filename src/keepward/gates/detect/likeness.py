@@ -13,12 +13,15 @@ Invariants
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
+from keepward.gates.detect.likeness_tokens import tokens_of
 from keepward.gates.detect.likeness_words import (
     DATES,
     JOINTS,
@@ -29,12 +32,23 @@ from keepward.gates.detect.likeness_words import (
     OPPOSITES,
     PREFIXES,
     QUANTIFIERS,
-    SAME,
     UNITS,
 )
 from keepward.gates.detect.sameness import CLOSING, OPENING, SENTENCE_ENDS, digest, normalise
 
-__all__ = ["LONGEST", "PROTECTED", "Likeness", "Protected", "compare", "digest", "is_duplicate", "match", "normalise"]
+__all__ = [
+    "LONGEST",
+    "PROTECTED",
+    "Form",
+    "Likeness",
+    "Protected",
+    "alike",
+    "compare",
+    "digest",
+    "is_duplicate",
+    "match",
+    "normalise",
+]
 
 Protected = Literal["number", "date", "name", "unit", "negation", "quantifier", "order", "value"]
 
@@ -44,90 +58,44 @@ PROTECTED: Final[tuple[Protected, ...]] = get_args(Protected)
 #: Characters after normalisation; longer texts are duplicates only when they are equal.
 LONGEST: Final = 8_000
 
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
-_CJK_TOKENS = re.compile(
-    r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]|[^\W\d_]+|[+-]?\d[\d.]*|[^\s,;:!.。、・「」()]"
-)
-_MEASURE = re.compile(r"([$€£¥]?)([+-]?\d[\d.,]*)([^\W\d_]{0,6}|%|°[cCfF]?)")
 _DATE = re.compile(
     r"\d{4}-\d{2}(?:-\d{2}.*)?|\d{1,2}[:/]\d{2}.*|\d{1,2}/\d{1,2}(?:/\d{2,4})?|\d+(?:st|nd|rd|th)|\d{1,2}\.\d{1,2}\.\d{4}"
 )
 _NUMBER = re.compile(r"[<>=≤≥≈~+±-]*\d[\d.,:/^_x*-]*")
 _VERBS: Final = frozenset({"is", "was", "has", "will", "can", "must", "may", "should", "does", "and"})
-_TENS: Final = frozenset({"20", "30", "40", "50", "60", "70", "80", "90"})
-_ELISIONS: Final = frozenset({"l", "d", "j", "qu", "c", "s", "m", "t"})
-_ENDINGS: Final = {"m": "", "re": "", "s": "", "ll": "will", "ve": "have", "d": "would"}
 
 
-def _tokens(plain: str) -> list[str]:
-    """Split a normalised text into what it says, in order: fillers gone, number words and synonyms unified."""
-    out: list[str] = []
-    chunks = plain.split()
-    for at, chunk in enumerate(chunks):
-        known = SAME.get(chunk)
-        if known is not None:
-            if known:
-                out.extend(known.split())
-        elif chunk.isascii() and chunk.isalpha():
-            out.append(chunk)
-        elif chunk == "-":
-            # A dash between words is punctuation; beside a number it may be an operator.
-            if any(near[:1].isdigit() for near in chunks[max(at - 1, 0) : at + 2]):
-                out.append(chunk)
-        else:
-            out.extend(_split(chunk))
-    return out
+class Form:
+    """A text as it is compared: its normal form, and what it says. Made once where a text meets many."""
+
+    __slots__ = ("_tokens", "plain", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        #: ``normalise(text)``.
+        self.plain = normalise(text)
+        self._tokens: list[str] | None = None
+
+    @property
+    def tokens(self) -> list[str]:
+        """What the first ``LONGEST`` characters of the normal form say, in order."""
+        if self._tokens is None:
+            self._tokens = tokens_of(self.plain[:LONGEST])
+        return self._tokens
+
+    @property
+    def trait(self) -> bytes:
+        """8 bytes, equal for any two texts of which ``match`` would find one alike the other and not equal to it.
+
+        What an inflection leaves of a word is at least its first two letters, and nothing else may differ but
+        the order.
+        """
+        beginnings = sorted([token[:2] for token in self.tokens])
+        return hashlib.blake2b(" ".join(beginnings).encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-def _split(chunk: str) -> Iterator[str]:
-    if _CJK.search(chunk):
-        yield from _CJK_TOKENS.findall(chunk)
-        return
-    core = chunk.lstrip(OPENING).rstrip(CLOSING + "?")
-    if not core:
-        if chunk.startswith("..") or "?" in chunk:
-            yield chunk
-        return
-    yield from _split_core(core)
-    tail = chunk[chunk.index(core) + len(core) :]
-    if "?" in tail:
-        yield "?"
-    if core[-1].isdigit():
-        # 5! is a product, 5' a length.
-        yield from (sign for sign in tail if sign in "!\"'")
-
-
-def _split_core(core: str) -> Iterator[str]:
-    known = SAME.get(core)
-    if known is not None:
-        yield from known.split()
-    elif core.isalpha():
-        yield core
-    elif (measure := _MEASURE.fullmatch(core)) is not None:
-        yield from (SAME.get(part) or part for part in measure.groups() if part)
-    elif "'" in core and core.replace("'", "").isalpha():
-        yield from _split_contraction(core)
-    elif "-" in core and core.replace("-", "").isalpha() and not core.startswith("-"):
-        parts = [SAME.get(part, part) for part in core.split("-")]
-        if len(parts) == 2 and parts[0] in _TENS and parts[1].isdigit() and len(parts[1]) == 1:
-            yield str(int(parts[0]) + int(parts[1]))
-        else:
-            yield from (part for part in parts if part)
-    else:
-        yield core
-
-
-def _split_contraction(core: str) -> Iterator[str]:
-    head, _, ending = core.rpartition("'")
-    if ending == "t" and head.endswith("n"):
-        head, tail = head[:-1], "not"
-    elif head == "n":
-        head, tail = "ne", ending
-    elif head in _ELISIONS:
-        head, tail = "", ending
-    else:
-        tail = _ENDINGS.get(ending, "'" + ending)
-    yield from (SAME.get(part, part) for part in (head, tail) if SAME.get(part, part))
+def _formed(text: str | Form) -> Form:
+    return text if isinstance(text, Form) else Form(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +122,7 @@ def compare(a: str, b: str) -> Likeness:
     if plain_a == plain_b:
         return Likeness(overlap=1.0, ratio=1.0, differs=())
     head_a, head_b = plain_a[:LONGEST], plain_b[:LONGEST]
-    tokens_a, tokens_b = _tokens(head_a), _tokens(head_b)
+    tokens_a, tokens_b = tokens_of(head_a), tokens_of(head_b)
     found: set[Protected] = set()
     if max(len(plain_a), len(plain_b)) > LONGEST:
         found.add("value")
@@ -175,29 +143,35 @@ def is_duplicate(a: str, b: str, *, overlap_floor: float = 0.60, ratio_floor: fl
     return match(a, [b], overlap_floor=overlap_floor, ratio_floor=ratio_floor) is not None
 
 
+def alike(a: str | Form, b: str | Form, *, overlap_floor: float, ratio_floor: float) -> bool:
+    """Whether two texts reach either floor, whatever differs; the measures are those of ``compare``."""
+    one, other = _formed(a), _formed(b)
+    if one.plain == other.plain or _overlap(one.tokens, other.tokens) >= overlap_floor:
+        return True
+    return _ratio(one.plain[:LONGEST], other.plain[:LONGEST]) >= ratio_floor
+
+
 def match(
-    text: str, others: Sequence[str], *, overlap_floor: float = 0.60, ratio_floor: float = 0.70
+    text: str | Form, others: Sequence[str | Form], *, overlap_floor: float = 0.60, ratio_floor: float = 0.70
 ) -> tuple[int, bool] | None:
     """Return the position of the first text that states the same, and whether it is equal as declared.
 
     An equal text comes before one that is merely alike; None where there is neither.
     """
-    plain = normalise(text)
-    plains = [normalise(other) for other in others]
-    if plain in plains:
-        return plains.index(plain), True
-    tokens: list[str] | None = None
-    for at, other in enumerate(plains):
-        if max(len(plain), len(other)) > LONGEST:
-            continue
-        tokens = _tokens(plain) if tokens is None else tokens
-        theirs = _tokens(other)
-        if _numbers_apart(tokens, theirs):
+    form = _formed(text)
+    forms = [_formed(other) for other in others]
+    for at, other in enumerate(forms):
+        if other.plain == form.plain:
+            return at, True
+    for at, other in enumerate(forms):
+        if max(len(form.plain), len(other.plain)) > LONGEST or _numbers_apart(form.tokens, other.tokens):
             continue
         # The floors come first: most pairs are far apart, and naming what differs costs the most.
-        if _overlap(tokens, theirs) < overlap_floor and _ratio(plain, other) < ratio_floor:
+        if not alike(form, other, overlap_floor=overlap_floor, ratio_floor=ratio_floor):
             continue
-        if tokens == theirs or not _differences(tokens, theirs, _capitalised(text) | _capitalised(others[at])):
+        if form.tokens == other.tokens or not _differences(
+            form.tokens, other.tokens, _capitalised(form.text) | _capitalised(other.text)
+        ):
             return at, False
     return None
 
@@ -214,9 +188,14 @@ def _overlap(a: list[str], b: list[str]) -> float:
 
 
 def _ratio(a: str, b: str) -> float:
+    return _indel()(a, b)
+
+
+@functools.cache
+def _indel() -> Callable[[str, str], float]:
     from rapidfuzz.distance import Indel  # takes 50 ms to import
 
-    return Indel.normalized_similarity(a, b)
+    return Indel.normalized_similarity
 
 
 def _differences(a: list[str], b: list[str], names: set[str]) -> set[Protected]:

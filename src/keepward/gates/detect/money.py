@@ -10,8 +10,10 @@ from keepward.gates.detect.engine import MAX_CANDIDATES, Haystack, compiled
 from keepward.gates.detect.finding import Finding
 from keepward.gates.detect.identifiers import NOT_PERSONAL
 
-_IBAN = r"(?i:[A-Z]{2})\d{2}(?:[ \x{00A0}-]{0,2}[A-Za-z0-9]){11,32}"
+IBAN = r"(?i:[A-Z]{2})\d{2}(?:[ \x{00A0}-]{0,2}[A-Za-z0-9]){11,32}"
 _CARD = r"[2-6]\d{3}(?:[ .-]?\d){8,15}"
+#: Digits of the shortest card number.
+CARD_DIGITS = 12
 _CARD_WORD = r"(?i)(?:card|visa|mastercard|amex|american express|credit|debit|karte|carte|tarjeta|cartao|carta|kaart|karta|карт|卡|カード|카드|maestro|discover|pan|cc)"
 
 #: Length of an IBAN by country (ISO 13616 registry).
@@ -27,7 +29,7 @@ _LENGTHS = dict(
 def ibans(hay: Haystack) -> Iterator[Finding]:
     """Yield IBANs whose length and check digits hold (ISO 7064 mod 97-10)."""
     text = hay.text
-    for count, (start, end) in enumerate(hay.spans(_IBAN)):
+    for count, (start, end) in enumerate(hay.spans(IBAN)):
         if count >= MAX_CANDIDATES:
             yield Finding(detector="iban", start=start, end=len(text))
             return

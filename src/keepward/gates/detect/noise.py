@@ -51,6 +51,10 @@ _PHRASE = re.compile(
     r"|(routine scans?)|(ephemeral)"
     r")(?!\w|-\w|/\w|\.\w)"
 )
+#: A word of each phrase; without any of them there is no phrase.
+_WORDS_OF_PHRASES: Final = (
+    "marker", "snapshot", "check", "heartbeat", "burst", "change", "report", "routine", "ephemeral",
+)  # fmt: skip
 _NO_TROUBLE = re.compile(
     r"(?<![\w-])no (?:new )?(?:issues?|errors?|anomal(?:y|ies)|findings?|alerts?|problems?|warnings?)(?![\w-])"
 )
@@ -108,6 +112,10 @@ def judge(text: str) -> Noise | None:
     """
     if len(text) > LONGEST:
         return None
+    if text.isascii():
+        lower = text.lower()
+        if not any(word in lower for word in _WORDS_OF_PHRASES):
+            return None
     plain = unicodedata.normalize("NFKC", text.translate(_DROPPED)).casefold().translate(_DASHES)
     plain = " ".join(plain.split())
     found = [(JOURNAL_PHRASES[(hit.lastindex or 1) - 1], hit.end()) for hit in _PHRASE.finditer(plain)]

@@ -12,6 +12,8 @@ Invariants
 from __future__ import annotations
 
 import functools
+import re
+import string
 import unicodedata
 from dataclasses import dataclass
 
@@ -43,12 +45,17 @@ class Normal:
         return self.origin[end] if self.encoded else 0
 
 
+def is_plain(text: str) -> bool:
+    """Whether a text is its own normal form (2)."""
+    return text.isascii() and "\x00" not in text and "\x08" not in text
+
+
 def normal(text: str) -> Normal:
     """Delete invisible characters, fold compatibility forms, accents and look-alike letters.
 
     Case, spacing and line breaks stay.
     """
-    if text.isascii() and "\x00" not in text and "\x08" not in text:
+    if is_plain(text):
         return Normal(text=text, origin=None)
     table = {ord(char): folded for char in set(text) if (folded := _fold(char)) != char}
     origin: tuple[int, ...] | None = None
@@ -104,24 +111,12 @@ def _latin(text: str) -> str:
     found = LOOKALIKES.keys() & set(text)
     if not found:
         return text
-    letters = sum(map(str.isalpha, text))
-    latin = sum(1 for char in text if char.isascii() and char.isalpha())
+    ascii_only = text.encode("ascii", "ignore")
+    latin = len(ascii_only) - len(ascii_only.translate(None, _ASCII_LETTERS))
     if not latin:
         return text
-    mostly = latin * 4 >= letters * 3
-    pieces: list[str] = []
-    word: list[str] = []
-    for char in text:
-        if char.isalnum() or char == "_":
-            word.append(char)
-            continue
-        if word:
-            pieces.append(_latin_word("".join(word), mostly=mostly))
-            word = []
-        pieces.append(char)
-    if word:
-        pieces.append(_latin_word("".join(word), mostly=mostly))
-    return "".join(pieces)
+    mostly = latin * 4 >= sum(map(str.isalpha, text)) * 3
+    return _WORD.sub(lambda match: _latin_word(match[0], mostly=mostly), text)
 
 
 def _latin_word(word: str, *, mostly: bool) -> str:
@@ -133,6 +128,9 @@ def _latin_word(word: str, *, mostly: bool) -> str:
     return word
 
 
+_ASCII_LETTERS = string.ascii_letters.encode()
+#: Letters, digits and the underscore, as long as they go on: one pass, whatever the text.
+_WORD = re.compile(r"\w+")
 _LOOKALIKE_TABLE = {ord(char): latin for char, latin in LOOKALIKES.items()}
 
 
@@ -156,43 +154,26 @@ def collapsed(form: Normal) -> Normal:
     slash) between them; two or more separators, or a blank among other separators, end a word.
     """
     text = form.text
-    size = len(text)
     out: list[str] = []
     origin: list[int] = []
-    i = 0
-    changed = False
-    while i < size:
-        run = _spelt(text, i) if text[i].isalnum() and (i == 0 or not text[i - 1].isalnum()) else []
-        if len(run) >= 4:
-            changed = True
-            for position in run:
-                out.append(text[position])
-                origin.append(position)
-            i = run[-1] + 1
-            continue
-        out.append(text[i])
-        origin.append(i)
-        i += 1
-    if not changed:
+    last = 0
+    for run in _APART.finditer(text):
+        start, end = run.span()
+        out += (text[last:start], text[start:end:2])
+        origin += range(last, start)
+        origin += range(start, end, 2)
+        last = end
+    if not out:
         return form
-    origin.append(size)
+    out.append(text[last:])
+    origin += range(last, len(text) + 1)
     mapped = tuple(origin) if form.origin is None else tuple(form.origin[k] for k in origin)
     return Normal(text="".join(out), origin=mapped)
 
 
-def _spelt(text: str, start: int) -> list[int]:
-    run = [start]
-    i = start
-    if i + 2 >= len(text) or text[i + 1] not in " .-_*|/~":
-        return run
-    separator = text[i + 1]
-    while i + 2 < len(text) and text[i + 1] == separator and text[i + 2].isalnum():
-        after = text[i + 3] if i + 3 < len(text) else " "
-        if after.isalnum():
-            break
-        run.append(i + 2)
-        i += 2
-    return run
+#: Four letters or more, each by itself, with one and the same separator between them. Each step is one way or the end,
+#: and a start that fails has looked at six characters: time grows with the text and no faster.
+_APART = re.compile(r"(?<![^\W_])[^\W_](?=([ .\-_*|/~]))(?:\1[^\W_](?![^\W_])){3,}")
 
 
 def tag_text(text: str) -> Normal:

@@ -15,14 +15,15 @@ import importlib
 from collections.abc import Callable, Iterator
 
 from keepward.gates.detect.checks import OWN_CHECKS
-from keepward.gates.detect.contact import addresses, phones
+from keepward.gates.detect.contact import PHONE_DIGITS, addresses, phones
 from keepward.gates.detect.engine import MAX_CANDIDATES, Haystack, compiled, settled
 from keepward.gates.detect.finding import Certainty, Finding
 from keepward.gates.detect.identifiers import BIRTH, DATE, LABELLED, NOT_PERSONAL, SHAPES, UNCHECKED
-from keepward.gates.detect.money import cards, ibans
+from keepward.gates.detect.money import CARD_DIGITS, IBAN, cards, ibans
 from keepward.gates.detect.normal import normal
 
 _ANY_DIGITS = r"\d[^\n]{0,24}\d|@|\[at\]|\(at\)"
+_PASSPORT = r"[PIACV][A-Z<][A-Z]{3}[A-Z<]{20,39}\s+[A-Z0-9<]{28,44}"
 _EDGE = r"(?:^|[^\p{L}\p{N}_])"
 _NUMBER = r"(?P<v>[A-Z0-9][A-Z0-9](?:[ ./-]?[A-Z0-9]){4,20})"
 _BETWEEN = r"(?:[\s]*(?:number|no|nr|num|numero|nummer|id|#|№|:|=|is|ist|es|e|est|card|code|jest|der|of|for|von|de|mijn|mein|my|su|la|el|il|le|är|on|to|é|è|was|are|:|-|–|号|號|は|是|为|為|는|은|（|\(|\)|\"|'|,|\.|[A-Z][a-z]+|'s|\w{1,12}\s+(?:is|ist|es|est)))*[\s:#=\"'(]*"
@@ -45,10 +46,14 @@ def scan(text: str) -> list[Finding]:
 
 
 def _all(hay: Haystack) -> Iterator[Finding]:
+    digits = len(hay.data) - len(hay.data.translate(None, b"0123456789"))
     yield from addresses(hay)
-    yield from ibans(hay)
-    yield from cards(hay)
-    yield from phones(hay)
+    if hay.occurs(IBAN):
+        yield from ibans(hay)
+    if digits >= CARD_DIGITS:
+        yield from cards(hay)
+    if digits >= PHONE_DIGITS:
+        yield from phones(hay)
     if hay.occurs(_any_shape()):
         for name, modules, shape in SHAPES:
             yield from _shape(hay, name, modules, shape)
@@ -60,8 +65,9 @@ def _all(hay: Haystack) -> Iterator[Finding]:
         for start, end in hay.spans(rf"(?i){_EDGE}{BIRTH}[^\n\d]{{0,24}}?(?P<v>{DATE})"):
             if _closed(hay.text, start, end):
                 yield Finding(detector="date_of_birth", start=start, end=end, certainty="likely")
-    for start, end in hay.spans(r"[PIACV][A-Z<][A-Z]{3}[A-Z<]{20,39}\s+[A-Z0-9<]{28,44}"):
-        yield Finding(detector="passport", start=start, end=end)
+    if hay.occurs(_PASSPORT):
+        for start, end in hay.spans(_PASSPORT):
+            yield Finding(detector="passport", start=start, end=end)
 
 
 @functools.cache

@@ -41,12 +41,15 @@ def normalise(text: str) -> str:
     """
     if not text.isascii():
         text = _compose(_RAISED.sub(_apart, text.translate(_UNIFIED)))
-    folded: list[str] = []
-    first = True
-    for word in text.split():
-        folded.append(word if word.islower() or word == word.lower() else _fold(word, first=first))
-        first = word.endswith(SENTENCE_ENDS)
-    plain = " ".join(folded)
+    words = text.split()
+    plain = " ".join(
+        [
+            word
+            if word.islower() or word == word.lower()
+            else _fold(word, first=not at or words[at - 1].endswith(SENTENCE_ENDS))
+            for at, word in enumerate(words)
+        ]
+    )
     return _without_end(plain if plain.isascii() else _compose(plain))
 
 

@@ -10,19 +10,20 @@ Invariants
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from keepward.gates.detect.assigned import assignments
-from keepward.gates.detect.encoded import hidden, unescaped
-from keepward.gates.detect.engine import Haystack, Pack, settled
+from keepward.gates.detect.assigned import GATE, assignments
+from keepward.gates.detect.encoded import TRACES, hidden, unescaped
+from keepward.gates.detect.engine import Haystack, Pack, Sieve, settled
 from keepward.gates.detect.finding import Finding
 from keepward.gates.detect.keyblocks import BLOCKS
-from keepward.gates.detect.normal import Normal, normal, without
+from keepward.gates.detect.normal import Normal, is_plain, normal, without
 from keepward.gates.detect.providers import PREFIXED, SQUEEZED
 from keepward.gates.detect.strength import entropy, not_example
-from keepward.gates.detect.told import told
+from keepward.gates.detect.told import tells, told
 
 _JUNK = " \t\r\n\"'`+\\"
+_JUNK_BYTES = _JUNK.encode()
 
 
 @functools.cache
@@ -35,11 +36,37 @@ def _squeezed() -> Pack:
     return Pack(SQUEEZED)
 
 
+#: Where in ``_anything`` the patterns of the pack end, and those of ``told`` begin.
+_RULES = len(PREFIXED) + len(BLOCKS)
+_TOLD = _RULES + 1
+
+
+@functools.cache
+def _anything() -> Sieve:
+    return Sieve((*(rule.pattern for rule in (*PREFIXED, *BLOCKS)), GATE, *tells(), *TRACES))
+
+
+@functools.cache
+def _anything_split() -> Sieve:
+    return Sieve(rule.pattern for rule in SQUEEZED)
+
+
+def calm(text: str) -> bool:
+    """Whether one look at the whole text rules out any finding, in it and in each of its lines.
+
+    False means only that it has to be scanned.
+    """
+    if not is_plain(text):
+        return False
+    data = text.encode()
+    return _anything().silent(data) and _anything_split().silent(data.translate(None, _JUNK_BYTES))
+
+
 def scan(text: str) -> list[Finding]:
     """Return what looks like a secret, by start of span, then end, longer first."""
     hay = Haystack(text)
     form = normal(text)
-    findings = list(_plain(hay)) if form.text == text else list(_mapped(form))
+    findings = list(_plain(hay, _anything().matching(hay.data))) if form.text == text else list(_mapped(form))
     if form.text != text and form.origin is None:
         # A folded letter may have been part of the secret itself.
         findings += _plain(hay)
@@ -52,14 +79,22 @@ def scan(text: str) -> list[Finding]:
         if inner is not None:
             start, end = form.span(piece.start, piece.end)
             findings.append(Finding(detector=inner.detector, start=start, end=end, certainty=inner.certainty))
-    findings += _split(form)
+    if not _anything_split().silent(form.text.encode("utf-8", "replace").translate(None, _JUNK_BYTES)):
+        findings += _split(form)
     return settled(findings, len(text))
 
 
-def _plain(hay: Haystack) -> Iterator[Finding]:
-    yield from _pack().scan(hay)
-    yield from assignments(hay)
-    yield from told(hay)
+def _plain(hay: Haystack, occurring: Collection[int] | None = None) -> Iterator[Finding]:
+    """Yield findings of all rules, or only of those that are known to occur, by their places in ``_anything``."""
+    if occurring is None:
+        yield from _pack().scan(hay)
+        yield from assignments(hay)
+        yield from told(hay)
+    elif occurring:
+        if min(occurring) < _RULES:
+            yield from _pack().scan(hay)
+        yield from assignments(hay)
+        yield from told(hay, {place - _TOLD for place in occurring if place >= _TOLD})
 
 
 def _mapped(form: Normal) -> Iterator[Finding]:

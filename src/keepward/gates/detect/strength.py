@@ -48,7 +48,7 @@ def not_example(value: str) -> bool:
     if len(body) > 400:
         body = body[:400]
     lowered = body.lower()
-    if len(set(body)) < min(6, len(body)) or "xxxx" in lowered or "****" in body or "...." in body:
+    if len(set(body)) < min(6, len(body)) or "xxxx" in body or "XXXX" in body or "****" in body or "...." in body:
         return False
     return not any(word in lowered for word in _EXAMPLES)
 
@@ -84,8 +84,9 @@ def _wordy(value: str) -> bool:
     parts = value.replace("_", "-").replace("/", "-").replace(".", "-").split("-")
     if len(parts) < 3:
         return False
-    words = sum(1 for part in parts if part.isalpha() and (part.islower() or part.istitle()) and len(part) >= 3)
-    return words * 2 >= len(parts)
+    words = [part for part in parts if part.isalpha() and (part.islower() or part.istitle()) and len(part) >= 3]
+    # Two short pieces that look like words by chance do not make words of a long one beside them.
+    return len(words) * 2 >= len(parts) and 3 * sum(map(len, words)) >= len(value)
 
 
 def high_entropy(value: str, *, least: int = 16) -> bool:

@@ -11,9 +11,10 @@ Invariants
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Any
 
-from keepward.gates.detect.engine import Haystack
+from keepward.gates.detect.engine import Haystack, literal_set
 from keepward.gates.detect.finding import Finding
 from keepward.gates.detect.strength import high_entropy, ordinary, placeholder, strong
 from keepward.gates.detect.told_words import COMPOUNDS, NOT_ENDINGS, NOT_VALUES, NOUNS, TONGUES
@@ -67,6 +68,7 @@ _DOOR = (
     rf"(?i)\b{_PLACES}\b[^.\n\d]{{0,40}}?\b(?:with|using|is|enter|by)\s+(?:the\s+)?(?P<n>code|pin|combination)\s+{_VALUE}",
 )
 _PHRASE = r"(?i)\b(?:seed|recovery|mnemonic|backup|wallet|pass|secret|twelve[- ]word|24[- ]word|12[- ]word)[- ]?(?:recovery\s+|seed\s+|wallet\s+)?(?:phrase|words|key)\b[^\n]{0,40}?(?:\bis|\bare|:|=|->|—|-)\s*[\"'`“]?(?P<v>(?:[a-z]{3,10}[ ,-]{1,2}){3,23}[a-z]{3,10})\b"
+_ASKED = (*_FRAMES, *(("said", pattern) for pattern in _DOOR))
 _UNITS = frozenset(
     "character characters chars char digits digit letters letter days day minutes hours months weeks times attempts years bytes bits words symbols numbers seconds tries logins users more or to and of per percent requests levels items".split()
 )
@@ -74,25 +76,37 @@ _CLOSERS = ("\n", ".", ",", ";", "!", "?", ")", '"', "'", "`", "”", "’", "»
 _NEXT = frozenset("and but so if when btw please thanks now y und et e i en".split())
 
 
-#: Candidates looked at in one text, all frames together; what comes after is covered as a flood.
-_MOST = 400
+#: Candidates looked at in one text, all frames together, at least, and one more for so many characters; what comes
+#: after is covered as a flood.
+_LEAST = 200
+_EACH = 320
 
 
-def told(hay: Haystack) -> Iterator[Finding]:
-    """Yield values that prose presents as a password, PIN, code or key."""
-    budget = [_MOST]
-    if hay.occurs(_GATE):
-        for kind, pattern in _FRAMES:
-            yield from _frame(kind, pattern, hay, budget)
-        for pattern in _DOOR:
-            yield from _frame("said", pattern, hay, budget)
-        for start, end in hay.spans(_PHRASE):
-            if _is_phrase(hay.text[start:end]):
-                yield Finding(detector="told_secret", start=start, end=end, certainty="likely")
-    if hay.occurs(_foreign_gate()):
+def told(hay: Haystack, telling: Collection[int] | None = None) -> Iterator[Finding]:
+    """Yield values that prose presents as a password, PIN, code or key.
+
+    ``telling`` holds the places of those patterns of ``tells`` that occur, where that is known.
+    """
+    budget = [max(_LEAST, len(hay.text) // _EACH)]
+    if (telling is None or telling) and hay.occurs(_GATE):
+        for place, (kind, pattern) in enumerate(_ASKED):
+            if telling is None or place in telling:
+                yield from _frame(kind, pattern, hay, budget)
+        if telling is None or len(_ASKED) in telling:
+            for start, end in hay.spans(_PHRASE):
+                if _is_phrase(hay.text[start:end]):
+                    yield Finding(detector="told_secret", start=start, end=end, certainty="likely")
+    if (telling is None or len(_ASKED) + 1 in telling) and hay.occurs(_foreign_gate()):
+        here = _literals_in(hay)
         for pattern, literals, spaced in _foreign():
-            if any(literal in hay.lower for literal in literals):
+            if not here.isdisjoint(literals):
                 yield from _frame("said" if spaced else "script", pattern, hay, budget)
+
+
+@functools.cache
+def tells() -> tuple[str, ...]:
+    """Return patterns of which one occurs in every text that ``told`` finds something in."""
+    return (*(pattern for _, pattern in _ASKED), _PHRASE, _foreign_gate())
 
 
 @functools.cache
@@ -104,6 +118,18 @@ def _foreign_gate() -> str:
         + any_of({word.strip() for tongue in TONGUES for word in tongue.literals} - {"pin", "pw"})
         + r"|(?i:\bpin\b|pin-?co|pin-?ko|\bpw\b)"
     )
+
+
+def _literals_in(hay: Haystack) -> set[str]:
+    """Return the literals of all tongues that stand in a text in lower case, found in one pass."""
+    known, matcher = _literals()
+    return {known[place] for place in matcher.Match(hay.lower.encode("utf-8", "replace")) or ()}
+
+
+@functools.cache
+def _literals() -> tuple[tuple[str, ...], Any]:
+    known = tuple(sorted({literal for tongue in TONGUES for literal in tongue.literals}))
+    return known, literal_set(known)
 
 
 @functools.cache

@@ -24,21 +24,22 @@ from keepward.errors import KeepwardError, Tampered
 from keepward.ports.store import Fault
 from keepward.ports.world import Anchor
 from keepward.stores.sql import load_queries
-from keepward.stores.sqlite import deliveries, erasing, tokens
+from keepward.stores.sqlite import beside, blobs, deliveries, erasing, tokens
 from keepward.stores.sqlite.chain import walk_chain
 from keepward.stores.sqlite.connection import Connections, explained
 from keepward.stores.sqlite.heads import against_noted, read_head
+from keepward.stores.sqlite.noted import Seen
 from keepward.stores.sqlite.opening import lay_out, migrations
 from keepward.stores.sqlite.renew import SEALED
-from keepward.stores.sqlite.rows import Row, record_of
-from keepward.stores.sqlite.seals import Sealer, cells
+from keepward.stores.sqlite.rows import Row, bond_of, record_of
+from keepward.stores.sqlite.seals import Sealer
 from keepward.stores.sqlite.write import mark_rows
 
 SQL = load_queries("keepward.stores.sqlite")
 _META = {"store_id", "sealed_by", "note_adopted", erasing.NOTE}
 _KEY = {"artefacts": 3, "erased": 3}
 #: Tables computed from records and features, by their columns after the tenant.
-_COMPUTED = {"lineage": "parent, child", "aliases": "alias, id", "marks": "place, mark, id"}
+_COMPUTED = {"lineage": "parent, child", "aliases": "alias, id", "attachments": "ref, id", "marks": "place, mark, id"}
 _Section: TypeAlias = tuple[str, Callable[[], Iterator[Fault]]]
 
 
@@ -53,7 +54,8 @@ class _Sum:
 
     def add(self, row: Row) -> None:
         self.count += 1
-        self.total += int.from_bytes(hashlib.sha256(cells(*row)).digest(), "big")
+        # What Python writes of texts, numbers, bytes and None says which is which, and is made in a moment.
+        self.total += int.from_bytes(hashlib.sha256(repr(tuple(row)).encode("utf-8", "surrogatepass")).digest(), "big")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Sum) and (self.count, self.total) == (other.count, other.total)
@@ -69,10 +71,10 @@ def check_store(
     # Asked before the store is looked at: a tenant that appears in between must not look gone.
     seen = anchor.names() if anchor else set()
     known = [tenant] if tenant is not None else _tenants(connections, faults)
-    noted: dict[str, Head | None] = {}
+    noted: dict[str, Seen] = {}
     for name in known:
         try:
-            noted[name] = anchor.noted(name) if anchor else None
+            noted[name] = (anchor.noted(name), anchor.noted(name, "beside")) if anchor else (None, None)
         except Tampered as fault:
             faults.append(Fault(check="anchor", row=f"anchor {name}", detail=str(fault)))
     counts = dict.fromkeys(("commits", "events", "records", "features", *SEALED), 0)
@@ -87,7 +89,7 @@ def check_store(
                 ("anchor", lambda: _names(seen, known)),
             ]
         for name in known:
-            sections += check.sections(name, noted.get(name))
+            sections += check.sections(name, noted.get(name, (None, None)))
         for title, section in sections:
             try:
                 faults += section()
@@ -100,7 +102,7 @@ def check_store(
 
 def _tenants(connections: Connections, faults: list[Fault]) -> list[str]:
     names: set[str] = set()
-    for table in ("commits", "events", "heads", "records", *_COMPUTED, "tallies", "deliveries", *SEALED):
+    for table in ("commits", "events", "heads", "records", *_COMPUTED, "tallies", "deliveries", "beside", *SEALED):
         try:
             with connections.reading() as connection:
                 names.update(str(row[0]) for row in connection.execute(f"SELECT DISTINCT tenant FROM {table}"))
@@ -122,7 +124,7 @@ class _Check:
         self._counts = counts
         self._wanted: dict[str, _Sum] = {}
 
-    def sections(self, tenant: str, noted: Head | None) -> list[_Section]:
+    def sections(self, tenant: str, noted: Seen) -> list[_Section]:
         """Return the checks of one tenant, in order."""
         return [
             ("chain", lambda: self.chain(tenant)),
@@ -135,7 +137,9 @@ class _Check:
             ("features", lambda: self.features(tenant)),
             *((table, lambda table=table: self.sealed(tenant, table)) for table in SEALED),
             ("receipts", lambda: self.receipts(tenant)),
+            ("blobs", lambda: blobs.check(self._db, tenant)),
             ("tokens", lambda: tokens.check(self._db, tenant)),
+            ("beside", lambda: beside.check(self._db, self._sealer, tenant)),
             ("deliveries", lambda: deliveries.check(self._db, self._sealer, tenant)),
         ]
 
@@ -186,14 +190,19 @@ class _Check:
             ).fetchone()[0]
         yield from walk_chain(self._db, self._sealer, tenant)
 
-    def anchor(self, tenant: str, noted: Head | None) -> Iterator[Fault]:
+    def anchor(self, tenant: str, noted: Seen) -> Iterator[Fault]:
         """The store is not behind what this machine has seen, and on the same chain."""
         head = Head(seq=0, hash=b"")
         with suppress(Tampered):  # The chain's own check names it.
             head, _ = read_head(self._db, self._sealer, tenant)
-        wrong = against_noted(self._db, tenant, head, noted)
+        wrong = against_noted(self._db, tenant, head, noted[0])
         if wrong:
             yield Fault(check="anchor", row=f"heads {tenant}", detail=wrong)
+        wrong = None
+        with suppress(Tampered):
+            wrong = beside.against_noted(self._db, self._sealer, tenant, noted[1])
+        if wrong:
+            yield Fault(check="anchor", row=f"beside {tenant}", detail=wrong)
 
     def versions(self, tenant: str) -> Iterator[Fault]:
         """A memory's versions run from 1 without a gap, in journal order."""
@@ -264,6 +273,10 @@ class _Check:
             yield Fault(
                 check="features", row=f"features {tenant}/{memory_id}", detail=f"{detail}; `rebuild` makes them"
             )
+        for row in self._db.execute(SQL["bonded"], {"tenant": tenant}):
+            if self._sealer.active and row[35] != bond_of(self._sealer, tenant, row):
+                detail = "they do not belong to the record as it stands"
+                yield Fault(check="features", row=f"features {tenant}/{row[0]}", detail=detail)
 
     def sealed(self, tenant: str, table: str) -> Iterator[Fault]:
         """Every row of a table beside the journal matches its seal."""
@@ -297,6 +310,8 @@ def _due(table: str, tenant: str, record: Record, row: Row) -> list[Row]:
             return [(parent, record.id) for parent in dict.fromkeys(record.derived_from)]
         case "aliases":
             return [(alias, record.id) for alias in dict.fromkeys(record.aliases)]
+        case "attachments":
+            return [(record.blob, record.id)] if record.blob is not None else []
     raw = row[40]
     return [] if raw is None else [mark[1:] for mark in mark_rows(tenant, record, raw)]
 

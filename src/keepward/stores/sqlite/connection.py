@@ -5,7 +5,8 @@ Invariants
     what was acknowledged survives a power cut.
 (2) A read of several statements is one snapshot on a connection of its own.
 (3) Every error of the driver leaves as one of ours.
-(4) A connection is never used on the other side of a fork.
+(4) Writers of several processes come one after another, in the order in which they asked; see ``turns.py``.
+(5) A connection is never used on the other side of a fork.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from keepward.errors import KeepwardError, NotAStore, StoreUnavailable, Tampered
+from keepward.stores.sqlite.turns import Turns
 
 #: How long a writer waits for another, in seconds.
 PATIENCE = 30.0
+#: How often the first in line tries in short steps, before it takes longer ones: about 50 ms.
+SHORT = 100
 _PRAGMAS = ("trusted_schema=OFF", "foreign_keys=ON", "secure_delete=ON", "synchronous=FULL", "cache_size=-16384")
 #: Connections of a parent process: kept, since closing them here would disturb the parent's locks.
 _left_behind: list[object] = []
@@ -91,6 +95,7 @@ class Connections:
         self._closed = False
         self._writing: int | None = None
         self._writer: sqlite3.Connection | None = None
+        self._turns = Turns(None if self.in_memory else Path(f"{path}.id"))
         self._pool.append(self._open())
 
     @property
@@ -210,7 +215,17 @@ class Connections:
                 connection.close()
 
     def _begin(self, connection: sqlite3.Connection) -> None:
-        until, attempt = time.monotonic() + PATIENCE, 0
+        until = time.monotonic() + PATIENCE
+        first = self._turns.take(PATIENCE)
+        try:
+            self._try(connection, until, first=first)
+        finally:
+            # The next one comes to the front while this one writes: it is awake when the file is free.
+            self._turns.give()
+
+    def _try(self, connection: sqlite3.Connection, until: float, *, first: bool) -> None:
+        """Begin, or wait and try again; ``first`` in line nobody else tries, and short steps are cheap."""
+        attempt = 0
         while True:
             try:
                 connection.execute("BEGIN IMMEDIATE")
@@ -222,7 +237,8 @@ class Connections:
                 return
             # Differs from process to process, so that those who wait do not return together.
             jitter = 0.5 + (os.getpid() * 7919 + attempt * 104_729) % 997 / 997
-            self._sleep(min(0.0004 * 2 ** min(attempt, 5), 0.008) * jitter)
+            longest = 0.0005 if first and attempt < SHORT else 0.008
+            self._sleep(min(0.0004 * 2 ** min(attempt, 5), longest) * jitter)
             attempt += 1
 
     @staticmethod
@@ -241,6 +257,7 @@ class Connections:
             return
         with self._lock, self._pool_lock:
             self._closed = True
+            self._turns.close()
             pool, self._pool = self._pool, []
             writer, self._writer = self._writer, None
         for connection in [*pool, writer]:

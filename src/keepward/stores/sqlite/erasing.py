@@ -21,6 +21,7 @@ from keepward.errors import Conflict, KeepwardError, Tampered
 from keepward.ports.erasing import Destruction
 from keepward.ports.store import Fault, Features
 from keepward.stores.sql import load_queries
+from keepward.stores.sqlite.beside import Ledger
 from keepward.stores.sqlite.rows import Gone, Row, payload_commitment, record_at
 from keepward.stores.sqlite.seals import Sealer
 
@@ -83,7 +84,9 @@ def record_or_blank(connection: sqlite3.Connection, sealer: Sealer, tenant: str,
         return blank(record_at(sealer, raw, newest), event[4])
 
 
-def destroy(connection: sqlite3.Connection, sealer: Sealer, tenant: str, what: Destruction, by_seq: int) -> None:
+def destroy(
+    connection: sqlite3.Connection, sealer: Sealer, ledger: Ledger, tenant: str, what: Destruction, by_seq: int
+) -> None:
     """Destroy the content of events and commits and what is computed from it; see ``ports.erasing``."""
     rows: list[Row] = []
     for seq, n in what.events:
@@ -110,13 +113,17 @@ def destroy(connection: sqlite3.Connection, sealer: Sealer, tenant: str, what: D
         "UPDATE commits SET payload = NULL, salt = NULL WHERE tenant = ? AND seq = ?",
         [(tenant, seq) for seq in what.details],
     )
-    connection.executemany("DELETE FROM usage WHERE tenant = ? AND id = ?", [(tenant, each) for each in what.ids])
-    connection.executemany(
-        "DELETE FROM artefacts WHERE tenant = ? AND kind = ? AND version = ?",
-        [(tenant, *each) for each in what.artefacts],
-    )
+    gone: dict[str, list[tuple[str, tuple[str, ...]]]] = {
+        "usage": [("id = ?", (each,)) for each in what.ids],
+        "artefacts": [("kind = ? AND version = ?", each) for each in what.artefacts],
+    }
+    for table, places in gone.items():
+        for where, key in places:
+            query = f"DELETE FROM {table} WHERE tenant = ? AND {where} RETURNING seal"
+            for (seal,) in connection.execute(query, (tenant, *key)).fetchall():
+                ledger.turn(table, tenant, seal, None)
     for receipt_id, body in what.receipts.items():
-        _rewrite(connection, sealer, tenant, receipt_id, body)
+        _rewrite(connection, sealer, ledger, tenant, receipt_id, body)
     connection.execute(SQL["set_meta"], {"name": NOTE, "value": _UNCLEAN})
 
 
@@ -126,14 +133,20 @@ def add_rows(connection: sqlite3.Connection, sealer: Sealer, rows: Iterable[Row]
 
 
 def _rewrite(
-    connection: sqlite3.Connection, sealer: Sealer, tenant: str, receipt_id: str, body: Mapping[str, Any]
+    connection: sqlite3.Connection,
+    sealer: Sealer,
+    ledger: Ledger,
+    tenant: str,
+    receipt_id: str,
+    body: Mapping[str, Any],
 ) -> None:
-    kind, at, *_ = connection.execute(SQL["receipt"], {"tenant": tenant, "id": receipt_id}).fetchone()
+    kind, at, _, before = connection.execute(SQL["receipt"], {"tenant": tenant, "id": receipt_id}).fetchone()
     text = json.dumps(body, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode()
     seal = sealer.row("receipts", tenant, receipt_id, kind, at, text)
     connection.execute(
         "UPDATE receipts SET body = ?, seal = ? WHERE tenant = ? AND id = ?", (text, seal, tenant, receipt_id)
     )
+    ledger.turn("receipts", tenant, before, seal)
 
 
 def emptied(ids: Iterable[str]) -> dict[str, Features]:

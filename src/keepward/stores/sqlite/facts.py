@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -13,11 +14,13 @@ from keepward.stores.sql import load_queries
 
 SQL = load_queries("keepward.stores.sqlite")
 _BY = ("tier", "kind", "scope", "category", "content_type", "source", "trust")
+#: What people and agents name themselves: of a scope that is out of sight not even the name of a category is told.
+_CHOSEN = frozenset({"scope", "category"})
 _RANKS = frozenset(int(rank) for rank in Trust)
 
 
-def facts(connection: sqlite3.Connection, tenant: str, now: datetime) -> dict[str, Any]:
-    """Return JSON-safe counts at an instant.
+def facts(connection: sqlite3.Connection, tenant: str, now: datetime, scopes: Collection[str] | None) -> dict[str, Any]:
+    """Return JSON-safe counts at an instant; ``by_scope`` and ``by_category`` are of those ``scopes`` alone.
 
     ``by_status`` counts all memories, with expiry computed; every other ``by_*`` counts live ones.
     ``bloat`` is events for each live memory. Averages are over live memories, 0 where there are none.
@@ -35,8 +38,10 @@ def facts(connection: sqlite3.Connection, tenant: str, now: datetime) -> dict[st
         if status != "active":
             continue
         live += 1
-        for counter, cell in zip(by.values(), cells, strict=False):
-            counter[cell] += 1
+        hidden = () if scopes is None or cells[2] in scopes else _CHOSEN
+        for (name, counter), cell in zip(by.items(), cells, strict=False):
+            if name not in hidden:
+                counter[cell] += 1
         importance, topics, sensitive = importance + cells[7], topics + cells[8], sensitive + cells[9]
     by["trust"] = Counter({Trust(rank).label: count for rank, count in by["trust"].items() if rank in _RANKS})
     found: dict[str, Any] = {"by_status": dict(sorted(statuses.items()))}
@@ -46,6 +51,7 @@ def facts(connection: sqlite3.Connection, tenant: str, now: datetime) -> dict[st
     events, commits, journal_bytes = one("facts_journal")
     depth, oldest = one("facts_queue")
     (pending,) = one("facts_vectors")
+    blobs, blob_bytes, loose = one("facts_blobs")
     return found | {
         "live": live,
         "total": sum(statuses.values()),
@@ -61,6 +67,7 @@ def facts(connection: sqlite3.Connection, tenant: str, now: datetime) -> dict[st
         "average_uses": round(uses / live, 4) if live else 0.0,
         "used": used,
         "vectors_pending": pending,
+        "blobs": {"count": blobs, "bytes": blob_bytes, "unattached": loose},
         "schema": connection.execute("PRAGMA user_version").fetchone()[0],
         "journal_bytes": journal_bytes,
     }

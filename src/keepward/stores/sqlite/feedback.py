@@ -18,13 +18,14 @@ from keepward.domain.feedback import Feedback
 from keepward.domain.instant import from_micros, to_micros
 from keepward.errors import Tampered
 from keepward.stores.sql import load_queries
+from keepward.stores.sqlite.beside import Ledger
 from keepward.stores.sqlite.seals import Sealer
 
 SQL = load_queries("keepward.stores.sqlite")
 _log = logging.getLogger(__name__)
 
 
-def put_feedback(connection: sqlite3.Connection, sealer: Sealer, given: Feedback) -> Feedback:
+def put_feedback(connection: sqlite3.Connection, sealer: Sealer, ledger: Ledger, given: Feedback) -> Feedback:
     """Keep feedback; return it with its number.
 
     Raises:
@@ -32,18 +33,21 @@ def put_feedback(connection: sqlite3.Connection, sealer: Sealer, given: Feedback
     """
     asked = {"tenant": given.tenant, "receipt": given.receipt, "actor": given.actor}
     row = connection.execute(SQL["feedback_on"], asked).fetchone()
+    old = None
     if row is None:
         (newest,) = connection.execute(SQL["feedback_count"], {"tenant": given.tenant}).fetchone()
         numbered = replace(given, n=newest + 1)
     else:
-        n, at, body, seal = row
-        if not sealer.holds_row(seal, "feedback", given.tenant, n, at, given.receipt, given.actor, body):
+        n, at, body, old = row
+        if not sealer.holds_row(old, "feedback", given.tenant, n, at, given.receipt, given.actor, body):
             raise Tampered("the earlier feedback on this receipt does not match its seal; run `keepward verify`")
         numbered = replace(given, n=n)
     told = {"used": list(given.used), "ignored": list(given.ignored)}
     body = json.dumps(told, sort_keys=True, separators=(",", ":")).encode()
     values = (given.tenant, numbered.n, to_micros(given.at), given.receipt, given.actor, body)
-    connection.execute(SQL["set_feedback"], (*values, sealer.row("feedback", *values)))
+    seal = sealer.row("feedback", *values)
+    connection.execute(SQL["set_feedback"], (*values, seal))
+    ledger.turn("feedback", given.tenant, old, seal)
     return numbered
 
 
@@ -84,7 +88,9 @@ def unlearned(connection: sqlite3.Connection, sealer: Sealer, tenant: str) -> di
     }
 
 
-def learn_uses(connection: sqlite3.Connection, sealer: Sealer, tenant: str, uses: Mapping[str, int]) -> None:
+def learn_uses(
+    connection: sqlite3.Connection, sealer: Sealer, ledger: Ledger, tenant: str, uses: Mapping[str, int]
+) -> None:
     """Note that importance has learned from so many more uses of each memory."""
     rows = connection.execute(SQL["usage"], {"tenant": tenant, "ids": json.dumps(list(uses))}).fetchall()
     fresh = []
@@ -92,4 +98,5 @@ def learn_uses(connection: sqlite3.Connection, sealer: Sealer, tenant: str, uses
         if sealer.holds_row(seal, "usage", tenant, memory_id, count, last, learned):
             values = (tenant, memory_id, count, last, min(count, learned + uses[memory_id]))
             fresh.append((*values, sealer.row("usage", *values)))
+            ledger.turn("usage", tenant, seal, fresh[-1][-1])
     connection.executemany(SQL["set_usage"], fresh)

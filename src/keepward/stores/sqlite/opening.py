@@ -81,10 +81,12 @@ def _create(path: Path) -> None:
         with translated():
             connection = connect(str(aside))
             try:
-                connection.execute("PRAGMA journal_mode=WAL")
+                # Without a log: what closing would move from there into the file can fail without a word.
                 lay_out(connection)
+                connection.execute("PRAGMA journal_mode=WAL")
             finally:
                 connection.close()
+        _inspect(aside)
         try:
             os.link(aside, path)
         except FileExistsError:
@@ -134,7 +136,10 @@ def migrate(connection: sqlite3.Connection) -> None:
                 connection.execute(f"PRAGMA user_version={step.number}")
             connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:
+                # On a disk that fails this can fail as well; the first error is the one to tell.
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
             raise
 
 
@@ -268,4 +273,7 @@ def _compare_id(path: Path, store_id: str, *, writable: bool) -> None:
                 out.write(store_id + "\n")
             fresh.replace(beside)
         except OSError as fault:
-            raise StoreUnavailable(f"{beside} cannot be written; check the folder's permissions") from fault
+            why = fault.strerror or "the disk gave an error"
+            raise StoreUnavailable(f"{beside} cannot be written: {why}; mend that and try again") from fault
+        finally:
+            fresh.unlink(missing_ok=True)

@@ -67,6 +67,12 @@ DELETE FROM lineage WHERE tenant = :tenant AND child IN (SELECT value FROM json_
 -- drop_aliases --
 DELETE FROM aliases WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids));
 
+-- drop_attachments --
+DELETE FROM attachments WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids));
+
+-- add_attachment --
+INSERT OR IGNORE INTO attachments (tenant, ref, id) VALUES (?, ?, ?);
+
 -- add_lineage --
 INSERT OR IGNORE INTO lineage (tenant, parent, child) VALUES (?, ?, ?);
 
@@ -74,14 +80,15 @@ INSERT OR IGNORE INTO lineage (tenant, parent, child) VALUES (?, ?, ?);
 INSERT OR IGNORE INTO aliases (tenant, alias, id) VALUES (?, ?, ?);
 
 -- set_features --
-INSERT INTO features (tenant, id, version, model, units, digest, marks, terms, vectors, seal)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO features (tenant, id, version, model, units, digest, marks, terms, vectors, trait, seal, facts, bond)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (tenant, id) DO UPDATE SET version = excluded.version, model = excluded.model,
        units = excluded.units, digest = excluded.digest, marks = excluded.marks, terms = excluded.terms,
-       vectors = excluded.vectors, seal = excluded.seal;
+       vectors = excluded.vectors, trait = excluded.trait, seal = excluded.seal, facts = excluded.facts,
+       bond = excluded.bond;
 
 -- features_by_id --
-SELECT f.id, f.version, f.model, f.units, f.digest, f.marks, f.terms, f.vectors, f.seal FROM features f
+SELECT f.id, f.version, f.model, f.units, f.digest, f.marks, f.terms, f.vectors, f.trait, f.seal FROM features f
  WHERE f.tenant = :tenant AND f.id IN (SELECT value FROM json_each(:ids));
 
 -- places --
@@ -119,6 +126,12 @@ INSERT INTO proposals (tenant, id, state, created_at, expires_at, body, seal) VA
 SELECT id, state, created_at, expires_at, body, seal FROM proposals
  WHERE tenant = :tenant AND (:state IS NULL OR state = :state) ORDER BY created_at, id;
 
+-- untold --
+-- Proposals that were decided against, or have run out, and whose proposer has not been told.
+SELECT count(*) FROM proposals
+ WHERE tenant = :tenant AND (state IN ('rejected', 'expired', 'stale') OR (state = 'pending' AND expires_at <= :now))
+   AND NOT coalesce(CASE WHEN json_valid(CAST(body AS TEXT)) THEN json_extract(CAST(body AS TEXT), '$.told') END, 0);
+
 -- proposal --
 SELECT id, state, created_at, expires_at, body, seal FROM proposals WHERE tenant = :tenant AND id = :id;
 
@@ -153,6 +166,27 @@ SELECT n, at, body, seal FROM feedback WHERE tenant = :tenant AND receipt = :rec
 
 -- feedback_count --
 SELECT coalesce(max(n), 0) FROM feedback WHERE tenant = :tenant;
+
+-- beside --
+SELECT writes, sums, seal FROM beside WHERE tenant = :tenant;
+
+-- set_beside --
+INSERT INTO beside (tenant, writes, sums, seal) VALUES (?, ?, ?, ?)
+    ON CONFLICT (tenant) DO UPDATE SET writes = excluded.writes, sums = excluded.sums, seal = excluded.seal;
+
+-- set_job --
+INSERT INTO jobs (tenant, job, holder, until, last_at, outcome, receipt, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (tenant, job) DO UPDATE SET holder = excluded.holder, until = excluded.until,
+       last_at = excluded.last_at, outcome = excluded.outcome, receipt = excluded.receipt, seal = excluded.seal;
+
+-- jobs --
+SELECT tenant, job, holder, until, last_at, outcome, receipt, seal FROM jobs
+ WHERE tenant = :tenant AND (:job IS NULL OR job = :job) ORDER BY job;
+
+-- lapsed --
+-- Active memories whose term is over, the longest ago first.
+SELECT id FROM records WHERE tenant = :tenant AND status = 'active' AND expires_at <= :now
+ ORDER BY expires_at, id LIMIT :limit;
 
 -- record_row --
 -- Fragment: a record's columns, its event, the newest version there is, and the memory's first position.
@@ -231,11 +265,6 @@ SELECT r.id FROM features f INDEXED BY features_digest CROSS JOIN records r ON r
    AND r.tier = :tier AND r.scope = :scope AND r.sensitivity = :sensitivity
    AND (r.expires_at IS NULL OR r.expires_at > :now) LIMIT 24;
 
--- same_mark --
--- Newest ids first: ids rise with time.
-SELECT id FROM marks WHERE tenant = :tenant AND place = :place AND mark = :mark AND id <> :id
- ORDER BY id DESC LIMIT 32;
-
 -- event_row --
 -- Fragment.
 SELECT e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_commit, e.seal
@@ -269,14 +298,48 @@ SELECT e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_co
 
 -- indexed --
 -- Every memory touched after a position, oldest touch first.
-{{record_row}}, f.version, f.model, f.units, f.digest, f.marks, f.terms, f.vectors, f.seal
+{{record_row}}, f.version, f.model, f.units, f.digest, f.marks, f.terms, f.vectors, f.trait, f.seal
 {{record_from}} LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id
  WHERE r.tenant = :tenant AND r.position > :after ORDER BY r.position;
+
+-- columns_of_record --
+-- Fragment: a record's row after its tenant.
+SELECT r.id, r.version, r.seq, r.n, r.position, r.arrival, r.status, r.tier, r.kind, r.scope, r.key, r.subject,
+       r.category, r.content_type, r.sensitivity, r.source, r.trust, r.importance, r.created_at, r.expires_at,
+       r.job, r.session, r.tags, r.stability, r.standing
+
+-- profiles --
+-- Every memory touched after a position, oldest touch first, as ranking sees it.
+{{columns_of_record}},
+       f.version, f.model, f.units, f.digest, f.marks, f.terms, f.vectors, f.trait, f.seal, f.facts, f.bond
+  FROM records r LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id
+ WHERE r.tenant = :tenant AND r.position > :after ORDER BY r.position;
+
+-- bonded --
+-- Records and features together, for whoever seals or checks the bond; see profiles.
+{{columns_of_record}},
+       f.version, f.model, f.units, f.digest, f.marks, f.terms, f.vectors, f.trait, f.seal, f.facts, f.bond
+  FROM features f CROSS JOIN records r ON r.tenant = f.tenant AND r.id = f.id WHERE f.tenant = :tenant;
+
+-- holders --
+-- The newest memories under each mark of one place: ids rise with time.
+SELECT j.value, (SELECT group_concat(id, ' ') FROM (
+       SELECT id FROM marks WHERE tenant = :tenant AND place = :place AND mark = j.value ORDER BY id DESC LIMIT :most))
+  FROM json_each(:marks) j;
+
+-- likely --
+-- What is told of memories before they are read.
+SELECT r.id, r.version, r.status, r.expires_at, f.digest, f.trait
+  FROM records r JOIN features f ON f.tenant = r.tenant AND f.id = r.id AND f.version = r.version
+ WHERE r.tenant = :tenant AND r.id IN (SELECT value FROM json_each(:ids));
+
+-- known_digest --
+SELECT 1 FROM features WHERE tenant = ? AND digest = ?;
 
 -- indexed_as_of --
 SELECT e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_commit, e.seal,
        first.seq * 1048576 + first.n,
-       f.version, f.model, f.units, f.digest, f.marks, f.terms, f.vectors, f.seal
+       f.version, f.model, f.units, f.digest, f.marks, f.terms, f.vectors, f.trait, f.seal
   FROM (SELECT memory_id, max(version) AS version FROM events
          WHERE tenant = :tenant AND seq <= :as_of GROUP BY memory_id) AS newest
   JOIN events e ON e.tenant = :tenant AND e.memory_id = newest.memory_id AND e.version = newest.version
@@ -388,6 +451,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
        scope = excluded.scope, expires_at = excluded.expires_at, revoked_at = excluded.revoked_at,
        seal = excluded.seal;
 
+-- token_seal --
+SELECT seal FROM tokens WHERE tenant = ? AND id = ?;
+
 -- tokens --
 -- Of all tenants: a token is shown before its tenant is known. Oldest first.
 SELECT tenant, id, name, hash, rights, can, scope, created_by, created_at, expires_at, revoked_at, seal FROM tokens
@@ -397,6 +463,37 @@ SELECT tenant, id, name, hash, rights, can, scope, created_by, created_at, expir
 -- Those whose hash begins alike; the caller compares the whole of it in constant time.
 SELECT tenant, id, name, hash, rights, can, scope, created_by, created_at, expires_at, revoked_at, seal FROM tokens
  WHERE hash >= :low AND hash <= :high ORDER BY hash;
+
+-- set_blob --
+INSERT INTO blobs (tenant, ref, bytes, media_type, active, at, puts, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (tenant, ref) DO UPDATE SET bytes = excluded.bytes, media_type = excluded.media_type,
+       active = excluded.active, at = excluded.at, puts = excluded.puts, seal = excluded.seal;
+
+-- blobs --
+SELECT tenant, ref, bytes, media_type, active, at, puts, seal FROM blobs
+ WHERE tenant = :tenant AND (:ref IS NULL OR ref = :ref) ORDER BY ref;
+
+-- blob_holders --
+SELECT id FROM attachments WHERE tenant = :tenant AND ref = :ref ORDER BY id;
+
+-- facts_blobs --
+-- How many, their size, and how many no memory refers to.
+SELECT count(*), coalesce(sum(b.bytes), 0),
+       coalesce(sum(NOT EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = b.tenant AND a.ref = b.ref)), 0)
+  FROM blobs b WHERE b.tenant = :tenant;
+
+-- blob_tenants --
+SELECT DISTINCT tenant FROM blobs ORDER BY tenant;
+
+-- drop_blob --
+-- Unless a memory refers to it.
+DELETE FROM blobs WHERE tenant = :tenant AND ref = :ref
+   AND NOT EXISTS (SELECT 1 FROM attachments a WHERE a.tenant = :tenant AND a.ref = :ref);
+
+-- payloads_with_blobs --
+-- Payloads of the journal in which a blob is named; a quotation mark inside of a text is written otherwise.
+SELECT payload FROM events
+ WHERE tenant = :tenant AND payload IS NOT NULL AND instr(payload, CAST('"blob":"' AS BLOB)) > 0;
 
 -- erasures --
 -- Commits that erase, in order.

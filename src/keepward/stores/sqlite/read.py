@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
@@ -22,25 +21,21 @@ from keepward.domain.proposal import Waiting
 from keepward.domain.proposal_codec import waiting_from_dict
 from keepward.domain.query import Filter
 from keepward.errors import Tampered
+from keepward.ports.searching import Likely, Profile
 from keepward.ports.store import Features, Found, Indexed
 from keepward.stores.sql import load_queries
+from keepward.stores.sqlite import search
 from keepward.stores.sqlite.erasing import record_or_blank
 from keepward.stores.sqlite.rows import (
     Row,
     features_of,
-    pack_marks,
     passes,
     place_of,
     record_of,
-    unpack_marks,
 )
 from keepward.stores.sqlite.seals import Sealer
 
 SQL = load_queries("keepward.stores.sqlite")
-#: Most candidates of ``similar``.
-CANDIDATES = 8
-#: Marks of six that a candidate shares, unless its text is equal; see ``engine.features``.
-SHARED = 2
 #: Tiers whose memories all stand in the index of ``standing``.
 _STANDING = frozenset({"core", "working"})
 _EMPTY = Features(terms=b"")
@@ -51,6 +46,8 @@ def _query_for(filters: Filter) -> str:
     """Return the query of ``find`` that has the best index for a filter."""
     if filters.key is not None:
         return "find_key"
+    if filters.session is not None:
+        return "find_session"
     standing = filters.keyed or filters.permanent or (filters.tiers and set(filters.tiers) <= _STANDING)
     return "find_standing" if standing else "find"
 
@@ -75,27 +72,18 @@ class Asked:
 
     def records(self, ids: Sequence[str], as_of: int | None) -> Found:
         """Return records by id or alias, in the order asked, each once."""
-        asked = json.dumps(list(ids))
-        aliases = dict(self._rows("by_alias", ids=asked).fetchall())
-        wanted = json.dumps([*ids, *aliases.values()])
-        found, by_id = Found(), {}
-        rows = (
-            self._rows("records_by_id", ids=wanted)
-            if as_of is None
-            else self._rows("records_as_of", ids=wanted, as_of=as_of)
-        )
-        for row in rows:
-            memory_id = row[0] if as_of is None else row[3]
-            try:
-                record = self._record(row) if as_of is None else self._then(row, as_of)
-            except Tampered as fault:
-                self._damaged(found, memory_id, fault)
-            else:
-                by_id[memory_id] = record
-        if as_of is None:
-            for (memory_id,) in self._rows("in_journal", ids=wanted).fetchall():
-                if memory_id not in by_id and memory_id not in found.damaged:
-                    self._damaged(found, memory_id, Tampered("its record is missing"))
+        found = Found()
+        by_id: dict[str, Record] = {}
+        self._read(list(ids), as_of, found, by_id)
+        others = json.dumps([name for name in ids if name not in by_id])
+        aliases = dict(self._rows("by_alias", ids=others).fetchall()) if others != "[]" else {}
+        wanted = [each for each in dict.fromkeys(aliases.values()) if each not in by_id]
+        if wanted:
+            self._read(wanted, as_of, found, by_id)
+        missing = [name for name in (*ids, *wanted) if name not in by_id and name not in found.damaged]
+        if as_of is None and missing:
+            for (memory_id,) in self._rows("in_journal", ids=json.dumps(missing)).fetchall():
+                self._damaged(found, memory_id, Tampered("its record is missing"))
         seen: set[str] = set()
         for name in ids:
             record_or_none = by_id.get(name)
@@ -107,6 +95,19 @@ class Asked:
                 seen.add(record_or_none.id)
                 found.records.append(record_or_none)
         return found
+
+    def _read(self, ids: Sequence[str], as_of: int | None, found: Found, by_id: dict[str, Record]) -> None:
+        """Read records by their own ids into ``by_id``; name those that do not hold in ``found``."""
+        if as_of is None:
+            rows = self._rows("records_by_id", ids=json.dumps(ids))
+        else:
+            rows = self._rows("records_as_of", ids=json.dumps(ids), as_of=as_of)
+        for row in rows:
+            memory_id = row[0] if as_of is None else row[3]
+            try:
+                by_id[memory_id] = self._record(row) if as_of is None else self._then(row, as_of)
+            except Tampered as fault:
+                self._damaged(found, memory_id, fault)
 
     def _then(self, row: Row, as_of: int) -> Record:
         """Return the record of an event that must lie within the first ``as_of`` commits."""
@@ -142,8 +143,7 @@ class Asked:
         }
         found = Found()
         # The limit is counted here: a damaged row must not take the place of a good one.
-        name = "find_key" if filters.key is not None else "find_session" if filters.session is not None else "find"
-        for row in self._rows(name, **values):
+        for row in self._rows(_query_for(filters), **values):
             if limit is not None and len(found.records) >= limit:
                 break
             try:
@@ -168,36 +168,19 @@ class Asked:
 
     def similar(self, record: Record, features: Features, now: datetime) -> Found:
         """Return up to 8 others: equal digest first, then by marks shared, most first, ties by newer id."""
-        place, micros = place_of(record), to_micros(now)
-        ids: list[str] = []
-        if features.digest:
-            ids += (
-                memory_id
-                for (memory_id,) in self._rows(
-                    "same_digest",
-                    digest=features.digest,
-                    id=record.id,
-                    tier=record.tier.value,
-                    scope=record.scope,
-                    sensitivity=record.sensitivity.value,
-                    now=micros,
-                )
-            )
-        shared: Counter[str] = Counter()
-        for mark in unpack_marks(pack_marks(features.marks)):
-            shared.update(row[0] for row in self._rows("same_mark", place=place, mark=mark, id=record.id))
-        likely = [memory_id for memory_id, count in shared.items() if count >= SHARED]
-        ranked = sorted(sorted(likely, reverse=True), key=lambda memory_id: -shared[memory_id])
-        order = list(dict.fromkeys([*sorted(ids), *ranked]))
-        found = Found()
-        for start in range(0, len(order), 2 * CANDIDATES):
-            part = self.records(order[start : start + 2 * CANDIDATES], None)
-            found.damaged += part.damaged
-            found.records += [each for each in part.records if each.is_live(now) and place_of(each) == place]
-            if len(found.records) >= CANDIDATES:
-                break
-        del found.records[CANDIDATES:]
+        ((likely, _),) = self.likely([(record, features)], now)
+        found = self.records([each.id for each in likely], None)
+        place = place_of(record)
+        found.records = [each for each in found.records if each.is_live(now) and place_of(each) == place]
         return found
+
+    def likely(self, asked: Sequence[tuple[Record, Features]], now: datetime) -> list[tuple[tuple[Likely, ...], bool]]:
+        """Return for each record what ``similar`` would, not read, and whether its digest is known."""
+        return search.likely(self._db, self._tenant, asked, now)
+
+    def profiles(self, after: int) -> Iterator[tuple[str, Profile | None]]:
+        """Yield every memory touched after a position, as ranking sees it; None when it is not active."""
+        return search.profiles(self._db, self._sealer, self._tenant, after)
 
     def superseded(self, scope: str, digest: bytes) -> Found:
         """Return superseded memories of a scope with this digest, newest first."""
@@ -207,6 +190,11 @@ class Asked:
     def tally(self) -> dict[str, int]:
         """Return active memories by tier."""
         return dict(self._rows("tally").fetchall())
+
+    def lapsed(self, now: datetime, limit: int) -> Found:
+        """Return active memories whose term is over, the longest ago first."""
+        ids = [memory_id for (memory_id,) in self._rows("lapsed", now=to_micros(now), limit=limit)]
+        return self.records(ids, None) if ids else Found()
 
     def children(self, ids: Sequence[str]) -> list[str]:
         """Return directly derived memories, sorted."""
@@ -242,7 +230,7 @@ class Asked:
             if record is None:
                 yield memory_id, None
                 continue
-            features = features_of(self._sealer, self._tenant, memory_id, version, row[36:44])
+            features = features_of(self._sealer, self._tenant, memory_id, version, row[36:45])
             yield memory_id, Indexed(record=record, position=row[4], arrival=row[5], features=features or _EMPTY)
 
     def _indexed_as_of(self, after: int, as_of: int) -> Iterator[tuple[str, Indexed | None]]:
@@ -257,7 +245,7 @@ class Asked:
             if record.status is not Status.ACTIVE or row[9] is None:
                 yield memory_id, None
                 continue
-            features = features_of(self._sealer, self._tenant, memory_id, version, row[10:18])
+            features = features_of(self._sealer, self._tenant, memory_id, version, row[10:19])
             yield (
                 memory_id,
                 Indexed(record=record, position=(row[0] << 20) + row[1], arrival=row[9], features=features or _EMPTY),
@@ -272,6 +260,10 @@ class Asked:
             except Tampered as fault:
                 _log.warning("proposal %s was left out: %s", row[0], fault, extra={"action": "damaged"})
         return items
+
+    def untold(self, now: datetime) -> int:
+        """Return how many proposals ended without their proposer being told."""
+        return int(self._rows("untold", now=to_micros(now)).fetchone()[0])
 
     def waiting(self, proposal_id: str) -> Waiting | None:
         """Return one proposal.

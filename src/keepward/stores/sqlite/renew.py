@@ -11,12 +11,12 @@ from keepward.domain.erasure import Place
 from keepward.errors import Conflict, Tampered
 from keepward.ports.world import Anchor
 from keepward.stores.sql import load_queries
-from keepward.stores.sqlite import deliveries, erasing
+from keepward.stores.sqlite import beside, deliveries, erasing
 from keepward.stores.sqlite.chain import walk_chain
 from keepward.stores.sqlite.connection import Connections
 from keepward.stores.sqlite.heads import read_head, write_head
 from keepward.stores.sqlite.journal import payload_fits
-from keepward.stores.sqlite.rows import WIDTH, Row, event_hash, payload_commitment, record_at
+from keepward.stores.sqlite.rows import WIDTH, Row, bond_of, event_hash, payload_commitment, record_at
 from keepward.stores.sqlite.seals import Sealer
 from keepward.stores.sqlite.write import commit_row, link_rows, mark_rows, record_row, recount
 
@@ -27,9 +27,11 @@ SEALED = {
     "proposals": ("tenant", "id", "state", "created_at", "expires_at", "body"),
     "artefacts": ("tenant", "kind", "version", "text"),
     "erased": ("tenant", "seq", "n", "by_seq", "promise", "remains"),
-    "features": ("tenant", "id", "version", "model", "units", "digest", "marks", "terms", "vectors"),
+    "features": ("tenant", "id", "version", "model", "units", "digest", "marks", "terms", "vectors", "trait"),
     "usage": ("tenant", "id", "count", "last_at", "learned"),
     "feedback": ("tenant", "n", "at", "receipt", "actor", "body"),
+    "jobs": ("tenant", "job", "holder", "until", "last_at", "outcome", "receipt"),
+    "blobs": ("tenant", "ref", "bytes", "media_type", "active", "at", "puts"),
     "tokens": (
         *("tenant", "id", "name", "hash", "rights", "can", "scope"),
         *("created_by", "created_at", "expires_at", "revoked_at"),
@@ -49,6 +51,7 @@ def adopt(connections: Connections, anchor: Anchor, reason: str | None) -> Seale
     """
     asked = reason == "adopted on request"
     heads: dict[str, Head] = {}
+    besides: dict[str, Head] = {}
     with connections.writing() as connection:
         key = anchor.key()
         if not asked and key is not None:
@@ -63,6 +66,7 @@ def adopt(connections: Connections, anchor: Anchor, reason: str | None) -> Seale
             heads[tenant], _ = read_head(connection, Sealer(None), tenant)
         sealer = Sealer(anchor.adopt())
         reseal(connection, sealer)
+        besides = beside.count_anew(connection, sealer)
         connection.execute(SQL["set_meta"], {"name": "sealed_by", "value": sealer.key_id})
         if reason is not None:
             note = (
@@ -71,8 +75,8 @@ def adopt(connections: Connections, anchor: Anchor, reason: str | None) -> Seale
                 else ("the store was accepted as it stood and all seals were made anew, on an owner's request")
             )
             connection.execute(SQL["set_meta"], {"name": "note_adopted", "value": note})
-    for tenant, head in heads.items():
-        anchor.note(tenant, head)
+    for tenant in sorted(heads.keys() | besides.keys()):
+        anchor.note(tenant, heads.get(tenant), besides.get(tenant))
     return sealer
 
 
@@ -98,6 +102,10 @@ def reseal(connection: sqlite3.Connection, sealer: Sealer) -> None:
                 f"UPDATE {table} SET seal = ? WHERE rowid = ?",
                 [(sealer.row(table, *row[1:]), row[0]) for row in rows],
             )
+    for (tenant,) in connection.execute(SQL["tenants"]).fetchall():
+        bonded = connection.execute(SQL["bonded"], {"tenant": tenant})
+        bonds = [(bond_of(sealer, tenant, row), tenant, row[0]) for row in bonded]
+        connection.executemany("UPDATE features SET bond = ? WHERE tenant = ? AND id = ?", bonds)
     usage = connection.execute("SELECT tenant, id, count, last_at, learned FROM usage").fetchall()
     connection.executemany(SQL["set_usage"], [(*row, sealer.row("usage", *row)) for row in usage])
 
@@ -123,7 +131,7 @@ def rebuild(connection: sqlite3.Connection, sealer: Sealer, tenant: str) -> int:
         Tampered: an event does not hold; nothing was changed.
     """
     head, _ = read_head(connection, sealer, tenant)
-    for table in ("records", "marks", "lineage", "aliases"):
+    for table in ("records", "marks", "lineage", "aliases", "attachments"):
         connection.execute(f"DELETE FROM {table} WHERE tenant = ?", (tenant,))
     raw = tenant.encode()
     count = 0
@@ -135,7 +143,7 @@ def rebuild(connection: sqlite3.Connection, sealer: Sealer, tenant: str) -> int:
             raise Tampered("the first version of a memory is missing; run `keepward verify`")
         connection.execute(SQL["add_record"], record_row(tenant, row[0], row[1], row[9], record))
         link_rows(connection, tenant, [record])
-        if row[10] == record.version and sealer.holds_row(row[17], "features", tenant, record.id, *row[10:17]):
+        if row[10] == record.version and sealer.holds_row(row[18], "features", tenant, record.id, *row[10:18]):
             connection.executemany(SQL["add_mark"], mark_rows(tenant, record, row[14]))
         elif row[10] is not None:
             dropped.append((tenant, record.id))

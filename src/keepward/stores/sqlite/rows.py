@@ -20,6 +20,7 @@ from keepward.domain.instant import to_micros
 from keepward.domain.memory import Record, Stability, Tier
 from keepward.domain.query import Filter
 from keepward.errors import Tampered
+from keepward.ports.searching import Profile
 from keepward.ports.store import Features
 from keepward.stores.sqlite.seals import Sealer
 
@@ -31,6 +32,8 @@ _sha256 = hashlib.sha256
 _log = logging.getLogger(__name__)
 
 Row = tuple[Any, ...]
+_FACTS = struct.Struct(">Hq")
+_NEVER = -(1 << 63)
 _NONE = type(None)
 _EVENT_TYPES = (int, int, str, str, int, bytes, bytes, bytes, bytes)
 _COMMIT_TYPES = (int, str, int, str, str, bytes, bytes, bytes, bytes, bytes, bytes)
@@ -57,15 +60,15 @@ def payload_commitment(salt: bytes, payload: bytes) -> bytes:
 def columns_of(record: Record) -> Row:
     """Return the columns of a record that are computed from its payload, ``status`` to ``standing``."""
     return (
-        record.status.value,
-        record.tier.value,
-        record.kind.value,
+        record.status._value_,
+        record.tier._value_,
+        record.kind._value_,
         record.scope,
         record.key,
         record.subject,
         record.category,
-        record.content_type.value,
-        record.sensitivity.value,
+        record.content_type._value_,
+        record.sensitivity._value_,
         record.source,
         int(record.trust),
         round(record.importance * 10_000),
@@ -74,14 +77,14 @@ def columns_of(record: Record) -> Row:
         record.job,
         record.session,
         json.dumps(record.tags, ensure_ascii=False) if record.tags else "[]",
-        record.stability.value,
+        record.stability._value_,
         int(record.pinned or record.tier is Tier.WORKING or record.key is not None),
     )
 
 
 def place_of(record: Record) -> str:
     """Return what must be equal for two memories to be compared: tier, sensitivity and scope."""
-    return f"{record.tier.value} {record.sensitivity.value} {record.scope}"
+    return f"{record.tier._value_} {record.sensitivity._value_} {record.scope}"
 
 
 def opened(sealer: Sealer, tenant: bytes, event: Row) -> bytes:
@@ -150,7 +153,7 @@ def record_of(sealer: Sealer, tenant: bytes, row: Row) -> Record:
 
 def pack_marks(marks: tuple[int, ...]) -> bytes:
     """Return marks as sorted int64, little-endian; a mark of 2**63 and above wraps to negative."""
-    wrapped = sorted({((mark + (1 << 63)) % (1 << 64)) - (1 << 63) for mark in marks})
+    wrapped = sorted({mark if 0 <= mark < 1 << 63 else ((mark + (1 << 63)) % (1 << 64)) - (1 << 63) for mark in marks})
     return struct.pack(f"<{len(wrapped)}q", *wrapped)
 
 
@@ -159,8 +162,9 @@ def unpack_marks(raw: bytes) -> tuple[int, ...]:
     return struct.unpack(f"<{len(raw) // 8}q", raw[: len(raw) // 8 * 8])
 
 
-def feature_row(sealer: Sealer, tenant: str, memory_id: str, version: int, features: Features) -> Row:
-    """Return the row of ``features`` with its seal."""
+def feature_row(sealer: Sealer, tenant: str, record: Row, facts: bytes, features: Features) -> Row:
+    """Return the row of ``features`` with its seals, given the 25 columns of its record and ``facts_of`` it."""
+    memory_id, version = record[:2]
     values = (
         tenant,
         memory_id,
@@ -171,21 +175,86 @@ def feature_row(sealer: Sealer, tenant: str, memory_id: str, version: int, featu
         pack_marks(features.marks),
         features.terms,
         features.vectors,
+        features.trait,
     )
-    return (*values, sealer.row("features", *values))
+    return (*values, sealer.row("features", *values), facts, sealer.bond(tenant, *record, *values[2:], facts))
+
+
+def facts_of(record: Record) -> bytes:
+    """Return what ranking needs of a record that its columns do not say: confidence, instant told of, speaker."""
+    occurred = _NEVER if record.occurred_at is None else to_micros(record.occurred_at)
+    speaker = b"" if record.speaker is None else b"=" + record.speaker.encode("utf-8", "surrogatepass")
+    return _FACTS.pack(round(record.confidence * 10_000), occurred) + speaker
+
+
+def bond_of(sealer: Sealer, tenant: str, row: Row) -> bytes:
+    """Return the bond that a row of ``profiles`` must have."""
+    return sealer.bond(tenant, *row[:25], *row[25:33], row[34])
+
+
+def profile_of(sealer: Sealer, tenant: str, row: Row) -> Profile | None:
+    """Return how ranking sees the active memory of a row of ``profiles``; None where the row does not hold."""
+    facts = row[34]
+    if row[25] != row[1] or not facts or (sealer.active and row[35] != bond_of(sealer, tenant, row)):
+        return None
+    try:
+        confidence, occurred = _FACTS.unpack_from(facts)
+        speaker = facts[_FACTS.size + 1 :].decode("utf-8", "surrogatepass") if len(facts) > _FACTS.size else None
+        tags = () if row[22] == "[]" else tuple(json.loads(row[22]))
+    except (ValueError, struct.error):
+        # Only a store without a key gets here with damaged cells.
+        return None
+    vectors = row[26] is not None and row[27] > 0
+    return Profile(
+        row[0],
+        row[1],
+        row[4],
+        row[5],
+        row[9],
+        row[7],
+        row[8],
+        row[13],
+        row[10],
+        row[11],
+        row[12],
+        row[21] if row[8] == "event" else None,
+        speaker,
+        tags,
+        row[16],
+        row[14] != "normal",
+        row[17] / 10_000,
+        confidence / 10_000,
+        row[18] if occurred == _NEVER else occurred,
+        row[19],
+        row[30],
+        row[26] if vectors else None,
+        row[31] if vectors else None,
+    )
+
+
+def _features(row: Row) -> Features:
+    return Features(
+        model=row[1],
+        units=row[2],
+        digest=row[3],
+        marks=unpack_marks(row[4]),
+        terms=row[5],
+        vectors=row[6],
+        trait=row[7],
+    )
 
 
 def features_of(sealer: Sealer, tenant: str, memory_id: str, version: int, row: Row) -> Features | None:
-    """Return the features of a row (version, model, units, digest, marks, terms, vectors, seal).
+    """Return the features of a row (version, model, units, digest, marks, terms, vectors, trait, seal).
 
     None when there is no row, it is of another version, or its seal does not hold: they can be computed anew.
     """
     if row[0] != version:
         return None
-    if not sealer.holds_row(row[7], "features", tenant, memory_id, *row[:7]):
+    if not sealer.holds_row(row[8], "features", tenant, memory_id, *row[:8]):
         _log.warning("features of %s do not match their seal", memory_id, extra={"action": "damaged"})
         return None
-    return Features(model=row[1], units=row[2], digest=row[3], marks=unpack_marks(row[4]), terms=row[5], vectors=row[6])
+    return _features(row)
 
 
 def passes(record: Record, filters: Filter) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import marshal
 import struct
 from typing import TypeAlias
 
@@ -72,9 +73,23 @@ class Sealer:
             return b""
         return hmac.digest(self._key, b"keepward/row/v1\0" + cells(table, *values), "sha256")[:16]
 
+    def term(self, table: str, seal: bytes) -> int:
+        """Return what a row with this seal adds to its table's sum, below 2^256; 0 without a key."""
+        if self._key is None:
+            return 0
+        raw = hmac.digest(self._key, b"keepward/sum/v1\0" + table.encode() + b"\0" + seal, "sha256")
+        return int.from_bytes(raw, "big")
+
     def holds_row(self, seal: object, table: str, *values: Cell) -> bool:
         """Whether a row's seal is right."""
         return self._key is None or seal == self.row(table, *values)
+
+    def bond(self, *values: Cell) -> bytes:
+        """Return the 16-byte seal of what stands in several rows together."""
+        if self._key is None:
+            return b""
+        # Several times faster than ``cells``; a Python that wrote other bytes would find no bond and read more.
+        return hmac.digest(self._key, b"keepward/bond/v1\0" + marshal.dumps(values, 2), "sha256")[:16]
 
 
 def sha256(*parts: bytes) -> bytes:

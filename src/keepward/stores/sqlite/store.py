@@ -9,10 +9,9 @@ Invariants
 
 from __future__ import annotations
 
-import logging
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -20,20 +19,24 @@ from typing import Any
 
 from keepward.domain.commit import Commit, Event, Head, Step
 from keepward.domain.feedback import Feedback
+from keepward.domain.job import JobRow
 from keepward.domain.memory import Record
 from keepward.domain.proposal import Waiting
 from keepward.domain.query import Filter
 from keepward.domain.token import Token
-from keepward.errors import KeepwardError, StoreUnavailable, Tampered
+from keepward.errors import StoreUnavailable
+from keepward.ports.searching import Likely, Profile
 from keepward.ports.store import CommitView, Fault, Features, Found, Indexed
 from keepward.ports.world import Anchor
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite import facts as counted
-from keepward.stores.sqlite import feedback, renew
+from keepward.stores.sqlite import feedback, jobs, renew
+from keepward.stores.sqlite.blobs import BlobRows
 from keepward.stores.sqlite.check import check_store
 from keepward.stores.sqlite.connection import Connections
-from keepward.stores.sqlite.heads import against_noted, read_head
+from keepward.stores.sqlite.heads import read_head
 from keepward.stores.sqlite.journal import Journal
+from keepward.stores.sqlite.noted import Noted
 from keepward.stores.sqlite.opening import confirm, lay_out, prepare
 from keepward.stores.sqlite.read import Asked
 from keepward.stores.sqlite.sealing import choose_sealer, claim
@@ -43,7 +46,6 @@ from keepward.stores.sqlite.upkeep import Upkeep
 from keepward.stores.sqlite.write import SqliteWriter
 
 SQL = load_queries("keepward.stores.sqlite")
-_log = logging.getLogger(__name__)
 
 
 def open_sqlite(
@@ -76,7 +78,7 @@ def open_sqlite(
     return SqliteStore(connections, store_id, sealer, anchored, state)
 
 
-class SqliteStore(Upkeep):
+class SqliteStore(Noted, Upkeep, BlobRows):
     """See ``ports.store.Store``. Safe for threads; a reader sees one snapshot."""
 
     def __init__(
@@ -111,42 +113,8 @@ class SqliteStore(Upkeep):
             claim(connection, self._sealer)
             writer = _Checked(connection, self._sealer, self)
             yield writer
-        self._note(writer.heads)
-
-    def _note(self, heads: dict[str, Head]) -> None:
-        for tenant, head in heads.items():
-            if self._anchor is None:
-                return
-            try:
-                self._anchor.note(tenant, head)
-            except (OSError, KeepwardError) as fault:
-                # The commit is durable already; the next one notes a later head.
-                _log.warning("the head could not be noted: %s", fault, extra={"action": "anchor_failed"})
-
-    def meet(self, connection: sqlite3.Connection, tenant: str, noted: Head | None) -> None:
-        """Compare a tenant with what was noted of it, once.
-
-        Raises:
-            Tampered: the store is behind, or its journal was rewritten.
-        """
-        head, _ = read_head(connection, self._sealer, tenant)
-        wrong = against_noted(connection, tenant, head, noted)
-        if wrong:
-            raise Tampered(
-                f"{wrong}. Run `keepward verify`; if the change was meant, accept the store as it is with `adopt`"
-            )
-        with self._known_lock:
-            self._known.add(tenant)
-
-    def has_met(self, tenant: str) -> bool:
-        """Whether a tenant was compared with what was noted of it."""
-        return tenant in self._known
-
-    def noted(self, tenant: str) -> Head | None:
-        """Return what was noted of a tenant that this handle has not met yet."""
-        if self._anchor is None or tenant in self._known:
-            return None
-        return self._anchor.noted(tenant)
+            besides = writer.ledger.write()
+        self._note(writer.heads, besides)
 
     # --- reading
 
@@ -191,6 +159,18 @@ class SqliteStore(Upkeep):
         with self._asked(tenant) as asked:
             return asked.similar(record, features, now)
 
+    def likely(
+        self, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
+    ) -> list[tuple[tuple[Likely, ...], bool]]:
+        """Return like memories of several, not read; see the port."""
+        with self._asked(tenant) as snapshot:
+            return snapshot.likely(asked, now)
+
+    def profiles(self, tenant: str, *, after: int) -> Iterator[tuple[str, Profile | None]]:
+        """Yield memories as ranking sees them; see the port."""
+        with self._asked(tenant) as asked:
+            yield from asked.profiles(after)
+
     def superseded(self, tenant: str, scope: str, digest: bytes) -> Found:
         """Return superseded memories that say the same; see the port."""
         with self._asked(tenant) as asked:
@@ -200,6 +180,16 @@ class SqliteStore(Upkeep):
         """Return active memories by tier; see the port."""
         with self._asked(tenant) as asked:
             return asked.tally()
+
+    def lapsed(self, tenant: str, now: datetime, *, limit: int) -> Found:
+        """Return memories past their term; see the port."""
+        with self._asked(tenant) as asked:
+            return asked.lapsed(now, limit)
+
+    def job_rows(self, tenant: str) -> list[JobRow]:
+        """Return what is kept of jobs; see the port. A damaged journal does not keep the audit from running."""
+        with self._connections.reading() as connection:
+            return jobs.job_rows(connection, self._sealer, tenant)
 
     def children(self, tenant: str, ids: Sequence[str]) -> list[str]:
         """Return directly derived memories; see the port."""
@@ -251,6 +241,11 @@ class SqliteStore(Upkeep):
         with self._asked(tenant) as asked:
             return asked.queue(state)
 
+    def untold(self, tenant: str, now: datetime) -> int:
+        """Return how many ended proposals nobody was told of; see the port."""
+        with self._asked(tenant) as asked:
+            return asked.untold(now)
+
     def waiting(self, tenant: str, proposal_id: str) -> Waiting | None:
         """Return one proposal; see the port."""
         with self._asked(tenant) as asked:
@@ -289,22 +284,30 @@ class SqliteStore(Upkeep):
     def tokens(self, token_id: str | None = None) -> list[Token]:
         """Return tokens; see the port."""
         with self._connections.reading() as connection:
-            return tokens(connection, self._sealer, token_id)
+            found = tokens(connection, self._sealer, token_id)
+        return self._current(found)
 
     def token_by_hash(self, digest: bytes) -> Token | None:
         """Return the token with a hash; see the port."""
         with self._connections.reading() as connection:
-            return token_by_hash(connection, self._sealer, digest)
+            found = token_by_hash(connection, self._sealer, digest)
+        return next(iter(self._current([found] if found else [])), None)
+
+    def _current(self, found: list[Token]) -> list[Token]:
+        """Return tokens once their tenants were met: one in an older copy of the store may be revoked since."""
+        for tenant in {token.tenant for token in found if not self.has_met(token.tenant)}:
+            self.head(tenant)
+        return found
 
     def tenants(self) -> list[str]:
         """Return the names of tenants; see the port."""
         with self._connections.reading() as connection:
             return [name for (name,) in connection.execute(SQL["tenants"])]
 
-    def facts(self, tenant: str, now: datetime) -> dict[str, Any]:
+    def facts(self, tenant: str, now: datetime, *, scopes: Collection[str] | None = None) -> dict[str, Any]:
         """Return counts for ``status``; see the port and ``facts.py``."""
         with self._reading(tenant) as connection:
-            found = counted.facts(connection, tenant, now)
+            found = counted.facts(connection, tenant, now, scopes)
         size = 0 if self._connections.in_memory else Path(self._connections.path).stat().st_size
         return found | {
             "store_id": self.store_id,

@@ -19,6 +19,7 @@ from keepward.domain.token import Token
 from keepward.domain.trust import Rights
 from keepward.ports.store import Fault
 from keepward.stores.sql import load_queries
+from keepward.stores.sqlite.beside import Ledger
 from keepward.stores.sqlite.rows import Row
 from keepward.stores.sqlite.seals import Sealer
 
@@ -27,7 +28,7 @@ _ALIKE = 4
 _log = logging.getLogger(__name__)
 
 
-def put_token(connection: sqlite3.Connection, sealer: Sealer, token: Token) -> None:
+def put_token(connection: sqlite3.Connection, sealer: Sealer, ledger: Ledger, token: Token) -> None:
     """Keep a token, or its new state."""
     values = (
         token.tenant,
@@ -42,7 +43,10 @@ def put_token(connection: sqlite3.Connection, sealer: Sealer, token: Token) -> N
         None if token.expires_at is None else to_micros(token.expires_at),
         None if token.revoked_at is None else to_micros(token.revoked_at),
     )
-    connection.execute(SQL["set_token"], (*values, sealer.row("tokens", *values)))
+    seal = sealer.row("tokens", *values)
+    before = connection.execute(SQL["token_seal"], values[:2]).fetchone()
+    connection.execute(SQL["set_token"], (*values, seal))
+    ledger.turn("tokens", token.tenant, before and before[0], seal)
 
 
 def tokens(connection: sqlite3.Connection, sealer: Sealer, token_id: str | None = None) -> list[Token]:

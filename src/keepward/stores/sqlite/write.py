@@ -19,27 +19,32 @@ from keepward.domain.codec import canonical, encode_record
 from keepward.domain.commit import Commit, Head, commit_hash
 from keepward.domain.feedback import Feedback
 from keepward.domain.instant import to_micros
+from keepward.domain.job import JobRow
 from keepward.domain.memory import Record, Status
 from keepward.domain.proposal import Waiting
 from keepward.domain.proposal_codec import waiting_to_dict
 from keepward.domain.receipt import Receipt
 from keepward.domain.token import Token
-from keepward.errors import Conflict, InvalidInput, StaleVersion
+from keepward.errors import Conflict, InvalidInput, StaleVersion, Tampered
 from keepward.ports.erasing import Destruction
 from keepward.ports.store import Features, Stage
 from keepward.stores.sql import load_queries
-from keepward.stores.sqlite import deliveries, erasing, feedback
+from keepward.stores.sqlite import deliveries, erasing, feedback, jobs
+from keepward.stores.sqlite.beside import Ledger
+from keepward.stores.sqlite.blobs import BlobWrites
 from keepward.stores.sqlite.heads import read_head, write_head
 from keepward.stores.sqlite.rows import (
     WIDTH,
     Row,
     columns_of,
     event_hash,
+    facts_of,
     feature_row,
     features_of,
     pack_marks,
     payload_commitment,
     place_of,
+    record_of,
     unpack_marks,
 )
 from keepward.stores.sqlite.seals import Sealer, sha256
@@ -48,12 +53,14 @@ from keepward.stores.sqlite.tokens import put_token
 SQL = load_queries("keepward.stores.sqlite")
 
 
-class SqliteWriter:
+class SqliteWriter(BlobWrites):
     """One open transaction. See ``ports.store.Writer``."""
 
     def __init__(self, connection: sqlite3.Connection, sealer: Sealer) -> None:
         self._db = connection
         self._sealer = sealer
+        #: Counts what stands beside the journal.
+        self.ledger = Ledger(connection, sealer)
         #: Heads to note at the anchor once the transaction is durable.
         self.heads: dict[str, Head] = {}
 
@@ -161,11 +168,11 @@ class SqliteWriter:
             places = self._db.execute(SQL["places"], ids).fetchall()
             tally.subtract(place.split(" ")[0] for _, _, status, place in places if status == Status.ACTIVE)
             self._drop_marks(tenant, places, old)
-            for name in ("drop_records", "drop_lineage", "drop_aliases"):
+            for name in ("drop_records", "drop_lineage", "drop_aliases", "drop_attachments"):
                 self._db.execute(SQL[name], ids)
-        rows = [record_row(tenant, seq, n, arrivals[each], record) for each, (n, record, _) in final.items()]
+        rows = {each: record_row(tenant, seq, n, arrivals[each], record) for each, (n, record, _) in final.items()}
         try:
-            self._db.executemany(SQL["add_record"], rows)
+            self._db.executemany(SQL["add_record"], rows.values())
         except sqlite3.IntegrityError as fault:
             raise Conflict("the key is taken by another memory; revise that one instead") from fault
         self._db.executemany(SQL["add_tally"], [(tenant, tier, count) for tier, count in tally.items() if count])
@@ -178,11 +185,12 @@ class SqliteWriter:
                 row = old[memory_id]
                 kept = features_of(self._sealer, tenant, memory_id, record.version - touched[memory_id], row)
             if kept is not None:
-                made.append((record, feature_row(self._sealer, tenant, memory_id, record.version, kept)))
+                columns = rows[memory_id][1:]
+                made.append((record, feature_row(self._sealer, tenant, columns, facts_of(record), kept)))
         self._db.executemany(SQL["set_features"], (row for _, row in made))
         self._db.executemany(
             SQL["add_mark"],
-            (mark for record, row in made for mark in mark_rows(tenant, record, row[6])),
+            sorted(mark for record, row in made for mark in mark_rows(tenant, record, row[6])),
         )
 
     def _drop_marks(self, tenant: str, places: Iterable[Row], old: Mapping[str, Row]) -> None:
@@ -202,16 +210,18 @@ class SqliteWriter:
             InvalidInput: its facts are not JSON.
         """
         values = (receipt.tenant, receipt.id, receipt.kind, to_micros(receipt.at), _json(receipt.as_dict()))
+        seal = self._sealer.row("receipts", *values)
         try:
-            self._db.execute(SQL["add_receipt"], (*values, self._sealer.row("receipts", *values)))
+            self._db.execute(SQL["add_receipt"], (*values, seal))
         except sqlite3.IntegrityError as fault:
             raise Conflict("a receipt is written once; this one is there already") from fault
+        self.ledger.turn("receipts", receipt.tenant, None, seal)
         if receipt.kind == "compile":
             deliveries.write(self._db, receipt.tenant, receipt.id, receipt.facts)
 
     def put_token(self, token: Token) -> None:
         """Keep a token, or its new state."""
-        put_token(self._db, self._sealer, token)
+        put_token(self._db, self._sealer, self.ledger, token)
 
     def put_waiting(self, item: Waiting, *, was: str | None = None) -> None:
         """Keep a proposal in the review queue, or its new state.
@@ -219,10 +229,9 @@ class SqliteWriter:
         Raises:
             Conflict: ``was`` names another state than the one it is in.
         """
-        if was is not None:
-            row = self._db.execute(SQL["proposal"], {"tenant": item.tenant, "id": item.id}).fetchone()
-            if row is None or row[1] != was:
-                raise Conflict("the proposal was decided in the meantime; look at it again")
+        row = self._db.execute(SQL["proposal"], {"tenant": item.tenant, "id": item.id}).fetchone()
+        if was is not None and (row is None or row[1] != was):
+            raise Conflict("the proposal was decided in the meantime; look at it again")
         values = (
             item.tenant,
             item.id,
@@ -231,7 +240,9 @@ class SqliteWriter:
             to_micros(item.expires_at),
             canonical(waiting_to_dict(item)),
         )
-        self._db.execute(SQL["set_proposal"], (*values, self._sealer.row("proposals", *values)))
+        seal = self._sealer.row("proposals", *values)
+        self._db.execute(SQL["set_proposal"], (*values, seal))
+        self.ledger.turn("proposals", item.tenant, row and row[-1], seal)
 
     def put_features(
         self, tenant: str, features: Mapping[str, Features], versions: Mapping[str, int] | None = None
@@ -242,13 +253,20 @@ class SqliteWriter:
         places = {row[0]: row[1:] for row in self._db.execute(SQL["places"], ids)}
         self._drop_marks(tenant, [(name, *row) for name, row in places.items()], old)
         rows, marks = [], []
+        name = tenant.encode()
+        records = {row[0]: row for row in self._db.execute(SQL["records_by_id"], ids)}
         for memory_id, fresh in features.items():
             if memory_id not in places:
                 continue
             version, status, place = places[memory_id]
             stale = versions is not None and versions.get(memory_id) != version
             if not stale:
-                rows.append(feature_row(self._sealer, tenant, memory_id, version, fresh))
+                try:
+                    facts = facts_of(record_of(self._sealer, name, records[memory_id]))
+                except Tampered:
+                    # What does not hold gets a seal of its own words alone.
+                    facts = b""
+                rows.append(feature_row(self._sealer, tenant, records[memory_id][:25], facts, fresh))
             raw = old[memory_id][4] if stale and memory_id in old else b"" if stale else pack_marks(fresh.marks)
             if status == Status.ACTIVE:
                 marks += [(tenant, place, mark, memory_id) for mark in unpack_marks(raw)]
@@ -266,22 +284,33 @@ class SqliteWriter:
                 continue  # A forged count must not get a good seal.
             values = (tenant, memory_id, count + times, max(last, to_micros(at)), learned)
             fresh.append((*values, self._sealer.row("usage", *values)))
+            self.ledger.turn("usage", tenant, seal, fresh[-1][-1])
         self._db.executemany(SQL["set_usage"], fresh)
 
     def put_feedback(self, given: Feedback) -> Feedback:
         """Keep feedback; return it with its number."""
-        return feedback.put_feedback(self._db, self._sealer, given)
+        return feedback.put_feedback(self._db, self._sealer, self.ledger, given)
 
     def learn_uses(self, tenant: str, uses: Mapping[str, int]) -> None:
         """Note that importance has learned from so many more uses of each memory."""
-        feedback.learn_uses(self._db, self._sealer, tenant, uses)
+        feedback.learn_uses(self._db, self._sealer, self.ledger, tenant, uses)
+
+    def job_row(self, tenant: str, job: str) -> JobRow | None:
+        """Return what is kept of a job."""
+        return next(iter(jobs.job_rows(self._db, self._sealer, tenant, job)), None)
+
+    def put_job_row(self, row: JobRow) -> None:
+        """Keep what is to be known of a job."""
+        jobs.put_job_row(self._db, self._sealer, row)
 
     def destroy(self, tenant: str, what: Destruction) -> None:
         """Destroy content, named by the commit this transaction appended; see ``erasing.py``."""
         self.put_features(tenant, erasing.emptied(what.ids))
         for item in what.proposals:
             self.put_waiting(item)
-        erasing.destroy(self._db, self._sealer, tenant, what, self.heads[tenant].seq)
+        for given in what.feedback:
+            self.put_feedback(given)
+        erasing.destroy(self._db, self._sealer, self.ledger, tenant, what, self.heads[tenant].seq)
 
     def settle(self) -> None:
         """Take back the note that the file is unclean."""
@@ -290,7 +319,9 @@ class SqliteWriter:
     def put_artefact(self, tenant: str, kind: str, version: str, text: str) -> None:
         """Keep a text that a receipt names; the first text under a version stays."""
         values = (tenant, kind, version, text)
-        self._db.execute(SQL["set_artefact"], (*values, self._sealer.row("artefacts", *values)))
+        seal = self._sealer.row("artefacts", *values)
+        if self._db.execute(SQL["set_artefact"], (*values, seal)).rowcount:
+            self.ledger.turn("artefacts", tenant, None, seal)
 
 
 def commit_row(commit: Commit, sealer: Sealer) -> Row:
@@ -325,13 +356,15 @@ def mark_rows(tenant: str, record: Record, raw: bytes) -> list[Row]:
 
 
 def link_rows(connection: sqlite3.Connection, tenant: str, records: Iterable[Record]) -> None:
-    """Write the lineage and the aliases of records."""
-    parents, aliases = [], []
+    """Write the lineage, the aliases and the blobs of records."""
+    parents, aliases, attached = [], [], []
     for record in records:
         parents += [(tenant, parent, record.id) for parent in record.derived_from]
         aliases += [(tenant, alias, record.id) for alias in record.aliases]
+        attached += [(tenant, record.blob, record.id)] if record.blob is not None else []
     connection.executemany(SQL["add_lineage"], parents)
     connection.executemany(SQL["add_alias"], aliases)
+    connection.executemany(SQL["add_attachment"], attached)
 
 
 def recount(connection: sqlite3.Connection, tenant: str) -> None:

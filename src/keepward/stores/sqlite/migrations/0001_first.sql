@@ -113,7 +113,9 @@ CREATE TABLE tallies (
     PRIMARY KEY (tenant, tier)
 ) STRICT, WITHOUT ROWID;
 
--- Ranking inputs of the newest version. marks: int64 little-endian, sorted.
+-- Ranking inputs of the newest version. marks: int64 little-endian, sorted. trait: equal for texts that may state the
+-- same. facts: what ranking needs of a memory that its record's columns do not say. bond: a seal over the whole
+-- row and the record's, so that ranking need not read the journal.
 CREATE TABLE features (
     tenant TEXT NOT NULL,
     id TEXT NOT NULL,
@@ -124,7 +126,10 @@ CREATE TABLE features (
     marks BLOB NOT NULL,
     terms BLOB NOT NULL,
     vectors BLOB NOT NULL,
+    trait BLOB NOT NULL,
     seal BLOB NOT NULL,
+    facts BLOB NOT NULL,
+    bond BLOB NOT NULL,
     PRIMARY KEY (tenant, id)
 ) STRICT;
 CREATE INDEX features_digest ON features (tenant, digest);
@@ -153,6 +158,15 @@ CREATE TABLE aliases (
     PRIMARY KEY (tenant, alias, id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX aliases_id ON aliases (tenant, id);
+
+-- What the newest version of each memory refers to.
+CREATE TABLE attachments (
+    tenant TEXT NOT NULL,
+    ref TEXT NOT NULL,
+    id TEXT NOT NULL,
+    PRIMARY KEY (tenant, ref, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX attachments_id ON attachments (tenant, id);
 
 -- Beside the journal.
 CREATE TABLE proposals (
@@ -218,6 +232,42 @@ CREATE TABLE feedback (
     PRIMARY KEY (tenant, n)
 ) STRICT;
 CREATE UNIQUE INDEX feedback_on ON feedback (tenant, receipt, actor);
+
+-- Maintenance: who runs a job now and until when, and what its last run came to.
+CREATE TABLE jobs (
+    tenant TEXT NOT NULL,
+    job TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    until INTEGER,
+    last_at INTEGER,
+    outcome TEXT,
+    receipt TEXT,
+    seal BLOB NOT NULL,
+    PRIMARY KEY (tenant, job)
+) STRICT;
+
+-- Sums over the rows of each table beside the journal, under a key that is not in the store. writes: transactions
+-- that changed any of them.
+CREATE TABLE beside (
+    tenant TEXT PRIMARY KEY,
+    writes INTEGER NOT NULL,
+    sums BLOB NOT NULL,
+    seal BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Content that lies in files beside the store. at: the day of its folder. active: 1 for what might run when it is
+-- opened. puts: JSON, who has put it and when.
+CREATE TABLE blobs (
+    tenant TEXT NOT NULL,
+    ref TEXT NOT NULL,
+    bytes INTEGER NOT NULL,
+    media_type TEXT NOT NULL,
+    active INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    puts BLOB NOT NULL,
+    seal BLOB NOT NULL,
+    PRIMARY KEY (tenant, ref)
+) STRICT;
 
 -- Credentials. hash: SHA-256 of a token. can: JSON list. tenant and scope are those of its bearer.
 CREATE TABLE tokens (
