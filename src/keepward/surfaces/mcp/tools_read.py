@@ -132,8 +132,10 @@ def status(memory: Memory, given: Mapping[str, Any]) -> Given:
     off = [name for name in ("enabled", "capture", "recall") if not data[name]]
     tiers = ", ".join(f"{count} {tier}" for tier, count in data["by_tier"].items()) or "none"
     blocks = [f"{name} {each['tokens']}/{each['budget']}" for name, each in data["blocks"].items() if each["tokens"]]
+    live = present.counted(data["live"], "memory holds", "memories hold")
+    waits = present.counted(data["waiting"], "proposal waits", "proposals wait")
     lines = [
-        f"{data['live']} memories hold ({tiers}); {data['waiting']} proposals wait for a person",
+        f"{live} ({tiers}); {waits} for a person",
         f"you are {data['actor']} at scope {data['scope']} of tenant {data['tenant']}; head {data['head']}",
         f"core blocks in tokens of their budgets: {', '.join(blocks) or 'none is set'}",
     ]
