@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -40,7 +41,7 @@ def test_a_recall_without_an_embedder_says_that_it_went_by_words_alone(opened) -
 def test_a_vector_is_kept_as_one_byte_a_number_and_four_for_their_step(opened) -> None:
     with opened("packed") as mem:
         mem.remember("The kiln is fired on Mondays")
-        with sqlite3.connect(mem.path) as store:
+        with closing(sqlite3.connect(mem.path)) as store:
             units, size = store.execute("SELECT units, length(vectors) FROM features").fetchone()
     header = 8
     assert size == header + units * (HashedEmbedder().dim + np.float32().nbytes)

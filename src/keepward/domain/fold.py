@@ -81,9 +81,7 @@ def apply(change: ask.Change, before: Record | None, frame: Frame) -> Record:
         case ask.Archive():
             after = replace(before, status=Status.ARCHIVED)
         case ask.Expire():
-            if before.status_at(now) is not Status.EXPIRED:
-                raise Conflict("the memory's term is not over; it holds until then")
-            after = replace(before, status=Status.EXPIRED)
+            after = _expire(before, frame)
         case ask.Restore():
             after = _restore(change, before, frame)
         case ask.Reinforce():
@@ -96,6 +94,12 @@ def apply(change: ask.Change, before: Record | None, frame: Frame) -> Record:
         case _:
             assert_never(change)
     return replace(after, version=before.version + 1, updated_at=now)
+
+
+def _expire(before: Record, frame: Frame) -> Record:
+    if before.status_at(frame.now) is not Status.EXPIRED:
+        raise Conflict("the memory's term is not over; it holds until then")
+    return replace(before, status=Status.EXPIRED)
 
 
 def inverse(steps: Sequence[Step]) -> list[ask.Revert]:
