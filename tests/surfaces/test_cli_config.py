@@ -46,6 +46,18 @@ CHOSEN = {
     "max_items": ("5", 5),
     "relevance_floor": ("1.5", 1.5),
     "least_trust": ('{act = "user"}', {**Policy().least_trust, "act": Trust.USER}),
+    "jobs": ('{prune = "off"}', {**Policy().jobs, "prune": "off"}),
+    "removal_share": ("0.5", 0.5),
+    "fade_confidence": ("0.2", 0.2),
+    "fade_importance": ("0.3", 0.3),
+    "summary_least": ("4", 4),
+    "summary_most": ("8", 8),
+    "thread_length": ("30", 30),
+    "merge_after": ('"3d"', timedelta(days=3)),
+    "merge_least": ("4", 4),
+    "merge_most": ("9", 9),
+    "merge_cosine": ("0.9", 0.9),
+    "chat_approval": ('["archival"]', (Tier.ARCHIVAL,)),
     "memory_ethics": (
         '[{name = "no health", pattern = "diagnos", action = "refuse", tiers = ["core"]}]',
         (EthicsRule(name="no health", pattern="diagnos", action="refuse", tiers=(Tier.CORE,)),),
@@ -72,7 +84,11 @@ def test_each_policy_setting_is_read(tmp_path, name):
 
 
 def test_every_choice_outside_policy_is_covered_here():
-    assert ENVIRONMENT.keys() == {*PLAIN, *FILES} == {e.name for e in dataclasses.fields(Settings)} - {"policy", "file"}
+    assert (
+        ENVIRONMENT.keys()
+        == {*PLAIN, *FILES}
+        == {e.name for e in dataclasses.fields(Settings)} - {"policy", "server", "file"}
+    )
 
 
 @pytest.mark.parametrize("name", PLAIN)

@@ -36,22 +36,22 @@ def test_contain_without_a_digest_shows_the_plan_and_changes_nothing(run, poison
 
 def test_contain_with_the_digest_takes_it_out_of_the_prompt(run, poison):
     plan = run("contain", "--source", "web", "--json").json
-    done = run("contain", "--source", "web", "--digest", plan["digest"], "--reason", "bad page", "--json").json
+    done = run("contain", "--source", "web", "--apply", plan["digest"], "--reason", "bad page", "--json").json
     assert (done["applied"], "wire" in run("context", "refunds", "--json").json["text"]) == (True, False)
 
 
 def test_contain_with_another_digest_exits_4(run, poison):
-    assert run("contain", "--source", "web", "--digest", "0" * 64).code == 4
+    assert run("contain", "--source", "web", "--apply", "0" * 64).code == 4
 
 
 def test_contain_as_an_agent_exits_7(run, poison):
     plan = run("contain", "--source", "web", "--json").json
-    assert run("contain", "--source", "web", "--digest", plan["digest"], "--as", "agent").code == 7
+    assert run("contain", "--source", "web", "--apply", plan["digest"], "--as", "agent").code == 7
 
 
 def test_contain_says_how_to_undo_it(run, poison):
     plan = run("contain", "--source", "web", "--json").json
-    done = run("contain", "--source", "web", "--digest", plan["digest"])
+    done = run("contain", "--source", "web", "--apply", plan["digest"])
     assert "undo it with `keepward rollback " in done.err
 
 

@@ -20,6 +20,7 @@ from types import SimpleNamespace
 import anyio
 import pytest
 from http_stage import BASE, Stage
+from sse_starlette.sse import AppStatus
 from starlette.testclient import TestClient
 
 from keepward import Actor, Memory
@@ -294,7 +295,9 @@ def test_upkeep_begins_at_once_and_ends_with_the_application(stage, monkeypatch)
     assert ran == [stage.memory]
 
 
-def test_a_stop_is_told_to_streams_before_connections_are_waited_for(stage):
+def test_a_stop_is_told_to_streams_before_connections_are_waited_for(stage, monkeypatch):
+    # The streams' own package hears of the stop as well, for the whole process.
+    monkeypatch.setattr(AppStatus, "should_exit", False)
     ready = server.prepare(stage.app)
     ready.handle_exit(signal.SIGTERM, None)
     assert (stage.serving.stopping.is_set(), ready.should_exit) == (True, True)
