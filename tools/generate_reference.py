@@ -1,16 +1,18 @@
-"""Write docs/reference/cli.md and docs/reference/settings.md from the code that they describe.
+"""Write the pages of docs/reference, and openapi.json, from the code that they describe.
 
     python tools/generate_reference.py            write them
     python tools/generate_reference.py --check    exit 1 if they are out of date
 
-The sentences come from the command line's own help and from the `#:` comments on the fields of settings
-and policy, so a page cannot tell of what is not there, nor leave out what is.
+The sentences come from the command line's own help, from the `#:` comments on the fields of settings and
+policy, and from the OpenAPI description of the server, so a page cannot tell of what is not there, nor leave
+out what is.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -42,9 +44,11 @@ JSON_KEYS = {
     "by_scope by_content_type by_source by_trust live total events commits bloat quarantine capacity stuck_drafts "
     "blocks schema_version settings",
     "remember": WRITE,
+    "serve": "path url console mcp token_file live waiting open_reads notes[]",
     "revise": WRITE,
     "forget": WRITE,
     "restore": WRITE,
+    "blob": "ref bytes media_type active path next",
     "recall": "used[] notes[] head now hits[] excluded[] reranker receipt",
     "feedback": "number receipt actor at used[] ignored[]",
     "train": "version serving feedback held_out learned fused cosine gain why commit receipt",
@@ -68,32 +72,37 @@ JSON_KEYS = {
     "bisect": "commit compiled events[] next[]",
     "context-diff": "first second same items[] inputs",
     "drill": "ok path fired breached inconclusive checks[]",
-    "erase": "applied plan commit receipt certificate",
-    "backup": "path bytes heads listed",
-    "restore-backup": "path store_id separate heads erased",
+    "erase": "applied plan commit receipt certificate lifted[]",
+    "backup": "path bytes heads listed blobs faulty[]",
+    "restore-backup": "path store_id separate heads erased revoked blobs faulty[]",
     "adopt": "applied digest heads faults[] warning",
     "verify": "ok checked first_fault faults[] notes[]",
     "rebuild": "rebuilt head",
     "reindex": "reindexed",
+    "jobs": "jobs[] count",
     "token": "id name rights can[] tenant scope state created_by created_at expires_at revoked_at",
     "doctor": "ok checks[]",
     "export": "path lines head tenant",
     "import": "format total committed duplicates quarantined refused failed[] refusals[] tenants[] notes[]",
     "version": "version python sqlite",
+    "mcp": "profile tools[] resources[] prompts[]",
+    "connect": "client path action dry_run diff backup command[] next",
 }
 #: These hold more, by what they tell of.
 OPEN = ("status", "receipt", "token")
 #: What one element of a list holds.
 ELEMENTS = {
     "reasons[]": "gate code detail",
-    "hits[]": "rank id text score parts tier kind key scope trust source confidence importance version tags speaker "
-    "occurred_at created_at why",
+    "hits[]": "rank id text score parts tier kind key scope trust source confidence importance version tags "
+    "content_type blob speaker occurred_at created_at why",
     "sections[]": "name tokens items",
     "excluded[] of context": "id version reason code",
     "versions[]": "version op commit seq at actor approved_by reason receipt before after changed",
     "proposals[]": "id state proposer reason reasons diff base base_version digest created_at expires_at decided_by "
     "decision decided_at shown",
     "tokens[] of token list": "id name rights can tenant scope state created_by created_at expires_at revoked_at",
+    "jobs[]": "name does schedule due due_at last_at last_outcome last_receipt running_until",
+    "runs[] of jobs run": "job outcome why counts reasons commits proposals started_at ended_at receipt",
     "commits[]": "id seq at kind actor reason receipt policy session proposal approved_by undoes hash prev changes",
     "targets[], differences[]": "id before after changed",
     "conflicts[]": "memory seq commit",
@@ -181,6 +190,12 @@ def settings_page() -> str:
     }
     fields = [each.name for each in dataclasses.fields(EthicsRule)]
     lines += _table(("name", "meaning"), ((f"`{name}`", rules[name]) for name in fields))
+    lines += ["", "## Under `[server]`", "", "What `keepward serve` takes where its options name nothing else.", ""]
+    about = comments(inspect.getsource(config.ServerSettings))
+    plain = {each.name: each.default for each in dataclasses.fields(config.ServerSettings)}
+    lines += _table(
+        ("name", "default", "meaning"), (_server_setting(name, value, about) for name, value in plain.items())
+    )
     return "\n".join(lines) + "\n"
 
 
@@ -191,6 +206,11 @@ def _setting(name: str, value: Any, about: dict[str, str]) -> tuple[str, str, st
         shown = ", ".join(map(str, value)) or "none"
     else:
         shown = _plain(value)
+    return f"`{name}`", shown, about[name]
+
+
+def _server_setting(name: str, value: Any, about: dict[str, str]) -> tuple[str, str, str]:
+    shown = "none" if value in (None, ()) else _plain(value)
     return f"`{name}`", shown, about[name]
 
 
@@ -230,7 +250,206 @@ def _table(heads: tuple[str, ...], rows: Any) -> list[str]:
     return lines + [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
 
 
-PAGES = {"cli.md": cli_page, "settings.md": settings_page}
+def described() -> dict[str, Any]:
+    """Return the OpenAPI description of the server."""
+    import tempfile
+
+    from keepward import Actor, Memory
+    from keepward.surfaces.api import create_app
+
+    with tempfile.TemporaryDirectory() as folder:
+        options: dict[str, Any] = {"embedder": None, "config_dir": Path(folder)}
+        with Memory.open(":memory:", actor=Actor.operator(), **options) as memory:
+            return dict(create_app(memory).openapi())
+
+
+def openapi_page() -> str:
+    """Return the OpenAPI description as a file."""
+    return json.dumps(described(), indent=1, ensure_ascii=False) + "\n"
+
+
+HTTP = """Start it with `keepward serve`. [How to](../http.md) has the credentials, the limits and the list of problems;
+`GET /openapi.json` describes every field, and so does [openapi.json](openapi.json).
+
+Every call under `/memory` takes a token as `Authorization: Bearer kw_...`, or a session of the page, and acts at the
+token's tenant and scope; `Keepward-Tenant` and `Keepward-Scope` move it as far as the token reaches. A body is JSON
+as `application/json`. A changing `POST` may carry an `Idempotency-Key`.
+
+| a write answers | when |
+| --- | --- |
+| 201 | it is committed |
+| 202 | it is held for review; `proposal` is what to approve |
+| 200 | the same was remembered already; it was confirmed |
+| 422 | a gate refused it, with `reasons` and a receipt; nothing was stored |
+
+Any call may answer 400, 401, 403, 421 and 503, one that changes something 429, one with a body 413, 415 and 422; the
+tables name what else there is. Every error is `application/problem+json` with a stable `code`. What is marked with a
+star may be left out. Lists are `items` and a `cursor` for the next page, null at the end; all pages are read from the
+state of the first. Where an answer names a `commit` or a `receipt` by id, `commit_header` and `receipt_record` hold
+the whole of it."""
+RIGHTS_SAID = {
+    "read": "any token",
+    "propose": "a token that may propose",
+    "approve": "a reviewer or the owner",
+    "erase": "the owner, with the right to erase",
+    "owner": "the owner",
+}
+SECTIONS_HTTP = {
+    "server": "The server itself",
+    "read": "Reading",
+    "write": "Writing",
+    "drafts": "Drafts",
+    "review": "Review",
+    "journal": "The journal and rollback",
+    "inquiry": "Inquiry and containment",
+    "erase": "Erasing and accepting a store",
+    "blobs": "Blobs",
+    "carry": "Export and import",
+    "events": "Events",
+    "upkeep": "Learning and upkeep",
+    "tokens": "Tokens",
+}
+#: Answers that any call of a kind may give, told once above the tables.
+USUAL = {"400", "401", "403", "413", "415", "421", "422", "429", "503"}
+
+
+def http_page() -> str:
+    """Return the page on the HTTP routes."""
+    api = described()
+    lines = ["# The HTTP API", "", NOTICE, "", HTTP]
+    for tag, title in SECTIONS_HTTP.items():
+        lines += ["", f"## {title}"]
+        for path, operations in api["paths"].items():
+            for method, each in operations.items():
+                if each["tags"][0] == tag:
+                    lines += ["", *_operation(api, path, method, each)]
+    return "\n".join(lines) + "\n"
+
+
+def _operation(api: dict[str, Any], path: str, method: str, each: dict[str, Any]) -> Iterator[str]:
+    from keepward.surfaces.api.documented import right_of
+
+    yield f"### {method.upper()} {path}"
+    yield ""
+    yield from each["description"].strip().splitlines()
+    yield ""
+    rows = []
+    if each["tags"][0] != "server":
+        rows.append(("who", RIGHTS_SAID[right_of(each["operationId"])]))
+    for place, word in (("query", "query"), ("header", "headers")):
+        named = [
+            f"`{each['name']}`{'' if each.get('required') else '*'}"
+            for each in each.get("parameters", ())
+            if each["in"] == place
+        ]
+        if named:
+            rows.append((word, " ".join(named)))
+    if "requestBody" in each:
+        for kind, content in each["requestBody"]["content"].items():
+            rows.append(("body", _fields_of(api, content["schema"]) or f"`{kind}`"))
+    for status, answer in each["responses"].items():
+        if status in USUAL and status != "422":
+            continue
+        for kind, content in answer.get("content", {}).items():
+            if "problem" in kind:
+                if status not in USUAL:
+                    rows.append((status, "a problem"))
+            else:
+                shape = _fields_of(api, content.get("schema", {}))
+                rows.append((status, shape if kind == "application/json" and shape else f"`{kind}`"))
+        if not answer.get("content"):
+            rows.append((status, answer["description"].rstrip(".").lower()))
+    yield from _table(("", ""), rows)
+
+
+def _fields_of(api: dict[str, Any], schema: dict[str, Any]) -> str:
+    """Return the fields of an object: `name`, with a star where it may be left out."""
+    options = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+    if options:
+        return " or ".join(filter(None, (_fields_of(api, each) for each in options)))
+    if "$ref" in schema:
+        return _fields_of(api, api["components"]["schemas"][schema["$ref"].rpartition("/")[2]])
+    if schema.get("title") in ("Memory", "Written"):
+        return f"a {schema['title']}".replace("a Memory", "a memory").replace("a Written", "an outcome")
+    needed = schema.get("required", ())
+    # An answer always has all of its fields.
+    given = schema.get("additionalProperties") is not False
+    return " ".join(f"`{name}`{'' if given or name in needed else '*'}" for name in schema.get("properties", {}))
+
+
+def mcp_page() -> str:
+    """Return the page on the Model Context Protocol: tools, resources and prompts of every profile."""
+    from keepward.surfaces.mcp.profiles import NAMES, profile
+    from keepward.surfaces.mcp.prompts import PROMPTS
+    from keepward.surfaces.mcp.resources import CORE, TEMPLATES
+
+    profiles = [profile(name) for name in NAMES]
+    lines = ["# The Model Context Protocol", "", NOTICE, ""]
+    lines += [
+        "`keepward mcp --profile NAME` on stdio, `/mcp` inside `keepward serve`. How to connect: [mcp](../mcp.md).",
+        "",
+    ]
+    rows = [
+        (
+            f"`{each.name}`",
+            each.about,
+            ", ".join(f"`{tool.name}`" for tool in each.tools),
+            "yes" if each.documents else "no",
+        )
+        for each in profiles
+    ]
+    lines += _table(("profile", "for", "tools", "resources and prompts"), rows)
+    lines += ["", "## Tools"]
+    tools = {tool.name: tool for each in profiles for tool in each.tools}
+    for tool in tools.values():
+        hints = {"reads": tool.reads, "destructive": tool.destroys, "idempotent": tool.reads or tool.repeatable}
+        found = [name for name, each in hints.items() if each] or ["adds"]
+        lines += ["", f"### {tool.name}", "", f"{tool.about.rstrip('.')}. ({', '.join(found)})", ""]
+        if tool.takes:
+            rows = [(f"`{name}`", _schema(each), _needed(tool, name, each)) for name, each in tool.takes.items()]
+            lines += [*_table(("argument", "type", "meaning"), rows), ""]
+        keys = ", ".join(f"`{name}`" + ("" if name in tool.always else "?") for name in tool.gives)
+        lines += [f"Structured content: {keys}."]
+    lines += ["", "## Resources", ""]
+    lines += _table(("address", "type", "holds"), ((f"`{e.uri}`", e.media_type, e.about) for e in (CORE, *TEMPLATES)))
+    lines += ["", "## Prompts", ""]
+    rows = [
+        (
+            f"`{each.name}`",
+            ", ".join(f"`{a.name}`{'' if a.needed else '?'}" for a in each.arguments) or "none",
+            each.about,
+        )
+        for each in PROMPTS
+    ]
+    lines += _table(("prompt", "arguments", "does"), rows)
+    return "\n".join(lines) + "\n"
+
+
+def _schema(schema: dict[str, Any]) -> str:
+    if schema["type"] == "array":
+        inner = schema["items"]
+        named = ", ".join(inner.get("properties", {}))
+        return f"list of objects with {named}" if named else f"list of {_schema(inner)}"
+    if "enum" in schema:
+        return ", ".join(schema["enum"])
+    low, high = schema.get("minimum"), schema.get("maximum")
+    bounds = f" {low} to {high}" if low is not None and high is not None else f" from {low}" if low is not None else ""
+    return {"string": "text", "integer": "whole number", "boolean": "true or false"}.get(
+        schema["type"], schema["type"]
+    ) + bounds
+
+
+def _needed(tool: Any, name: str, schema: dict[str, Any]) -> str:
+    return " ".join(each for each in ("Needed." if name in tool.needs else "", schema.get("description", "")) if each)
+
+
+PAGES = {
+    "cli.md": cli_page,
+    "settings.md": settings_page,
+    "mcp.md": mcp_page,
+    "http.md": http_page,
+    "openapi.json": openapi_page,
+}
 
 
 def main() -> int:

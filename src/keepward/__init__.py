@@ -15,7 +15,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from keepward.aio import AsyncMemory
     from keepward.app import Draft, Memory
+    from keepward.client import Client
     from keepward.domain.change import (
         Append,
         Archive,
@@ -62,7 +64,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "keepward.aio": ("AsyncMemory",),
     "keepward.app": ("Draft", "Memory"),
+    "keepward.client": ("Client",),
     "keepward.domain.change": (
         "Append",
         "Archive",
@@ -114,6 +118,8 @@ __all__ = [
     "Actor",
     "Append",
     "Archive",
+    "AsyncMemory",
+    "Client",
     "Committed",
     "Conflict",
     "ContentType",

@@ -1,8 +1,10 @@
 """Many processes that write to one store at once: forks them, lets them begin together, tells what they were told.
 
-    python crowd.py FOLDER PROCESSES COUNT
+    python crowd.py FOLDER PROCESSES COUNT [WARM]
 
-Prints one JSON object: the acknowledged numbers, every error, and the slowest write in seconds.
+Prints one JSON object: the acknowledged numbers, every error, the slowest write in seconds, and the seconds from the
+moment at which all had opened the store to the last acknowledgement. WARM writes to a store of its own come first, so
+that what is loaded and compiled once is so.
 """
 
 from __future__ import annotations
@@ -17,14 +19,15 @@ from keepward import Actor, Committed, Memory
 from keepward.gates.detect import injection, privacy, secrets
 
 
-def write(folder: Path, worker: int, count: int, gate: int) -> dict[str, object]:
-    """Commit governed writes; return what was acknowledged."""
+def write(folder: Path, worker: int, count: int, ready: int, gate: int) -> dict[str, object]:
+    """Open the store, say so, wait for the others, commit governed writes; return what was acknowledged."""
     acknowledged: list[int] = []
     errors: list[str] = []
     slowest = 0.0
-    os.read(gate, 1)
     config = folder.parent / f"{folder.name}.config"
     with Memory.open(folder / "memory.db", actor=Actor.agent(f"w{worker}"), embedder=None, config_dir=config) as mem:
+        os.write(ready, b"x")
+        os.read(gate, 1)
         for n in range(count):
             number = worker * 100_000 + n
             text = f"Order {number} was packed at station {number % 17} and left on truck {number % 29}"
@@ -39,17 +42,22 @@ def write(folder: Path, worker: int, count: int, gate: int) -> dict[str, object]
                 acknowledged.append(number)
             else:
                 errors.append(f"{number}: {outcome.outcome} {outcome.reasons}")
-    return {"acknowledged": acknowledged, "errors": errors, "slowest": slowest}
+    return {"acknowledged": acknowledged, "errors": errors, "slowest": slowest, "ended": time.perf_counter()}
 
 
 def main() -> None:
     """Fork, start together, gather."""
     folder, processes, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    warm = int(sys.argv[4]) if len(sys.argv) > 4 else 1
     folder.mkdir(parents=True, exist_ok=True)
     for detector in (injection, privacy, secrets):
         # Loaded once and inherited, so that a thousand children do not load it a thousand times.
         detector.scan("Call +351 210 000 000 or write to ines@mail.example.org: her locker code stays at home.")
+    with Memory.open(":memory:", embedder=None, config_dir=folder.parent / "aside") as aside:
+        for n in range(warm):
+            aside.remember(f"Crate {n} was weighed at gate {n % 7}", tier="archival")
     waiting, starter = os.pipe()
+    arrived, ready = os.pipe()
     children = []
     for worker in range(processes):
         said, tell = os.pipe()
@@ -57,14 +65,19 @@ def main() -> None:
         if child == 0:
             os.close(said)
             try:
-                told = json.dumps(write(folder, worker, count, waiting))
+                told = json.dumps(write(folder, worker, count, ready, waiting))
             except BaseException as fault:
-                told = json.dumps({"acknowledged": [], "errors": [f"{type(fault).__name__}: {fault}"], "slowest": 0})
+                os.write(ready, b"x")
+                told = json.dumps(
+                    {"acknowledged": [], "errors": [f"{type(fault).__name__}: {fault}"], "slowest": 0, "ended": 0}
+                )
             with os.fdopen(tell, "w") as out:
                 out.write(told)
             os._exit(0)
         os.close(tell)
         children.append((child, said))
+    for _ in range(processes):
+        os.read(arrived, 1)
     begun = time.perf_counter()
     os.write(starter, b"x" * processes)
     found = []
@@ -78,7 +91,7 @@ def main() -> None:
                 "acknowledged": sorted(number for each in found for number in each["acknowledged"]),
                 "errors": [error for each in found for error in each["errors"]],
                 "slowest": max(each["slowest"] for each in found),
-                "seconds": time.perf_counter() - begun,
+                "seconds": max(each["ended"] for each in found) - begun,
             }
         )
     )

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from outcomes import kept
 
-from keepward import Access, Actor, KeepwardError, Memory, Outcome, Policy, Tier, Unauthorised
+from keepward import Access, Actor, Committed, KeepwardError, Memory, Outcome, Policy, Tier, Unauthorised
 from keepward.domain.trust import ActorKind, Rights
 from keepward.interchange.imports import load
 
@@ -39,6 +39,8 @@ class Cell:
 
     def __init__(self, owner: Memory, actor: Actor, tier: str, folder: Path) -> None:
         self.owner, self.tier, self.folder = owner, tier, folder
+        #: A commit of the actor's own.
+        self.own: str | None = None
         self.mem = owner if actor == owner.actor else owner.acting_as(actor)
 
     def made(self, text: str = "The ferry leaves at six") -> str:
@@ -74,7 +76,16 @@ class Cell:
         name = self.made()
         changed = self.owner.revise(name, "The ferry leaves at seven", reason="winter")
         kept(changed)
-        return "committed" if self.mem.rollback(changed.commit.id).applied else "refused"  # type: ignore[union-attr]
+        return self.rolled_back(changed.commit.id)  # type: ignore[union-attr]
+
+    def undone_own(self) -> str:
+        """Undo the actor's own newest change, which it made while it might; where it never may, there is none."""
+        if self.own is None:
+            return "refused"
+        return self.rolled_back(self.own)
+
+    def rolled_back(self, commit: str) -> str:
+        return "committed" if self.mem.rollback(commit).applied else "refused"
 
 
 OPERATIONS: dict[str, Callable[[Cell], Outcome | str | None]] = {
@@ -89,7 +100,10 @@ OPERATIONS: dict[str, Callable[[Cell], Outcome | str | None]] = {
     "promote": lambda cell: cell.mem.promote(cell.made(), "The ferry leaves at six", reason="lasting"),
     "import": lambda cell: cell.imported(),
     "rollback": lambda cell: cell.undone(),
+    "rollback of one's own": lambda cell: cell.undone_own(),
 }
+#: What is played on a store in a file, whose access was read_write before.
+LATER = {"rollback of one's own"}
 
 
 def rows() -> Iterator[tuple[str, str, str, str, str]]:
@@ -115,8 +129,13 @@ def tried(where: str, access: str, what: str, actor: str, folder: Path) -> tuple
     tier = Tier(TABLES[where][0])
     policy = Policy(access={**Policy().access, tier: Access(access)})
     options: dict[str, Any] = {"embedder": None, "policy": policy, "config_dir": folder / "config"}
-    with Memory.open(":memory:", actor=ACTORS["owner"], **options) as owner:
+    path, own = ":memory:", None
+    if what in LATER:
+        path = str(folder / "own.db")
+        own = _own_commit(path, tier, ACTORS[actor], folder)
+    with Memory.open(path, actor=ACTORS["owner"], **options) as owner:
         cell = Cell(owner, ACTORS[actor], tier.value, folder)
+        cell.own = own
         state = {}
 
         def remembered() -> dict[str, Any]:
@@ -140,6 +159,16 @@ def tried(where: str, access: str, what: str, actor: str, folder: Path) -> tuple
         return MARKS.get(word, word), remembered() != state
 
 
+def _own_commit(path: str, tier: Tier, actor: Actor, folder: Path) -> str | None:
+    """Let an actor write and change a memory while everybody may; return its change, None where it has none."""
+    free = Policy(access={**Policy().access, tier: Access.READ_WRITE})
+    with Memory.open(path, actor=ACTORS["owner"], embedder=None, policy=free, config_dir=folder / "config") as owner:
+        mem = owner if actor == owner.actor else owner.acting_as(actor)
+        name = kept(owner.remember("The ferry leaves at six", **WHERE[tier.value])).id
+        changed = mem.revise(name, "The ferry leaves at seven", reason="winter")
+        return changed.commit.id if isinstance(changed, Committed) else None
+
+
 @pytest.mark.promise("Z4", "T18", "D2", "D15", "D16", "D30", "D31", "D32", "D33", "D38")
 @pytest.mark.parametrize(("where", "access", "what", "actor", "expected"), CELLS, ids=lambda each: str(each))
 def test_access_operation_and_actor_decide(
@@ -147,7 +176,7 @@ def test_access_operation_and_actor_decide(
 ) -> None:
     became, changed = tried(where, access, what, actor, tmp_path)
     assert became == expected
-    if what != "rollback":
+    if not what.startswith("rollback"):
         assert changed == (expected == "yes")
 
 

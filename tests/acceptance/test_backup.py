@@ -202,7 +202,7 @@ def test_an_older_copy_put_in_place_by_hand_is_refused_until_its_owner_accepts_i
             back.find()
         plan = back.plan_adopt()
         back.adopt(plan.digest)
-        assert ([fault.check for fault in plan.faults], back.verify().faults, len(back.find())) == (["anchor"], (), 2)
+        assert ({fault.check for fault in plan.faults}, back.verify().faults, len(back.find())) == ({"anchor"}, (), 2)
 
 
 @pytest.mark.promise("T12")

@@ -3,14 +3,15 @@
 Invariants
 (1) A backup that comes back holds nothing that this machine has erased since: the list is carried out in it before
     it stands under its name.
-(2) An older state is accepted only by name: ``restore_backup`` is asked for it, ``adopt`` takes the digest of what
+(2) Nor does a token that was revoked since hold in it again.
+(3) An older state is accepted only by name: ``restore_backup`` is asked for it, ``adopt`` takes the digest of what
     was shown.
 """
 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +23,12 @@ from keepward.domain.trust import Actor
 from keepward.errors import Conflict, StoreUnavailable, Tampered, Unauthorised
 
 if TYPE_CHECKING:
-    from keepward.engine.kit import Kit
+    from keepward.engine.blob_upkeep import Copied
+    from keepward.engine.kit import Kit, Who
+    from keepward.ports.blobs import BlobStore
     from keepward.ports.store import Fault
     from keepward.ports.world import Clock, IdSource
+    from keepward.stores.sqlite.store import SqliteStore
 
 WARNING = (
     "Accepting seals everything anew under a fresh key and forgets the heads that this machine had noted. From then "
@@ -43,6 +47,9 @@ class Backup:
     heads: dict[str, str]
     #: Whether the copy is on the list, so that later erasures reach it in place.
     listed: bool
+    #: Blobs in the folder beside it, and names of those that were not copied: gone or changed, as ``verify`` says.
+    blobs: int
+    faulty: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +63,11 @@ class Restored:
     heads: dict[str, str]
     #: Places whose content was erased after the backup was made, and again now.
     erased: int
+    #: Blobs that came with it, and names of those that the backup has lost.
+    blobs: int
+    faulty: tuple[str, ...]
+    #: Tokens that were revoked after the backup was made, and again now.
+    revoked: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,17 +86,25 @@ class Copying(Handle):
     """Copies of the store, and stores that are copies."""
 
     def backup(self, path: str | Path) -> Backup:
-        """Write a consistent copy of the live store, readable by its owner alone, to a file that is not there yet."""
+        """Write a consistent copy of the live store, readable by its owner alone, to a file that is not there yet.
+
+        Its blobs go to a folder beside it, as they lie beside the store.
+        """
         self._owner("a backup")
         kit, target = self._kit, Path(path).expanduser().absolute()
-        kit.store.backup(target)
+        from keepward.engine.blobs import files_of, reachable
         from keepward.stores.sqlite.copies import open_copy
 
-        copy = open_copy(target)
-        try:
-            heads = copy.tails()
-        finally:
-            copy.close()
+        # Held, so that nothing is removed between the copy of the rows and that of the files.
+        held = files_of(kit).holding() if kit.store.blob_tenants() else contextlib.nullcontext()
+        with reachable(), held:
+            kit.store.backup(target)
+            copy = open_copy(target)
+            try:
+                heads = copy.tails()
+                carried = _carry(copy, files_of(kit), target)
+            finally:
+                copy.close()
         entry = {
             "entry": "backup",
             "store": kit.store.store_id,
@@ -104,6 +124,8 @@ class Copying(Handle):
             bytes=target.stat().st_size,
             heads={name: head.name for name, head in sorted(heads.items())},
             listed=listed,
+            blobs=carried.blobs,
+            faulty=carried.faulty,
         )
 
     @classmethod
@@ -151,6 +173,8 @@ class Copying(Handle):
             Conflict: the store is not in the state that was shown.
             Tampered: its journal does not hold in itself; nothing was accepted.
         """
+        from keepward.engine.credentials import revoke_again
+
         plan = self.plan_adopt()
         if plan.digest != digest:
             raise Conflict("the store is not in the state that was shown; look at it again")
@@ -158,6 +182,7 @@ class Copying(Handle):
         kit.store.adopt()
         if kit.erasures is not None and replay_all(kit, self._who, kit.store, kit.erasures.entries()):
             settle(kit, self._who)
+        revoke_again(kit, self._who)
         for tenant in kit.store.tenants():
             kit.indexes.forget(tenant)
         return plan
@@ -166,7 +191,8 @@ class Copying(Handle):
 def _restore(
     source: Path, target: Path, actor: Actor, *, config_dir: Path | None, clock: Clock | None, ids: IdSource | None
 ) -> Restored:
-    from keepward.app.opening import anchor_in, bare_kit
+    from keepward.app.opening import anchor_in, bare_kit, blobs_of
+    from keepward.engine.blob_upkeep import clean
     from keepward.engine.kit import Who
     from keepward.stores.sqlite.copies import accept, bring_back, open_copy, rename
 
@@ -188,6 +214,12 @@ def _restore(
             copy.close()
         who = Who(tenant="default", scope="/", actor=actor)
         gone = replay_into(kit, who, aside, entries)
+        copy = open_copy(aside)
+        try:
+            carried = _carry(copy, blobs_of(source), target)
+        finally:
+            copy.close()
+        revoked = _revoke_into(aside, who, config_dir=config_dir, clock=clock, ids=ids)
         separate = any(_lives(each, store_id, target) for each in entries)
         if separate:
             store_id = rename(aside)
@@ -202,6 +234,8 @@ def _restore(
         heads = copy.tails()
         kit = bare_kit(copy, config_dir=config_dir, clock=clock, ids=ids)
         _list_again(kit, source, store_id, target)
+        # A folder that was there already may hold what was erased since.
+        clean(replace(kit, blobs=blobs_of(target)))
     finally:
         copy.close()
     return Restored(
@@ -210,7 +244,32 @@ def _restore(
         separate=separate,
         heads={name: head.name for name, head in sorted(heads.items())},
         erased=gone,
+        revoked=revoked,
+        blobs=carried.blobs,
+        faulty=carried.faulty,
     )
+
+
+def _revoke_into(file: Path, who: Who, **world: Any) -> int:
+    """End, in a copy, the tokens that were revoked since it was made; return how many."""
+    from keepward.app.opening import bare_kit
+    from keepward.engine.credentials import revoke_again
+    from keepward.stores.sqlite.copies import open_copy
+
+    copy = open_copy(file)
+    try:
+        return revoke_again(bare_kit(copy, **world), who)
+    finally:
+        copy.close()
+
+
+def _carry(copy: SqliteStore, source: BlobStore, target: Path) -> Copied:
+    """Copy the blobs that a copy of a store knows to the folder beside ``target``."""
+    from keepward.app.opening import blobs_of
+    from keepward.engine import blob_upkeep
+
+    wanted = [each for tenant in copy.blob_tenants() for each in copy.blobs(tenant)]
+    return blob_upkeep.copy(source, blobs_of(target), wanted)
 
 
 def _files(file: Path) -> list[Path]:

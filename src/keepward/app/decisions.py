@@ -31,9 +31,13 @@ class Decisions(Handle):
 
     def notices(self) -> list[Waiting]:
         """Return, once, the decisions on this actor's own proposals that went against them."""
+        kit = self._kit
+        if not kit.store.untold(self._who.tenant, kit.clock.now()):
+            # Asked by every command of an agent: there is seldom anything to tell.
+            return []
         from keepward.engine.review import notices
 
-        return notices(self._kit, self._who)
+        return notices(kit, self._who)
 
     def approve(self, proposal_id: str, *, digest: str | None = None) -> Outcome:
         """Store exactly what was proposed; takes a reviewer or the owner, never the proposer."""
@@ -62,9 +66,10 @@ class Decisions(Handle):
 
     def shown(self, item: Waiting) -> list[Shown]:
         """Return what an approval would store, byte for byte, with every invisible character written out."""
+        from keepward.engine import blobs
         from keepward.engine.showing import shown
 
-        return shown(item)
+        return shown(item, lambda ref: blobs.shown(self._kit, item.tenant, ref))
 
     def log(self, *, limit: int = 50, before: int | None = None) -> list[CommitView]:
         """Return commits within reach, newest first, with seq below ``before``."""

@@ -1,4 +1,4 @@
-"""The verbs of erasing: plan, erase, certificate. For the owner alone.
+"""The verbs of erasing: plan, erase, certificate, lift. For the owner alone.
 
 Invariants
 (1) What follows the erasing commit (the list, our backups, a clean file, the certificate) is taken up again when the
@@ -8,6 +8,7 @@ Invariants
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,10 @@ from keepward.errors import KeepwardError, Unauthorised
 if TYPE_CHECKING:
     from keepward.engine.erase import Erased, ErasePlan, Selection
     from keepward.engine.kit import Kit, Who
+    from keepward.engine.lift import Lifted
+
+
+logger = logging.getLogger(__name__)
 
 
 class Erasing(Handle):
@@ -62,6 +67,21 @@ class Erasing(Handle):
         settle(self._kit, self._who)
         return done
 
+    def lift_erasure(self, name: str) -> Lifted:
+        """Allow what an erased memory said to be remembered again, given its id; for the owner alone.
+
+        What was erased stays erased: only saying it anew is no longer refused.
+
+        Raises:
+            NotFound: no such memory within reach.
+            InvalidInput: it was not erased.
+            Conflict: nothing stands in the way.
+        """
+        from keepward.engine.lift import lift
+
+        self._erasing()
+        return lift(self._kit, self._who, name)
+
     def certificate(self, name: str) -> dict[str, Any]:
         """Return the certificate of an erasure, by the id of an erased memory or of the erasing commit."""
         from keepward.engine import certificate
@@ -100,7 +120,7 @@ def settle(kit: Kit, who: Who) -> None:
                 open_ones.append((commit, events))
     remember(kit, [certificate.entry(kit, commit, events) for commit, events in open_ones])
     outcomes = clean_backups(kit, replace(who, scope="/"))
-    if kit.store.scrub() is not None:
+    if kit.store.scrub() is not None or not _swept(kit):
         return
     with kit.store.write() as writer:
         for commit, events in open_ones:
@@ -114,6 +134,20 @@ def settle(kit: Kit, who: Who) -> None:
             text = json.dumps(told, ensure_ascii=False, sort_keys=True)
             writer.put_artefact(commit.tenant, certificate.CERTIFICATE, commit.id, text)
         writer.settle()
+
+
+def _swept(kit: Kit) -> bool:
+    """Remove the files of erased blobs, which have no row any more; return whether that is done."""
+    from keepward.engine.blob_upkeep import clean
+
+    try:
+        if kit.blobs is not None:
+            clean(kit)
+    except KeepwardError as fault:
+        # The erasure stands; the store stays unclean, and the next opening tries again.
+        logger.warning("erased blobs are still there: %s", fault, extra={"action": "erasing"})
+        return False
+    return True
 
 
 def remember(kit: Kit, entries: Sequence[dict[str, Any]]) -> None:
@@ -149,12 +183,17 @@ def replay_into(kit: Kit, who: Who, file: Path, entries: Sequence[dict[str, Any]
     Raises:
         StoreUnavailable, NotAStore, Tampered: the copy cannot be used.
     """
+    from dataclasses import replace
+
+    from keepward.app.opening import blobs_of
+    from keepward.engine.blob_upkeep import clean
     from keepward.stores.sqlite.copies import open_copy
 
     store = open_copy(file)
     try:
         gone = replay_all(kit, who, store, entries)
         if gone or store.unclean():
+            clean(replace(kit, store=store, blobs=blobs_of(file)))
             waits = store.scrub()
             if waits is not None:
                 raise KeepwardError(waits)
@@ -177,7 +216,7 @@ def replay_all(kit: Kit, who: Who, store: Any, entries: Sequence[dict[str, Any]]
     gone = 0
     for tenant in store.tenants():
         name = digest("tenant", tenant.encode()).hex()
-        own = [each for each in entries if each.get("entry") == "erasure" and each["tenant"] == name]
+        own = [each for each in entries if each.get("entry") in {"erasure", "lift"} and each["tenant"] == name]
         if own:
             gone += replay(copy, replace(who, tenant=tenant, scope="/"), own)
     return gone

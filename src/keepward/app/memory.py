@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from keepward.app.blobs import Blobs
 from keepward.app.copying import Copying
 from keepward.app.credentials import Credentials
 from keepward.app.decisions import Decisions
 from keepward.app.erasing import Erasing
 from keepward.app.handle import Shared
 from keepward.app.inquiries import Inquiries
+from keepward.app.jobs import Jobs
 from keepward.app.learning import Learning
 from keepward.app.opening import open_kit
 from keepward.app.writes import Writes
@@ -20,14 +22,14 @@ from keepward.domain.trust import Actor
 from keepward.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from keepward.ports.models import Embedder, TokenCounter
+    from keepward.ports.models import Embedder, Summarizer, TokenCounter
     from keepward.ports.world import Clock, IdSource
 
 #: The file a store is kept in when none is named.
 DEFAULT_PATH = "keepward.db"
 
 
-class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copying):
+class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copying, Jobs, Blobs):
     """A handle on a store of memories."""
 
     @classmethod
@@ -42,6 +44,7 @@ class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copyi
         policy: Policy | None = None,
         embedder: str | Embedder | None = "auto",
         counter: str | TokenCounter = "estimate",
+        summarizer: Summarizer | None = None,
         identity: str | Path | None = None,
         user_file: str | Path | None = None,
         create: bool = True,
@@ -54,7 +57,8 @@ class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copyi
         The handle is an agent's unless an actor is named: it reads and proposes, and nothing it says reaches
         core memory unreviewed. ``actor=Actor.operator(...)`` opens it as its owner; no handle gets there later.
         With a ``token`` actor, tenant and scope are the token's, and the store has to be there. ``identity`` and
-        ``user_file`` are text files outside the store; they are read anew at every compile.
+        ``user_file`` are text files outside the store; they are read anew at every compile. ``summarizer`` lets a
+        model sum up in jobs; without one, they quote.
 
         Raises:
             NotAStore, NewerSchema, StoreUnavailable: see the message; nothing was written.
@@ -78,6 +82,7 @@ class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copyi
             policy=policy,
             embedder=embedder,
             counter=counter,
+            summarizer=summarizer,
             identity=identity,
             user_file=user_file,
             create=create and token is None,
@@ -93,3 +98,8 @@ class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copyi
         except BaseException:
             memory.close()
             raise
+
+    @property
+    def head(self) -> str:
+        """Name of the tenant's newest commit: its number, a colon, 16 digits of its hash; zeros before the first."""
+        return self._kit.store.head(self._who.tenant).name

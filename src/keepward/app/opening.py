@@ -14,8 +14,9 @@ from keepward.errors import InvalidInput, KeepwardError
 
 if TYPE_CHECKING:
     from keepward.engine.kit import Kit
+    from keepward.ports.blobs import BlobStore
     from keepward.ports.erasing import ErasureList
-    from keepward.ports.models import Embedder, TokenCounter
+    from keepward.ports.models import Embedder, Summarizer, TokenCounter
     from keepward.ports.store import Store
     from keepward.ports.world import Anchor, Clock, IdSource
 
@@ -28,6 +29,7 @@ def open_kit(
     policy: Policy | None,
     embedder: str | Embedder | None,
     counter: str | TokenCounter,
+    summarizer: Summarizer | None,
     identity: str | Path | None,
     user_file: str | Path | None,
     create: bool,
@@ -50,11 +52,13 @@ def open_kit(
         ids=ids or RandomIds(),
         embedder=models[0],
         counter=models[1],
+        summarizer=summarizer,
         policy=policy or Policy(),
         identity=_document(identity),
         user_file=_document(user_file),
         indexes=Indexes(),
         erasures=_erasures(config_dir),
+        blobs=blobs_of(path),
     )
     if kit.store.unclean():
         _settle(kit)
@@ -81,6 +85,13 @@ def bare_kit(store: Store, *, config_dir: Path | None, clock: Clock | None, ids:
         indexes=Indexes(),
         erasures=_erasures(config_dir),
     )
+
+
+def blobs_of(path: str | Path) -> BlobStore:
+    """Return where a store at a path keeps its blobs: the folder beside its file, or nowhere beyond this process."""
+    from keepward.adapters.blobs import FileBlobs, MemoryBlobs, folder_of
+
+    return MemoryBlobs() if str(path) == ":memory:" else FileBlobs(folder_of(path))
 
 
 def _settle(kit: Kit) -> None:

@@ -17,18 +17,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from keepward.domain.commit import Head, recompute
+from keepward.engine.blobs import ref_in
 from keepward.errors import StoreUnavailable, Tampered, Unauthorised
+from keepward.interchange import sidecar
 from keepward.interchange.lines import event_fields, event_line, export_fields
 
 if TYPE_CHECKING:
     from keepward.app import Memory
 
 
-def write_vault(mem: Memory, target: str | Path | TextIO) -> int:
+def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True) -> int:
     """Write every version of every memory of the tenant, oldest first; return the number of lines.
 
     A path is replaced in one step and is readable by its owner alone; a stream is left open. An empty
-    tenant gives no lines.
+    tenant gives no lines. ``blobs``: the content that lines refer to goes to a folder beside a path, see
+    ``sidecar``; a stream holds the references alone.
 
     Raises:
         Unauthorised: the handle is not the owner's; an export holds every scope.
@@ -47,21 +50,25 @@ def write_vault(mem: Memory, target: str | Path | TextIO) -> int:
         return count
     path = Path(target)
     try:
-        return _replaced(mem, path)
+        return _replaced(mem, path, blobs=blobs)
     except OSError as fault:
         raise StoreUnavailable(f"cannot write {path.name}: {fault.strerror or 'output error'}") from fault
 
 
-def _replaced(mem: Memory, path: Path) -> int:
+def _replaced(mem: Memory, path: Path, *, blobs: bool) -> int:
     count = 0
+    refs: set[str] = set()
     handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-            for line in _lines(mem):
+            for line in _lines(mem, refs):
                 stream.write(line + "\n")
                 count += 1
             stream.flush()
             os.fsync(stream.fileno())
+        # First, so that a file under its final name never waits for what it refers to.
+        if blobs:
+            sidecar.write(mem, path, refs)
         Path(beside).replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -81,7 +88,8 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def _lines(mem: Memory) -> Iterator[str]:
+def _lines(mem: Memory, refs: set[str] | None = None) -> Iterator[str]:
+    """Yield the lines of a vault; the blobs that they name are added to ``refs``."""
     newest = mem.log(limit=1)
     if not newest:
         return
@@ -93,6 +101,9 @@ def _lines(mem: Memory) -> Iterator[str]:
         for event in events:
             first = commit if event.n == 0 else None
             fields = event_fields(event, first, len(events), export if first and commit.seq == 1 else None)
+            ref = None if refs is None or event.payload is None else ref_in(event.payload)
+            if refs is not None and ref is not None:
+                refs.add(ref)
             yield event_line(fields)
         if commit.seq == head.seq:
             if commit.hash != head.hash:

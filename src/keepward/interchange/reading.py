@@ -39,6 +39,8 @@ class Source:
     stream: IO[bytes]
     #: File name without folders, or ``stream``.
     name: str
+    #: Where the file lies; None for a stream.
+    path: Path | None = None
 
     @property
     def stem(self) -> str:
@@ -136,7 +138,7 @@ def opened(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Source]:
             raise InvalidInput(f"cannot read {path.name}: {fault.strerror or 'it cannot be opened'}") from fault
         with stream:
             if stream.seekable():
-                yield _checked(Source(stream=stream, name=path.name))
+                yield _checked(Source(stream=stream, name=path.name, path=path))
             else:
                 with _aside(stream, path.name) as source:
                     yield source

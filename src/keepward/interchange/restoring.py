@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from keepward.domain.commit import Commit, Event
-from keepward.domain.memory import ContentType, Record, Tier
+from keepward.domain.memory import Record, Tier
 from keepward.errors import Tampered
 from keepward.interchange import vault
 from keepward.interchange.items import Flaw, Item, Plan
 from keepward.interchange.reading import Source
+from keepward.interchange.sidecar import Sidecar, folder_of
 
 if TYPE_CHECKING:
     from keepward.app import Memory
@@ -31,10 +32,14 @@ def restore(
     place = mem if mem.tenant == found.tenant else mem.at(tenant=found.tenant)
     if place.log(limit=1):
         return None
+    beside = Sidecar(folder=source.path and folder_of(source.path))
+    for ref in sorted(found.blobs):
+        # Before the journal: what refers to them is stored only when they are there.
+        beside.take(place, ref)
     head = place.restore_journal(_told(vault.journal(source, found.head), found.lines, report))
     if head != found.head:
         raise Tampered("the restored journal does not end in the head of the file; run `keepward verify`")
-    notes = [f"the whole history was restored; the head is {head.name}"]
+    notes = [f"the whole history was restored; the head is {head.name}", *beside.notes()]
     if place is not mem:
         notes.append(f"the file is of tenant {found.tenant} and was restored there")
     return found.tenant, tuple(notes)
@@ -72,15 +77,18 @@ def live_plan(mem: Memory, source: Source, found: vault.Survey) -> Plan:
     live = sum(record.is_live(now) for _, record in vault.records(source, wanted))
     if live < len(wanted):
         notes.append(f"memories that no longer hold left out: {len(wanted) - live}")
-    return Plan(total=live, entries=_entries(source, wanted, now), notes=notes)
+    beside = Sidecar(folder=source.path and folder_of(source.path))
+    return Plan(total=live, entries=_entries(mem, source, wanted, now, beside), notes=notes)
 
 
-def _entries(source: Source, wanted: frozenset[int], now: datetime) -> Iterator[Item | Flaw]:
+def _entries(
+    mem: Memory, source: Source, wanted: frozenset[int], now: datetime, beside: Sidecar
+) -> Iterator[Item | Flaw]:
     for number, record in vault.records(source, wanted):
         if not record.is_live(now):
             continue
-        if record.content_type is not ContentType.TEXT and record.blob is not None:
-            yield Flaw(number=number, reason="its content lies in a blob, which a vault file does not hold")
+        if record.blob is not None and not beside.take(mem, record.blob):
+            yield Flaw(number=number, reason=f"it refers to a blob: {beside.flaws[record.blob]}")
             continue
         yield Item(number=number, fields=_fields(record, now), named=True, review=_review(record))
 
@@ -103,6 +111,7 @@ def _fields(record: Record, now: datetime) -> dict[str, Any]:
         "category": record.category,
         "tags": record.tags,
         "content_type": record.content_type.value,
+        "blob": record.blob,
         "metadata": None if record.metadata is None else json.loads(record.metadata),
         "evidence": record.evidence,
         # A core block was judged by a person there, and is judged again here: its floor is not in question.

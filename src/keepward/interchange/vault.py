@@ -17,6 +17,7 @@ from typing import Any
 from keepward.domain.codec import decode_record
 from keepward.domain.commit import EMPTY_HASH, Commit, Event, Head
 from keepward.domain.memory import Record
+from keepward.engine.blobs import ref_in
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.interchange.lines import commit_of, event_fields, event_of, export_fields, payload_of, tenant_of
 from keepward.interchange.reading import Source, Unusable, parse, strings
@@ -43,6 +44,8 @@ class Survey:
     lines: int = 0
     #: Line number of the newest version of each memory, by id, in order of first appearance.
     newest: dict[str, int] = field(default_factory=dict)
+    #: Blobs that any version refers to.
+    blobs: set[str] = field(default_factory=set)
 
 
 def survey(source: Source) -> Survey:
@@ -66,6 +69,7 @@ def survey(source: Source) -> Survey:
             _screen(lines[0], commit.payload, faults, clean)
             found = found or Survey(tenant=commit.tenant, head=head)
             found.lines += len(events)
+            found.blobs |= {ref for each in events if each.payload and (ref := ref_in(each.payload)) is not None}
             found.newest |= {event.memory_id: number for number, event in zip(lines, events, strict=True)}
             last = Head(seq=commit.seq, hash=commit.hash)
             if len(faults) >= _MOST_NAMED:

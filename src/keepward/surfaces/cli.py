@@ -13,7 +13,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -22,20 +22,24 @@ import typer
 
 from keepward.errors import KeepwardError
 from keepward.surfaces import (
+    cli_blobs,
     cli_demo,
     cli_drill,
     cli_erase,
     cli_inquiry,
+    cli_jobs,
     cli_journal,
     cli_learn,
+    cli_mcp,
     cli_move,
     cli_read,
     cli_review,
+    cli_serve,
     cli_store,
     cli_token,
     cli_write,
 )
-from keepward.surfaces.cli_call import print_json
+from keepward.surfaces.cli_call import Answer, print_json
 from keepward.surfaces.cli_frame import EXIT_OF, OPTION_VALUES, UsageError, add, add_root, explain
 from keepward.surfaces.cli_screen import nearest
 from keepward.surfaces.present import visible
@@ -50,13 +54,15 @@ agents in a shell use them, and nothing of an agent's reaches core memory unrevi
 after the store (approve, reject, rollback, verify, export ...) act as the operator, you. `--as operator` makes a
 write your own. Where KEEPWARD_ACTOR names somebody, `--as` can only name somebody with fewer rights.
 """
-SECTIONS = {
+SECTIONS: dict[str, tuple[tuple[str, Callable[..., Answer]], ...]] = {
     "Start": (("init", cli_store.init), ("demo", cli_demo.demo), ("status", cli_store.status)),
+    "Serve": (("serve", cli_serve.serve), ("mcp", cli_mcp.mcp), ("connect", cli_mcp.connect)),
     "Propose": (
         ("remember", cli_write.remember),
         ("revise", cli_write.revise),
         ("forget", cli_write.forget),
         ("restore", cli_write.restore),
+        ("blob", cli_blobs.blob),
     ),
     "Read": (
         ("recall", cli_read.recall),
@@ -82,6 +88,7 @@ SECTIONS = {
     ),
     "Look after the store": (
         ("token", cli_token.token),
+        ("jobs", cli_jobs.jobs),
         ("erase", cli_erase.erase),
         ("backup", cli_erase.backup),
         ("restore-backup", cli_erase.restore_backup),

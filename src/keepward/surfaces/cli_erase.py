@@ -41,13 +41,18 @@ def erase(
     certificate: Annotated[
         bool, typer.Option("--certificate", help="Print the certificate of an erasure that was made; one ID.")
     ] = False,
+    lift: Annotated[
+        bool, typer.Option("--lift", help="Allow what an erased memory said to be remembered again; one ID.")
+    ] = False,
 ) -> Answer:
     """Destroy what memories said, everywhere it is kept, for good. First shows the plan, and changes nothing."""
     names = list(ids or ())
+    if (certificate or lift) and (len(names) != 1 or apply or subject or source or (certificate and lift)):
+        raise InvalidInput("--certificate and --lift take one ID, of an erased memory, and nothing else")
     with call.memory("decide") as memory:
+        if lift:
+            return _lifted(memory.lift_erasure(names[0]))
         if certificate:
-            if len(names) != 1 or apply or subject or source:
-                raise InvalidInput("--certificate takes one ID, of an erased memory or of the commit that erased it")
             told = memory.certificate(names[0])
             return Answer(data=_answer(certificate=told), show=lambda screen: screen.exact(json.dumps(told, indent=2)))
         chosen: dict[str, Any] = {"subject": subject, "source": source, "reason": reason}
@@ -67,7 +72,27 @@ def erase(
 
 
 def _answer(**given: Any) -> dict[str, Any]:
-    return {"applied": False, "plan": None, "commit": None, "receipt": None, "certificate": None, **given}
+    blank: dict[str, Any] = {
+        "applied": False,
+        "plan": None,
+        "commit": None,
+        "receipt": None,
+        "certificate": None,
+        "lifted": [],
+    }
+    return {**blank, **given}
+
+
+def _lifted(done: Any) -> Answer:
+    data = _answer(applied=True, commit=done.commit.id, receipt=done.receipt.id, lifted=list(done.tombstones))
+
+    def draw(screen: Screen) -> None:
+        for name in done.tombstones:
+            screen.labelled("lifted", f"tombstone {name}", style="bold green")
+        for label in ("commit", "receipt"):
+            screen.labelled(label, data[label], style="dim")
+
+    return Answer(data=data, show=draw, talk=("what was erased stays erased; said anew, it is remembered again",))
 
 
 def _plan_data(plan: Any) -> dict[str, Any]:
@@ -81,7 +106,10 @@ def _plan_data(plan: Any) -> dict[str, Any]:
         "commit_details": len(plan.details),
         "receipts": len(plan.receipts),
         "proposals": len(plan.proposals),
-        "documents": len(plan.artefacts),
+        "documents": sum(1 for kind, _ in plan.artefacts if kind != "reranker"),
+        "feedback": len(plan.feedback),
+        "blobs": len(plan.blobs),
+        "weights": sum(1 for kind, _ in plan.artefacts if kind == "reranker"),
     }
 
 
@@ -102,9 +130,12 @@ def _show_plan(screen: Screen, plan: dict[str, Any], open_ones: dict[str, str]) 
 def _show_counts(screen: Screen, plan: dict[str, Any]) -> None:
     told = (
         f"{plan['versions']} versions, {plan['commit_details']} commit details, {plan['receipts']} receipts, "
-        f"{plan['proposals']} proposals, {plan['documents']} kept documents"
+        f"{plan['proposals']} proposals, {plan['documents']} kept documents, {plan['blobs']} blobs"
     )
     screen.labelled("with them", told)
+    if plan["feedback"] or plan["weights"]:
+        learned = f"{plan['feedback']} feedbacks lose the name, {plan['weights']} learned weights go"
+        screen.labelled("unlearned", f"{learned}; recall is in the plain order until `keepward train`")
 
 
 def _show_erased(screen: Screen, data: dict[str, Any]) -> None:
@@ -130,14 +161,29 @@ def backup(
     """Copy the live store to one file, consistent and readable by you alone. Later erasures reach it too."""
     with call.memory("decide") as memory:
         made = memory.backup(Path(path).expanduser())
-    data = {"path": made.path, "bytes": made.bytes, "heads": made.heads, "listed": made.listed}
+    data = {
+        "path": made.path,
+        "bytes": made.bytes,
+        "heads": made.heads,
+        "listed": made.listed,
+        "blobs": made.blobs,
+        "faulty": list(made.faulty),
+    }
 
     def draw(screen: Screen) -> None:
         screen.labelled("backup", f"{made.path} ({made.bytes} bytes)", style="bold green")
+        _show_blobs(screen, made.path, made.blobs, made.faulty)
         for tenant, head in made.heads.items():
             screen.labelled("head", f"{tenant} {head}")
 
     return Answer(data=data, show=draw)
+
+
+def _show_blobs(screen: Screen, path: str, blobs: int, faulty: tuple[str, ...]) -> None:
+    if blobs:
+        screen.labelled("blobs", f"{blobs} in {path}.blobs; they belong to it")
+    for ref in faulty:
+        screen.labelled("LOST", f"{ref[:23]}…: its file is gone or changed, and was not copied", style="red")
 
 
 def restore_backup(
@@ -164,14 +210,20 @@ def restore_backup(
         "separate": made.separate,
         "heads": made.heads,
         "erased": made.erased,
+        "blobs": made.blobs,
+        "faulty": list(made.faulty),
+        "revoked": made.revoked,
     }
 
     def draw(screen: Screen) -> None:
         screen.labelled("restored", made.path, style="bold green")
+        _show_blobs(screen, made.path, made.blobs, made.faulty)
         for tenant, head in made.heads.items():
             screen.labelled("head", f"{tenant} {head}")
         if made.erased:
             screen.labelled("erased", f"{made.erased} places that were erased after the backup was made")
+        if made.revoked:
+            screen.labelled("revoked", f"{made.revoked} tokens that were revoked after the backup was made")
         if made.separate:
             screen.labelled("separate", "the store it was made of lives on; this is now a store of its own")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keepward.surfaces.cli_call import Answer, Call
+from keepward.surfaces.cli_erase import Apply
 
 if TYPE_CHECKING:
     from keepward.surfaces.cli_screen import Screen
@@ -87,9 +88,7 @@ def contain(
     session: Session = None,
     commit: Commit = None,
     memory_id: MemoryId = None,
-    digest: Annotated[
-        str | None, typer.Option(metavar="HEX", help="The digest of the plan you saw: carry exactly that out.")
-    ] = None,
+    apply: Apply = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it stands in the commit.")] = "",
 ) -> Answer:
     """Take all that one of these touched out of use. First shows the plan and its digest, and changes nothing."""
@@ -97,7 +96,7 @@ def contain(
 
     with call.memory("decide") as memory:
         done = memory.contain(
-            digest, source=source, actor=writer, session=session, commit=commit, memory=memory_id, reason=reason
+            apply, source=source, actor=writer, session=session, commit=commit, memory=memory_id, reason=reason
         )
     data: dict[str, Any] = {
         "applied": done.applied,
@@ -109,7 +108,7 @@ def contain(
     }
     talk: tuple[str, ...] = ()
     if done.items and not done.applied:
-        talk = (f"nothing was changed; carry it out with the same options and --digest {done.digest}",)
+        talk = (f"nothing was changed; carry it out with the same options and --apply {done.digest}",)
     elif done.commit is not None:
         talk = (f"undo it with `keepward rollback {done.commit.id}`",)
     return Answer(data=data, show=lambda screen: _show_containment(screen, data), talk=talk)

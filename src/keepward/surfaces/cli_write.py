@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keepward.errors import InvalidInput
+from keepward.surfaces.cli_blobs import MediaType, attached
 from keepward.surfaces.cli_call import Answer, Call, text_of
 from keepward.surfaces.cli_frame import EXIT_OF_OUTCOME
 
@@ -59,6 +60,11 @@ def remember(
     session: Annotated[str | None, typer.Option(metavar="NAME", help="The conversation it comes from.")] = None,
     consent: Consent = False,
     reason: Reason = "",
+    file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A picture, recording or other file that TEXT describes.")
+    ] = None,
+    blob: Annotated[str | None, typer.Option(metavar="REF", help="The same for one that `blob put` keeps.")] = None,
+    media_type: MediaType = None,
 ) -> Answer:
     """Remember a text. A missing store is made."""
     with call.memory(create=True) as memory:
@@ -80,6 +86,7 @@ def remember(
             session=session,
             consent=consent,
             reason=reason,
+            **attached(memory, file, blob, media_type),
         )
     return written(result)
 

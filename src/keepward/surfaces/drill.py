@@ -213,6 +213,9 @@ def _copy(store: Path, target: Path) -> None:
         beside = store.with_name(store.name + ".id")
         if beside.exists():
             shutil.copyfile(beside, target.with_name(target.name + ".id"))
+        blobs = store.with_name(store.name + ".blobs")
+        if blobs.is_dir():
+            shutil.copytree(blobs, target.with_name(target.name + ".blobs"))
     except (OSError, sqlite3.Error) as fault:
         raise StoreUnavailable("the store cannot be copied; see that its file can be read and try again") from fault
 

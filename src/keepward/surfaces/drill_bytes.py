@@ -263,8 +263,9 @@ def cut_tail(ground: Ground) -> Tried:
         with ground.raw() as raw:
             for table, key in (("commits", "seq"), ("events", "seq"), ("records", "seq")):
                 raw.execute(f"DELETE FROM {table} WHERE tenant = ? AND {key} > ?", (ground.tenant, head[0]))
-            for table in ("features", "marks"):
-                raw.execute(f"DELETE FROM {table} WHERE tenant = ? AND id = ?", (ground.tenant, newest))
+            raw.execute("DELETE FROM features WHERE tenant = ? AND id = ?", (ground.tenant, newest))
+            # A position begins with the number of its commit.
+            raw.execute("DELETE FROM marks WHERE tenant = ? AND position >= ?", (ground.tenant, (head[0] + 1) << 20))
             raw.execute("UPDATE tallies SET count = count - 1 WHERE tenant = ? AND tier = 'archival'", (ground.tenant,))
             raw.execute(
                 "UPDATE heads SET seq = ?, hash = ?, restored = ?, mac = ? WHERE tenant = ?", (*head, ground.tenant)

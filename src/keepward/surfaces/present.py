@@ -23,6 +23,7 @@ from keepward.domain.receipt import Reason
 
 #: Fields that say who wrote which version when; a diff is about the rest.
 _BOOKKEEPING = frozenset({"id", "version", "updated_at", "reinforced_at", "created_at", "author"})
+_FIELDS = tuple(each.name for each in dataclasses.fields(Record))
 #: Joiners that ordinary writing needs: Persian, Indic scripts, emoji.
 _JOINERS = "\u200c\u200d"
 
@@ -73,6 +74,8 @@ def plain(value: Any) -> Any:
             return {str(key): plain(item) for key, item in value.items()}
         case list() | tuple():
             return [plain(item) for item in value]
+        case set() | frozenset():
+            return sorted(plain(item) for item in value)
         case bytes():
             return value.hex()
         case _ if dataclasses.is_dataclass(value):
@@ -83,7 +86,11 @@ def plain(value: Any) -> Any:
 
 def record(item: Record) -> dict[str, Any]:
     """Return a memory at one version, every field of it."""
-    fields = {each.name: plain(getattr(item, each.name)) for each in dataclasses.fields(item)}
+    # Most fields are text or missing, and a page of memories has thousands of them.
+    fields = {
+        name: value if (value := getattr(item, name)) is None or type(value) is str else plain(value)
+        for name in _FIELDS
+    }
     return {**fields, "metadata": item.metadata and json.loads(item.metadata)}
 
 
@@ -192,6 +199,8 @@ def hit(item: Hit) -> dict[str, Any]:
         "importance": memory.importance,
         "version": memory.version,
         "tags": list(memory.tags),
+        "content_type": memory.content_type.value,
+        "blob": memory.blob,
         "speaker": memory.speaker,
         "occurred_at": instant(memory.occurred_at),
         "created_at": instant(memory.created_at),

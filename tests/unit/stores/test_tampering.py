@@ -56,7 +56,7 @@ def _edit(path, table, column, kind):
     if table == "records":
         where = "WHERE id = (SELECT min(id) FROM records)"
     if table == "marks":
-        where = "WHERE mark = (SELECT min(mark) FROM marks) AND id = (SELECT min(id) FROM marks)"
+        where = "WHERE (mark, position) = (SELECT mark, position FROM marks ORDER BY mark, position LIMIT 1)"
     value = OTHER[kind].format(column)
     by_hand(path, f"UPDATE {table} SET {column} = coalesce({value}, {GIVEN[kind]}) {where}")
 

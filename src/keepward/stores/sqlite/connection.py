@@ -5,7 +5,7 @@ Invariants
     what was acknowledged survives a power cut.
 (2) A read of several statements is one snapshot on a connection of its own.
 (3) Every error of the driver leaves as one of ours.
-(4) Writers of several processes come one after another, in the order in which they asked; see ``turns.py``.
+(4) Writers of several processes that have to wait do so in line, asleep; see ``turns.py``.
 (5) A connection is never used on the other side of a fork.
 """
 
@@ -215,6 +215,9 @@ class Connections:
                 connection.close()
 
     def _begin(self, connection: sqlite3.Connection) -> None:
+        if self._begun(connection):
+            # Whoever is awake when the file is free takes it: to wake the first in line first would leave it idle.
+            return
         until = time.monotonic() + PATIENCE
         first = self._turns.take(PATIENCE)
         try:
@@ -226,20 +229,24 @@ class Connections:
     def _try(self, connection: sqlite3.Connection, until: float, *, first: bool) -> None:
         """Begin, or wait and try again; ``first`` in line nobody else tries, and short steps are cheap."""
         attempt = 0
-        while True:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.Error as fault:
-                name = getattr(fault, "sqlite_errorname", None) or ""
-                if not name.startswith("SQLITE_BUSY") or time.monotonic() > until:
-                    raise explained(fault) from fault
-            else:
-                return
+        while not self._begun(connection, last=time.monotonic() > until):
             # Differs from process to process, so that those who wait do not return together.
             jitter = 0.5 + (os.getpid() * 7919 + attempt * 104_729) % 997 / 997
             longest = 0.0005 if first and attempt < SHORT else 0.008
             self._sleep(min(0.0004 * 2 ** min(attempt, 5), longest) * jitter)
             attempt += 1
+
+    @staticmethod
+    def _begun(connection: sqlite3.Connection, *, last: bool = False) -> bool:
+        """Begin; return False when another writes, unless this is the ``last`` try."""
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as fault:
+            name = getattr(fault, "sqlite_errorname", None) or ""
+            if last or not name.startswith("SQLITE_BUSY"):
+                raise explained(fault) from fault
+            return False
+        return True
 
     @staticmethod
     def _roll_back(connection: sqlite3.Connection) -> None:
