@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from benchmarks import bulk, contexts, crowd, remember
+from benchmarks import bulk, contexts, crowd, embedding, floors, remember, served, size, start
 
 
 def index() -> None:
@@ -13,7 +13,18 @@ def index() -> None:
     subprocess.run([sys.executable, "-m", "benchmarks.bench_index"], check=True)
 
 
-ALL = {"remember": remember.run, "bulk": bulk.run, "context": contexts.run, "index": index, "crowd": crowd.run}
+ALL = {
+    "remember": remember.run,
+    "bulk": bulk.run,
+    "context": contexts.run,
+    "recall": floors.run,
+    "index": index,
+    "embedding": embedding.run,
+    "start": start.run,
+    "size": size.run,
+    "crowd": crowd.run,
+    "served": served.run,
+}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or ALL:

@@ -62,7 +62,11 @@ _KINDS: tuple[tuple[str, str, int, int], ...] = (
     ("other", r"(?s:.)", 48, 0),
 )
 _PIECE = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern, _, _ in _KINDS))
+#: What a piece of each kind costs, by its length in characters; longer pieces are reckoned.
+_TABLED = 32
+_TABLE = {kind: tuple(max(least, each * length) for length in range(_TABLED)) for kind, _, least, each in _KINDS}
 _COSTS = {kind: (least, each) for kind, _, least, each in _KINDS}
+_LINE_END = _COSTS["line"][0]
 _LINE = re.compile(r"[^\n]*\n\s*|[^\n]+")
 #: Lines whose cost is remembered; when there are more, all are forgotten.
 _REMEMBERED = 32_768
@@ -93,17 +97,26 @@ class EstimateCounter:
     def _cost(self, line: str) -> int:
         # Two lines of one hash and one length are a matter of one in 2**60; no count that is off by a line breaks
         # anything but an estimate.
-        key = (hash(line), len(line))
+        words = line.rstrip() if "\n" in line else line
+        # The end of a line, with the blanks around it, is one piece: with or without it, the words are known.
+        ending = 0 if words is line else _LINE_END
+        key = (hash(words), len(words))
         known = self._known.get(key)
         if known is None:
             known = 0
-            for piece in _PIECE.finditer(line):
-                least, each = _COSTS[piece.lastgroup or "other"]
-                known += max(least, each * (piece.end() - piece.start()))
+            for piece in _PIECE.finditer(words):
+                kind = piece.lastgroup or "other"
+                start, end = piece.span()
+                length = end - start
+                if length < _TABLED:
+                    known += _TABLE[kind][length]
+                else:
+                    least, each = _COSTS[kind]
+                    known += max(least, each * length)
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             self._known[key] = known
-        return known
+        return known + ending
 
 
 class TiktokenCounter:

@@ -34,6 +34,8 @@ def reason(code: str, detail: str) -> Reason:
     return Reason(gate="compile", code=code, detail=detail)
 
 
+#: Of one character. A counter that takes one for more tokens than bytes costs a screening in vain, no more.
+_MOST_BYTES = 4
 NO_ROOM = reason("budget", "there was no room for it")
 
 
@@ -66,6 +68,7 @@ class Ledger:
         self._holders: dict[str, tuple[str, int]] = {}
         self._findings: dict[tuple[str, int], tuple[Mask, ...] | None] = {}
         self._counted: dict[str, int] = {}
+        self._folded: dict[tuple[tuple[str, int], str], str] = {}
         for name, version, why in sorted(inputs.excluded, key=lambda out: (*out[:2], *out[2].as_dict().values())):
             self.reasons.setdefault((name, version), why)
 
@@ -74,6 +77,13 @@ class Ledger:
         if text not in self._counted:
             self._counted[text] = self.inputs.count(text)
         return self._counted[text]
+
+    def folded(self, entry: Entry, body: str) -> str:
+        """Return what ``folded`` does of an entry, each text folded once."""
+        known = self._folded.get((entry.key, body))
+        if known is None:
+            known = self._folded[entry.key, body] = folded(entry.record, body)
+        return known
 
     @property
     def room(self) -> int:
@@ -113,7 +123,7 @@ class Ledger:
                             confidence=confidence_at(record, self.inputs.now),
                             rank=rank,
                             score=finite(each.score) if recalled else None,
-                            parts={name: finite(part) for name, part in sorted(each.parts.items())},
+                            parts=each.parts,
                         )
                     )
         return entries
@@ -165,7 +175,7 @@ class Ledger:
 
     def says_known(self, entry: Entry, body: str) -> bool:
         """Whether something that is in says the same; if so, note it."""
-        holder = self._holders.get(folded(entry.record, body))
+        holder = self._holders.get(self.folded(entry, body))
         if holder is None or holder == entry.key or holder not in self.kept:
             return False
         self.repeats[entry.key] = holder
@@ -173,8 +183,9 @@ class Ledger:
 
     def admit(self, entry: Entry, room: int) -> bool:
         """Take an entry in if it fits, may be rendered and says something new; note why not."""
-        # Counting costs far less than screening.
-        if not entry.record.text or self.count(entry.record.text) <= room:
+        # Counting costs far less than screening, and is not needed where a token a byte would fit.
+        text = entry.record.text
+        if _MOST_BYTES * len(text) <= room or self.count(text) <= room:
             line = self.screened(entry)
             if line is None or self.says_known(entry, line.body or ""):
                 return False
@@ -193,7 +204,7 @@ class Ledger:
         """Take an entry in whatever it costs."""
         entry.line = line
         self.kept[entry.key] = entry
-        self._holders[folded(entry.record, line.body or "")] = entry.key
+        self._holders[self.folded(entry, line.body or "")] = entry.key
         self.reasons.pop(entry.key, None)
         self.repeats.pop(entry.key, None)
 

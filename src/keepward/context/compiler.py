@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keepward.context.admission import NO_ROOM, Ledger, folded, reason
+from keepward.context.admission import NO_ROOM, Ledger, reason
 from keepward.context.budget import (
     IDENTITY_CAP,
     RULE_CAP,
@@ -161,7 +161,7 @@ class _Assembly:
         for entry in banded(entries):
             if entry.key in ledger.kept or ledger.says_known(entry, entry.record.text):
                 continue
-            words = folded(entry.record, entry.record.text)
+            words = ledger.folded(entry, entry.record.text)
             if words in said:
                 ledger.repeats[entry.key] = said[words].key
             elif self._within_caps(entry, chosen):

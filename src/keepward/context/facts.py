@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from keepward.context.admission import finite
 from keepward.context.budget import Entry, Tally
 from keepward.context.render import RENDERER, Rendered, added, digest
 from keepward.context.sections import SECTIONS, Compiled, Excluded, Inputs, Item, Section
@@ -107,7 +108,7 @@ def _item(entry: Entry, inputs: Inputs, count: Callable[[str], int]) -> Item:
         tokens=count(alone),
         masks=entry.masks,
         score=entry.score,
-        parts=entry.parts,
+        parts={name: finite(part) for name, part in sorted(entry.parts.items())},
         block=line.block if line else None,
     )
 

@@ -59,7 +59,7 @@ def _screened(record: Record) -> Screened:
     masks = tuple((each.start, each.end, marker(each.detector).strip("[]")) for each in scan(record.text))
     soft = softly_worded_counts(record)
     if record.trust < Trust.USER and any(
-        each.certainty == "certain" or soft for text in (record.text, names) for each in orders(text)
+        each.certainty == "certain" or soft for text in (record.text, names) if text for each in orders(text)
     ):
         reason = Reason(gate="compile", code="injection", detail="the text reads like an instruction to the model")
         return Screened(text_masks=masks, drop=reason)

@@ -39,7 +39,7 @@ SQL = load_queries("keepward.stores.sqlite")
 _META = {"store_id", "sealed_by", "note_adopted", erasing.NOTE}
 _KEY = {"artefacts": 3, "erased": 3}
 #: Tables computed from records and features, by their columns after the tenant.
-_COMPUTED = {"lineage": "parent, child", "aliases": "alias, id", "attachments": "ref, id", "marks": "place, mark, id"}
+_COMPUTED = {"lineage": "parent, child", "aliases": "alias, id", "attachments": "ref, id", "marks": "mark, position"}
 _Section: TypeAlias = tuple[str, Callable[[], Iterator[Fault]]]
 
 
@@ -313,7 +313,7 @@ def _due(table: str, tenant: str, record: Record, row: Row) -> list[Row]:
         case "attachments":
             return [(record.blob, record.id)] if record.blob is not None else []
     raw = row[40]
-    return [] if raw is None else [mark[1:] for mark in mark_rows(tenant, record, raw)]
+    return [] if raw is None else [mark[1:] for mark in mark_rows(tenant, record, row[4], raw)]
 
 
 def _name(table: str, tenant: str, row: Row) -> str:

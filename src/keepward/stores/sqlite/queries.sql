@@ -93,14 +93,14 @@ SELECT f.id, f.version, f.model, f.units, f.digest, f.marks, f.terms, f.vectors,
 
 -- places --
 -- Where the marks of memories stand now.
-SELECT id, version, status, tier || ' ' || sensitivity || ' ' || scope FROM records
+SELECT id, version, status, tier || ' ' || sensitivity || ' ' || scope, position FROM records
  WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids));
 
 -- drop_mark --
-DELETE FROM marks WHERE tenant = ? AND place = ? AND mark = ? AND id = ?;
+DELETE FROM marks WHERE tenant = ? AND mark = ? AND position = ?;
 
 -- add_mark --
-INSERT OR IGNORE INTO marks (tenant, place, mark, id) VALUES (?, ?, ?, ?);
+INSERT OR IGNORE INTO marks (tenant, mark, position) VALUES (?, ?, ?);
 
 -- add_receipt --
 INSERT INTO receipts (tenant, id, kind, at, body, seal) VALUES (?, ?, ?, ?, ?, ?);
@@ -260,7 +260,8 @@ SELECT DISTINCT memory_id FROM events
  WHERE tenant = :tenant AND memory_id IN (SELECT value FROM json_each(:ids));
 
 -- same_digest --
-SELECT r.id FROM features f INDEXED BY features_digest CROSS JOIN records r ON r.tenant = f.tenant AND r.id = f.id
+SELECT r.id, r.position FROM features f INDEXED BY features_digest CROSS JOIN records r
+    ON r.tenant = f.tenant AND r.id = f.id
  WHERE f.tenant = :tenant AND f.digest = :digest AND r.id <> :id AND r.status = 'active'
    AND r.tier = :tier AND r.scope = :scope AND r.sensitivity = :sensitivity
    AND (r.expires_at IS NULL OR r.expires_at > :now) LIMIT 24;
@@ -322,16 +323,20 @@ SELECT r.id, r.version, r.seq, r.n, r.position, r.arrival, r.status, r.tier, r.k
   FROM features f CROSS JOIN records r ON r.tenant = f.tenant AND r.id = f.id WHERE f.tenant = :tenant;
 
 -- holders --
--- The newest memories under each mark of one place: ids rise with time.
-SELECT j.value, (SELECT group_concat(id, ' ') FROM (
-       SELECT id FROM marks WHERE tenant = :tenant AND place = :place AND mark = j.value ORDER BY id DESC LIMIT :most))
+-- The memories under each mark that were touched last: positions rise with time.
+SELECT j.value, (SELECT group_concat(position, ' ') FROM (
+       SELECT position FROM marks WHERE tenant = :tenant AND mark = j.value ORDER BY position DESC LIMIT :most))
   FROM json_each(:marks) j;
 
+-- positions --
+SELECT id, position FROM records WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids));
+
 -- likely --
--- What is told of memories before they are read.
-SELECT r.id, r.version, r.status, r.expires_at, f.digest, f.trait
-  FROM records r JOIN features f ON f.tenant = r.tenant AND f.id = r.id AND f.version = r.version
- WHERE r.tenant = :tenant AND r.id IN (SELECT value FROM json_each(:ids));
+-- What is told of the memories at some positions before they are read.
+SELECT r.position, r.id, r.version, r.status, r.expires_at, f.trait
+  FROM records r INDEXED BY records_position
+  LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id AND f.version = r.version
+ WHERE r.tenant = :tenant AND r.position IN (SELECT value FROM json_each(:positions));
 
 -- known_digest --
 SELECT 1 FROM features WHERE tenant = ? AND digest = ?;

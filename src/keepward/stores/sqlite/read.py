@@ -167,7 +167,7 @@ class Asked:
         return found
 
     def similar(self, record: Record, features: Features, now: datetime) -> Found:
-        """Return up to 8 others: equal digest first, then by marks shared, most first, ties by newer id."""
+        """Return up to 8 others: equal digest first, then by marks shared, most first, ties by newer position."""
         ((likely, _),) = self.likely([(record, features)], now)
         found = self.records([each.id for each in likely], None)
         place = place_of(record)

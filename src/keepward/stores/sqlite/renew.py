@@ -144,7 +144,7 @@ def rebuild(connection: sqlite3.Connection, sealer: Sealer, tenant: str) -> int:
         connection.execute(SQL["add_record"], record_row(tenant, row[0], row[1], row[9], record))
         link_rows(connection, tenant, [record])
         if row[10] == record.version and sealer.holds_row(row[18], "features", tenant, record.id, *row[10:18]):
-            connection.executemany(SQL["add_mark"], mark_rows(tenant, record, row[14]))
+            connection.executemany(SQL["add_mark"], mark_rows(tenant, record, row[0] * WIDTH + row[1], row[14]))
         elif row[10] is not None:
             dropped.append((tenant, record.id))
         count += 1

@@ -12,6 +12,8 @@ import hashlib
 import json
 import logging
 import struct
+from collections.abc import Iterable
+from functools import lru_cache
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -160,6 +162,23 @@ def pack_marks(marks: tuple[int, ...]) -> bytes:
 def unpack_marks(raw: bytes) -> tuple[int, ...]:
     """Return the marks of ``pack_marks``, sorted."""
     return struct.unpack(f"<{len(raw) // 8}q", raw[: len(raw) // 8 * 8])
+
+
+@lru_cache(maxsize=1_024)
+def _place_bits(place: str) -> int:
+    """Return 64 bits of a place, as int64."""
+    hashed = hashlib.blake2b(place.encode("utf-8", "surrogatepass"), digest_size=8, person=b"keepward/place")
+    return int.from_bytes(hashed.digest(), "big", signed=True)
+
+
+def placed_marks(place: str, marks: Iterable[int]) -> list[int]:
+    """Return int64 marks as they stand in the table of ``marks``: exclusive or with 64 bits of their place.
+
+    In one place different marks stay different. Marks of two places meet by chance, once in 2**61 pairs: whoever
+    reads a memory found by them compares its place.
+    """
+    bits = _place_bits(place)
+    return [mark ^ bits for mark in marks]
 
 
 def feature_row(sealer: Sealer, tenant: str, record: Row, facts: bytes, features: Features) -> Row:

@@ -2,7 +2,8 @@
 
 Invariants
 (1) A profile holds by its bond, or is made from the memory itself once that was checked.
-(2) What is told of likely memories is not checked here: whoever uses one reads it, and reading checks.
+(2) What is told of likely memories is not checked here: whoever uses one reads it, which checks, and compares its
+    place, since marks of two places may meet.
 """
 
 from __future__ import annotations
@@ -21,7 +22,16 @@ from keepward.errors import Tampered
 from keepward.ports.searching import Likely, Profile
 from keepward.ports.store import Features
 from keepward.stores.sql import load_queries
-from keepward.stores.sqlite.rows import Row, features_of, pack_marks, place_of, profile_of, record_of, unpack_marks
+from keepward.stores.sqlite.rows import (
+    Row,
+    features_of,
+    pack_marks,
+    place_of,
+    placed_marks,
+    profile_of,
+    record_of,
+    unpack_marks,
+)
 from keepward.stores.sqlite.seals import Sealer
 
 SQL = load_queries("keepward.stores.sqlite")
@@ -29,7 +39,7 @@ SQL = load_queries("keepward.stores.sqlite")
 CANDIDATES = 8
 #: Marks of six that a candidate shares, unless its text is equal; see ``engine.features``.
 SHARED = 2
-#: Holders of one mark that are counted, the newest ones.
+#: Holders of one mark that are counted, those touched last.
 CROWD = 32
 #: Candidates of each text of which anything is asked at first.
 _TOLD = 2 * CANDIDATES
@@ -71,80 +81,85 @@ def likely(
 ) -> list[tuple[tuple[Likely, ...], bool]]:
     """Return for each record up to 8 others, and whether any memory has its digest.
 
-    Equal digest first, then by marks shared, most first, ties by newer id.
+    Equal digest first, by id; then by marks shared, most first, ties by newer position: the memory touched last.
+    A memory without a record is left out.
     """
     holders = _holders(connection, tenant, asked)
     micros = to_micros(now)
-    equals: list[list[str]] = []
+    own = _positions(connection, tenant, asked)
+    equals: list[list[int]] = []
     known: list[bool] = []
-    ranked: list[list[str]] = []
+    ranked: list[list[int]] = []
     for record, features in asked:
-        digest, place = features.digest, place_of(record)
+        digest = features.digest
         has = bool(digest) and connection.execute(SQL["known_digest"], (tenant, digest)).fetchone() is not None
         known.append(has)
         equals.append(_equal(connection, tenant, record, digest, micros) if has else [])
-        crowds = [holders[place, mark] for mark in set(_stored(features)) if (place, mark) in holders]
+        crowds = [crowd for mark in set(_stored(record, features)) if (crowd := holders.get(mark))]
         shared: Counter[str] = Counter()
         for crowd in crowds:
             shared.update(crowd[:CROWD])
-        if record.id in shared:
-            shared = Counter(chain.from_iterable([each for each in crowd if each != record.id] for crowd in crowds))
-        counted = [(count, memory_id) for memory_id, count in shared.items() if count >= SHARED]
-        # Newer ids are greater, and come first among those that share as many.
-        counted.sort(reverse=True)
-        ranked.append([memory_id for _, memory_id in counted])
+        mine = own.get(record.id)
+        if mine in shared:
+            shared = Counter(chain.from_iterable([each for each in crowd if each != mine] for crowd in crowds))
+        # Positions rise with time: among those that share as many, what was touched last comes first.
+        counted = sorted(((count, int(each)) for each, count in shared.items() if count >= SHARED), reverse=True)
+        ranked.append([position for _, position in counted])
     order = [list(dict.fromkeys([*same, *near])) for same, near in zip(equals, ranked, strict=True)]
-    told = _told(connection, tenant, {memory_id for names in order for memory_id in names[:_TOLD]})
+    told = _told(connection, tenant, {position for places in order for position in places[:_TOLD]})
     found: list[tuple[tuple[Likely, ...], bool]] = []
-    for (_, features), same, names, some in zip(asked, equals, order, known, strict=True):
-        first = _living(names[:_TOLD], told, features, same, micros)
-        if len(first) < CANDIDATES and len(names) > _TOLD:
+    for (_, features), same, places, some in zip(asked, equals, order, known, strict=True):
+        first = _living(places[:_TOLD], told, features, same, micros)
+        if len(first) < CANDIDATES and len(places) > _TOLD:
             # Many of them have run out: then all have to be looked at.
-            first = _living(names, _told(connection, tenant, names), features, same, micros)
+            first = _living(places, _told(connection, tenant, places), features, same, micros)
         found.append((first, some))
     return found
 
 
 def _living(
-    names: Sequence[str], told: Mapping[str, Row], features: Features, equal: Sequence[str], now: int
+    positions: Sequence[int], told: Mapping[int, Row], features: Features, equal: Sequence[int], now: int
 ) -> tuple[Likely, ...]:
-    """Return the first of some memories that hold, as far as they tell; a row that tells nothing has to be read."""
+    """Return the first of some memories that hold, as far as they tell; one that tells no trait has to be read."""
     found: list[Likely] = []
-    for memory_id in names:
-        row = told.get(memory_id)
-        if row is not None and (row[2] != Status.ACTIVE or (row[3] is not None and row[3] <= now)):
+    for position in positions:
+        row = told.get(position)
+        if row is None or row[3] != Status.ACTIVE or (row[4] is not None and row[4] <= now):
             continue
-        same = memory_id in equal
-        kindred = same or row is None or not row[5] or not features.trait or row[5] == features.trait
-        found.append(Likely(id=memory_id, version=row[1] if row else 0, equal=same, kindred=kindred))
+        same = position in equal
+        kindred = same or not row[5] or not features.trait or row[5] == features.trait
+        found.append(Likely(id=row[1], version=row[2], equal=same, kindred=kindred))
         if len(found) == CANDIDATES:
             break
     return tuple(found)
 
 
-def _stored(features: Features) -> tuple[int, ...]:
+def _stored(record: Record, features: Features) -> list[int]:
     marks = features.marks
-    return marks if not marks or 0 <= min(marks) <= max(marks) < 1 << 63 else unpack_marks(pack_marks(marks))
+    if marks and not 0 <= min(marks) <= max(marks) < 1 << 63:
+        marks = unpack_marks(pack_marks(marks))
+    return placed_marks(place_of(record), marks)
 
 
 def _holders(
     connection: sqlite3.Connection, tenant: str, asked: Iterable[tuple[Record, Features]]
-) -> dict[tuple[str, int], list[str]]:
-    """Return the newest holders of each mark of some records, by place and mark."""
-    marks: dict[str, set[int]] = {}
-    for record, features in asked:
-        marks.setdefault(place_of(record), set()).update(_stored(features))
-    found: dict[tuple[str, int], list[str]] = {}
-    for place, wanted in marks.items():
-        # One more than counted: the memory that asks may be among them.
-        values = {"tenant": tenant, "place": place, "marks": json.dumps(sorted(wanted)), "most": CROWD + 1}
-        for mark, names in connection.execute(SQL["holders"], values):
-            if names is not None:
-                found[place, mark] = names.split(" ")
-    return found
+) -> dict[int, list[str]]:
+    """Return by mark the positions of its newest holders, in digits."""
+    wanted = {mark for record, features in asked for mark in _stored(record, features)}
+    # One more than counted: the memory that asks may be among them.
+    values = {"tenant": tenant, "marks": json.dumps(sorted(wanted)), "most": CROWD + 1}
+    rows = connection.execute(SQL["holders"], values)
+    return {mark: positions.split(" ") for mark, positions in rows if positions is not None}
 
 
-def _equal(connection: sqlite3.Connection, tenant: str, record: Record, digest: bytes, now: int) -> list[str]:
+def _positions(connection: sqlite3.Connection, tenant: str, asked: Iterable[tuple[Record, Features]]) -> dict[str, str]:
+    """Return the positions, in digits, of those records that are stored."""
+    ids = json.dumps([record.id for record, _ in asked])
+    rows = connection.execute(SQL["positions"], {"tenant": tenant, "ids": ids})
+    return {memory_id: str(position) for memory_id, position in rows}
+
+
+def _equal(connection: sqlite3.Connection, tenant: str, record: Record, digest: bytes, now: int) -> list[int]:
     values = {
         "tenant": tenant,
         "digest": digest,
@@ -154,9 +169,9 @@ def _equal(connection: sqlite3.Connection, tenant: str, record: Record, digest: 
         "sensitivity": record.sensitivity.value,
         "now": now,
     }
-    return sorted(memory_id for (memory_id,) in connection.execute(SQL["same_digest"], values))
+    return [position for _, position in sorted(connection.execute(SQL["same_digest"], values))]
 
 
-def _told(connection: sqlite3.Connection, tenant: str, ids: Iterable[str]) -> dict[str, Row]:
-    wanted = json.dumps(sorted(ids))
-    return {row[0]: row for row in connection.execute(SQL["likely"], {"tenant": tenant, "ids": wanted})}
+def _told(connection: sqlite3.Connection, tenant: str, positions: Iterable[int]) -> dict[int, Row]:
+    wanted = json.dumps(sorted(positions))
+    return {row[0]: row for row in connection.execute(SQL["likely"], {"tenant": tenant, "positions": wanted})}

@@ -44,6 +44,7 @@ from keepward.stores.sqlite.rows import (
     pack_marks,
     payload_commitment,
     place_of,
+    placed_marks,
     record_of,
     unpack_marks,
 )
@@ -166,7 +167,7 @@ class SqliteWriter(BlobWrites):
             arrivals |= dict(self._db.execute(SQL["arrivals"], ids))
             old = {row[0]: row[1:] for row in self._db.execute(SQL["features_by_id"], ids)}
             places = self._db.execute(SQL["places"], ids).fetchall()
-            tally.subtract(place.split(" ")[0] for _, _, status, place in places if status == Status.ACTIVE)
+            tally.subtract(place.split(" ")[0] for _, _, status, place, _ in places if status == Status.ACTIVE)
             self._drop_marks(tenant, places, old)
             for name in ("drop_records", "drop_lineage", "drop_aliases", "drop_attachments"):
                 self._db.execute(SQL[name], ids)
@@ -190,15 +191,15 @@ class SqliteWriter(BlobWrites):
         self._db.executemany(SQL["set_features"], (row for _, row in made))
         self._db.executemany(
             SQL["add_mark"],
-            sorted(mark for record, row in made for mark in mark_rows(tenant, record, row[6])),
+            sorted(mark for record, row in made for mark in mark_rows(tenant, record, rows[record.id][5], row[6])),
         )
 
     def _drop_marks(self, tenant: str, places: Iterable[Row], old: Mapping[str, Row]) -> None:
         gone = [
-            (tenant, place, mark, memory_id)
-            for memory_id, _, _, place in places
+            (tenant, mark, position)
+            for memory_id, _, _, place, position in places
             if memory_id in old
-            for mark in unpack_marks(old[memory_id][4])
+            for mark in placed_marks(place, unpack_marks(old[memory_id][4]))
         ]
         self._db.executemany(SQL["drop_mark"], gone)
 
@@ -258,7 +259,7 @@ class SqliteWriter(BlobWrites):
         for memory_id, fresh in features.items():
             if memory_id not in places:
                 continue
-            version, status, place = places[memory_id]
+            version, status, place, position = places[memory_id]
             stale = versions is not None and versions.get(memory_id) != version
             if not stale:
                 try:
@@ -269,7 +270,7 @@ class SqliteWriter(BlobWrites):
                 rows.append(feature_row(self._sealer, tenant, records[memory_id][:25], facts, fresh))
             raw = old[memory_id][4] if stale and memory_id in old else b"" if stale else pack_marks(fresh.marks)
             if status == Status.ACTIVE:
-                marks += [(tenant, place, mark, memory_id) for mark in unpack_marks(raw)]
+                marks += [(tenant, mark, position) for mark in placed_marks(place, unpack_marks(raw))]
         self._db.executemany(SQL["set_features"], rows)
         self._db.executemany(SQL["add_mark"], marks)
 
@@ -347,12 +348,11 @@ def record_row(tenant: str, seq: int, n: int, arrival: int, record: Record) -> R
     return (tenant, record.id, record.version, seq, n, seq * WIDTH + n, arrival, *columns_of(record))
 
 
-def mark_rows(tenant: str, record: Record, raw: bytes) -> list[Row]:
-    """Return the rows of ``marks``: none for a memory that is not active."""
+def mark_rows(tenant: str, record: Record, position: int, raw: bytes) -> list[Row]:
+    """Return the rows of ``marks``, given packed marks: none for a memory that is not active."""
     if record.status is not Status.ACTIVE:
         return []
-    place = place_of(record)
-    return [(tenant, place, mark, record.id) for mark in unpack_marks(raw)]
+    return [(tenant, mark, position) for mark in placed_marks(place_of(record), unpack_marks(raw))]
 
 
 def link_rows(connection: sqlite3.Connection, tenant: str, records: Iterable[Record]) -> None:

@@ -134,13 +134,13 @@ CREATE TABLE features (
 ) STRICT;
 CREATE INDEX features_digest ON features (tenant, digest);
 
--- Marks of active memories. place: tier, sensitivity and scope, apart by a blank.
+-- Marks of active memories. mark: mixed with the place, which is tier, sensitivity and scope, apart by a blank.
+-- position: that of the memory's record.
 CREATE TABLE marks (
     tenant TEXT NOT NULL,
-    place TEXT NOT NULL,
     mark INTEGER NOT NULL,
-    id TEXT NOT NULL,
-    PRIMARY KEY (tenant, place, mark, id)
+    position INTEGER NOT NULL,
+    PRIMARY KEY (tenant, mark, position)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE lineage (

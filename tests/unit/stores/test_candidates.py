@@ -1,0 +1,85 @@
+"""Candidates of the duplicate gate are found by small rows: a mark that was mixed with its place, and a position."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+from tests.unit.stores.filled import TENANT, by_hand
+
+from keepward.domain.memory import Tier
+from keepward.stores.sqlite.rows import placed_marks
+from keepward.stores.sqlite.store import open_sqlite
+from keepward.testing.stages import Maker
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "m.db"
+
+
+@pytest.fixture
+def store(path):
+    with open_sqlite(path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def make():
+    return Maker()
+
+
+def put(store, stage):
+    with store.write() as writer:
+        writer.append(TENANT, stage)
+
+
+def likely(store, make, record):
+    ((found, _),) = store.likely(TENANT, [(record, make.features(record.text))], make.now)
+    return [each.id for each in found]
+
+
+def test_of_those_that_share_as_much_what_was_touched_last_comes_first(store, make):
+    first, second = make.record("tea in cupboard 1"), make.record("tea in cupboard 2")
+    put(store, make.stage(first, second))
+    put(store, make.stage(make.revised(first, importance=0.9)))
+    assert likely(store, make, make.record("tea in cupboard")) == [first.id, second.id]
+
+
+def test_a_memory_is_not_among_its_own_candidates(store, make):
+    first, second = make.record("tea in cupboard 1"), make.record("tea in cupboard 2")
+    put(store, make.stage(first, second))
+    assert likely(store, make, first) == [second.id]
+
+
+def test_a_change_without_features_leaves_no_mark_at_the_old_position(store, path, make):
+    first = make.record("tea in cupboard 1")
+    put(store, make.stage(first))
+    put(store, make.stage(make.revised(first, importance=0.9), features=(None,)))
+    with closing(sqlite3.connect(path)) as connection:
+        held = {row[0] for row in connection.execute("SELECT position FROM marks")}
+    assert held == {2 << 20}
+
+
+def test_marks_whose_record_is_gone_are_passed_over(store, path, make):
+    first, second = make.record("tea in cupboard 1"), make.record("tea in cupboard 2")
+    put(store, make.stage(first, second))
+    by_hand(path, f"DELETE FROM records WHERE id = '{first.id}'")
+    assert likely(store, make, make.record("tea in cupboard")) == [second.id]
+
+
+def test_marks_of_two_places_that_meet_bring_nothing_from_the_other_place(store, path, make):
+    here = make.record("tea in cupboard 1", tier=Tier.WORKING)
+    put(store, make.stage(here))
+    asked = make.record("tea in cupboard 2")
+    features = make.features(asked.text)
+    place = f"{asked.tier.value} {asked.sensitivity.value} {asked.scope}"
+    for mark in placed_marks(place, features.marks):
+        by_hand(path, f"INSERT INTO marks VALUES ('{TENANT}', {mark}, {1 << 20})")
+    assert store.similar(TENANT, asked, features, make.now).records == []
+
+
+def test_marks_of_one_place_stay_apart_and_within_64_bits():
+    edges = (-(1 << 63), -1, 0, 1, (1 << 63) - 1)
+    mixed = placed_marks("archival normal /", edges)
+    assert len(set(mixed)) == 5
+    assert -(1 << 63) <= min(mixed) <= max(mixed) < 1 << 63
