@@ -56,7 +56,7 @@ def run(sizes: tuple[int, ...] = (1_000, 10_000, 100_000)) -> None:
         rows,
     )
     print(
-        "\nA context is more than its recall by about seventy records that are read and checked against their seals, by "
+        "\nA context is more than its recall by about seventy records that are read and checked by their seals, by "
         "counting and placing them, and by a receipt that is kept durably. Decoded records are not kept between calls: "
         "an erasure would have to reach them in every process."
     )
