@@ -23,6 +23,7 @@ from keepward.domain.receipt import Reason
 
 #: Fields that say who wrote which version when; a diff is about the rest.
 _BOOKKEEPING = frozenset({"id", "version", "updated_at", "reinforced_at", "created_at", "author"})
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 _FIELDS = tuple(each.name for each in dataclasses.fields(Record))
 #: Joiners that ordinary writing needs: Persian, Indic scripts, emoji.
 _JOINERS = "\u200c\u200d"
@@ -86,11 +87,8 @@ def plain(value: Any) -> Any:
 
 def record(item: Record) -> dict[str, Any]:
     """Return a memory at one version, every field of it."""
-    # Most fields are text or missing, and a page of memories has thousands of them.
-    fields = {
-        name: value if (value := getattr(item, name)) is None or type(value) is str else plain(value)
-        for name in _FIELDS
-    }
+    # Most fields are what they are already, and a page of memories has thousands of them.
+    fields = {name: value if type(value := getattr(item, name)) in _PLAIN else plain(value) for name in _FIELDS}
     return {**fields, "metadata": item.metadata and json.loads(item.metadata)}
 
 

@@ -79,7 +79,7 @@ def create_app(
     app.add_middleware(Edge, options=held.options)
     app.add_middleware(Watch, serving=held)
     app.add_middleware(Dress)
-    _describe(app)
+    _describe(app, held.cookie)
     return app
 
 
@@ -104,7 +104,7 @@ def allowed(request: Request) -> list[str]:
     return sorted({method for methods in found for method in methods or ()})
 
 
-def _describe(app: FastAPI) -> None:
+def _describe(app: FastAPI, cookie: str) -> None:
     """Add to the description what holds for every route: the schema of problems and the two credentials."""
     made = app.openapi
 
@@ -117,7 +117,7 @@ def _describe(app: FastAPI) -> None:
         parts.setdefault("schemas", {})["Problem"] = {**problem, "title": "Problem", "additionalProperties": True}
         parts["securitySchemes"] = {
             "token": {"type": "http", "scheme": "bearer", "description": "A token, `kw_` and 43 characters."},
-            "session": {"type": "apiKey", "in": "cookie", "name": "keepward-8321", "description": "A console session."},
+            "session": {"type": "apiKey", "in": "cookie", "name": cookie, "description": "A console session."},
         }
         described["security"] = [{"token": []}, {"session": []}]
         for path in ("/health", "/ready"):

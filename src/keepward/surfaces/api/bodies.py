@@ -44,6 +44,8 @@ _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?(Z|[+-]([01]
 _ID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 AS_OF_PATTERN = rf"^(0|[1-9][0-9]{{0,14}}|[0-9]{{1,15}}:[0-9a-f]{{16}}|{_ID}|{_DAY}(T{_TIME})?)$"
 
+TERM_PATTERN = rf"({TTL_PATTERN}|^{_DAY}(T{_TIME})?$)"
+
 
 def _integral(value: Any) -> Any:
     # 3.0 is an integer to JSON, which has one kind of number.
@@ -54,11 +56,14 @@ def _integral(value: Any) -> Any:
 WHOLE = BeforeValidator(_integral)
 
 Line = Annotated[str, told(**_LINE)]
+#: The same where no gate is asked.
+ReadLine = Annotated[str, Field(min_length=1, max_length=256, pattern=_LINE["pattern"])]
 Text = Annotated[str, told("What is remembered.", minLength=1, pattern=r"\S")]
 Id = Annotated[str, Field(description="Id or alias of a memory.", min_length=1, max_length=300)]
 Why = Annotated[
     str, told("Why; it stands in the journal and on the receipt.", minLength=1, maxLength=1000, pattern=r"\S")
 ]
+ReadWhy = Annotated[str, Field(description="Why.", min_length=1, max_length=1000, pattern=r"\S")]
 Scope = Annotated[str, told("`/`, an agent's name, or a path.", pattern=SCOPE_PATTERN, examples=["/agents/orion"])]
 Ttl = Annotated[str, told("How long it holds, such as `24h` or `30d`.", pattern=TTL_PATTERN)]
 Instant = Annotated[str, told("ISO 8601; without an offset it is UTC.", format="date-time")]
@@ -300,4 +305,4 @@ class ForgetMany(Body):
     """Memories that no longer hold."""
 
     ids: Ids
-    reason: Why
+    reason: ReadWhy

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from keepward.surfaces.api.bodies import (
     MANY,
     MOST,
+    TERM_PATTERN,
     AsOf,
     Body,
     Digest,
     Format,
     Id,
-    Line,
     Purpose,
+    ReadLine,
+    ReadWhy,
     Scope,
     Tokens,
     Version,
@@ -63,7 +65,7 @@ class Rejections(Body):
     """Proposals to reject, for one reason."""
 
     ids: Annotated[list[Id], Field(min_length=1, max_length=MANY)]
-    reason: Why
+    reason: ReadWhy
 
 
 class Reject(Body):
@@ -79,8 +81,17 @@ class RollBack(Body):
     dry_run: Annotated[bool, Field(description="Say what would happen and change nothing.")] = False
 
 
+def _named(name: str, **schema: Any) -> dict[str, Any]:
+    """Return the schema of an object in which a field is given, and not as null."""
+    return {"required": [name], "properties": {name: schema or {"type": "string"}}}
+
+
 class Selected(Body):
     """Exactly one way to name what is meant."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [_named(way) for way in ("source", "actor", "session", "commit", "memory")]}
+    )
 
     source: Annotated[str, Field(min_length=1, max_length=512)] | None = None
     actor: Annotated[str, Field(min_length=1, max_length=128)] | None = None
@@ -108,8 +119,12 @@ class Bisect(Body):
 class PlanErase(Body):
     """What is to be destroyed: memories by id, subject or source, and a code that says why."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [_named("ids", type="array", minItems=1), _named("subject"), _named("source")]}
+    )
+
     ids: Annotated[list[Id], Field(max_length=MOST)] = Field(default_factory=list)
-    subject: Line | None = None
+    subject: ReadLine | None = None
     source: Annotated[str, Field(min_length=1, max_length=512)] | None = None
     reason: Literal["request", "consent", "retention", "mistake", "secret", "other"] = "request"
 
@@ -133,7 +148,11 @@ class Adopt(Body):
 
 
 class GiveFeedback(Body):
-    """Which memories of a recall or context were of use, and which were not."""
+    """Which memories of a recall or context were of use, and which were not; at least one."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [_named(name, type="array", minItems=1) for name in ("used", "ignored")]}
+    )
 
     receipt: Annotated[str, Field(min_length=1, max_length=64)]
     used: Annotated[list[Id], Field(max_length=MOST)] = Field(default_factory=list)
@@ -143,13 +162,21 @@ class GiveFeedback(Body):
 class CreateToken(Body):
     """A token to be."""
 
-    name: Annotated[str, told("Its bearer, as receipts name it.", minLength=1, maxLength=64)]
+    name: Annotated[
+        str, told("Its bearer, as receipts name it.", minLength=1, maxLength=64, pattern=r"^[!-~]([ -~]*[!-~])?$")
+    ]
     rights: Literal["agent", "reviewer", "owner"] = "agent"
-    can: list[Literal["read", "propose", "approve", "erase", "admin"]] | None = None
+    can: (
+        Annotated[
+            list[Literal["read", "propose", "approve", "erase", "admin"]],
+            told("As far as its class goes; an owner's can do everything.", minItems=1),
+        ]
+        | None
+    ) = None
     tenant: Annotated[str, told(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._@:-]{0,127}$")] | None = None
     scope: Scope | None = None
     #: An instant, or a term such as `30d`; left out, it does not expire.
-    expires: Annotated[str, Field(max_length=64)] | None = None
+    expires: Annotated[str, Field(max_length=64), told(pattern=TERM_PATTERN)] | None = None
 
 
 class RunJob(Body):

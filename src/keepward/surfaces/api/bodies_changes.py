@@ -27,14 +27,15 @@ from keepward.surfaces.api.bodies import (
     Body,
     Edited,
     Id,
-    Line,
     Moved,
     NewMemory,
+    ReadLine,
     Share,
     Text,
     Ttl,
     Version,
     Why,
+    told,
 )
 
 
@@ -135,7 +136,7 @@ class Edit(Body):
     """One proposal of one or many changes, carried out, held or refused together."""
 
     reason: Why
-    session: Line | None = None
+    session: ReadLine | None = None
     changes: Ops
     mode: Literal["atomic"] = "atomic"
 
@@ -143,8 +144,8 @@ class Edit(Body):
 class Begin(Body):
     """A draft to be."""
 
-    reason: Why
-    session: Line | None = None
+    reason: Annotated[str, Field(max_length=1000), told("Why.", minLength=1, pattern=r"\S")]
+    session: ReadLine | None = None
 
 
 class Stage(Body):

@@ -76,8 +76,9 @@ def written(*problems: int, links: Mapping[str, Any] | None = None) -> dict[int 
 
 
 def link(operation: str, *, body: Mapping[str, Any] | None = None, **parameters: str) -> dict[str, Any]:
-    """Return a link from an answer to an operation that takes something of it."""
-    found: dict[str, Any] = {"operationId": operation, "parameters": dict(parameters)}
+    """Return a link from an answer to an operation that takes something of it; ``If_Match`` stands for the header."""
+    named = {name.replace("If_Match", "If-Match"): value for name, value in parameters.items()}
+    found: dict[str, Any] = {"operationId": operation, "parameters": named}
     return found | ({"requestBody": dict(body)} if body else {})
 
 

@@ -51,7 +51,7 @@ def require_match(request: Request, current: str, *, required: bool = True) -> b
             detail = "send If-Match with the ETag that you read, so that nothing unseen is changed"
             raise Problem(428, "precondition_required", detail)
         return False
-    tags = _tags(", ".join(sent))
+    tags = _tags(", ".join(sent), "If-Match")
     if tags is not None and current not in tags:
         raise Problem(412, "precondition_failed", "it has changed since; read it again and decide anew")
     return True
@@ -62,19 +62,19 @@ def not_modified(request: Request, current: str) -> Response | None:
     sent = request.headers.getlist("if-none-match")
     if not sent:
         return None
-    tags = _tags(", ".join(sent).replace("W/", ""))
+    tags = _tags(", ".join(sent).replace("W/", ""), "If-None-Match")
     return Response(status_code=304, headers={"ETag": current}) if tags is None or current in tags else None
 
 
-def _tags(text: str) -> frozenset[str] | None:
+def _tags(text: str, header: str) -> frozenset[str] | None:
     """Return the strong tags of a list, in their quotes; None for ``*``."""
     if text.strip() == "*":
         return None
     found, at = set(), 0
-    while at < len(text):
+    while at < len(text) or not at:
         match = _TAG.match(text, at)
         if match is None:
-            raise Problem(400, "bad_request", 'If-Match takes tags in quotes, as in If-Match: "abc", or *')
+            raise Problem(400, "bad_request", f'{header} takes tags in quotes, as in {header}: "abc", or *')
         if not match[1]:
             found.add(f'"{match[2]}"')
         at = match.end()

@@ -30,7 +30,7 @@ PAGE = 500
 #: The most hits of one query, over all its pages.
 MOST_HITS = 1_000
 _DIGITS = re.compile(r"-?(0|[1-9][0-9]{0,17})", re.ASCII)
-_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?([eE][+-]?[0-9]{1,2})?", re.ASCII)
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,32})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
 
 
 _MOMENT = re.compile(r"[0-9A-Za-z][0-9A-Za-z:.+-]*", re.ASCII)

@@ -26,7 +26,7 @@ router = APIRouter(route_class=KeepwardRoute, tags=["blobs"])
 
 UNKNOWN = "application/octet-stream"
 Ref = Annotated[str, Path(pattern=r"^sha256:[0-9a-f]{64}$", description="As `POST /memory/blobs` gave it.")]
-_BYTES = {"content": {UNKNOWN: {"schema": {"type": "string", "format": "binary"}}}, "required": True}
+_BYTES = {"content": {UNKNOWN: {"schema": {"type": "string", "format": "binary", "minLength": 1}}}, "required": True}
 
 
 @router.post(

@@ -36,6 +36,7 @@ NDJSON = "application/x-ndjson"
 #: Bytes of an import that are held in memory; more goes to an unnamed file of the system's.
 _SPOOL = 8 << 20
 _LINES = {"type": "string", "description": "JSON values, one a line."}
+_SENT = {"type": "string", "minLength": 1, "description": "Lines of the format; what is empty is no import."}
 Formats = Literal["auto", "vault", "locomo", "messages", "legacy-jsonl", "markdown"]
 
 
@@ -107,7 +108,7 @@ class _Lines:
         STREAMING: True,
         "requestBody": {
             "required": True,
-            "content": {NDJSON: {"schema": _LINES}, "text/plain": {"schema": {"type": "string"}}},
+            "content": {NDJSON: {"schema": _SENT}, "text/plain": {"schema": _SENT}},
         },
     },
 )

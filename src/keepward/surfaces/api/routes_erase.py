@@ -103,7 +103,11 @@ def certificate(memory: Handle, name: Name) -> Response:
     return json_response(present.plain(memory.certificate(name)))
 
 
-@router.post("/memory/adopt/plan", operation_id="plan_adopt", responses=answers(Adoption))
+@router.post(
+    "/memory/adopt/plan",
+    operation_id="plan_adopt",
+    responses=answers(Adoption, links={"adopt": link("adopt", body={"digest": "$response.body#/digest"})}),
+)
 def plan_adopt(memory: Handle) -> Response:
     """Return what accepting the store as it stands would accept, under a digest; change nothing."""
     return json_response(shape(memory.plan_adopt()))

@@ -55,7 +55,7 @@ LastSeen = Annotated[
     responses={
         200: {
             "description": "`event: commit`, `id:` the commit's number, `data:` an object; `event: end` says why.",
-            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            "content": {"text/event-stream": {}},
         },
         **told(400, 401, 403, 404, 421, 422, 429, 503),
     },

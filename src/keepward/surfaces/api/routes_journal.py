@@ -75,7 +75,13 @@ class RolledBack(_Rollback):  # type: ignore[misc]
 @router.get(
     "/memory/commits",
     operation_id="log",
-    responses=answers(Commits, links={"commit": link("show", commit_id="$response.body#/items/0/id")}),
+    responses=answers(
+        Commits,
+        links={
+            "commit": link("show", commit_id="$response.body#/items/0/id"),
+            "rollback": link("rollback", commit_id="$response.body#/items/0/id", If_Match="$response.body#/etag"),
+        },
+    ),
 )
 def log(
     memory: Handle,

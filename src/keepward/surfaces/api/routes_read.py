@@ -244,6 +244,7 @@ def _again(memory: Memory, query: str, asked: dict[str, Any], moment: Moment) ->
         body=True,
         links={
             "receipt": link("receipt", id="$response.body#/receipt"),
+            "feedback": link("feedback", body={"receipt": "$response.body#/receipt"}),
             "replay": link("replay", id="$response.body#/receipt"),
         },
     ),
@@ -367,7 +368,15 @@ def _as_then(memory: Memory, filters: dict[str, Any], moment: Moment) -> list[Re
 @router.get(
     "/memory/items/{id:named}",
     operation_id="get",
-    responses=answers(schemas.Memory, problems=(404,))
+    responses=answers(
+        schemas.Memory,
+        problems=(404,),
+        links={
+            "revise": link("revise", id="$response.body#/id", If_Match="$response.header.ETag"),
+            "forget": link("forget", id="$response.body#/id", If_Match="$response.header.ETag"),
+            "history": link("history", id="$response.body#/id"),
+        },
+    )
     | {304: {"description": "It is still the version that was named."}},
 )
 def get(

@@ -100,7 +100,16 @@ def _after(request: Request, cursor: str | None) -> tuple[str, str]:
 
 
 @router.get(
-    "/memory/quarantine/{id:named}", operation_id="get_proposal", responses=answers(schemas.Reviewed, problems=(404,))
+    "/memory/quarantine/{id:named}",
+    operation_id="get_proposal",
+    responses=answers(
+        schemas.Reviewed,
+        problems=(404,),
+        links={
+            "approve": link("approve", id="$response.body#/id", If_Match="$response.header.ETag"),
+            "reject": link("reject", id="$response.body#/id"),
+        },
+    ),
 )
 def get_proposal(memory: Handle, id: Name) -> Response:  # noqa: A002
     """Return a proposal, whatever became of it; its ETag is the digest that an approval is bound to."""

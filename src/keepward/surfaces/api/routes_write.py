@@ -57,7 +57,7 @@ class Forgotten(BaseModel):
     missing: list[str]
 
 
-@router.post("/memory/items", operation_id="remember", status_code=201, responses=written(links=_READ | _UNDO))
+@router.post("/memory/items", operation_id="remember", status_code=201, responses=written(404, links=_READ | _UNDO))
 def remember(memory: Handle, body: bodies.Remember) -> Response:
     """Propose a new memory; with a key that is taken, an update of its holder."""
     fields = body.given("text", "reason")
@@ -67,7 +67,7 @@ def remember(memory: Handle, body: bodies.Remember) -> Response:
 @router.post(
     "/memory/items/batch",
     operation_id="remember_many",
-    responses=answers(Outcomes, problems=(409,), body=True, changes=True),
+    responses=answers(Outcomes, problems=(404, 409), body=True, changes=True),
 )
 def remember_many(memory: Handle, body: bodies.RememberMany) -> Response:
     """Propose many memories: each by itself, in the order given, or all or none. It counts as one change."""
@@ -173,7 +173,7 @@ def supersede(memory: Handle, id: Name, body: bodies.SupersedeBody) -> Response:
     return write_response(memory.supersede(id, body.by, reason=body.reason))
 
 
-@router.put("/memory/keys/{key}", operation_id="update_by_key", status_code=201, responses=written(links=_READ))
+@router.put("/memory/keys/{key}", operation_id="update_by_key", status_code=201, responses=written(404, links=_READ))
 def update_by_key(memory: Handle, key: Key, body: bodies.Keyed) -> Response:
     """Propose the text of a keyed state: created when missing, updated in place when there."""
     fields = body.given("text", "reason", "key")

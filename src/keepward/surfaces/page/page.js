@@ -83,7 +83,9 @@ function change(step) {
   const box = make("div", { class: "field" });
   const place = [step.after.tier, step.after.kind, step.after.key && `key ${step.after.key}`, step.after.scope];
   box.append(make("div", { class: "soft", seen: `${step.op}: ${place.filter(Boolean).join(", ")}` }));
-  for (const each of step.changed) {
+  // What was said is what a reviewer reads first; the other fields keep their order.
+  const fields = [...step.changed].sort((one, other) => (other.field === "text") - (one.field === "text"));
+  for (const each of fields) {
     box.append(make("div", { class: "soft", text: each.field }));
     if (shown(each.before)) box.append(side("before", each.before));
     if (shown(each.after)) box.append(side("after", each.after));
@@ -174,7 +176,7 @@ function drawCommits(commits) {
       {},
       make("td", { text: each.seq }),
       make("td", { text: when(each.at) }),
-      make("td", { seen: each.approved_by ? `${each.actor}, approved by ${each.approved_by}` : each.actor }),
+      make("td", { seen: each.approved_by && each.approved_by !== each.actor ? `${each.actor}, approved by ${each.approved_by}` : each.actor }),
       make("td", { seen: `${each.kind}: ${what}` }),
       make("td", { seen: each.reason }),
     );
