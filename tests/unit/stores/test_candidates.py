@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from tests.unit.stores.filled import TENANT, by_hand
+from filled import TENANT, by_hand
 
 from keepward.domain.memory import Tier
 from keepward.stores.sqlite.rows import placed_marks
