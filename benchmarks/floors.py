@@ -61,5 +61,6 @@ def run(sizes: tuple[int, ...] = (1_000, 10_000, 100_000)) -> None:
     print(f"\ngrowth exponent of the median: {growth(sizes, costs):.3f}")
     print(
         "\nAt 1,000 most of a recall does not depend on how much is held: the query is analysed, ten records are "
-        "read and checked by their seals, and uses are counted. A million: `python -m benchmarks.bench_index --sizes 1000000`."
+        "read and checked by their seals, and uses are counted. A million: "
+        "`python -m benchmarks.bench_index --sizes 1000000`."
     )
