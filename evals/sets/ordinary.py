@@ -56,7 +56,7 @@ TEMPLATES: tuple[str, ...] = (
     "E = mc^2; 3.14159265358979; 2^61 - 1 = 2305843009213693951; 1e-9.",
     "The playlist has {n2} songs, the longest is 9:5{n1}, total 3 h {n2} min.",
     "{w}-{w}-{w} is the name of the new staging cluster.",
-    'package-lock: "resolved": "https://registry.npmjs.org/{w}/-/{w}-{v3}.tgz", "integrity": "sha512-{b64_86}=="',
+    'package-lock: "resolved": "https://packages.example/{w}/-/{w}-{v3}.tgz", "integrity": "sha512-{b64_86}=="',
     "go.sum: github.com/{w}/{w} v{v3} h1:{b64_43}=",
     'Cargo.lock checksum = "{hex64}"',
     "arn:aws:s3:::{w}-{part}-{n4}/exports/{date}/",
