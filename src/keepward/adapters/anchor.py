@@ -7,7 +7,8 @@ hash, and a 32-byte HMAC over tenant and both; zeros where nothing was noted).
 Invariants
 (1) Folders are 0700, files 0600. The key never enters the store's folder.
 (2) A noted head only moves forward, also when several processes note at once.
-(3) Nothing is flushed to disk here: a head lost in a power cut is only older than the store.
+(3) The key is flushed to disk, since without it the store must be adopted again. A head is not: one that is lost in
+    a power cut is only older than the store.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import os
 import shutil
 from pathlib import Path
 
+from keepward import durable
 from keepward.domain.codec import digest
 from keepward.domain.commit import Head
 from keepward.errors import Tampered
@@ -84,16 +86,7 @@ class FileAnchor:
         shutil.rmtree(folder / "heads", ignore_errors=True)
         (folder / "heads").mkdir(mode=0o700, exist_ok=True)
         key = os.urandom(32)
-        fresh = folder / f"key.{os.getpid()}"
-        fresh.unlink(missing_ok=True)
-        handle = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        try:
-            os.write(handle, key)
-            # The key alone is flushed: without it the store must be adopted again.
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        fresh.replace(folder / "key")
+        durable.replace(folder / "key", key)
         self._key = key
         return key
 

@@ -4,29 +4,25 @@ Layout: ``<store>.blobs/<tenant's digest>/<year>/<month>/<day>/<SHA-256>``, besi
 
 Invariants
 (1) Folders are 0700, files 0600; nothing is made before the first blob.
-(2) A file under its final name is whole and on disk: it is written beside it, flushed, renamed, and the folder is
-    flushed. What an interrupted write leaves ends in ``.part``.
+(2) A file under its final name is whole and on disk, see ``durable``. What an interrupted write leaves is listed
+    with the places, so that it can be removed.
 (3) Only places are read, written or removed, and a link in their stead is neither followed nor read.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
-import itertools
 import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from keepward import durable
 from keepward.domain.blob import is_place
 
 _LOCK = "lock"
-_PART = ".part"
-#: One for the whole process: two handles on one store must not write to one file.
-_COUNT = itertools.count(1)
 
 
 def folder_of(store: str | Path) -> Path:
@@ -60,25 +56,10 @@ class FileBlobs:
         file = self._file(place)
         if self.size(place) == len(data) and self.read(place) == data:
             # Whoever wrote it may have been cut off before its folder was flushed.
-            _flush(file.parent)
+            durable.flush(file.parent)
             return
         _make(file.parent, below=self._folder)
-        aside = file.with_name(f"{file.name}.{os.getpid()}.{next(_COUNT)}{_PART}")
-        aside.unlink(missing_ok=True)
-        handle = os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-        try:
-            try:
-                with os.fdopen(handle, "wb", closefd=True) as out:
-                    out.write(data)
-                    out.flush()
-                    os.fsync(out.fileno())
-                aside.replace(file)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    aside.unlink()
-                raise
-        finally:
-            _flush(file.parent)
+        durable.replace(file, data)
 
     def read(self, place: str) -> bytes | None:
         """Return the bytes of a file, unchecked."""
@@ -100,9 +81,9 @@ class FileBlobs:
 
     def remove(self, place: str) -> None:
         """Remove a file and the folders that it leaves empty."""
-        file = self._folder / place if place.endswith(_PART) and place in self.places() else self._file(place)
+        file = self._folder / place if place.endswith(durable.PART) and place in self.places() else self._file(place)
         file.unlink(missing_ok=True)
-        _flush(file.parent)
+        durable.flush(file.parent)
         for folder in file.parents:
             if folder == self._folder or not folder.is_relative_to(self._folder):
                 return
@@ -119,7 +100,7 @@ class FileBlobs:
         for folder, _, names in os.walk(self._folder):
             for name in names:
                 path = (Path(folder) / name).relative_to(self._folder).as_posix()
-                if is_place(path) or (path.endswith(_PART) and is_place(path.partition(".")[0])):
+                if is_place(path) or (path.endswith(durable.PART) and is_place(path.partition(".")[0])):
                     found.append(path)
         return sorted(found)
 
@@ -172,14 +153,4 @@ def _make(folder: Path, *, below: Path | None = None) -> None:
     if below is not None and folder != below:
         _make(folder.parent, below=below)
     folder.mkdir(mode=0o700, exist_ok=True)
-    _flush(folder.parent)
-
-
-def _flush(folder: Path) -> None:
-    # Without this a power cut may undo a rename; where folders cannot be opened there is no such need.
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    durable.flush(folder.parent)

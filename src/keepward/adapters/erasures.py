@@ -19,6 +19,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from keepward import durable
+
 
 class FileErasures:
     """Keeps the list in ``config_dir``, which need not exist yet."""
@@ -50,22 +52,7 @@ class FileErasures:
 
     def _made(self, file: Path) -> bytes:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fresh = file.with_name(f"key.{os.getpid()}")
-        fresh.unlink(missing_ok=True)
-        handle = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        try:
-            os.write(handle, os.urandom(32))
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        try:
-            # Of two processes that make a key one wins, and both use that.
-            os.link(fresh, file)
-        except FileExistsError:
-            pass
-        finally:
-            fresh.unlink(missing_ok=True)
-        return file.read_bytes()
+        return durable.settle(file, os.urandom(32))
 
     def note(self, entries: Sequence[Mapping[str, Any]]) -> None:
         """Add entries, each a line."""

@@ -7,9 +7,9 @@ Invariants
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from keepward import durable
 from keepward.adapters.anchor import default_config_dir
 
 
@@ -38,12 +38,4 @@ class TokenFile:
             OSError: it cannot be written.
         """
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fresh = self.path.with_suffix(f".{os.getpid()}")
-        fresh.unlink(missing_ok=True)
-        handle = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        try:
-            os.write(handle, f"{secret}\n".encode("ascii"))
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        fresh.replace(self.path)
+        durable.replace(self.path, f"{secret}\n".encode("ascii"))

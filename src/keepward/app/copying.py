@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from keepward import durable
 from keepward.app.erasing import remember, replay_all, replay_into, settle
 from keepward.app.handle import Handle
 from keepward.domain.codec import canonical, digest
@@ -224,6 +225,7 @@ def _restore(
         if separate:
             store_id = rename(aside)
         aside.rename(target)
+        durable.flush(target.parent)
         accept(target, store_id, anchor)
     finally:
         for name in _files(aside):

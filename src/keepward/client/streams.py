@@ -2,7 +2,7 @@
 
 Invariants
 (1) Events come in the order of the commits, each once; after a break they go on exactly where they stopped.
-(2) An export under its final name is whole: it is written beside it and renamed.
+(2) An export under its final name is whole, see ``durable``.
 (3) An import is sent once. One that breaks off says so, whatever was told before.
 """
 
@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from keepward import durable
 from keepward.client import wire
 from keepward.client.calls import Calls, answer_of
 from keepward.client.decode import UNREADABLE, decode, decode_hint, error_of
@@ -115,23 +114,13 @@ class Streams(Calls):
         A path is replaced in one step and is readable by its owner alone; a stream is left open.
         """
         if not isinstance(target, str | Path):
-            return self._write(target)
+            return self._export(target.write)
         path = Path(target).expanduser()
         try:
-            handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-            try:
-                with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-                    count = self._write(stream)
-                    stream.flush()
-                    os.fsync(stream.fileno())
-                Path(beside).replace(path)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    Path(beside).unlink()
-                raise
+            with durable.replacing(path) as out:
+                return self._export(lambda line: out.write(line.encode()))
         except OSError as fault:
             raise StoreUnavailable(f"cannot write {path.name}: {fault.strerror or 'output error'}") from fault
-        return count
 
     def import_(
         self,
@@ -174,13 +163,13 @@ class Streams(Calls):
                 if each.id.isdecimal() and each.data:
                     yield Happened(seq=int(each.id), event=each.event, facts=_parsed(each.data) or {})
 
-    def _write(self, stream: Any) -> int:
+    def _export(self, write: Callable[[str], object]) -> int:
         count = 0
         headers = self._headers({"Accept": _LINES})
         with self._transport.stream("GET", "/memory/export", headers=headers) as answer:
             for line in answer.iter_lines():
                 if line:
-                    stream.write(line + "\n")
+                    write(line + "\n")
                     count += 1
         return count
 

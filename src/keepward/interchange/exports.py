@@ -1,21 +1,19 @@
 """Export: the journal of a tenant as a vault file.
 
 Invariants
-(1) A file under its final name is whole: it is written beside it, flushed to disk and renamed.
+(1) A file under its final name is whole, see ``durable``.
 (2) The export ends at the head that was newest when it began, however much is written meanwhile.
 (3) A journal that does not hold is not exported as if it did.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from keepward import durable
 from keepward.domain.commit import Head, recompute
 from keepward.engine.blobs import ref_in
 from keepward.errors import StoreUnavailable, Tampered, Unauthorised
@@ -58,34 +56,14 @@ def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True)
 def _replaced(mem: Memory, path: Path, *, blobs: bool) -> int:
     count = 0
     refs: set[str] = set()
-    handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as stream:
-            for line in _lines(mem, refs):
-                stream.write(line + "\n")
-                count += 1
-            stream.flush()
-            os.fsync(stream.fileno())
+    with durable.replacing(path) as out:
+        for line in _lines(mem, refs):
+            out.write(f"{line}\n".encode())
+            count += 1
         # First, so that a file under its final name never waits for what it refers to.
         if blobs:
             sidecar.write(mem, path, refs)
-        Path(beside).replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(beside).unlink()
-        raise
-    _sync_folder(path.parent)
     return count
-
-
-def _sync_folder(folder: Path) -> None:
-    # Without this a power cut may undo the rename; where folders cannot be opened there is no such need.
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _lines(mem: Memory, refs: set[str] | None = None) -> Iterator[str]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from keepward import durable
 from keepward.domain.blob import LIMIT, PREFIX, parse_ref, ref_of
 from keepward.errors import InvalidInput, KeepwardError
 
@@ -50,10 +51,12 @@ def write(mem: Memory, file: Path, refs: set[str]) -> int:
         for blob, data in told_of(mem, refs):
             line = {"ref": blob.ref, "bytes": blob.bytes, "media_type": blob.media_type}
             if data is not None:
-                _written(aside / blob.ref.removeprefix(PREFIX), data)
+                with durable.fresh(aside / blob.ref.removeprefix(PREFIX)) as out:
+                    out.write(data)
             lines.append(line if data is not None else {**line, "missing": True})
         if refs:
-            _written(aside / INDEX, "".join(json.dumps(line) + "\n" for line in lines).encode())
+            with durable.fresh(aside / INDEX) as out:
+                out.write("".join(json.dumps(line) + "\n" for line in lines).encode())
         if folder.is_dir():
             shutil.rmtree(folder)
         if refs:
@@ -61,14 +64,6 @@ def write(mem: Memory, file: Path, refs: set[str]) -> int:
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return sum("missing" not in line for line in lines)
-
-
-def _written(file: Path, data: bytes) -> None:
-    handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    with os.fdopen(handle, "wb") as out:
-        out.write(data)
-        out.flush()
-        os.fsync(out.fileno())
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,13 +7,13 @@ Invariants
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from keepward import durable
 from keepward.domain.blob import LIMIT
 from keepward.errors import InvalidInput
 from keepward.surfaces.cli_call import Answer, Call
@@ -77,11 +77,10 @@ def _get(call: Call, ref: str, out: str) -> Answer:
         return Answer(data={}, show=lambda screen: None)
     path = Path(out).expanduser()
     try:
-        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with durable.fresh(path) as file:
+            file.write(data)
     except FileExistsError as fault:
         raise InvalidInput("OUT is there already; name another file") from fault
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
     return _answer(found, "fetched", path=str(path))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import stat
 from collections.abc import Callable
 from typing import Any
 
@@ -468,6 +470,13 @@ def test_an_export_that_breaks_off_leaves_what_was_there(tmp_path) -> None:
     with pytest.raises(errors.StoreUnavailable):
         Server(lambda: httpx2.Response(200, content=pieces())).client().export(target)
     assert (target.read_text(), [each.name for each in tmp_path.iterdir()]) == ("before", ["vault.jsonl"])
+
+
+def test_an_export_is_on_disk_under_its_name(tmp_path, monkeypatch) -> None:
+    told = []
+    monkeypatch.setattr(os, "fsync", lambda handle: told.append(stat.S_ISDIR(os.fstat(handle).st_mode)))
+    Server(lines({"a": 1})).client().export(tmp_path / "vault.jsonl")
+    assert told == [False, True]
 
 
 def test_an_export_that_is_refused_leaves_no_file(tmp_path) -> None:

@@ -15,6 +15,7 @@ import sqlite3
 import time
 from pathlib import Path
 
+from keepward import durable
 from keepward.errors import NewerSchema, NotAStore, StoreUnavailable
 from keepward.stores.sql import Migration, load_migrations, load_queries
 from keepward.stores.sqlite.connection import Connections, connect, translated
@@ -95,19 +96,10 @@ def _create(path: Path) -> None:
             # A file system without links: the check and the rename are two steps there.
             if not path.exists():
                 aside.rename(path)
-        _sync_folder(path.parent)
+        durable.flush(path.parent)
     finally:
         for name in (aside, aside.with_name(aside.name + "-wal"), aside.with_name(aside.name + "-shm")):
             name.unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def lay_out(connection: sqlite3.Connection) -> None:
@@ -266,14 +258,8 @@ def _compare_id(path: Path, store_id: str, *, writable: bool) -> None:
             "or delete that file if the change was meant"
         )
     if not said and writable:
-        fresh = beside.with_name(f".{beside.name}.{os.getpid()}.{time.monotonic_ns():x}.new")
         try:
-            handle = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-            with os.fdopen(handle, "w") as out:
-                out.write(store_id + "\n")
-            fresh.replace(beside)
+            durable.replace(beside, f"{store_id}\n".encode("ascii"))
         except OSError as fault:
             why = fault.strerror or "the disk gave an error"
             raise StoreUnavailable(f"{beside} cannot be written: {why}; mend that and try again") from fault
-        finally:
-            fresh.unlink(missing_ok=True)

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from keepward import durable
 from keepward.domain.commit import Head
 from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.stores.sql import load_queries
@@ -110,22 +111,12 @@ def write_copy(source: sqlite3.Connection, target: Path, *, wal: bool = False) -
                     copy.execute("PRAGMA journal_mode=WAL")
             finally:
                 copy.close()
-        flush(aside)
+        durable.flush(aside)
         aside.rename(target)
-        flush(target.parent)
+        durable.flush(target.parent)
     except OSError as fault:
         raise StoreUnavailable(f"cannot write {target.name}: {fault.strerror or 'output error'}") from fault
     finally:
         for name in (aside, aside.with_name(aside.name + "-wal"), aside.with_name(aside.name + "-shm")):
             with contextlib.suppress(OSError):
                 name.unlink()
-
-
-def flush(path: Path) -> None:
-    """Flush a file or folder to disk; where folders cannot be opened there is no such need."""
-    with contextlib.suppress(OSError):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -8,15 +8,14 @@ Invariants
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from keepward import durable
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable
 from keepward.surfaces.mcp import jsonc, tomltext
 from keepward.surfaces.mcp.clients import SERVER, Client, entry_of, is_nested, is_ours
@@ -104,8 +103,8 @@ def carry_out(change: Change) -> Path | None:
         mode = target.stat().st_mode & 0o7777 if target.exists() else 0o600
         backup = target.with_name(target.name + BACKUP) if target.exists() else None
         if backup is not None:
-            _write(backup, change.before, mode)
-        _write(target, change.after, mode)
+            durable.replace(backup, change.before.encode(), mode=mode)
+        durable.replace(target, change.after.encode(), mode=mode)
     except OSError as fault:
         raise StoreUnavailable(f"{target.name} cannot be written: {fault.strerror}; nothing was changed") from fault
     return backup
@@ -169,20 +168,3 @@ def _read(path: Path) -> str:
         raise InvalidInput(f"{path.name} is not UTF-8 text; it was left as it is") from fault
     except OSError as fault:
         raise StoreUnavailable(f"{path.name} cannot be read: {fault.strerror}") from fault
-
-
-def _write(path: Path, text: str, mode: int) -> None:
-    """Put a file in place whole (2)."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode("utf-8"))
-            file.flush()
-            os.fsync(file.fileno())
-        fresh = Path(name)
-        fresh.chmod(mode)
-        fresh.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            Path(name).unlink()
-        raise

@@ -1,0 +1,152 @@
+"""Files that are whole or not there: what stands under the final name, whose it is, and in which order it gets there."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keepward import durable
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "file"
+
+
+def full(*_: Any) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_bytes_take_the_place_of_a_file(file: Path) -> None:
+    file.write_bytes(b"before")
+    durable.replace(file, b"after")
+    assert (file.read_bytes(), names(file.parent)) == (b"after", ["file"])
+
+
+def test_bytes_are_put_where_no_file_was(file: Path) -> None:
+    durable.replace(file, b"after")
+    assert file.read_bytes() == b"after"
+
+
+@pytest.mark.parametrize("umask", [0, 0o077])
+def test_a_file_is_its_owners_alone_unless_said_otherwise(file: Path, umask: int) -> None:
+    old = os.umask(umask)
+    try:
+        durable.replace(file, b"")
+        durable.replace(file.with_name("shared"), b"", mode=0o644)
+    finally:
+        os.umask(old)
+    assert (mode(file), mode(file.with_name("shared"))) == (0o600, 0o644)
+
+
+def test_what_is_being_written_is_its_owners_alone_whatever_it_becomes(file: Path) -> None:
+    with durable.replacing(file, mode=0o644) as out:
+        out.write(b"secret")
+        out.flush()
+        [aside] = file.parent.iterdir()
+        assert mode(aside) == 0o600
+
+
+def test_what_is_being_written_ends_in_part_behind_the_final_name(file: Path) -> None:
+    with durable.replacing(file):
+        [aside] = file.parent.iterdir()
+    assert (aside.name.split(".")[0], aside.suffix) == ("file", durable.PART)
+
+
+def test_two_writers_of_one_file_do_not_meet(file: Path) -> None:
+    with durable.replacing(file) as one, durable.replacing(file) as other:
+        one.write(b"one")
+        other.write(b"other")
+    assert (file.read_bytes(), names(file.parent)) == (b"one", ["file"])
+
+
+def test_the_file_is_on_disk_before_its_name_and_the_folder_after(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    sync, move = os.fsync, Path.replace
+
+    def fsync(handle: int) -> None:
+        told.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
+        sync(handle)
+
+    def rename(self: Path, target: Path) -> Path:
+        told.append("rename")
+        return move(self, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(Path, "replace", rename)
+    durable.replace(file, b"bytes")
+    assert told == ["file", "rename", "folder"]
+
+
+@pytest.mark.parametrize("place", ["os.fsync", "pathlib.Path.replace", "os.fchmod"])
+def test_a_write_that_fails_leaves_what_was_there_and_nothing_beside_it(
+    file: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    file.write_bytes(b"before")
+    with monkeypatch.context() as patch:
+        patch.setattr(place, full)
+        with pytest.raises(OSError, match="space"):
+            durable.replace(file, b"after", mode=0o640)
+    assert (file.read_bytes(), names(file.parent)) == (b"before", ["file"])
+
+
+def test_a_block_that_ends_in_an_error_leaves_what_was_there(file: Path) -> None:
+    file.write_bytes(b"before")
+    with pytest.raises(KeyboardInterrupt), durable.replacing(file) as out:
+        out.write(b"half")
+        raise KeyboardInterrupt
+    assert (file.read_bytes(), names(file.parent)) == (b"before", ["file"])
+
+
+def test_a_link_is_replaced_and_not_followed(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_bytes(b"theirs")
+    file.symlink_to(tmp_path / "elsewhere")
+    durable.replace(file, b"ours")
+    assert (file.is_symlink(), (tmp_path / "elsewhere").read_bytes()) == (False, b"theirs")
+
+
+def test_a_fresh_file_takes_no_others_place(file: Path) -> None:
+    file.write_bytes(b"before")
+    with pytest.raises(FileExistsError), durable.fresh(file) as out:
+        out.write(b"after")
+    assert file.read_bytes() == b"before"
+
+
+def test_a_fresh_file_is_not_written_through_a_link(file: Path, tmp_path: Path) -> None:
+    file.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(FileExistsError), durable.fresh(file):
+        pass
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_fresh_file_that_is_not_finished_is_gone(file: Path) -> None:
+    with pytest.raises(ValueError, match="half"), durable.fresh(file) as out:
+        out.write(b"ha")
+        raise ValueError("half")
+    assert names(file.parent) == []
+
+
+def test_of_two_that_settle_a_file_the_first_wins_for_both(file: Path) -> None:
+    assert (durable.settle(file, b"first"), durable.settle(file, b"second")) == (b"first", b"first")
+
+
+def test_settling_leaves_nothing_beside_the_file(file: Path) -> None:
+    durable.settle(file, b"first")
+    durable.settle(file, b"second")
+    assert (names(file.parent), mode(file)) == (["file"], 0o600)
+
+
+def test_flushing_what_cannot_be_opened_is_no_error(tmp_path: Path) -> None:
+    durable.flush(tmp_path / "nowhere")
