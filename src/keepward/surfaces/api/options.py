@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
-from pathlib import Path
 
+from keepward.config import ServerSettings
 from keepward.errors import InvalidInput
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -18,35 +18,12 @@ _EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104  to be refused with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerOptions:
-    """Where a server listens, whom it lets in, and how much it takes."""
+class ServerOptions(ServerSettings):
+    """What the settings say of a server, and what is chosen for one run of it."""
 
-    host: str = "127.0.0.1"
-    port: int = 8321
     #: Whether the four plain reads need no token; on loopback alone.
     open_reads: bool = False
-    #: Whether a proxy that speaks TLS stands in front.
-    behind_proxy: bool = False
-    tls_cert: Path | None = None
-    tls_key: Path | None = None
-    #: Names by which the server is asked for, beside loopback names and `host`; with `:port` where it is another.
-    allow_hosts: tuple[str, ...] = ()
-    #: Origins, such as `https://console.example`, whose pages may call beside the server's own.
-    allow_origins: tuple[str, ...] = ()
-    #: Changing calls of one principal in a minute; 0 for no limit.
-    writes_per_minute: int = 60
-    #: Longest body, in bytes: of a call, of a blob, and of an import, which is read line by line.
-    body_limit: int = 1 << 20
-    blob_limit: int = 32 << 20
-    import_limit: int = 1 << 30
-    #: Whether `/mcp` is served, and with which tools.
-    mcp: bool = True
-    mcp_profile: str = "default"
-    #: Whether jobs that are due are run while the server is up.
-    jobs: bool = False
-    #: Whether the log is JSON lines.
-    log_json: bool = False
-    #: Whether it holds warnings and errors alone.
+    #: Whether the log holds warnings and errors alone.
     quiet: bool = False
 
     @property
