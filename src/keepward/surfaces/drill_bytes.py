@@ -13,11 +13,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from keepward.domain.codec import commitment
-from keepward.domain.commit import commit_hash, events_hash
+from keepward.domain.commit import events_hash, recompute
 from keepward.surfaces.drill import Attack, Ground, Tried, refusal
 
 #: A word that no memory holds, and what it is bent into: as long, so that no page moves.
@@ -130,28 +131,8 @@ def rewrite_chain(ground: Ground) -> Tried:
     event = events[0]
     payload = (event.payload or b"").replace(WORD.encode(), BENT.encode())
     promise = commitment(event.salt, payload)
-    bent = type(event)(
-        seq=event.seq,
-        n=event.n,
-        op=event.op,
-        memory_id=event.memory_id,
-        version=event.version,
-        salt=event.salt,
-        payload=payload,
-        payload_commit=promise,
-    )
-    joined = events_hash([bent])
-    fresh = commit_hash(
-        commit_id=commit.id,
-        tenant=commit.tenant,
-        seq=commit.seq,
-        at=commit.at,
-        kind=commit.kind,
-        actor_kind=commit.actor_kind,
-        prev=commit.prev,
-        events=joined,
-        payload_commit=commitment(commit.salt, commit.payload or b""),
-    )
+    bent = [replace(event, payload=payload, payload_commit=promise), *events[1:]]
+    joined, fresh = events_hash(bent), recompute(commit, bent)
 
     def write(content: tuple[bytes | None, bytes], hashes: tuple[bytes, bytes]) -> None:
         ground.edit("UPDATE events SET payload = ?, payload_commit = ? WHERE memory_id = ?", *content, memory_id)
