@@ -5,7 +5,7 @@ Invariants
 (2) A change touches the fields it names and no other; a version follows the one before it.
 (3) What is derived inherits strictest sensitivity, narrowest scope, earliest expiry, least trust and
     least confidence of its parents.
-(4) ``inverse`` of a commit, folded after it, gives the content from before it.
+(4) A ``Revert`` gives the content of the version that it names, whatever came after that.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from typing import Any, TypeVar, assert_never
 from keepward.domain import change as ask
 from keepward.domain.change import KEEP
 from keepward.domain.codec import encode_record
-from keepward.domain.commit import Step
 from keepward.domain.memory import (
     Access,
     ContentType,
@@ -100,18 +99,6 @@ def _expire(before: Record, frame: Frame) -> Record:
     if before.status_at(frame.now) is not Status.EXPIRED:
         raise Conflict("the memory's term is not over; it holds until then")
     return replace(before, status=Status.EXPIRED)
-
-
-def inverse(steps: Sequence[Step]) -> list[ask.Revert]:
-    """Return the changes that undo a commit, last step first."""
-    return [
-        ask.Revert(
-            id=step.after.id,
-            to_version=step.before.version if step.before else 0,
-            if_version=step.after.version,
-        )
-        for step in reversed(steps)
-    ]
 
 
 def content(record: Record) -> bytes:

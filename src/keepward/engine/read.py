@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from keepward.domain.commit import Commit, CommitDetails
 from keepward.domain.instant import to_micros
 from keepward.domain.memory import Record
-from keepward.domain.query import ORDERS, PURPOSES, Filter, Hit, Purpose, Recall
+from keepward.domain.query import ORDERS, PURPOSES, Filter, Hit, Recall
 from keepward.domain.scope import visible_from
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import Standing, unfit
@@ -281,15 +281,3 @@ def history(kit: Kit, who: Who, memory_id: str) -> list[Version]:
 def own_and_shared(who: Who, filters: Filter) -> Filter:
     """Return the filter narrowed to what the handle's scope sees."""
     return replace(filters, scopes=visible_from(who.scope))
-
-
-def parse_purpose(name: str) -> Purpose:
-    """Return the purpose of a name.
-
-    Raises:
-        InvalidInput: none of answer, act, core.
-    """
-    for purpose in PURPOSES:
-        if purpose == name:
-            return purpose
-    raise InvalidInput(f"unknown purpose: use one of {', '.join(PURPOSES)}")

@@ -70,11 +70,6 @@ def mixed(value: str) -> bool:
     return not_example(value) and _digits(value) >= 2 and entropy(value) >= 3.0 and not _wordy(value)
 
 
-def random_body(value: str) -> bool:
-    """A value of a common shape beside a provider's name: it must look random."""
-    return not_example(value) and _digits(value) >= 2 and entropy(value) >= 2.8 and not _wordy(value)
-
-
 def _digits(value: str) -> int:
     return sum(char.isdigit() for char in value)
 

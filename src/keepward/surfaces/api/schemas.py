@@ -101,7 +101,6 @@ def _typed(hint: Any) -> Any:
 
 
 Memory = mirror(Record, "Memory")
-_metadata = Memory.model_fields["metadata"]
 _models[Record] = Memory = create_model(
     "Memory", __doc__="One memory at one version.", __base__=Memory, metadata=(dict[str, Any] | None, ...)
 )
