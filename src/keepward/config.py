@@ -52,10 +52,10 @@ class ServerSettings:
     allow_origins: tuple[str, ...] = ()
     #: Changing calls of one principal in a minute; 0 for no limit.
     writes_per_minute: int = 60
-    #: Longest body of a call, of a blob, and of an import, in bytes.
+    #: Longest body of a call, of a blob, and of an import, in bytes; each is held in memory.
     body_limit: int = 1_048_576
     blob_limit: int = 33_554_432
-    import_limit: int = 1_073_741_824
+    import_limit: int = 67_108_864
     #: Whether `/mcp` is served, and with which tools.
     mcp: bool = True
     mcp_profile: str = "default"

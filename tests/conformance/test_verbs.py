@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import io
+import socket
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
@@ -178,7 +180,6 @@ def test_an_awaited_answer_is_the_value_that_the_library_gives(question: str, to
 @pytest.fixture(scope="module")
 def listening(home: Memory) -> Iterator[str]:
     """Yield the address of a server on a port of this machine."""
-    import socket
     import threading
 
     import uvicorn
@@ -234,6 +235,33 @@ def test_an_import_over_http_tells_of_each_line(home: Memory, listening: str) ->
     with Client(listening, token) as client:
         summary = client.import_(notes, format="markdown", on_result=lambda line: told.append(line.outcome))
         assert (summary["committed"], told) == (len(told), ["committed"] * len(told))
+
+
+#: Twenty messages of a megabyte each without a text, and between them two that say something.
+LARGE = b"".join(
+    b'{"role": "user", "content": "%s"}\n' % said
+    + b'{"role": "user", "content": [{"type": "image", "data": "%s"}]}\n' % (b"A" * 1_000_000) * 10
+    for said in (b"lunch is at noon on Fridays", b"the ferry leaves at six")
+)
+
+
+@pytest.mark.slow
+def test_an_import_of_twenty_megabytes_goes_over_from_a_stream(home: Memory, listening: str) -> None:
+    token = home.create_token("ana", rights="owner", tenant="large").secret
+    with Client(listening, token) as client:
+        assert client.import_(io.BytesIO(LARGE), format="messages")["committed"] == 2
+
+
+@pytest.mark.slow
+def test_an_import_of_twenty_megabytes_goes_over_whole_before_its_answer_is_read(home: Memory, listening: str) -> None:
+    token = home.create_token("ana", rights="owner", tenant="larger").secret
+    place = listening.removeprefix("http://")
+    head = f"POST /memory/import HTTP/1.1\r\nHost: {place}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n"
+    host, _, port = place.partition(":")
+    with socket.create_connection((host, int(port)), timeout=60) as line:
+        line.sendall(f"{head}Content-Length: {len(LARGE)}\r\n\r\n".encode() + LARGE)
+        answer = b"".join(iter(lambda: line.recv(1 << 16), b""))
+    assert (answer.startswith(b"HTTP/1.1 200 "), answer.count(b'"outcome":"committed"')) == (True, 2)
 
 
 @pytest.mark.slow

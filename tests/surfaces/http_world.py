@@ -188,25 +188,52 @@ def streamed(world: World, path: str, headers: dict[str, str], until: Callable[[
                 if until(body):
                     enough.set()
 
-        sent = {"host": "127.0.0.1:8321", **{key.lower(): value for key, value in headers.items()}}
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "method": "GET",
-            "scheme": "http",
-            "path": name,
-            "raw_path": name.encode(),
-            "query_string": query.encode(),
-            "root_path": "",
-            "headers": [(key.encode(), value.encode()) for key, value in sent.items()],
-            "client": ("127.0.0.1", 5000),
-            "server": ("127.0.0.1", 8321),
-        }
+        scope = _scope("GET", name, headers, query)
         await asyncio.wait_for(world.app(scope, receive, send), 20)
         return status, body
 
     return asyncio.run(call())
+
+
+def called(
+    world: World,
+    path: str,
+    headers: dict[str, str],
+    pieces: list[dict[str, Any]],
+    send: Callable[[Any], None] = lambda message: None,
+) -> None:
+    """Post pieces of a body, then hang up; ``send`` is given what the server answers."""
+
+    async def call() -> None:
+        waiting = iter(pieces)
+
+        async def receive() -> dict[str, Any]:
+            return next(waiting, {"type": "http.disconnect"})
+
+        async def answer(message: Any) -> None:
+            send(message)
+
+        await asyncio.wait_for(world.app(_scope("POST", path, headers), receive, answer), 20)
+
+    asyncio.run(call())
+
+
+def _scope(method: str, path: str, headers: dict[str, str], query: str = "") -> dict[str, Any]:
+    sent = {"host": "127.0.0.1:8321", **{key.lower(): value for key, value in headers.items()}}
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
+        "headers": [(key.encode(), value.encode()) for key, value in sent.items()],
+        "client": ("127.0.0.1", 5000),
+        "server": ("127.0.0.1", 8321),
+    }
 
 
 def events_of(body: bytes) -> list[dict[str, Any]]:

@@ -56,6 +56,12 @@ def test_a_blob_and_an_import_have_limits_of_their_own(small, send, path, limit)
     assert statuses == [200, 413]
 
 
+@pytest.mark.parametrize("send", [bytes, chunked], ids=["announced", "chunked"])
+def test_an_import_over_the_limit_is_told_where_it_can_be_done(small, send):
+    answer = small.client.post("/memory/import", content=send(b"a" * 9001), headers=small.owner)
+    assert answer.json()["detail"].endswith("import the file on the server's machine")
+
+
 def test_a_path_that_there_is_not_reads_no_large_body_either(small):
     assert small.client.post("/nowhere", content=b"a" * 1001).status_code == 413
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import threading
+from contextlib import suppress
 
 import pytest
-from http_world import World, events_of, streamed
+from http_world import World, called, events_of, streamed
+from starlette.requests import ClientDisconnect
 
 from keepward import Actor
 from keepward.surfaces.api import routes_events
 from keepward.surfaces.api.pipes import AHEAD, Pipe
+from keepward.surfaces.api.serving import IMPORTS
 
 
 @pytest.fixture
@@ -221,6 +224,65 @@ def test_an_import_that_cannot_be_read_is_refused_whole(world, body, query):
     assert (answer.status_code, world.memory.find()) == (400, [])
 
 
+@pytest.fixture
+def no_temporary_files(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "there is no such folder"))
+
+
+def pictures(count):
+    """Return messages without a text, a megabyte each."""
+    shown = [{"type": "image", "data": "A" * 1_000_000}]
+    return (json.dumps({"role": "user", "content": shown}) + "\n") * count
+
+
+def test_an_import_is_held_in_memory_and_in_no_file(world, no_temporary_files):
+    body = messages("I like green tea") + pictures(20) + messages("The ferry is late today")
+    told = answers(world.bearer().post("/memory/import", content=body))
+    assert (told[-1]["summary"]["committed"], [each["outcome"] for each in told[:-1]]) == (2, ["committed"] * 2)
+
+
+def places(world):
+    """Return how many imports may be held at this moment."""
+    found = 0
+    while world.serving.imports.acquire(blocking=False):
+        found += 1
+    for _ in range(found):
+        world.serving.imports.release()
+    return found
+
+
+def test_so_many_imports_are_held_at_a_time_and_no_more(world):
+    for _ in range(IMPORTS):
+        world.serving.imports.acquire()
+    answer = world.owner.post("/memory/import", content=messages("I like green tea"))
+    assert (answer.status_code, answer.headers["retry-after"], world.memory.find()) == (429, "5", [])
+
+
+@pytest.mark.parametrize(("body", "query"), [(messages("hello there"), ""), ("{", ""), ("x", "?format=vault")])
+def test_an_import_that_is_over_is_no_longer_held(world, body, query):
+    world.owner.post(f"/memory/import{query}", content=body)
+    assert places(world) == IMPORTS
+
+
+def test_an_import_whose_caller_goes_away_while_sending_stores_nothing_and_is_no_longer_held(world, owner):
+    pieces = [{"type": "http.request", "body": messages("I like green tea").encode(), "more_body": True}]
+    with suppress(ClientDisconnect):
+        called(world, "/memory/import", owner, pieces)
+    assert (world.memory.find(), places(world)) == ([], IMPORTS)
+
+
+def test_an_import_whose_caller_goes_away_before_the_answer_is_no_longer_held(world, owner, monkeypatch):
+    monkeypatch.setattr("keepward.surfaces.api.pipes.AHEAD", 1)
+    body = "".join(messages(f"Ferry {n}{n} goes to island {n}") for n in range(9)).encode()
+
+    def gone(message):
+        raise OSError
+
+    with suppress(OSError):
+        called(world, "/memory/import", owner, [{"type": "http.request", "body": body, "more_body": False}], gone)
+    assert all(world.serving.imports.acquire(timeout=10) for _ in range(IMPORTS))
+
+
 def test_what_fails_half_way_ends_the_answer_with_an_error_and_keeps_what_was_stored(world, monkeypatch):
     from keepward import StoreUnavailable
     from keepward.interchange import imports
@@ -262,6 +324,21 @@ def test_a_pipe_tells_its_work_when_nobody_reads_any_more():
     reader = iter(Pipe(work))
     next(reader)
     reader.close()
+    assert told.wait(10)
+
+
+def test_a_pipe_that_is_closed_before_anything_was_read_is_given_up():
+    told = threading.Event()
+
+    def work(put):
+        try:
+            while True:
+                put(b"x")
+        except Exception:
+            told.set()
+            raise
+
+    Pipe(work).close()
     assert told.wait(10)
 
 

@@ -4,6 +4,7 @@ Invariants
 (1) A file is read in passes over a seekable source; no pass holds more of a JSONL file than one line.
 (2) What cannot be read is an error with a place and a reason, and never looks like an empty file.
 (3) A value that was read holds no NaN, no number beyond 64 bits, no NUL and no lone surrogate.
+(4) What comes from a stream is held in memory and never written to a file: no gate has judged it yet.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 import io
 import json
 import math
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,10 +20,12 @@ from typing import IO, Any
 
 from keepward.errors import InvalidInput
 
-#: Longest line of a JSONL file, and largest file that is read as one JSON or Markdown document, in bytes.
+#: Longest line of a JSONL file; largest file that is read as one JSON or Markdown document, and largest stream that
+#: cannot be read twice; in bytes.
 LINE_LIMIT = 16 * 1024 * 1024
 DOCUMENT_LIMIT = 512 * 1024 * 1024
-_SPOOL = 8 * 1024 * 1024
+STREAM_LIMIT = DOCUMENT_LIMIT
+_PIECE = 1 << 20
 _BOM = b"\xef\xbb\xbf"
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
 
@@ -125,10 +127,10 @@ class Source:
 
 @contextmanager
 def opened(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Source]:
-    """Open a path or a stream for reading in passes; a stream that cannot seek is copied aside.
+    """Open a path or a stream for reading in passes; a stream that can be read only once is held in memory.
 
     Raises:
-        InvalidInput: no such file, a folder, unreadable, empty, or not in UTF-8.
+        InvalidInput: no such file, a folder, unreadable, empty, not in UTF-8, or a stream beyond ``STREAM_LIMIT``.
     """
     if isinstance(target, str | Path):
         path = Path(target)
@@ -140,24 +142,38 @@ def opened(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Source]:
             if stream.seekable():
                 yield _checked(Source(stream=stream, name=path.name, path=path))
             else:
-                with _aside(stream, path.name) as source:
+                with _held(stream, path.name) as source:
                     yield source
         return
     name = PurePath(str(getattr(target, "name", "stream"))).name.strip("<>") or "stream"
-    with _aside(target, name) as source:
+    if isinstance(target, io.BytesIO | io.BufferedReader) and _is_whole(target):
+        yield _checked(Source(stream=target, name=name))
+        return
+    with _held(target, name) as source:
         yield source
 
 
+def _is_whole(stream: io.BytesIO | io.BufferedReader) -> bool:
+    """Whether a stream stands at its beginning and can be read again from there."""
+    try:
+        return stream.seekable() and stream.tell() == 0
+    except (OSError, ValueError):
+        return False
+
+
 @contextmanager
-def _aside(stream: IO[str] | IO[bytes], name: str) -> Iterator[Source]:
-    """Copy a stream to a place where it can be read again."""
-    with tempfile.SpooledTemporaryFile(max_size=_SPOOL) as spool:
+def _held(stream: IO[str] | IO[bytes], name: str) -> Iterator[Source]:
+    """Hold a stream where it can be read again; see (4)."""
+    with io.BytesIO() as held:
         try:
-            while piece := stream.read(_SPOOL):
-                spool.write(piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else piece)
+            while piece := stream.read(_PIECE):
+                held.write(piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else piece)
+                if held.tell() > STREAM_LIMIT:
+                    limit = f"{STREAM_LIMIT // 2**20} MiB"
+                    raise InvalidInput(f"{name} is a stream of more than {limit}: save it to a file and import that")
         except (OSError, UnicodeDecodeError) as fault:
             raise InvalidInput(f"cannot read {name} to its end") from fault
-        yield _checked(Source(stream=spool, name=name))
+        yield _checked(Source(stream=held, name=name))
 
 
 def _checked(source: Source) -> Source:

@@ -78,6 +78,49 @@ def test_a_stream_of_text_is_read_like_a_file():
         assert list(source.lines()) == [(1, '"é"')]
 
 
+class Pipe(io.RawIOBase):
+    """Bytes that can be read once."""
+
+    def __init__(self, data):
+        self.data = io.BytesIO(data)
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        return self.data.readinto(buffer)
+
+
+@pytest.fixture
+def no_temporary_files(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "there is no such folder"))
+
+
+def test_a_stream_is_held_in_memory_whatever_its_size(no_temporary_files):
+    lines = b'"' + b"x" * 1_000_000 + b'"\n'
+    with opened(Pipe(20 * lines)) as source:
+        assert (sum(1 for _ in source.lines()), source.size()) == (20, 20 * len(lines))
+
+
+def test_a_stream_that_is_held_has_a_largest_size(monkeypatch):
+    monkeypatch.setattr("keepward.interchange.reading.STREAM_LIMIT", 8)
+    with pytest.raises(InvalidInput, match="save it to a file"), opened(Pipe(b'"more than eight"\n')):
+        pass
+
+
+def test_an_open_file_is_read_where_it_lies(put, monkeypatch):
+    monkeypatch.setattr("keepward.interchange.reading.STREAM_LIMIT", 2)
+    with put("a.jsonl", '"a"\n"b"\n').open("rb") as file, opened(file) as source:
+        assert [list(source.lines()) for _ in "ab"] == [[(1, '"a"'), (2, '"b"')]] * 2
+
+
+def test_a_file_that_was_begun_is_read_from_there(put):
+    with put("a.jsonl", '"a"\n"b"\n').open("rb") as file:
+        file.readline()
+        with opened(file) as source:
+            assert list(source.lines()) == [(1, '"b"')]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "form"),
     [

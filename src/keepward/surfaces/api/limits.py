@@ -65,16 +65,16 @@ class BodyLimit:
             await problem.response()(scope, receive, send)
             return
         if len(announced) > 18 or int(announced) > limit:
-            await _too_large(limit)(scope, receive, send)
+            await _problem(limit, scope["path"]).response()(scope, receive, send)
             return
-        await _Counted(self._app, limit, receive, send).run(scope)
+        await _Counted(self._app, scope["path"], limit, receive, send).run(scope)
 
 
 class _Counted:
     """One call whose body is counted as it is read."""
 
-    def __init__(self, app: ASGIApp, limit: int, receive: Receive, send: Send) -> None:
-        self._app, self._limit, self._receive, self._send = app, limit, receive, send
+    def __init__(self, app: ASGIApp, path: str, limit: int, receive: Receive, send: Send) -> None:
+        self._app, self._path, self._limit, self._receive, self._send = app, path, limit, receive, send
         self._read = 0
         self._over = self._started = False
 
@@ -85,7 +85,7 @@ class _Counted:
             if not self._over or self._started:
                 raise
         if self._over and not self._started:
-            await _too_large(self._limit)(scope, self._receive, self._send)
+            await _problem(self._limit, self._path).response()(scope, self._receive, self._send)
 
     async def _take(self) -> Message:
         message = await self._receive()
@@ -93,7 +93,7 @@ class _Counted:
             self._read += len(message.get("body", b""))
             if self._read > self._limit:
                 self._over = True
-                raise _problem(self._limit)
+                raise _problem(self._limit, self._path)
         return message
 
     async def _give(self, message: Message) -> None:
@@ -104,13 +104,8 @@ class _Counted:
         await self._send(message)
 
 
-def _problem(limit: int) -> Problem:
+def _problem(limit: int, path: str) -> Problem:
+    way = "import the file on the server's machine" if path == "/memory/import" else "send less at once"
     size = f"{limit // (1 << 20)} MB" if limit >= 1 << 20 else f"{limit} bytes"
     # The rest of the body stays unread, so the connection cannot be used again.
-    return Problem(
-        413, "too_large", f"a body here is at most {size}; send less at once", headers={"Connection": "close"}
-    )
-
-
-def _too_large(limit: int) -> ASGIApp:
-    return _problem(limit).response()
+    return Problem(413, "too_large", f"a body here is at most {size}; {way}", headers={"Connection": "close"})

@@ -3,7 +3,8 @@
 Invariants
 (1) The work runs in one thread of its own, for a reader of the store belongs to its thread.
 (2) What fails before the first result is an error of the call; what fails later ends the answer.
-(3) When the reader goes away the work is told at its next result; what it had done stays done.
+(3) When the reader goes away, be it before it read anything, the work is told at its next result; what it had done
+    stays done.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator
+
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 #: Results that may wait for a slow reader.
 AHEAD = 64
@@ -54,7 +58,11 @@ class Pipe:
                 yield piece
                 piece = self._pieces.get()
         finally:
-            self._gone.set()
+            self.close()
+
+    def close(self) -> None:
+        """Say that nobody reads the results any more."""
+        self._gone.set()
 
     def _run(self) -> None:
         try:
@@ -83,3 +91,19 @@ class Pipe:
             except queue.Full:
                 continue
             return
+
+
+class Piped(StreamingResponse):
+    """An answer whose body comes out of a pipe, which is closed however the answer ends."""
+
+    def __init__(self, pipe: Pipe, media_type: str) -> None:
+        super().__init__(iter(pipe), media_type=media_type)
+        self._pipe = pipe
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a call."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            # A caller that was gone before the first piece never began to read (3).
+            self._pipe.close()

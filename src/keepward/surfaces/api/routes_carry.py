@@ -2,64 +2,58 @@
 
 Invariants
 (1) An export that breaks off ends without its last lines; its first line names the head that it must end in.
-(2) An import is read to its end before anything of it is stored; each line then has an answer of its own.
+(2) An import is read to its end before anything of it is stored, so that a file that was cut stores nothing; each line
+    then has an answer of its own.
+(3) Until its lines are judged an import is held in memory, and no byte of it is written to a file.
 """
 
 from __future__ import annotations
 
+import io
 import json
-import tempfile
-from typing import IO, Annotated, Any, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from keepward.app import Memory
 from keepward.errors import KeepwardError
 from keepward.interchange import load, write_vault
 from keepward.interchange.imports import Result
 from keepward.surfaces import present
-from keepward.surfaces.api import schemas
-from keepward.surfaces.api.deps import Handle, Writes
+from keepward.surfaces.api.deps import Handle, Writes, serving_of
 from keepward.surfaces.api.frame import told
 from keepward.surfaces.api.parameters import TextQuery
-from keepward.surfaces.api.pipes import Pipe, Put
+from keepward.surfaces.api.pipes import Pipe, Piped, Put
+from keepward.surfaces.api.problems import Problem
 from keepward.surfaces.api.route import STREAMING, KeepwardRoute
 from keepward.surfaces.api.shapes import failure
 
 router = APIRouter(route_class=KeepwardRoute, tags=["carry"])
 
 NDJSON = "application/x-ndjson"
-#: Bytes of an import that are held in memory; more goes to an unnamed file of the system's.
-_SPOOL = 8 << 20
 _LINES = {"type": "string", "description": "JSON values, one a line."}
 _SENT = {"type": "string", "minLength": 1, "description": "Lines of the format; what is empty is no import."}
 Formats = Literal["auto", "vault", "locomo", "messages", "legacy-jsonl", "markdown"]
 
 
-class LineResult(BaseModel):
-    """One line of the answer to an import: what became of one line or item."""
-
-    line: int
-    outcome: Literal["committed", "duplicate", "quarantined", "refused", "failed"]
-    reasons: list[schemas.Why]  # type: ignore[valid-type]
-    detail: str
-
-
-class Upload:
-    """The body of an import, as a file to be read."""
+class Upload(io.BytesIO):
+    """The body of an import, and its place among those that the server holds; both end when it is closed."""
 
     name = "upload"
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
+    def __init__(self, leave: Callable[[], None]) -> None:
+        super().__init__()
+        self._leave = leave
 
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes; none at the end."""
-        return self._file.read(size)
+    def close(self) -> None:
+        """Let go of the bytes and of the place."""
+        if not self.closed:
+            self._leave()
+        super().close()
 
 
 @router.get(
@@ -78,7 +72,7 @@ def export(memory: Handle) -> Response:
         lines: Any = _Lines(put)
         write_vault(memory, lines)
 
-    return StreamingResponse(iter(Pipe(write)), media_type=NDJSON)
+    return Piped(Pipe(write), NDJSON)
 
 
 class _Lines:
@@ -122,17 +116,24 @@ async def import_lines(
 
     Where the caller goes away half way, what was stored stays, and sending all of it again stores nothing twice.
     """
-    file = tempfile.SpooledTemporaryFile(_SPOOL)  # noqa: SIM115  closed by the work
-    async for piece in request.stream():
-        file.write(piece)
-    file.seek(0)
-    pipe = await run_in_threadpool(Pipe, lambda put: _import(memory, file, format, session, put))
-    return StreamingResponse(iter(pipe), media_type=NDJSON)
+    places = serving_of(request).imports
+    if not places.acquire(blocking=False):
+        detail = "too many imports are under way; send this one again when one of them is over"
+        raise Problem(429, "rate_limited", detail, headers={"Retry-After": "5"})
+    upload = Upload(places.release)
+    try:
+        async for piece in request.stream():
+            upload.write(piece)
+        upload.seek(0)
+        pipe = await run_in_threadpool(Pipe, lambda put: _import(memory, upload, format, session, put))
+    except BaseException:
+        upload.close()
+        raise
+    return Piped(pipe, NDJSON)
 
 
-def _import(memory: Memory, file: Any, chosen: Formats, session: str | None, put: Put) -> None:
+def _import(memory: Memory, upload: Upload, chosen: Formats, session: str | None, put: Put) -> None:
     begun = False
-    upload: Any = Upload(file)
 
     def tell(result: Result) -> None:
         nonlocal begun
@@ -148,7 +149,7 @@ def _import(memory: Memory, file: Any, chosen: Formats, session: str | None, put
             )
         )
 
-    with file:
+    with upload:
         try:
             done = load(memory, upload, format=chosen, session=session, on_result=tell)
         except KeepwardError as fault:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 #: Most handles that are remembered.
 MOST = 1024
+#: Imports that are held in memory at a time, each of them up to the limit of its body.
+IMPORTS = 4
 #: Commits that are looked through for an erasure before an answer is given again.
 LOOK_BACK = 5_000
 
@@ -47,6 +49,8 @@ class Serving:
     random: Callable[[int], bytes] = secrets.token_bytes
     #: Set when the server begins to stop: streams end.
     stopping: threading.Event = field(default_factory=threading.Event)
+    #: A place for each import that may be held.
+    imports: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(IMPORTS))
     sessions: Sessions = field(init=False)
     rates: Rates = field(init=False)
     answers: Answers = field(init=False)
