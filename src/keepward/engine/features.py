@@ -64,7 +64,7 @@ def words(record: Record, form: Form | None = None) -> Features:
     )
     own = analyze.terms(record.text)
     return Features(
-        terms=analyze.pack(own if indexed == record.text else analyze.terms(indexed)),
+        terms=analyze.pack(own if indexed == record.text else analyze.terms(indexed), analyze.names(record.text)),
         # Two pictures under one description are two memories.
         digest=text_digest(form if record.blob is None else f"{record.text}\n{record.blob}"),
         marks=marks_of(own),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 #: The most hits one recall returns.
 MOST = 1_000
-_WHY = {"text": "words", "vector": "meaning"}
+_WHY = {"text": "words", "vector": "meaning", "link": "name"}
 
 AsOf = int | str | datetime | None
 

@@ -5,12 +5,13 @@ Invariants
 (2) a document and a query are analysed by the same rules; nothing is stored that a query cannot produce.
 (3) `pack` writes hashes in ascending order and its first byte names the layout; `unpack` refuses others.
 (4) text of stop words only keeps them: such a memory can still be found.
+(5) what is taken for a name is one of the terms of the same text.
 """
 
 import re
 import struct
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b
 from typing import Final, Protocol
@@ -18,11 +19,19 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from keepward.retrieval.times import MONTHS, WEEKDAYS
 from keepward.retrieval.wordforms import IRREGULAR, STOP_WORDS
 
-#: Layout of a packed blob: version byte, uint32 document length, n ascending uint32 hashes, n uint8 counts.
-PACK_VERSION: Final = 1
+#: Layout of a packed blob: version byte, uint32 document length, n ascending uint32 hashes, n bytes of a count
+#: in the low seven bits and whether the term is a name in the high one.
+PACK_VERSION: Final = 2
 _HEADER: Final = struct.Struct("<BI")
+_MOST: Final = 0x7F
+_NAME: Final = 0x80
+#: Behind these a capital letter starts a sentence, a line or a quotation and names nothing.
+_OPENING: Final = frozenset(".!?:;\n\r\"'“”‘„«»([{-–—*•>|。！？…")
+#: Capitals of dates are no names: two memories of the same month have nothing else in common.
+_DATES: Final = frozenset(word.casefold() for word in (*MONTHS, *WEEKDAYS))
 _LONGEST_TERM: Final = 64
 
 # Scripts written without spaces between words; Hangul is among them because its words carry particles.
@@ -109,13 +118,41 @@ def terms(text: str) -> list[str]:
     parts and then its whole; scripts without spaces give character bigrams, or the single character of a
     run of one.
     """
-    found = _ASCII_TOKEN.finditer(text) if text.isascii() else _TOKEN.finditer(unicodedata.normalize("NFKC", text))
     kept: list[str] = []
     stopped: list[str] = []
-    for match in found:
+    for match in _tokens(text):
         for term, stop in _token_terms(match.group()):
             (stopped if stop else kept).append(term)
     return kept or stopped
+
+
+def _tokens(text: str) -> Iterator[re.Match[str]]:
+    return _ASCII_TOKEN.finditer(text) if text.isascii() else _TOKEN.finditer(unicodedata.normalize("NFKC", text))
+
+
+def names(text: str) -> frozenset[str]:
+    """Return the terms of a text that look like names of somebody or something.
+
+    Words with a capital letter inside a sentence, and identifiers as a whole. In a language that writes all its
+    nouns so, those are names too; in one without capitals, identifiers alone are.
+    """
+    found: set[str] = set()
+    for match in _tokens(text):
+        token = match.group()
+        if token.islower() and token.isalpha():
+            continue
+        told = [term for term, stop in _token_terms(token) if not stop]
+        if len(told) > 1 and told[-1] == _fold(_CLITIC.sub("", token))[:_LONGEST_TERM]:
+            found.add(told[-1])
+        elif token[0].isupper() and _fold(token) not in _DATES and not _opens(match):
+            found.update(told)
+    return frozenset(found)
+
+
+def _opens(match: re.Match[str]) -> bool:
+    """Whether a word stands where any word would have a capital letter."""
+    before = match.string[max(0, match.start() - 8) : match.start()].rstrip(" \t")
+    return not before or before[-1] in _OPENING
 
 
 def is_gram(term: str) -> bool:
@@ -129,20 +166,21 @@ def term_hash(term: str) -> int:
     return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "little")
 
 
-def pack(terms: Sequence[str]) -> bytes:
-    """Pack terms to 5 + 5n bytes for n different terms; counts stop at 255, the length does not."""
+def pack(terms: Sequence[str], names: Collection[str] = ()) -> bytes:
+    """Pack terms to 5 + 5n bytes for n different terms; counts stop at 127, the length does not."""
     counts: dict[int, int] = {}
     for term in terms:
         key = term_hash(term)
         counts[key] = counts.get(key, 0) + 1
     hashes = sorted(counts)
-    tallies = bytes([min(counts[key], 255) for key in hashes])
+    named = set(map(term_hash, names))
+    tallies = bytes([min(counts[key], _MOST) | (_NAME if key in named else 0) for key in hashes])
     header = _HEADER.pack(PACK_VERSION, min(len(terms), 0xFFFF_FFFF))
     return header + struct.pack(f"<{len(hashes)}I", *hashes) + tallies
 
 
-def unpack(blob: bytes) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8], int]:
-    """Return hashes (ascending), counts and document length.
+def unpack(blob: bytes) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8], npt.NDArray[np.bool_], int]:
+    """Return hashes (ascending), counts, which are names, and the document length.
 
     Raises:
         ValueError: the blob is of another layout version or cut short.
@@ -152,13 +190,17 @@ def unpack(blob: bytes) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8], 
     n = (len(blob) - _HEADER.size) // 5
     hashes = np.frombuffer(blob, dtype="<u4", count=n, offset=_HEADER.size)
     counts = np.frombuffer(blob, dtype=np.uint8, count=n, offset=_HEADER.size + 4 * n)
-    return hashes.astype(np.uint32, copy=False), counts, _HEADER.unpack_from(blob)[1]
+    return hashes.astype(np.uint32, copy=False), *_told(counts), _HEADER.unpack_from(blob)[1]
+
+
+def _told(tallies: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+    return np.bitwise_and(tallies, np.uint8(_MOST)), tallies >= _NAME
 
 
 def unpack_many(
     blobs: Sequence[bytes],
-) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8], list[int], npt.NDArray[np.float32]]:
-    """Return the hashes and counts of many blobs one behind another, how many each has, and document lengths.
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8], npt.NDArray[np.bool_], list[int], npt.NDArray[np.float32]]:
+    """Return hashes, counts and names of many blobs one behind another, how many each has, and document lengths.
 
     Raises:
         ValueError: as for ``unpack``.
@@ -170,10 +212,12 @@ def unpack_many(
             unpack(blob)
     lengths = np.array([_HEADER.unpack_from(blob)[1] for blob in blobs], dtype=np.float32)
     hashes = b"".join([blob[start : start + 4 * size] for blob, size in zip(blobs, sizes, strict=True)])
-    counts = b"".join([blob[start + 4 * size :] for blob, size in zip(blobs, sizes, strict=True)])
+    counts = np.frombuffer(
+        b"".join([blob[start + 4 * size :] for blob, size in zip(blobs, sizes, strict=True)]), dtype=np.uint8
+    )
     return (
         np.frombuffer(hashes, dtype="<u4").astype(np.uint32, copy=False),
-        np.frombuffer(counts, dtype=np.uint8),
+        *_told(counts),
         sizes,
         lengths,
     )

@@ -44,7 +44,7 @@ class Entry:
     created_at: int = 0
     #: Microseconds since the epoch; gone at this instant. None: never.
     expires_at: int | None = None
-    #: `analyze.pack(analyze.terms(units.indexed_text(...)))`.
+    #: `analyze.pack(analyze.terms(units.indexed_text(...)), analyze.names(text))`.
     terms: bytes
     #: Id of the model of `units`; None where there are none.
     vector_model: str | None = None
@@ -96,5 +96,5 @@ class Scored:
     score: float
     #: Rounded to 1e-6; the score is computed from the rounded parts.
     parts: Mapping[str, float] = field(default_factory=dict)
-    #: Signals that spoke for this entry: "text", "vector".
+    #: Signals that spoke for this entry: "text", "vector", and "link", a name that a better answer holds too.
     used: tuple[str, ...] = ()

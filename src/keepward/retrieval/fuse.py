@@ -22,9 +22,13 @@ REACH: Final = 0.7
 #: The best of n units is high by luck; what it is discounted by per sqrt(2 ln n), the growth of a maximum.
 LUCK: Final = 0.02
 #: Added where the speaker of the memory is named in the query.
-SPEAKER: Final = 0.1
+SPEAKER: Final = 0.2
 #: Weight of the best score of the same session.
 SESSION_BEST: Final = 0.3
+#: Weight of a name in a better answer that leads to the memory.
+LINK: Final = 0.25
+#: Share of its score that an older statement loses to a newer one of the same.
+OUTDONE: Final = 0.25
 
 
 def luck(counts: npt.NDArray[np.intp]) -> Doubles:

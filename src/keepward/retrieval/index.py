@@ -9,15 +9,16 @@ Invariants
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from keepward.ports.searching import Profile
-from keepward.retrieval import fuse, lexical, rerank, vectors
-from keepward.retrieval.analyze import terms
+from keepward.retrieval import fuse, lexical, relations, rerank, vectors
+from keepward.retrieval.analyze import term_hash, terms
+from keepward.retrieval.candidates import Candidates, by_both, by_text, compare
 from keepward.retrieval.columns import Columns
 from keepward.retrieval.entries import Allowed, Entry, Query, Scored
 from keepward.retrieval.fields import Coverage, coverage
@@ -27,9 +28,9 @@ from keepward.retrieval.sight import Sight, look
 __all__ = ["Allowed", "Entry", "Index", "Query", "Scored"]
 
 Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.intp]
 
-#: Candidates rescored exactly, at least.
-_CANDIDATES: Final = 400
 _SIGHTS: Final = 8
 _DEAD_ROWS: Final = 1_024
 
@@ -37,7 +38,7 @@ _DEAD_ROWS: Final = 1_024
 class Index:
     """Live memories of one tenant; see the module's invariants. Not thread-safe: one lock per index."""
 
-    __slots__ = ("_columns", "_dead", "_lengths", "_sights", "_terms", "_units")
+    __slots__ = ("_columns", "_dead", "_heard", "_lengths", "_sights", "_speakers", "_terms", "_units")
 
     def __init__(self) -> None:
         self._columns = Columns()
@@ -45,6 +46,9 @@ class Index:
         self._lengths = Growable(np.float32)
         self._units: dict[tuple[str, int], vectors.UnitStore] = {}
         self._dead = 0
+        #: Codes of speakers by the terms of their names, of so many speakers.
+        self._speakers: dict[str, list[int]] = {}
+        self._heard = 0
         self._sights: dict[Allowed, Sight] = {}
 
     def __len__(self) -> int:
@@ -140,8 +144,9 @@ class Index:
     ) -> list[Scored]:
         """Rank the allowed entries, best first, at most `limit`.
 
-        Without a vector, or where none can be compared, an entry must share a term with the query. `weights`
-        put the best candidates in order anew; `by_cosine` leaves all but the vectors out of the order.
+        Without a vector, or where none can be compared, an entry must share a term with the query, or a name with
+        what does. `weights` put the best candidates in order anew; `by_cosine` leaves all but the vectors out of the
+        order.
         """
         if limit < 1:
             return []
@@ -149,22 +154,25 @@ class Index:
         if not sight.count:
             return []
         cover = coverage(query.terms, self._terms, sight)
-        near = self._near(query, sight, cover, limit)
-        positions = self._columns["position"]
+        near = self._candidates(query, sight, cover, limit)
         if near is None:
-            if cover is None:
-                return []
-            rows = np.flatnonzero(cover.own > 0)
-            rows = rows[fuse.strongest(cover.full[rows], positions[rows], max(_CANDIDATES, limit))]
-            near = _Near.absent(rows)
-        covered = np.zeros(len(near.rows)) if cover is None else fuse.rounded(cover.full[near.rows])
-        feature = self._speaks(query, near.rows)
-        score = covered + fuse.cosine_weight(near.mean) * near.cosine + feature
-        session = sight.session[near.rows]
-        best = fuse.rounded(fuse.session_best(score, session, sight.sessions))
-        total = np.maximum(fuse.rounded(score + fuse.SESSION_BEST * best), 0.0)
+            return []
+        positions = self._columns["position"]
+        parts, total = self._fused(query, sight, cover, near)
+        sources = self._best(total, near.rows, relations.SOURCES)
+        rows, links = relations.linked(
+            near.rows[sources], total[sources], set(map(term_hash, query.terms)), self._terms, sight
+        )
+        if len(rows):
+            if len(more := np.setdiff1d(rows, near.rows, assume_unique=True)):
+                near = near.joined(compare(self._units_of(query), query.vector, more, near.mean))
+                parts, total = self._fused(query, sight, cover, near)
+            parts["link"][np.searchsorted(near.rows, rows)] = fuse.rounded(links)
+            total = fuse.rounded(total + fuse.LINK * parts["link"])
+        leading = self._best(total, near.rows, relations.COMPARED)
+        parts["outdone"][leading] = self._outdone(query, near, cover, leading, total[leading])
+        total = fuse.rounded(total * (1.0 - fuse.OUTDONE * parts["outdone"]))
         ids = self._columns.ids
-        parts = {"cover": covered, "cosine": near.cosine, "feature": feature, "session": best}
         if weights is not None or by_cosine:
             # The score is another one then; what is learned from is the fused one.
             parts["fused"] = total
@@ -177,6 +185,52 @@ class Index:
             total = fuse.rounded(total + parts["learned"])
         picks.sort(key=lambda n: (-total[n], -int(positions[near.rows[n]]), ids[int(near.rows[n])]))
         return [self._scored(n, near, cover, max(float(total[n]), 0.0), parts) for n in picks[:limit]]
+
+    def _candidates(self, query: Query, sight: Sight, cover: Coverage | None, limit: int) -> Candidates | None:
+        store, positions = self._units_of(query), self._columns["position"]
+        if store is not None and query.vector is not None:
+            found = by_both(store, query.vector, sight, cover, positions, limit)
+            if found is not None:
+                return found
+        return None if cover is None else by_text(cover, positions, limit)
+
+    def _fused(
+        self, query: Query, sight: Sight, cover: Coverage | None, near: Candidates
+    ) -> tuple[dict[str, Doubles], Doubles]:
+        """Return the parts of each candidate's score and their sum; what candidates are to each other is 0 yet."""
+        covered = np.zeros(len(near.rows)) if cover is None else fuse.rounded(cover.full[near.rows])
+        feature = self._speaks(query, near.rows)
+        score = covered + fuse.cosine_weight(near.mean) * near.cosine + feature
+        best = fuse.rounded(fuse.session_best(score, sight.session[near.rows], sight.sessions))
+        total = np.maximum(fuse.rounded(score + fuse.SESSION_BEST * best), 0.0)
+        parts = {"cover": covered, "cosine": near.cosine, "feature": feature, "session": best}
+        return parts | {"link": np.zeros(len(total)), "outdone": np.zeros(len(total))}, total
+
+    def _best(self, total: Doubles, rows: Rows, count: int) -> Rows:
+        """Return places of the highest totals, best first, ties to the later position."""
+        positions = self._columns["position"][rows]
+        picks = fuse.strongest(total, positions, count)
+        return picks[np.lexsort((-positions[picks], -total[picks]))]
+
+    def _units_of(self, query: Query) -> vectors.UnitStore | None:
+        if query.vector is None or query.vector_model is None:
+            return None
+        return self._units.get((query.vector_model, len(query.vector)))
+
+    def _outdone(self, query: Query, near: Candidates, cover: Coverage | None, places: Rows, total: Doubles) -> Doubles:
+        """Return how surely each of these candidates, best first, is an older statement of what another one says."""
+        rows = near.rows[places]
+        kinds = self._columns.names("kind")
+        events = kinds.index("event") if "event" in kinds else -1
+        lasting = self._columns["kind"][rows] != events
+        if query.vector is None or query.vector_model is None or np.count_nonzero(lasting) < 2:
+            return np.zeros(len(rows))
+        first, known, store = self._first(query.vector_model, len(query.vector), rows)
+        if store is None:
+            return np.zeros(len(rows))
+        own = np.zeros(len(rows)) if cover is None else fuse.rounded(cover.own[rows])
+        when = self._columns["created_at"][rows]
+        return fuse.rounded(relations.outdone(total, own, when, lasting & known, store.likeness(first)))
 
     def _learned(
         self,
@@ -235,13 +289,17 @@ class Index:
     def _scored(
         self,
         n: int,
-        near: "_Near",
+        near: Candidates,
         cover: Coverage | None,
         score: float,
         parts: dict[str, npt.NDArray[np.float64]],
     ) -> Scored:
         row = int(near.rows[n])
-        signals = (("text", cover is not None and cover.own[row] > 0), ("vector", near.compared[n]))
+        signals = (
+            ("text", cover is not None and cover.own[row] > 0),
+            ("vector", near.compared[n]),
+            ("link", parts["link"][n] > 0),
+        )
         return Scored(
             id=self._columns.ids[row],
             version=int(self._columns["version"][row]),
@@ -252,58 +310,15 @@ class Index:
 
     def _speaks(self, query: Query, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
         """Reward for rows whose speaker the query names."""
-        asked = set(query.terms)
-        codes = self._columns["speaker"][rows]
         names = self._columns.names("speaker")
-        named = [code for code in np.unique(codes).tolist() if code >= 0 and asked & set(terms(names[code]))]
-        return np.where(np.isin(codes, named), fuse.SPEAKER, 0.0)
-
-    def _near(self, query: Query, sight: Sight, cover: Coverage | None, limit: int) -> "_Near | None":
-        """Choose candidates by sign bits and coverage and score them exactly; None without comparable vectors."""
-        if query.vector is None or query.vector_model is None:
-            return None
-        store = self._units.get((query.vector_model, len(query.vector)))
-        if store is None:
-            return None
-        vector = np.asarray(query.vector, dtype=np.float32)
-        owners, distance = store.owners, store.hamming(vector)
-        units = np.arange(len(owners)) if sight.whole else np.flatnonzero(sight.mask[owners])
-        if not len(units):
-            return None
-        if not sight.whole:
-            owners, distance = owners[units], distance[units]
-        k = max(_CANDIDATES, 2 * limit)
-        expected = vectors.expected_cosine(store.dim)
-        mean = round(float(expected[round(int(distance.sum(dtype=np.int64)) / len(distance))]), 6)
-        chosen = np.zeros(len(sight.mask), dtype=np.bool_)
-        chosen[owners[vectors.nearest(distance, k, store.dim)]] = True
-        if cover is not None:
-            positions = self._columns["position"]
-            weight = np.float32(fuse.cosine_weight(mean))
-            held = np.flatnonzero(cover.full[owners] > 0)
-            rough = weight * expected[distance[held]] + cover.full[owners[held]]
-            chosen[owners[held[fuse.strongest(rough, positions[owners[held]], k)]]] = True
-            # Entries without a vector, or with one of another model, come in by their text.
-            textual = np.flatnonzero(cover.own > 0)
-            chosen[textual[fuse.strongest(cover.full[textual], positions[textual], k)]] = True
-        rows = np.flatnonzero(chosen)
-        best, counts = store.best(vector, rows)
-        compared = counts > 0
-        # Where nothing can be compared the mean stands in: neither praise nor blame.
-        cosine = np.where(compared, fuse.rounded(best - fuse.luck(counts)), mean)
-        return _Near(rows=rows, cosine=cosine, compared=compared, mean=mean)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Near:
-    """Candidate rows, ascending, and their cosines."""
-
-    rows: npt.NDArray[np.intp]
-    cosine: npt.NDArray[np.float64]
-    compared: npt.NDArray[np.bool_]
-    #: Mean cosine of the allowed units to the query.
-    mean: float
-
-    @classmethod
-    def absent(cls, rows: npt.NDArray[np.intp]) -> "_Near":
-        return cls(rows=rows, cosine=np.zeros(len(rows)), compared=np.zeros(len(rows), dtype=np.bool_), mean=0.0)
+        for code in range(self._heard, len(names)):
+            for term in terms(names[code]):
+                self._speakers.setdefault(term, []).append(code)
+        self._heard = len(names)
+        named = [code for term in set(query.terms) for code in self._speakers.get(term, ())]
+        if not named:
+            return np.zeros(len(rows))
+        reward: Doubles = np.zeros(len(names) + 1)
+        reward[named] = fuse.SPEAKER
+        # Code -1 (nobody) reads the last cell.
+        return np.asarray(reward[self._columns["speaker"][rows]], dtype=np.float64)

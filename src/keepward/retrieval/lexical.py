@@ -5,6 +5,7 @@ Invariants
 (2) segments shrink geometrically: each is at least twice the next, so an append costs O(log n) amortised.
 (3) rows of removed memories stay until `renumber`; readers mask them out before counting anything.
 (4) document frequencies are counted over the rows a reader may see, never over the segment.
+(5) names stand once more by row, ascending, so that what a row names is one slice too.
 """
 
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keepward.retrieval.analyze import unpack_many
+from keepward.retrieval.growable import Growable
 
 Rows = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
@@ -33,22 +35,28 @@ B: Final = 0.4
 class TermStore:
     """Postings of one tenant."""
 
-    __slots__ = ("_segments", "_tail", "_tail_len")
+    __slots__ = ("_named", "_naming", "_segments", "_tail", "_tail_len")
 
     def __init__(self) -> None:
+        #: Hashes of names, and the row that has each.
+        self._named = Growable(np.uint32)
+        self._naming = Growable(np.int32)
         self._segments: list[Postings] = []
         self._tail: list[Postings] = []
         self._tail_len = 0
 
     @property
     def nbytes(self) -> int:
-        return sum(s.nbytes for s in self._segments) + sum(t.nbytes for t in self._tail)
+        postings = sum(array.nbytes for array in (*self._segments, *self._tail))
+        return postings + self._named.nbytes + self._naming.nbytes
 
     def extend(self, first_row: int, blobs: Iterable[bytes]) -> npt.NDArray[np.float32]:
         """Add packed terms of consecutive rows; returns their document lengths."""
-        hashes, counts, sizes, lengths = unpack_many(list(blobs))
+        hashes, counts, named, sizes, lengths = unpack_many(list(blobs))
         if len(sizes):
             rows = np.repeat(np.arange(first_row, first_row + len(sizes), dtype=np.uint64), sizes)
+            self._named.extend(hashes[named])
+            self._naming.extend(rows[named])
             hashes, counts = hashes.astype(np.uint64), counts.astype(np.uint64)
             self._tail.append((hashes << np.uint64(32)) | (rows << np.uint64(8)) | counts)
             self._tail_len += len(hashes)
@@ -85,6 +93,12 @@ class TermStore:
         rows = ((found >> np.uint64(8)) & np.uint64(0xFF_FFFF)).astype(np.int32)
         return rows, (found & np.uint64(0xFF)).astype(np.float32)
 
+    def names(self, row: int) -> list[int]:
+        """Hashes of the names in a row, ascending."""
+        first, last = np.searchsorted(self._naming.view, (row, row + 1)).tolist()
+        hashes: list[int] = self._named.view[first:last].tolist()
+        return hashes
+
     def renumber(self, new_rows: Rows) -> None:
         """Move to new row numbers (index: old row; -1: forget it and its terms)."""
         self._settle()
@@ -95,6 +109,11 @@ class TermStore:
             base = segment[kept] & np.uint64(0xFFFF_FFFF_0000_00FF)
             moved.append(base | (rows[kept].astype(np.uint64) << np.uint64(8)))
         self._segments = [np.sort(np.concatenate(moved))] if moved else []
+        naming = new_rows[self._naming.view]
+        left = np.flatnonzero(naming >= 0)
+        self._named.keep(left)
+        self._naming.keep(np.arange(0))
+        self._naming.extend(naming[left])
 
 
 def idf(count: int, df: int) -> float:

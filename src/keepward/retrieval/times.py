@@ -16,7 +16,7 @@ MONTHS: Final = (
     *("July", "August", "September", "October", "November", "December"),
 )
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _COUNTS: Final = {
     word: n
     for n, words in enumerate(("", "a an one", "two couple", "three few", "four", "five", "six", "seven"))
@@ -25,13 +25,12 @@ _COUNTS: Final = {
 _EXPRESSION: Final = re.compile(
     r"(?P<iso>\b[0-9]{4}-[0-9]{2}-[0-9]{2}\b)"
     r"|\b(?P<near>day before yesterday|yesterday|last night|today|tonight|this morning|tomorrow)\b"
-    rf"|\b(?P<which>last|this|next)\s+(?P<unit>week|weekend|month|year|{'|'.join(_WEEKDAYS)})\b"
+    rf"|\b(?P<which>last|this|next)\s+(?P<unit>week|weekend|month|year|{'|'.join(WEEKDAYS)})\b"
     r"|\b(?P<count>[0-9]{1,3}|" + "|".join(_COUNTS) + r")\s+(?:of\s+)?(?P<span>day|week|month|year)s?\s+ago\b",
     re.IGNORECASE,
 )
 _NEAR: Final = {"day before yesterday": -2, "yesterday": -1, "last night": -1, "tomorrow": 1}
 _SHIFT: Final = {"last": -1, "this": 0, "next": 1}
-_DAYS: Final = {"day": 1, "week": 7}
 
 
 def day_of(instant: int) -> date:
@@ -66,7 +65,7 @@ def _shifted(unit: str, shift: int, said: date) -> str:
     if unit == "weekend":
         monday = said - timedelta(days=said.weekday())
         return phrase(monday + timedelta(days=5 + 7 * shift))
-    wanted = _WEEKDAYS.index(unit)
+    wanted = WEEKDAYS.index(unit)
     if shift < 0:
         return phrase(said - timedelta(days=(said.weekday() - wanted - 1) % 7 + 1))
     return phrase(said + timedelta(days=(wanted - said.weekday() - (1 if shift else 0)) % 7 + (1 if shift else 0)))

@@ -158,7 +158,8 @@ class UnitStore:
 
     def hamming(self, query: Floats) -> npt.NDArray[np.uint16]:
         """Differing sign bits of every unit to the query, 0..dim."""
-        bits = sign_bits(quantise(query[None, :])[0])[0]
+        # A code is negative where its component is, so the query needs no codes to have its signs.
+        bits = sign_bits(np.where(query >= 0, 0, -1).astype(np.int8)[None, :])[0]
         distance = np.zeros(len(self), dtype=np.uint16)
         for column, growable in enumerate(self._bits):
             distance += np.bitwise_count(growable.view ^ bits[column])
@@ -179,6 +180,14 @@ class UnitStore:
             (dots.astype(np.float64) + half) * (self._steps.view[units].astype(np.float64) / scale),
             dtype=np.float32,
         )
+
+    def likeness(self, units: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+        """Cosine of each of these units to each, (n, n); exact sums, see invariant (2)."""
+        codes = self._codes.view[units].astype(np.float64)
+        sums = codes.sum(axis=1)
+        steps = self._steps.view[units].astype(np.float64)
+        dots = codes @ codes.T + 0.5 * (sums[:, None] + sums[None, :]) + 0.25 * self.dim
+        return np.asarray(dots * (steps[:, None] * steps[None, :]), dtype=np.float64)
 
     def floats(self, units: npt.NDArray[np.intp]) -> Floats:
         """Return these units as float32 (n, dim), equal to the originals within 1 % of a component."""

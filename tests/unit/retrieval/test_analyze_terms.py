@@ -67,7 +67,7 @@ def test_no_text_makes_the_analyser_raise(text: str) -> None:
 
 
 def test_lone_surrogates_are_packed() -> None:
-    assert analyze.unpack(analyze.pack(["\ud800"]))[2] == 1
+    assert analyze.unpack(analyze.pack(["\ud800"]))[3] == 1
 
 
 @given(st.lists(st.text(max_size=6), max_size=40))
@@ -80,19 +80,48 @@ def test_hashes_are_ascending() -> None:
     assert hashes == sorted(set(hashes))
 
 
-def test_counts_stop_at_255() -> None:
-    assert analyze.unpack(analyze.pack(["tea"] * 300))[1].tolist() == [255]
+def test_counts_stop_at_127() -> None:
+    assert analyze.unpack(analyze.pack(["tea"] * 300))[1].tolist() == [127]
 
 
-def test_the_length_does_not_stop_at_255() -> None:
-    assert analyze.unpack(analyze.pack(["tea"] * 300))[2] == 300
+def test_the_length_does_not_stop_at_127() -> None:
+    assert analyze.unpack(analyze.pack(["tea"] * 300))[3] == 300
 
 
 def test_hashes_are_the_same_on_every_machine() -> None:
     assert analyze.term_hash("tea") == 648460319
 
 
-@pytest.mark.parametrize("blob", [b"", b"\x02" + bytes(4), b"\x01" + bytes(6)])
+@pytest.mark.parametrize("blob", [b"", b"\x01" + bytes(4), b"\x02" + bytes(6)])
 def test_a_foreign_blob_is_refused(blob: bytes) -> None:
     with pytest.raises(ValueError, match="reindex"):
         analyze.unpack(blob)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Maria's manager is Tomasz Wilk.", {"tomasz", "wilk"}),
+        ("It broke with ticket KW-2207.", {"kw-2207"}),
+        ("The page needs node.js", {"node.js"}),
+        ("We met on Monday in May", set()),
+        ("so far so good", set()),
+        ("She left. Nobody saw her", set()),
+        ('He said "Never again"', set()),
+        ("I know what I did", set()),
+        ("我住在 PostgreSQL 附近", {"postgresql"}),
+        ("", set()),
+    ],
+)
+def test_names_are_capitals_inside_a_sentence_and_identifiers(text: str, names: set[str]) -> None:
+    assert analyze.names(text) == names
+
+
+@given(st.text(st.characters(), max_size=60))
+def test_a_name_is_a_term_of_its_text(text: str) -> None:
+    assert analyze.names(text) <= set(analyze.terms(text))
+
+
+def test_packed_names_are_told_from_other_terms() -> None:
+    hashes, _, named, _ = analyze.unpack(analyze.pack(["tea", "wilk"], ["wilk"]))
+    assert hashes[named].tolist() == [analyze.term_hash("wilk")]

@@ -1,0 +1,87 @@
+"""What candidates are to each other: named by a good answer, or an older statement of the same.
+
+A question may need two memories of which the second shares no word with it: "Where does Maria's manager live?" is
+answered by "Maria's manager is Tomasz Wilk" and "Wilk has moved to Gdansk". The name in the first leads to the second.
+And of two statements of the same thing the older one is mostly no longer true.
+
+Invariants
+(1) only names that few of the allowed memories hold lead anywhere, and none that the query itself holds.
+(2) events are never outdone: what happened stays true, whatever happens later.
+(3) both answers are shares, 0..1, computed in a fixed order, of allowed rows alone.
+"""
+
+from collections.abc import Collection
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from keepward.retrieval import lexical
+from keepward.retrieval.sight import Sight
+
+Doubles = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.intp]
+
+#: Best answers whose names are followed.
+SOURCES: Final = 4
+#: A name leads somewhere while at most so many memories hold it, or this share of them where that is more.
+FEW: Final = 3
+FEW_SHARE: Final = 0.01
+#: Candidates that are compared with each other.
+COMPARED: Final = 20
+#: Two memories speak of the same thing from the first likeness on, and surely from the second on.
+ALIKE: Final = 0.5
+SAME: Final = 0.75
+#: What outdoes an older statement has at least this share of its score, and of what it covers of the query.
+CLOSE: Final = 0.5
+COVERS: Final = 0.4
+
+
+def linked(
+    sources: Rows, scores: Doubles, asked: Collection[int], postings: lexical.TermStore, sight: Sight
+) -> tuple[Rows, Doubles]:
+    """Return rows that a name in one of the sources leads to, ascending, and how strongly.
+
+    `sources` are rows best first, `scores` theirs, `asked` the term hashes of the query. A link is as strong as its
+    source's score beside the best one, where the names have the weight of one that a single memory holds; rarer
+    than that nothing is.
+    """
+    links: dict[int, float] = {}
+    cap = max(FEW, int(FEW_SHARE * sight.count))
+    rarest = lexical.idf(sight.count, 1)
+    for source, score in zip(sources.tolist(), scores.tolist(), strict=True):
+        reached: dict[int, float] = {}
+        for name in postings.names(source):
+            if name in asked:
+                continue
+            rows = postings.postings(name)[0]
+            if not sight.whole:
+                rows = rows[sight.mask[rows]]
+            if 1 < len(rows) <= cap:
+                weight = lexical.idf(sight.count, len(rows)) / rarest
+                for row in rows.tolist():
+                    reached[row] = reached.get(row, 0.0) + weight
+        reached.pop(source, None)
+        share = max(score, 0.0) / max(float(scores[0]), 1e-9)
+        for row, weight in reached.items():
+            links[row] = max(links.get(row, 0.0), share * min(weight, 1.0))
+    found = sorted(links)
+    return np.array(found, dtype=np.intp), np.array([links[row] for row in found])
+
+
+def outdone(
+    scores: Doubles,
+    cover: Doubles,
+    when: npt.NDArray[np.int64],
+    lasting: npt.NDArray[np.bool_],
+    likeness: Doubles,
+) -> Doubles:
+    """Return how surely a newer candidate says the same as each one.
+
+    `when` are instants, `lasting` is true for what is no event, `likeness` (n, n) are cosines, diagonal included.
+    """
+    newer = (when[None, :] > when[:, None]) & lasting[:, None] & lasting[None, :]
+    newer &= scores[None, :] >= CLOSE * scores[:, None]
+    newer &= cover[None, :] >= COVERS * cover[:, None]
+    same = np.clip((likeness - ALIKE) / (SAME - ALIKE), 0.0, 1.0)
+    return np.asarray(np.where(newer, same, 0.0).max(axis=1, initial=0.0), dtype=np.float64)

@@ -1,0 +1,46 @@
+"""A name in one memory leads to another, and the newer of two statements comes first: in recall and in the prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from outcomes import kept
+
+from keepward import Actor, Memory
+
+MANAGER, MOVED = "Maria's manager is Tomasz Wilk", "Last year Wilk moved to Gdansk"
+FILLER = ["The ferry leaves at six", "Tea is kept in the blue tin", "A hoist was rented", "Two reviewers sign"]
+
+
+def test_a_name_leads_from_an_answer_to_what_the_question_does_not_name(opened: Callable[..., Memory]) -> None:
+    with opened("linked", embedder=None) as mem:
+        for text in (*FILLER, MOVED, MANAGER):
+            kept(mem.remember(text, tier="archival"))
+        hits = list(mem.recall("home of Maria's manager"))
+        assert [(hit.memory.text, hit.why) for hit in hits] == [(MANAGER, ("words",)), (MOVED, ("name",))]
+
+
+def test_a_name_leads_to_nothing_that_the_reader_may_not_see(opened: Callable[..., Memory]) -> None:
+    with opened("scoped", embedder=None, actor=Actor.operator()) as mem:
+        kept(mem.remember(MANAGER, tier="archival"))
+        kept(mem.at(scope="/agents/orion").remember(MOVED, tier="archival"))
+        found = mem.at(scope="/agents/vega").recall("home of Maria's manager")
+        assert [hit.memory.text for hit in found] == [MANAGER]
+
+
+def test_the_newer_of_two_statements_comes_first_in_recall_and_prompt(opened: Callable[..., Memory]) -> None:
+    # Told in the wrong order, with the older one closer to the question.
+    told = [
+        ("The rent of the flat went up to 1,240 euros a month", 2026),
+        ("The rent of the flat is 1,150 euros a month", 2024),
+    ]
+    with opened("rent") as mem:
+        for text, year in told:
+            kept(mem.remember(text, tier="archival", occurred_at=datetime(year, 1, 1, tzinfo=UTC)))
+        for text in FILLER:
+            kept(mem.remember(text, tier="archival"))
+        hits = [hit.memory.text for hit in mem.recall("The rent of the flat is", limit=2)]
+        text = mem.context("The rent of the flat is", budget_tokens=600).text
+        assert hits == [told[0][0], told[1][0]]
+        assert text.index("1,240") < text.index("1,150")
