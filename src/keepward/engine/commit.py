@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from keepward.domain.commit import Commit, CommitDetails, Step
-from keepward.domain.memory import Kind, Record, Status
+from keepward.domain.memory import Record, Status
 from keepward.domain.receipt import Reason, Receipt, ReceiptKind
-from keepward.engine.features import embedded, words
+from keepward.engine.features import embedded, questions, words
 from keepward.engine.kit import Kit, Who
 from keepward.engine.view import digest_slot
 from keepward.errors import Conflict
@@ -139,7 +139,8 @@ def _features(kit: Kit, who: Who, steps: Sequence[Step], spoken: Callable[[Recor
     """Compute what recall needs for every step whose searchable content changed, in one batch."""
     fresh = [n for n, step in enumerate(steps) if _searchable(step)]
     records = [steps[n].after for n in fresh]
-    computed = embedded(kit.embedder, records, [spoken(record) for record in records], _questions(kit, who, records))
+    asked = questions(records, lambda session: kit.store.session_tail(who.tenant, session))
+    computed = embedded(kit.embedder, records, [spoken(record) for record in records], asked)
     result: list[Features | None] = [None] * len(steps)
     for n, features in zip(fresh, computed, strict=True):
         result[n] = features
@@ -153,19 +154,3 @@ def _searchable(step: Step) -> bool:
     names = ("text", "key", "tags", "category", "speaker", "occurred_at", "scope", "tier", "sensitivity", "blob")
     changed = any(getattr(before, name) != getattr(after, name) for name in names)
     return changed or before.status is not Status.ACTIVE
-
-
-def _questions(kit: Kit, who: Who, records: Sequence[Record]) -> dict[str, str]:
-    """Return, by memory id, the question of the turn before, where a turn may answer one."""
-    asked: dict[str, str] = {}
-    last: dict[str, Record | None] = {}
-    for record in records:
-        if record.kind is not Kind.EVENT or record.session is None:
-            continue
-        if record.session not in last:
-            last[record.session] = kit.store.session_tail(who.tenant, record.session)
-        previous = last[record.session]
-        if previous is not None and "?" in previous.text and previous.speaker != record.speaker:
-            asked[record.id] = previous.text
-        last[record.session] = record
-    return asked

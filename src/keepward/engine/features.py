@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -78,13 +78,32 @@ def _happened(record: Record) -> int | None:
     return None if happened is None else to_micros(happened)
 
 
+def questions(records: Sequence[Record], tail: Callable[[str], Record | None]) -> dict[str, str]:
+    """Return, by memory id, the text of the turn before, where a turn may answer a question in it.
+
+    ``records`` in the order of their arrival; ``tail`` gives the last turn of a session before the first of them.
+    """
+    asked: dict[str, str] = {}
+    last: dict[str, Record | None] = {}
+    for record in records:
+        if record.kind is not Kind.EVENT or record.session is None:
+            continue
+        if record.session not in last:
+            last[record.session] = tail(record.session)
+        previous = last[record.session]
+        if previous is not None and "?" in previous.text and previous.speaker != record.speaker:
+            asked[record.id] = previous.text
+        last[record.session] = record
+    return asked
+
+
 def embedded(
     embedder: Embedder | None,
     records: Sequence[Record],
     base: Sequence[Features],
-    questions: Mapping[str, str],
+    asked: Mapping[str, str],
 ) -> list[Features]:
-    """Return the features with vectors added; ``questions`` holds, by memory id, the turn a turn answers."""
+    """Return the features with vectors added; ``asked`` holds, by memory id, the turn a turn answers."""
     if embedder is None or not records:
         return list(base)
     from keepward.retrieval.vectors import pack
@@ -94,7 +113,7 @@ def embedded(
             record.text,
             speaker=record.speaker,
             created_at=_happened(record),
-            question=questions.get(record.id),
+            question=asked.get(record.id),
             key=record.key,
             tags=record.tags,
             category=record.category,

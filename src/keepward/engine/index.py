@@ -93,8 +93,12 @@ def _collect(
         else:
             position = max(position, profile.touched)
             added[memory_id] = profile
-    # A version whose features were not kept (an earlier state, a restored journal) is found by its words.
-    for record in store.records(tenant, [each.id for each in added.values() if not each.terms], as_of=as_of).records:
+    from keepward.retrieval.analyze import readable
+
+    # A version whose features were not kept (an earlier state, a restored journal), or were by an older release, is
+    # found by its words.
+    unknown = [each.id for each in added.values() if not readable(each.terms)]
+    for record in store.records(tenant, unknown, as_of=as_of).records:
         added[record.id] = added[record.id]._replace(terms=words(record).terms)
     return [each for each in added.values() if each.terms], removed, position
 

@@ -1,4 +1,4 @@
-"""Reindex: compute terms and vectors anew where they are missing or of another embedder.
+"""Reindex: compute terms and vectors anew where they are missing, of another embedder or of an older release.
 
 Resumable: what is done is written batch by batch, and a second run goes on with the rest.
 """
@@ -9,8 +9,9 @@ from collections.abc import Callable
 
 from keepward.domain.memory import Status
 from keepward.domain.query import Filter
-from keepward.engine.features import embedded, words
+from keepward.engine.features import embedded, questions, words
 from keepward.engine.kit import Kit, Who
+from keepward.ports.store import Features
 
 #: Memories embedded between two writes.
 BATCH = 64
@@ -24,14 +25,14 @@ def reindex(kit: Kit, who: Who, *, ended: bool = False, on_progress: Callable[[i
     wanted = kit.embedder.id if kit.embedder else None
     if ended:
         _words_of_ended(kit, who)
-    stale = [
-        indexed.record
-        for _, indexed in kit.store.indexed(who.tenant, after=0)
-        if indexed is not None and (not indexed.features.terms or (wanted and indexed.features.model != wanted))
-    ]
+    active = [indexed for _, indexed in kit.store.indexed(who.tenant, after=0) if indexed is not None]
+    stale = [each.record for each in active if _stale(each.features, wanted)]
+    # A turn's vectors hold the question that it answers, as they did when it was told.
+    in_order = [each.record for each in sorted(active, key=lambda each: each.arrival)] if stale else []
+    asked = questions(in_order, lambda _: None)
     for start in range(0, len(stale), BATCH):
         part = stale[start : start + BATCH]
-        computed = embedded(kit.embedder, part, [words(record) for record in part], {})
+        computed = embedded(kit.embedder, part, [words(record) for record in part], asked)
         with kit.store.write() as writer:
             writer.put_features(
                 who.tenant,
@@ -42,6 +43,12 @@ def reindex(kit: Kit, who: Who, *, ended: bool = False, on_progress: Callable[[i
             on_progress(min(start + BATCH, len(stale)), len(stale))
     kit.indexes.forget(who.tenant)
     return len(stale)
+
+
+def _stale(features: Features, wanted: str | None) -> bool:
+    from keepward.retrieval.analyze import readable
+
+    return not readable(features.terms) or (wanted is not None and features.model != wanted)
 
 
 def _words_of_ended(kit: Kit, who: Who) -> None:

@@ -179,6 +179,11 @@ def pack(terms: Sequence[str], names: Collection[str] = ()) -> bytes:
     return header + struct.pack(f"<{len(hashes)}I", *hashes) + tallies
 
 
+def readable(blob: bytes) -> bool:
+    """Whether packed terms are of the layout that `unpack` takes; what is empty or older is analysed anew."""
+    return len(blob) >= _HEADER.size and blob[0] == PACK_VERSION
+
+
 def unpack(blob: bytes) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8], npt.NDArray[np.bool_], int]:
     """Return hashes (ascending), counts, which are names, and the document length.
 
