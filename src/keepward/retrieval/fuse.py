@@ -25,10 +25,10 @@ LUCK: Final = 0.02
 SPEAKER: Final = 0.2
 #: Weight of the best score of the same session.
 SESSION_BEST: Final = 0.3
-#: Weight of a name in a better answer that leads to the memory.
-LINK: Final = 0.25
+#: Share of its score that an answer passes on to where a name in it leads.
+LINK: Final = 0.3
 #: Share of its score that an older statement loses to a newer one of the same.
-OUTDONE: Final = 0.25
+OUTDONE: Final = 0.2
 
 
 def luck(counts: npt.NDArray[np.intp]) -> Doubles:

@@ -170,8 +170,9 @@ class Index:
             parts["link"][np.searchsorted(near.rows, rows)] = fuse.rounded(links)
             total = fuse.rounded(total + fuse.LINK * parts["link"])
         leading = self._best(total, near.rows, relations.COMPARED)
-        parts["outdone"][leading] = self._outdone(query, near, cover, leading, total[leading])
-        total = fuse.rounded(total * (1.0 - fuse.OUTDONE * parts["outdone"]))
+        caught, outdone = self._overtaking(query, near, cover, leading, total[leading])
+        parts["caught"][leading], parts["outdone"][leading] = caught, outdone
+        total = fuse.rounded((total + parts["caught"]) * (1.0 - fuse.OUTDONE * parts["outdone"]))
         ids = self._columns.ids
         if weights is not None or by_cosine:
             # The score is another one then; what is learned from is the fused one.
@@ -204,7 +205,7 @@ class Index:
         best = fuse.rounded(fuse.session_best(score, sight.session[near.rows], sight.sessions))
         total = np.maximum(fuse.rounded(score + fuse.SESSION_BEST * best), 0.0)
         parts = {"cover": covered, "cosine": near.cosine, "feature": feature, "session": best}
-        return parts | {"link": np.zeros(len(total)), "outdone": np.zeros(len(total))}, total
+        return parts | {name: np.zeros(len(total)) for name in ("link", "caught", "outdone")}, total
 
     def _best(self, total: Doubles, rows: Rows, count: int) -> Rows:
         """Return places of the highest totals, best first, ties to the later position."""
@@ -217,20 +218,24 @@ class Index:
             return None
         return self._units.get((query.vector_model, len(query.vector)))
 
-    def _outdone(self, query: Query, near: Candidates, cover: Coverage | None, places: Rows, total: Doubles) -> Doubles:
-        """Return how surely each of these candidates, best first, is an older statement of what another one says."""
+    def _overtaking(
+        self, query: Query, near: Candidates, cover: Coverage | None, places: Rows, total: Doubles
+    ) -> tuple[Doubles, Doubles]:
+        """Return what each of these candidates catches up on older statements of the same, and whether it is one."""
         rows = near.rows[places]
+        nothing = np.zeros(len(rows))
         kinds = self._columns.names("kind")
         events = kinds.index("event") if "event" in kinds else -1
         lasting = self._columns["kind"][rows] != events
         if query.vector is None or query.vector_model is None or np.count_nonzero(lasting) < 2:
-            return np.zeros(len(rows))
+            return nothing, nothing
         first, known, store = self._first(query.vector_model, len(query.vector), rows)
         if store is None:
-            return np.zeros(len(rows))
-        own = np.zeros(len(rows)) if cover is None else fuse.rounded(cover.own[rows])
+            return nothing, nothing
+        own = nothing if cover is None else fuse.rounded(cover.own[rows])
         when = self._columns["created_at"][rows]
-        return fuse.rounded(relations.outdone(total, own, when, lasting & known, store.likeness(first)))
+        caught, outdone = relations.overtaking(total, own, when, lasting & known, store.likeness(first))
+        return fuse.rounded(caught), fuse.rounded(outdone)
 
     def _learned(
         self,

@@ -7,7 +7,7 @@ And of two statements of the same thing the older one is mostly no longer true.
 Invariants
 (1) only names that few of the allowed memories hold lead anywhere, and none that the query itself holds.
 (2) events are never outdone: what happened stays true, whatever happens later.
-(3) both answers are shares, 0..1, computed in a fixed order, of allowed rows alone.
+(3) every answer is computed of allowed rows alone, in a fixed order.
 """
 
 from collections.abc import Collection
@@ -23,7 +23,7 @@ Doubles = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
 #: Best answers whose names are followed.
-SOURCES: Final = 4
+SOURCES: Final = 2
 #: A name leads somewhere while at most so many memories hold it, or this share of them where that is more.
 FEW: Final = 3
 FEW_SHARE: Final = 0.01
@@ -40,11 +40,10 @@ COVERS: Final = 0.4
 def linked(
     sources: Rows, scores: Doubles, asked: Collection[int], postings: lexical.TermStore, sight: Sight
 ) -> tuple[Rows, Doubles]:
-    """Return rows that a name in one of the sources leads to, ascending, and how strongly.
+    """Return rows that a name in one of the sources leads to, ascending, and the score that comes along.
 
-    `sources` are rows best first, `scores` theirs, `asked` the term hashes of the query. A link is as strong as its
-    source's score beside the best one, where the names have the weight of one that a single memory holds; rarer
-    than that nothing is.
+    `sources` are rows best first, `scores` theirs, `asked` the term hashes of the query. The whole score of its source
+    comes along where the names have the weight of one that a single memory holds; rarer than that nothing is.
     """
     links: dict[int, float] = {}
     cap = max(FEW, int(FEW_SHARE * sight.count))
@@ -62,26 +61,28 @@ def linked(
                 for row in rows.tolist():
                     reached[row] = reached.get(row, 0.0) + weight
         reached.pop(source, None)
-        share = max(score, 0.0) / max(float(scores[0]), 1e-9)
         for row, weight in reached.items():
-            links[row] = max(links.get(row, 0.0), share * min(weight, 1.0))
+            links[row] = max(links.get(row, 0.0), max(score, 0.0) * min(weight, 1.0))
     found = sorted(links)
     return np.array(found, dtype=np.intp), np.array([links[row] for row in found])
 
 
-def outdone(
+def overtaking(
     scores: Doubles,
     cover: Doubles,
     when: npt.NDArray[np.int64],
     lasting: npt.NDArray[np.bool_],
     likeness: Doubles,
-) -> Doubles:
-    """Return how surely a newer candidate says the same as each one.
+) -> tuple[Doubles, Doubles]:
+    """Return what each candidate catches up on older ones that say the same, and how surely it is an older one itself.
 
-    `when` are instants, `lasting` is true for what is no event, `likeness` (n, n) are cosines, diagonal included.
+    `when` are instants, `lasting` is true for what is no event, `likeness` (n, n) are cosines, diagonal included. What
+    is caught up is in points of score: the newer answers what the older one does, however it is worded. The second is a
+    share, 0..1.
     """
     newer = (when[None, :] > when[:, None]) & lasting[:, None] & lasting[None, :]
     newer &= scores[None, :] >= CLOSE * scores[:, None]
     newer &= cover[None, :] >= COVERS * cover[:, None]
-    same = np.clip((likeness - ALIKE) / (SAME - ALIKE), 0.0, 1.0)
-    return np.asarray(np.where(newer, same, 0.0).max(axis=1, initial=0.0), dtype=np.float64)
+    same = np.where(newer, np.clip((likeness - ALIKE) / (SAME - ALIKE), 0.0, 1.0), 0.0)
+    behind = np.maximum(scores[:, None] - scores[None, :], 0.0)
+    return (same * behind).max(axis=0, initial=0.0), same.max(axis=1, initial=0.0)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keepward.retrieval import analyze
+from keepward.retrieval import analyze, fuse, relations
 from keepward.retrieval.index import Allowed, Entry, Index, Query
 
 ALL = Allowed(scopes=None, now=0)
@@ -153,3 +153,18 @@ def test_the_newer_statement_wins_whichever_arrived_first(order: tuple[int, int]
             ]
         )
     assert found(index, "rent", vector=twins_query(), vector_model="m")[0] == "m001"
+
+
+def test_the_newer_catches_up_with_the_older_however_it_is_worded() -> None:
+    likeness = np.array([[1.0, 0.9], [0.9, 1.0]])
+    caught, outdone = relations.overtaking(
+        np.array([1.0, 0.6]), np.array([0.5, 0.4]), np.array([1, 2]), np.array([True, True]), likeness
+    )
+    assert (caught.tolist(), outdone.tolist()) == (pytest.approx([0.0, 0.4]), pytest.approx([1.0, 0.0]))
+
+
+def test_what_is_caught_up_is_part_of_the_score() -> None:
+    asked = Query(text="", terms=("rent", "zeppelin"), vector=twins_query(), vector_model="m")
+    newer, older = twins(newer="the rent and more besides than one would think").search(asked, ALL, 2)
+    # What the older one had before it was outdone.
+    assert newer.score == pytest.approx(older.score / (1 - fuse.OUTDONE), abs=1e-5)
