@@ -4,6 +4,8 @@ Invariants
 (1) An index is level with the journal's position at every search: commits of other processes are taken in
     first, so that what was written is found by the very next recall.
 (2) An index holds active memories alone; the clock decides about expiry at search.
+(3) Memories are taken in a few thousand at a time: what is read of them is let go before the next ones are read, so
+    that a cold start holds little more than the index it makes.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from threading import RLock
 from typing import TYPE_CHECKING
 
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 
 #: States of the past kept at hand.
 PAST = 2
+#: Memories taken in together.
+_TOGETHER = 2_000
 
 
 @dataclass(slots=True)
@@ -50,9 +55,9 @@ class Indexes:
             live = self._live[tenant] = _Live(Index())
         head = store.head(tenant)
         if head.seq != live.seq:
-            added, removed, position = _collect(store, tenant, store.profiles(tenant, after=live.position))
-            live.index.apply(added, removed)
-            live.position = max(live.position, position)
+            for added, removed, position in _collect(store, tenant, store.profiles(tenant, after=live.position)):
+                live.index.apply(added, removed)
+                live.position = max(live.position, position)
             live.seq = head.seq
         return live.index
 
@@ -62,9 +67,9 @@ class Indexes:
 
         kept = self._past.get((tenant, seq))
         if kept is None:
-            added, _, _ = _collect(store, tenant, _then(store.indexed(tenant, after=0, as_of=seq)), as_of=seq)
             kept = Index()
-            kept.apply(added)
+            for added, _, _ in _collect(store, tenant, _then(store.indexed(tenant, after=0, as_of=seq)), as_of=seq):
+                kept.apply(added)
             self._past[tenant, seq] = kept
             while len(self._past) > PAST:
                 self._past.popitem(last=False)
@@ -81,7 +86,15 @@ class Indexes:
 
 
 def _collect(
-    store: Reader, tenant: str, rows: Iterable[tuple[str, Profile | None]], *, as_of: int | None = None
+    store: Reader, tenant: str, rows: Iterator[tuple[str, Profile | None]], *, as_of: int | None = None
+) -> Iterator[tuple[list[Profile], list[str], int]]:
+    """Yield by parts what to add and what to remove, and the position that the index is level with then."""
+    while part := list(islice(rows, _TOGETHER)):
+        yield _read(store, tenant, part, as_of)
+
+
+def _read(
+    store: Reader, tenant: str, rows: list[tuple[str, Profile | None]], as_of: int | None
 ) -> tuple[list[Profile], list[str], int]:
     added: dict[str, Profile] = {}
     removed: list[str] = []
@@ -98,7 +111,7 @@ def _collect(
     # A version whose features were not kept (an earlier state, a restored journal), or were by an older release, is
     # found by its words.
     unknown = [each.id for each in added.values() if not readable(each.terms)]
-    for record in store.records(tenant, unknown, as_of=as_of).records:
+    for record in store.records(tenant, unknown, as_of=as_of).records if unknown else ():
         added[record.id] = added[record.id]._replace(terms=words(record).terms)
     return [each for each in added.values() if each.terms], removed, position
 

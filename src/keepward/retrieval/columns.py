@@ -4,6 +4,7 @@ Invariants
 (1) a row is never rewritten; a new version is a new row and the old row is dead.
 (2) a mask is computed from columns only, before any ranking; what it hides takes no part in statistics.
 (3) rows are renumbered only by `keep`, which drops the dead ones.
+(4) codes take as few bytes as their number allows: most columns hold one byte a row.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,8 @@ import numpy.typing as npt
 
 from keepward.ports.searching import Profile
 from keepward.retrieval.entries import Allowed, Entry
-from keepward.retrieval.growable import Growable
+from keepward.retrieval.growable import Codes, Growable
+from keepward.retrieval.ids import Ids
 
 Mask = npt.NDArray[np.bool_]
 
@@ -27,7 +29,6 @@ _NUMBERS: Final[dict[str, type]] = {
     "trust": np.int8,
     "sensitive": np.bool_,
     "importance": np.float32,
-    "confidence": np.float32,
     "created_at": np.int64,
 }
 
@@ -35,13 +36,12 @@ _NUMBERS: Final[dict[str, type]] = {
 class Columns:
     """Rows of one tenant in order of application."""
 
-    __slots__ = ("_codes", "_columns", "_tag_codes", "_tag_rows", "ids", "row_of")
+    __slots__ = ("_codes", "_columns", "_tag_codes", "_tag_rows", "ids")
 
     def __init__(self) -> None:
-        self.ids: list[str] = []
-        self.row_of: dict[str, int] = {}
+        self.ids = Ids()
         self._codes: dict[str, dict[str, int]] = {name: {} for name in (*_TEXT, "tag")}
-        self._columns: dict[str, Growable] = {name: Growable(np.int32) for name in _TEXT}
+        self._columns: dict[str, Growable] = {name: Codes() for name in _TEXT}
         self._columns |= {name: Growable(dtype) for name, dtype in _NUMBERS.items()}
         self._columns |= {"expires_at": Growable(np.int64), "live": Growable(np.bool_)}
         self._tag_rows = Growable(np.int32)
@@ -55,7 +55,7 @@ class Columns:
 
     @property
     def nbytes(self) -> int:
-        return sum(c.nbytes for c in (*self._columns.values(), self._tag_rows, self._tag_codes))
+        return self.ids.nbytes + sum(c.nbytes for c in (*self._columns.values(), self._tag_rows, self._tag_codes))
 
     def names(self, column: str) -> Sequence[str]:
         """Interned values of a text column by code."""
@@ -63,6 +63,9 @@ class Columns:
 
     def extend(self, entries: Sequence[Entry | Profile]) -> None:
         """Append entries; ids must be unique among them and not live yet."""
+        if len(entries) == 1:
+            self._append(entries[0])
+            return
         first = len(self.ids)
         for name in _TEXT:
             codes = self._codes[name]
@@ -80,15 +83,42 @@ class Columns:
             codes = self._codes["tag"]
             self._tag_rows.extend([row for row, _ in tagged])
             self._tag_codes.extend([codes.setdefault(tag, len(codes)) for _, tag in tagged])
-        for n, entry in enumerate(entries, start=first):
-            self.row_of[entry.id] = n
-        self.ids.extend(entry.id for entry in entries)
+        self.ids.extend([entry.id for entry in entries])
 
-    def kill(self, row: int) -> None:
-        """Mark a row dead and forget its id."""
-        self._columns["live"].view[row] = False
-        if self.row_of.get(self.ids[row]) == row:
-            del self.row_of[self.ids[row]]
+    def _append(self, entry: Entry | Profile) -> None:
+        """Append one entry: what ``extend`` does, without a list and an array for each cell."""
+        columns = self._columns
+        for name in _TEXT:
+            codes, value = self._codes[name], getattr(entry, name)
+            code = -1 if value is None else codes.setdefault(value, len(codes))
+            columns[name].append(code)
+        for name in _NUMBERS:
+            columns[name].append(getattr(entry, name))
+        columns["expires_at"].append(_NEVER if entry.expires_at is None else entry.expires_at)
+        columns["live"].append(True)
+        for tag in entry.tags:
+            codes = self._codes["tag"]
+            self._tag_rows.append(len(self))
+            self._tag_codes.append(codes.setdefault(tag, len(codes)))
+        self.ids.extend((entry.id,))
+
+    def kill(self, ids: Sequence[str]) -> int:
+        """Mark the rows of these ids dead, unknown ones aside; return how many there were."""
+        live = self._columns["live"].view
+        count = 0
+        for row in self.ids.newest(ids).tolist():
+            # Only the newest row of an id can be live; an id may be named twice.
+            if row >= 0 and live[row]:
+                live[row] = False
+                count += 1
+        return count
+
+    def rows(self, ids: Sequence[str]) -> npt.NDArray[np.intp]:
+        """Return the live row of each id, -1 where it has none."""
+        rows = self.ids.newest(ids)
+        if len(self):
+            rows[~self._columns["live"].view[rows]] = -1
+        return rows
 
     def keep(self, rows: npt.NDArray[np.intp], new_rows: npt.NDArray[np.int32]) -> None:
         """Keep these rows (ascending); `new_rows` maps each old row to its new number or -1."""
@@ -100,8 +130,7 @@ class Columns:
         moved = tag_rows[kept]
         self._tag_rows.keep(np.arange(0))
         self._tag_rows.extend(moved)
-        self.ids = [self.ids[row] for row in rows.tolist()]
-        self.row_of = {self.ids[n]: n for n in range(len(self.ids))}
+        self.ids.keep(rows, new_rows)
 
     def _among(self, column: str, values: frozenset[str]) -> Mask:
         known = sorted(code for value in values if (code := self._codes[column].get(value)) is not None)
@@ -139,7 +168,7 @@ class Columns:
             mask &= self["trust"] >= allowed.min_trust
         if not allowed.include_sensitive:
             mask &= ~self["sensitive"]
-        for excluded in allowed.exclude:
-            if (row := self.row_of.get(excluded)) is not None:
-                mask[row] = False
+        if allowed.exclude:
+            rows = self.rows(sorted(allowed.exclude))
+            mask[rows[rows >= 0]] = False
         return mask

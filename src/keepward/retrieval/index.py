@@ -52,7 +52,7 @@ class Index:
         self._sights: dict[Allowed, Sight] = {}
 
     def __len__(self) -> int:
-        return len(self._columns.row_of)
+        return len(self._columns) - self._dead
 
     @property
     def nbytes(self) -> int:
@@ -69,11 +69,7 @@ class Index:
     def apply(self, added: Iterable[Entry | Profile], removed: Iterable[str] = ()) -> None:
         """Remove ids (unknown ones are ignored), then add entries; an id added again replaces the old one."""
         fresh = list({entry.id: entry for entry in added}.values())
-        for gone in (*removed, *(entry.id for entry in fresh)):
-            row = self._columns.row_of.get(gone)
-            if row is not None:
-                self._columns.kill(row)
-                self._dead += 1
+        self._dead += self._columns.kill([*removed, *(entry.id for entry in fresh)])
         self._sights.clear()
         if fresh:
             first = len(self._columns)
@@ -275,7 +271,7 @@ class Index:
 
     def own_vectors(self, ids: Sequence[str], model: str, dim: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
         """Return each memory's own vector, float32 (n, dim), zeros where there is none, and which have one."""
-        rows = np.array([self._columns.row_of.get(each, -1) for each in ids], dtype=np.intp)
+        rows = self._columns.rows(ids)
         first, known, store = self._first(model, dim, rows)
         found = np.zeros((len(rows), dim), dtype=np.float32)
         if store is not None and known.any():

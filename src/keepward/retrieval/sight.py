@@ -4,6 +4,8 @@ Invariants
 (1) everything here is computed from allowed rows only, as if the others did not exist; so a hidden memory
     changes neither a score nor an order.
 (2) a sight holds for instants in [since, until) of one generation of the index.
+(3) where no row has a session, what tells of neighbours is one cell shown for every row: five bytes a row are held
+    and not 25, and a reader's first search after a write need not fill the rest.
 """
 
 from dataclasses import dataclass
@@ -57,20 +59,26 @@ def look(columns: Columns, lengths: Floats, allowed: Allowed) -> Sight:
     mask &= expires > allowed.now
     count = int(np.count_nonzero(mask))
     before, after, session, sessions = _neighbours(columns, mask)
-    padded = np.append(lengths, np.float32(0.0))
-    with_before = lengths + padded[before]
-    with_both = with_before + padded[after]
-    spoken = np.flatnonzero(mask & (session < sessions))
-    totals = np.bincount(session[spoken], weights=lengths[spoken], minlength=sessions).astype(np.float32)
+    norm = length_norm(lengths, _mean(lengths[mask]))
+    norm_before = norm_both = norm
+    totals = np.zeros(0, dtype=np.float32)
+    if sessions:
+        padded = np.append(lengths, np.float32(0.0))
+        with_before = lengths + padded[before]
+        with_both = with_before + padded[after]
+        norm_before = length_norm(with_before, _mean(with_before[mask]))
+        norm_both = length_norm(with_both, _mean(with_both[mask]))
+        spoken = np.flatnonzero(mask & (session < sessions))
+        totals = np.bincount(session[spoken], weights=lengths[spoken], minlength=sessions).astype(np.float32)
     return Sight(
         mask=mask,
         whole=count == len(mask),
         count=count,
         since=since,
         until=until,
-        norm=length_norm(lengths, _mean(lengths[mask])),
-        norm_before=length_norm(with_before, _mean(with_before[mask])),
-        norm_both=length_norm(with_both, _mean(with_both[mask])),
+        norm=norm,
+        norm_before=norm_before,
+        norm_both=norm_both,
         before=before,
         after=after,
         session=session,
@@ -86,13 +94,14 @@ def _mean(lengths: Floats) -> float:
 
 def _neighbours(columns: Columns, mask: Mask) -> tuple[Rows, Rows, Rows, int]:
     n = len(columns)
-    before = np.full(n, n, dtype=np.int32)
-    after = np.full(n, n, dtype=np.int32)
-    session = np.zeros(n, dtype=np.int32)
     codes, positions = columns["session"], columns["position"]
     rows = np.flatnonzero(mask & (codes >= 0))
     if not len(rows):
-        return before, after, session, 0
+        nobody = np.broadcast_to(np.int32(n), n)
+        return nobody, nobody, np.broadcast_to(np.int32(0), n), 0
+    before = np.full(n, n, dtype=np.int32)
+    after = np.full(n, n, dtype=np.int32)
+    session = np.empty(n, dtype=np.int32)
     if np.all(positions[rows[1:]] >= positions[rows[:-1]]):
         # Rows mostly arrive in order and session by session: a stable sort of nearly sorted codes is linear.
         order = rows[np.argsort(codes[rows], kind="stable")]

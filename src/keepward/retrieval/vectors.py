@@ -143,6 +143,10 @@ class UnitStore:
         self._codes.extend(codes)
         self._steps.extend(steps)
         bits = sign_bits(codes)
+        if len(bits) == 1:
+            for growable, word in zip(self._bits, bits[0], strict=True):
+                growable.append(word)
+            return
         for column, growable in enumerate(self._bits):
             growable.extend(bits[:, column])
 

@@ -26,7 +26,10 @@ from keepward.stores.sqlite.turns import Turns
 PATIENCE = 30.0
 #: How often the first in line tries in short steps, before it takes longer ones: about 50 ms.
 SHORT = 100
-_PRAGMAS = ("trusted_schema=OFF", "foreign_keys=ON", "secure_delete=ON", "synchronous=FULL", "cache_size=-16384")
+# Readers come by the dozen, and each drops its pages when anybody wrote: a large cache of theirs takes memory and saves
+# nothing. The writer keeps its own.
+_PRAGMAS = ("trusted_schema=OFF", "foreign_keys=ON", "secure_delete=ON", "synchronous=FULL", "cache_size=-4096")
+_WRITER_CACHE = "cache_size=-16384"
 #: Connections of a parent process: kept, since closing them here would disturb the parent's locks.
 _left_behind: list[object] = []
 
@@ -181,6 +184,7 @@ class Connections:
                 self._writer = self._pool[0] if self.in_memory else self._open()
                 # Waiting is done here, in short steps: the driver's own steps grow to a tenth of a second.
                 self._writer.execute("PRAGMA busy_timeout=0")
+                self._writer.execute(f"PRAGMA {_WRITER_CACHE}")
             connection = self._writer
             self._begin(connection)
             self._writing = threading.get_ident()
