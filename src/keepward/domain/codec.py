@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from json.encoder import encode_basestring as _text
+from operator import attrgetter
 from typing import Any
 
 from keepward.domain.instant import from_micros, to_micros
@@ -32,7 +34,8 @@ from keepward.errors import InvalidInput, Tampered
 
 #: Schema number of record payloads.
 RECORD_SCHEMA = 1
-_SAFE = 2**53
+#: Largest whole number that every reader of JSON keeps.
+SAFE = 2**53
 # Looked up by value: an enum's own call costs five times as much, and every read decodes.
 _TIERS = {each.value: each for each in Tier}
 _KINDS = {each.value: each for each in Kind}
@@ -42,7 +45,11 @@ _SENSITIVITIES = {each.value: each for each in Sensitivity}
 _STABILITIES = {each.value: each for each in Stability}
 _STATUSES = {each.value: each for each in Status}
 _SHARE = 10_000
-_INSTANTS = ("created_at", "expires_at", "occurred_at", "reinforced_at", "updated_at")
+_instants = attrgetter("created_at", "expires_at", "occurred_at", "reinforced_at", "updated_at")
+#: The last instant whose number is one of (1).
+_LAST = from_micros(SAFE)
+# Half of what ``json.loads`` takes: a payload is UTF-8 and has no blanks around it.
+_decode = json.JSONDecoder().raw_decode
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=False).encode
 
 
@@ -66,15 +73,20 @@ def _ordered(value: Any) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
-        if abs(value) > _SAFE:
+        if abs(value) > SAFE:
             raise InvalidInput("an integer beyond 2**53 cannot be stored; send it as text")
         return value
     if isinstance(value, (list, tuple)):
         return [_ordered(item) for item in value]
     if isinstance(value, dict):
-        # RFC 8785 sorts by UTF-16 code units.
-        keys = sorted(value, key=lambda key: key.encode("utf-16-be", "surrogatepass"))
-        return {_ordered(key): _ordered(value[key]) for key in keys}
+        try:
+            names = "".join(value)
+        except TypeError as fault:
+            raise InvalidInput("a key that is no text has no canonical form; send it as text") from fault
+        _ordered(names)
+        # RFC 8785 sorts by UTF-16 code units, which for ASCII, as nearly all keys are, is the order of characters.
+        units = None if names.isascii() else lambda key: key.encode("utf-16-be", "surrogatepass")
+        return {key: _ordered(value[key]) for key in sorted(value, key=units)}
     raise InvalidInput(f"a {type(value).__name__} has no canonical form; use text, integers, lists or objects")
 
 
@@ -93,53 +105,57 @@ def commitment(salt: bytes, payload: bytes) -> bytes:
 
 def encode_record(record: Record) -> bytes:
     """Return the canonical payload of a record."""
-    # In the order of ``canonical``; names and values here are such that nothing else is left for it to do.
-    fields: dict[str, Any] = {
-        "access": record.access and record.access._value_,
-        "aliases": record.aliases,
-        "author": record.author,
-        "blob": record.blob,
-        "category": record.category,
-        "confidence": round(record.confidence * _SHARE),
-        "content_type": None if record.content_type is ContentType.TEXT else record.content_type._value_,
-        "created_at": to_micros(record.created_at),
-        "derived_from": record.derived_from,
-        "evidence": record.evidence,
-        "expires_at": record.expires_at and to_micros(record.expires_at),
-        "id": record.id,
-        "importance": round(record.importance * _SHARE),
-        "job": record.job,
-        "key": record.key,
-        "kind": record.kind._value_,
-        "metadata": record.metadata,
-        "occurred_at": record.occurred_at and to_micros(record.occurred_at),
-        "reinforced_at": to_micros(record.reinforced_at),
-        "scope": record.scope,
-        "sensitivity": None if record.sensitivity is Sensitivity.NORMAL else record.sensitivity._value_,
-        "session": record.session,
-        "source": record.source,
-        "speaker": record.speaker,
-        "stability": record.stability._value_,
-        "status": None if record.status is Status.ACTIVE else record.status._value_,
-        "subject": record.subject,
-        "superseded_by": record.superseded_by,
-        "tags": record.tags,
-        "text": record.text,
-        "tier": record.tier._value_,
-        "trust": record.trust.label,
-        "updated_at": record.updated_at and to_micros(record.updated_at),
-        "v": RECORD_SCHEMA,
-        "version": record.version,
-    }
-    given = {name: value for name, value in fields.items() if value is not None and value != ()}
-    payload = _encode(given)
-    if "\\u0000" in payload or any(given.get(name, 0) > _SAFE for name in _INSTANTS):
+    # The template is in the order of ``canonical``, which says the same in four times the time: every write and every
+    # comparison of two states passes here.
+    written = (
+        "{",
+        f'"access":"{record.access._value_}",' if record.access else "",
+        f'"aliases":{_texts(record.aliases)},' if record.aliases else "",
+        f'"author":{_text(record.author)},',
+        "" if record.blob is None else f'"blob":{_text(record.blob)},',
+        "" if record.category is None else f'"category":{_text(record.category)},',
+        f'"confidence":{round(record.confidence * _SHARE)},',
+        "" if record.content_type is ContentType.TEXT else f'"content_type":"{record.content_type._value_}",',
+        f'"created_at":{to_micros(record.created_at)},',
+        f'"derived_from":{_texts(record.derived_from)},' if record.derived_from else "",
+        f'"evidence":{_texts(record.evidence)},' if record.evidence else "",
+        f'"expires_at":{to_micros(record.expires_at)},' if record.expires_at else "",
+        f'"id":{_text(record.id)},',
+        f'"importance":{round(record.importance * _SHARE)},',
+        "" if record.job is None else f'"job":{_text(record.job)},',
+        "" if record.key is None else f'"key":{_text(record.key)},',
+        f'"kind":"{record.kind._value_}",',
+        "" if record.metadata is None else f'"metadata":{_text(record.metadata)},',
+        f'"occurred_at":{to_micros(record.occurred_at)},' if record.occurred_at else "",
+        f'"reinforced_at":{to_micros(record.reinforced_at)},',
+        f'"scope":{_text(record.scope)},',
+        "" if record.sensitivity is Sensitivity.NORMAL else f'"sensitivity":"{record.sensitivity._value_}",',
+        "" if record.session is None else f'"session":{_text(record.session)},',
+        f'"source":{_text(record.source)},',
+        "" if record.speaker is None else f'"speaker":{_text(record.speaker)},',
+        f'"stability":"{record.stability._value_}",',
+        "" if record.status is Status.ACTIVE else f'"status":"{record.status._value_}",',
+        "" if record.subject is None else f'"subject":{_text(record.subject)},',
+        "" if record.superseded_by is None else f'"superseded_by":{_text(record.superseded_by)},',
+        f'"tags":{_texts(record.tags)},' if record.tags else "",
+        f'"text":{_text(record.text)},',
+        f'"tier":"{record.tier._value_}",',
+        f'"trust":"{record.trust.label}",',
+        f'"updated_at":{to_micros(record.updated_at)},' if record.updated_at else "",
+        f'"v":{RECORD_SCHEMA},"version":{record.version}}}',
+    )
+    payload = "".join(written)
+    if "\\u0000" in payload or max(filter(None, _instants(record))) > _LAST:
         # Refused there, if it is what it looks like.
-        return canonical(given)
+        return canonical(json.loads(payload))
     try:
         return payload.encode()
     except UnicodeEncodeError as fault:
         raise InvalidInput("text holds a lone surrogate; send well-formed Unicode") from fault
+
+
+def _texts(items: tuple[str, ...]) -> str:
+    return f"[{','.join(map(_text, items))}]"
 
 
 def decode_record(payload: bytes) -> Record:
@@ -149,7 +165,10 @@ def decode_record(payload: bytes) -> Record:
         Tampered: the payload is not one that ``encode_record`` wrote.
     """
     try:
-        fields = json.loads(payload)
+        text = payload.decode()
+        fields, end = _decode(text)
+        if end != len(text):
+            raise ValueError("something stands behind it")
         if fields["v"] != RECORD_SCHEMA:
             raise Tampered("a memory is written in an unknown schema; upgrade Keepward or run `keepward verify`")
         instant = {

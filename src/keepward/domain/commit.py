@@ -13,12 +13,14 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
+from json.encoder import encode_basestring as _quoted
 from typing import Any
 
-from keepward.domain.codec import canonical, commitment, digest
+from keepward.domain.codec import SAFE, canonical, commitment, digest
 from keepward.domain.instant import to_micros
 from keepward.domain.memory import Record
-from keepward.errors import Tampered
+from keepward.errors import InvalidInput, Tampered
 
 #: What commit 1 names as the hash before it.
 EMPTY_HASH = bytes(32)
@@ -174,21 +176,24 @@ def commit_hash(
     payload_commit: bytes,
 ) -> bytes:
     """Return the hash of a commit's header. The tenant enters as a hash, since people choose its name."""
-    header = canonical(
-        {
-            "v": 1,
-            "id": commit_id,
-            "tenant": digest("tenant", tenant.encode()).hex(),
-            "seq": seq,
-            "at": to_micros(at),
-            "kind": kind,
-            "actor": actor_kind,
-            "prev": prev.hex(),
-            "events": events.hex(),
-            "payload_commit": payload_commit.hex(),
-        }
+    micros = to_micros(at)
+    # In the order of ``canonical``, which costs five times as much; it refuses what is no number or text of ours.
+    if seq > SAFE or abs(micros) > SAFE or "\0" in commit_id or "\0" in kind or "\0" in actor_kind:
+        canonical([seq, micros, commit_id, kind, actor_kind])
+    header = (
+        f'{{"actor":{_quoted(actor_kind)},"at":{micros},"events":"{events.hex()}","id":{_quoted(commit_id)},'
+        f'"kind":{_quoted(kind)},"payload_commit":"{payload_commit.hex()}","prev":"{prev.hex()}","seq":{seq},'
+        f'"tenant":"{_hidden(tenant)}","v":1}}'
     )
-    return digest("commit", header)
+    try:
+        return digest("commit", header.encode())
+    except UnicodeEncodeError as fault:
+        raise InvalidInput("text holds a lone surrogate; send well-formed Unicode") from fault
+
+
+@lru_cache(maxsize=256)
+def _hidden(tenant: str) -> str:
+    return digest("tenant", tenant.encode()).hex()
 
 
 def recompute(commit: Commit, events: list[Event]) -> bytes:

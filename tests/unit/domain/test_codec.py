@@ -225,6 +225,13 @@ def test_a_damaged_payload_is_tampered(payload):
         decode_record(payload)
 
 
+@pytest.mark.parametrize(("before", "behind"), [(b"", b" "), (b"", b"{}"), (b" ", b""), (b"\xef\xbb\xbf", b"")])
+def test_a_payload_that_something_stands_around_is_tampered(before, behind):
+    whole = encode_record(RECORDS["least"])
+    with pytest.raises(Tampered):
+        decode_record(before + whole + behind)
+
+
 @pytest.mark.parametrize("payload", [b"", b"null", b"{}", b'{"v":2}', b'{"v":1}', b'{"v":1,"x":2}'])
 def test_damaged_details_are_tampered(payload):
     with pytest.raises(Tampered):

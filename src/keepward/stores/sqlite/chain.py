@@ -23,8 +23,14 @@ from keepward.stores.sqlite.seals import Sealer, sha256
 SQL = load_queries("keepward.stores.sqlite")
 
 
-def walk_chain(connection: sqlite3.Connection, sealer: Sealer, tenant: str) -> Iterator[Fault]:
-    """Yield what does not hold in a tenant's commits, events and head row, in journal order."""
+def walk_chain(
+    connection: sqlite3.Connection, sealer: Sealer, tenant: str, broken: set[tuple[int, int]] | None = None
+) -> Iterator[Fault]:
+    """Yield what does not hold in a tenant's commits, events and head row, in journal order.
+
+    ``broken`` takes up the places of events that do not hold.
+    """
+    broken = set() if broken is None else broken
     raw = tenant.encode()
     values = {"tenant": tenant, "after": -(2**62)}
     events = iter(connection.execute(SQL["events_from"], values))
@@ -35,12 +41,14 @@ def walk_chain(connection: sqlite3.Connection, sealer: Sealer, tenant: str) -> I
         name = f"commits {tenant}/{row[0]}"
         seq += 1
         while event is not None and event[0] < row[0]:
+            broken.add(event[:2])
             yield Fault(check="chain", row=_name(tenant, event), detail="the event belongs to no commit")
             event = next(events, None)
         hashes, n = [], 0
         while event is not None and event[0] == row[0]:
             digest, wrong = _event(sealer, raw, event, n, named)
             if wrong:
+                broken.add(event[:2])
                 yield Fault(check="events", row=_name(tenant, event), detail=wrong)
             hashes.append(digest)
             event = next(events, None)
@@ -62,6 +70,7 @@ def walk_chain(connection: sqlite3.Connection, sealer: Sealer, tenant: str) -> I
             yield Fault(check="seals", row=name, detail="its seal does not hold")
         prev = row[9]
     while event is not None:
+        broken.add(event[:2])
         yield Fault(check="chain", row=_name(tenant, event), detail="the event belongs to no commit")
         event = next(events, None)
     yield from _head(connection, sealer, tenant, seq, prev)
@@ -84,7 +93,8 @@ def _event(sealer: Sealer, tenant: bytes, event: Row, n: int, named: Mapping[Pla
     digest = event_hash(event[1], event[2], event[3], event[4], event[7])
     if event[1] != n:
         return digest, f"event {n} of its commit is missing before it"
-    wrong = _unlawful(named, (event[0], event[1]), gone=event[6] is None)
+    gone = event[6] is None
+    wrong = _unlawful(named, (event[0], event[1]), gone=gone) if gone or named else None
     if wrong or (event[5] is None) != (event[6] is None):
         return digest, wrong or "half of its content is missing"
     if event[6] is not None and payload_commitment(event[5], event[6]) != event[7]:

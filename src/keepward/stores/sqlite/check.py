@@ -3,15 +3,12 @@
 Invariants
 (1) Every cell of every row is under a hash, a seal, or a comparison with what it was computed from; a
     fault names the table and the key.
-(2) Memory use does not grow with the store: tables computed from others are compared by sums of hashes,
-    and row by row only where the sums differ.
+(2) Memory use does not grow with the store; see ``projections.py`` for the tables computed from others.
 (3) A check that cannot run because the file is damaged is a fault and never an exception.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -19,7 +16,6 @@ from typing import TypeAlias
 
 from keepward.domain.codec import digest
 from keepward.domain.commit import Head
-from keepward.domain.memory import Record
 from keepward.errors import KeepwardError, Tampered
 from keepward.ports.store import Fault
 from keepward.ports.world import Anchor
@@ -30,37 +26,15 @@ from keepward.stores.sqlite.connection import Connections, explained
 from keepward.stores.sqlite.heads import against_noted, read_head
 from keepward.stores.sqlite.noted import Seen
 from keepward.stores.sqlite.opening import lay_out, migrations
+from keepward.stores.sqlite.projections import COMPUTED, Projections
 from keepward.stores.sqlite.renew import SEALED
-from keepward.stores.sqlite.rows import Row, bond_of, record_of
+from keepward.stores.sqlite.rows import Row
 from keepward.stores.sqlite.seals import Sealer
-from keepward.stores.sqlite.write import mark_rows
 
 SQL = load_queries("keepward.stores.sqlite")
 _META = {"store_id", "sealed_by", "note_adopted", erasing.NOTE}
 _KEY = {"artefacts": 3, "erased": 3}
-#: Tables computed from records and features, by their columns after the tenant.
-_COMPUTED = {"lineage": "parent, child", "aliases": "alias, id", "attachments": "ref, id", "marks": "mark, position"}
 _Section: TypeAlias = tuple[str, Callable[[], Iterator[Fault]]]
-
-
-class _Sum:
-    """An order-free fingerprint of rows."""
-
-    __slots__ = ("count", "total")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.total = 0
-
-    def add(self, row: Row) -> None:
-        self.count += 1
-        # What Python writes of texts, numbers, bytes and None says which is which, and is made in a moment.
-        self.total += int.from_bytes(hashlib.sha256(repr(tuple(row)).encode("utf-8", "surrogatepass")).digest(), "big")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Sum) and (self.count, self.total) == (other.count, other.total)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 def check_store(
@@ -102,7 +76,7 @@ def check_store(
 
 def _tenants(connections: Connections, faults: list[Fault]) -> list[str]:
     names: set[str] = set()
-    for table in ("commits", "events", "heads", "records", *_COMPUTED, "tallies", "deliveries", "beside", *SEALED):
+    for table in ("commits", "events", "heads", "records", *COMPUTED, "tallies", "deliveries", "beside", *SEALED):
         try:
             with connections.reading() as connection:
                 names.update(str(row[0]) for row in connection.execute(f"SELECT DISTINCT tenant FROM {table}"))
@@ -122,20 +96,20 @@ class _Check:
         self._db = connection
         self._sealer = sealer
         self._counts = counts
-        self._wanted: dict[str, _Sum] = {}
 
     def sections(self, tenant: str, noted: Seen) -> list[_Section]:
         """Return the checks of one tenant, in order."""
+        computed = Projections(self._db, self._sealer, tenant, self._counts)
         return [
-            ("chain", lambda: self.chain(tenant)),
+            ("chain", lambda: self.chain(tenant, computed)),
             ("erased", lambda: erasing.check(self._db, tenant)),
             ("anchor", lambda: self.anchor(tenant, noted)),
             ("versions", lambda: self.versions(tenant)),
-            ("records", lambda: self.records(tenant)),
-            *((table, lambda table=table: self.computed(tenant, table)) for table in _COMPUTED),
+            ("records", computed.records),
+            *((table, lambda table=table: computed.computed(table)) for table in COMPUTED),
             ("tallies", lambda: self.tallies(tenant)),
-            ("features", lambda: self.features(tenant)),
-            *((table, lambda table=table: self.sealed(tenant, table)) for table in SEALED),
+            ("features", computed.features),
+            *((table, lambda table=table: self.sealed(tenant, table)) for table in SEALED if table != "features"),
             ("receipts", lambda: self.receipts(tenant)),
             ("blobs", lambda: blobs.check(self._db, tenant)),
             ("tokens", lambda: tokens.check(self._db, tenant)),
@@ -182,13 +156,15 @@ class _Check:
 
     # --- the journal
 
-    def chain(self, tenant: str) -> Iterator[Fault]:
+    def chain(self, tenant: str, computed: Projections) -> Iterator[Fault]:
         """Every hash, commitment and seal of the journal."""
         for table in ("commits", "events"):
             self._counts[table] += self._db.execute(
                 f"SELECT count(*) FROM {table} WHERE tenant = ?", (tenant,)
             ).fetchone()[0]
-        yield from walk_chain(self._db, self._sealer, tenant)
+        broken: set[tuple[int, int]] = set()
+        yield from walk_chain(self._db, self._sealer, tenant, broken)
+        computed.broken = broken
 
     def anchor(self, tenant: str, noted: Seen) -> Iterator[Fault]:
         """The store is not behind what this machine has seen, and on the same chain."""
@@ -220,43 +196,7 @@ class _Check:
                 detail="a version is missing before it",
             )
 
-    # --- what is computed from it
-
-    def records(self, tenant: str) -> Iterator[Fault]:
-        """Records equal what the newest events say."""
-        raw = tenant.encode()
-        self._wanted = {table: _Sum() for table in _COMPUTED}
-        for row in self._db.execute(SQL["indexed"], {"tenant": tenant, "after": -(2**62)}):
-            self._counts["records"] += 1
-            try:
-                record = record_of(self._sealer, raw, row)
-            except Tampered as fault:
-                yield Fault(check="records", row=f"records {tenant}/{row[0]}", detail=str(fault))
-                continue
-            for table, total in self._wanted.items():
-                for due in _due(table, tenant, record, row):
-                    total.add(due)
-        for (memory_id,) in self._db.execute(SQL["unrecorded"], {"tenant": tenant}):
-            yield Fault(check="records", row=f"records {tenant}/{memory_id}", detail="its record is missing")
-
-    def computed(self, tenant: str, table: str) -> Iterator[Fault]:
-        """A table equals what is computed from the records."""
-        query = f"SELECT {_COMPUTED[table]} FROM {table} WHERE tenant = ?"
-        held = _Sum()
-        for row in self._db.execute(query, (tenant,)):
-            held.add(row)
-        self._counts[table] = self._counts.get(table, 0) + held.count
-        if held == self._wanted.get(table):
-            return
-        rows, due = set(self._db.execute(query, (tenant,))), set()
-        raw = tenant.encode()
-        for row in self._db.execute(SQL["indexed"], {"tenant": tenant, "after": -(2**62)}):
-            with suppress(Tampered):
-                due.update(_due(table, tenant, record_of(self._sealer, raw, row), row))
-        for row in sorted(due - rows):
-            yield Fault(check=table, row=_name(table, tenant, row), detail="the row is missing; `rebuild` writes it")
-        for row in sorted(rows - due):
-            yield Fault(check=table, row=_name(table, tenant, row), detail="no memory says so; `rebuild` removes it")
+    # --- beside it
 
     def tallies(self, tenant: str) -> Iterator[Fault]:
         """Counts by tier are what counting gives."""
@@ -265,18 +205,6 @@ class _Check:
         for tier in sorted(counted.keys() | held.keys()):
             if counted.get(tier) != held.get(tier):
                 yield Fault(check="tallies", row=f"tallies {tenant}/{tier}", detail="the count is off")
-
-    def features(self, tenant: str) -> Iterator[Fault]:
-        """Every record has features of its newest version, and no others are there."""
-        for memory_id, version in self._db.execute(SQL["unfeatured"], {"tenant": tenant}):
-            detail = "they are missing" if version is None else "they are of another version"
-            yield Fault(
-                check="features", row=f"features {tenant}/{memory_id}", detail=f"{detail}; `rebuild` makes them"
-            )
-        for row in self._db.execute(SQL["bonded"], {"tenant": tenant}):
-            if self._sealer.active and row[35] != bond_of(self._sealer, tenant, row):
-                detail = "they do not belong to the record as it stands"
-                yield Fault(check="features", row=f"features {tenant}/{row[0]}", detail=detail)
 
     def sealed(self, tenant: str, table: str) -> Iterator[Fault]:
         """Every row of a table beside the journal matches its seal."""
@@ -289,31 +217,9 @@ class _Check:
 
     def receipts(self, tenant: str) -> Iterator[Fault]:
         """Every commit that was made here has its receipt."""
-        rows = self._db.execute(
-            "SELECT c.seq, c.payload FROM commits c LEFT JOIN heads h ON h.tenant = c.tenant"
-            " WHERE c.tenant = ? AND c.seq > coalesce(h.restored, 0) ORDER BY c.seq",
-            (tenant,),
-        )
-        for seq, payload in rows:
-            try:
-                receipt = json.loads(payload)["receipt"]
-            except (ValueError, KeyError, TypeError):
-                continue  # The chain's check names the commit.
-            if self._db.execute(SQL["receipt"], {"tenant": tenant, "id": receipt}).fetchone() is None:
-                yield Fault(check="receipts", row=f"receipts {tenant}/{receipt}", detail=f"commit {seq} names it")
-
-
-def _due(table: str, tenant: str, record: Record, row: Row) -> list[Row]:
-    """Return the rows of a computed table that one record, with its features from row 36 on, calls for."""
-    match table:
-        case "lineage":
-            return [(parent, record.id) for parent in dict.fromkeys(record.derived_from)]
-        case "aliases":
-            return [(alias, record.id) for alias in dict.fromkeys(record.aliases)]
-        case "attachments":
-            return [(record.blob, record.id)] if record.blob is not None else []
-    raw = row[40]
-    return [] if raw is None else [mark[1:] for mark in mark_rows(tenant, record, row[4], raw)]
+        rows = self._db.execute(SQL["unreceipted"], {"tenant": tenant})
+        for seq, receipt in rows:
+            yield Fault(check="receipts", row=f"receipts {tenant}/{receipt}", detail=f"commit {seq} names it")
 
 
 def _name(table: str, tenant: str, row: Row) -> str:

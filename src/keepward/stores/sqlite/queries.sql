@@ -105,6 +105,17 @@ INSERT OR IGNORE INTO marks (tenant, mark, position) VALUES (?, ?, ?);
 -- add_receipt --
 INSERT INTO receipts (tenant, id, kind, at, body, seal) VALUES (?, ?, ?, ?, ?, ?);
 
+-- unreceipted --
+-- Commits made here whose receipt is missing, and its name; one whose details cannot be read is left to its hash.
+SELECT named.seq, named.receipt
+  FROM (SELECT c.seq, CASE WHEN json_valid(CAST(c.payload AS TEXT))
+                           THEN json_extract(CAST(c.payload AS TEXT), '$.receipt') END AS receipt
+          FROM commits c LEFT JOIN heads h ON h.tenant = c.tenant
+         WHERE c.tenant = :tenant AND c.seq > coalesce(h.restored, 0)) AS named
+ WHERE named.receipt IS NOT NULL
+   AND NOT EXISTS (SELECT 1 FROM receipts r WHERE r.tenant = :tenant AND r.id = named.receipt)
+ ORDER BY named.seq;
+
 -- receipt --
 SELECT kind, at, body, seal FROM receipts WHERE tenant = :tenant AND id = :id;
 
@@ -137,6 +148,9 @@ SELECT id, state, created_at, expires_at, body, seal FROM proposals WHERE tenant
 
 -- set_artefact --
 INSERT OR IGNORE INTO artefacts (tenant, kind, version, text, seal) VALUES (?, ?, ?, ?, ?);
+
+-- drop_artefacts --
+DELETE FROM artefacts WHERE tenant = ? AND kind = ? RETURNING seal;
 
 -- artefact --
 SELECT text, seal FROM artefacts WHERE tenant = :tenant AND kind = :kind AND version = :version;
@@ -322,6 +336,22 @@ SELECT r.id, r.version, r.seq, r.n, r.position, r.arrival, r.status, r.tier, r.k
        f.version, f.model, f.units, f.digest, f.marks, f.terms, f.vectors, f.trait, f.seal, f.facts, f.bond
   FROM features f CROSS JOIN records r ON r.tenant = f.tenant AND r.id = f.id WHERE f.tenant = :tenant;
 
+-- standing_rows --
+-- Every record with what its event says, the newest version there is, the memory's first position and its features.
+{{columns_of_record}},
+       e.memory_id, e.version, e.payload,
+       (SELECT max(x.version) FROM events x WHERE x.tenant = r.tenant AND x.memory_id = r.id),
+       CASE r.version WHEN 1 THEN r.position ELSE (SELECT x.seq * 1048576 + x.n FROM events x
+             WHERE x.tenant = r.tenant AND x.memory_id = r.id AND x.version = 1) END,
+       f.version, f.model, f.units, f.digest, f.marks, f.terms, f.vectors, f.trait, f.seal, f.facts, f.bond
+{{record_from}} LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id
+ WHERE r.tenant = :tenant ORDER BY r.position;
+
+-- stray_features --
+-- Features without a record, as they are sealed.
+SELECT f.id, f.version, f.model, f.units, f.digest, f.marks, f.terms, f.vectors, f.trait, f.seal FROM features f
+ WHERE f.tenant = :tenant AND NOT EXISTS (SELECT 1 FROM records r WHERE r.tenant = f.tenant AND r.id = f.id);
+
 -- holders --
 -- The memories under each mark that were touched last: positions rise with time.
 SELECT j.value, (SELECT group_concat(position, ' ') FROM (
@@ -406,15 +436,6 @@ SELECT count(*) FROM records r
 SELECT DISTINCT e.memory_id FROM events e
  WHERE e.tenant = :tenant AND NOT EXISTS (SELECT 1 FROM records r WHERE r.tenant = e.tenant AND r.id = e.memory_id)
  ORDER BY e.memory_id;
-
--- unfeatured --
--- Records without features of their version, then features without a record.
-SELECT r.id, f.version FROM records r LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id
- WHERE r.tenant = :tenant AND (f.version IS NULL OR f.version <> r.version)
-UNION ALL
-SELECT f.id, f.version FROM features f
- WHERE f.tenant = :tenant AND NOT EXISTS (SELECT 1 FROM records r WHERE r.tenant = f.tenant AND r.id = f.id)
- ORDER BY 1;
 
 -- superseded --
 -- Superseded and contained memories of a scope that say the same, newest first.

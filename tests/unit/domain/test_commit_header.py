@@ -1,0 +1,55 @@
+"""A commit's header is written by hand, and says byte for byte what the canonical encoding says."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keepward.domain.codec import canonical, digest
+from keepward.domain.commit import commit_hash
+from keepward.domain.instant import to_micros
+from keepward.errors import InvalidInput
+
+NAMES = st.text(st.characters(), max_size=4) | st.sampled_from(['"', "\\", "\n\x01", "\0", "\ud800", "密\u2028", "a"])
+HASHES = st.binary(min_size=32, max_size=32)
+INSTANTS = st.integers(-(2**55), 2**55).map(lambda micros: datetime(2000, 1, 1, tzinfo=UTC) + timedelta(0, 0, micros))
+
+
+def slowly(**given_):
+    header = {
+        "v": 1,
+        "id": given_["commit_id"],
+        "tenant": digest("tenant", given_["tenant"].encode()).hex(),
+        "seq": given_["seq"],
+        "at": to_micros(given_["at"]),
+        "kind": given_["kind"],
+        "actor": given_["actor_kind"],
+        "prev": given_["prev"].hex(),
+        "events": given_["events"].hex(),
+        "payload_commit": given_["payload_commit"].hex(),
+    }
+    return digest("commit", canonical(header))
+
+
+def told(write, **given_):
+    try:
+        return write(**given_)
+    except InvalidInput:
+        return None
+
+
+@given(
+    commit_id=NAMES,
+    tenant=st.text(st.characters(codec="utf-8"), max_size=4),
+    seq=st.integers(1, 2**53 + 1),
+    at=INSTANTS,
+    kind=NAMES,
+    actor_kind=NAMES,
+    prev=HASHES,
+    events=HASHES,
+    payload_commit=HASHES | st.just(b""),
+)
+def test_a_header_is_canonical_or_refused(**given_):
+    assert told(commit_hash, **given_) == told(slowly, **given_)
