@@ -9,6 +9,8 @@ from typing import Any
 from keepward.domain.instant import parse_duration
 from keepward.errors import InvalidInput
 
+_TEXTS = ("tier", "kind", "key", "subject", "category", "source", "stability", "sensitivity", "session", "speaker")
+
 
 def duration(value: timedelta | str | None) -> timedelta | None:
     """Return a time to live given as a timedelta or as text such as ``30d``."""
@@ -40,8 +42,10 @@ def usable(text: Any, fields: Mapping[str, Any]) -> None:
     Raises:
         InvalidInput: it is something else.
     """
-    names = ("tier", "kind", "key", "subject", "category", "source", "stability", "sensitivity", "session", "speaker")
-    for name, value in (("text", text), *((name, fields.get(name)) for name in names)):
+    if text is not None and not isinstance(text, str):
+        raise InvalidInput("text is a text")
+    for name in _TEXTS:
+        value = fields.get(name)
         if value is not None and not isinstance(value, str):
             raise InvalidInput(f"{name} is a text")
     if text is None:

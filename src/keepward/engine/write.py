@@ -112,7 +112,9 @@ def _propose_once(
     draft = Draft()
     for change in changes:
         try:
-            draft.items.append(_judge(kit, who, change, reason, draft))
+            # One change at a time: a proposal may be long, and erasing waits for whoever reads.
+            with kit.store.together(who.tenant):
+                draft.items.append(_judge(kit, who, change, reason, draft))
         except (NotFound, Conflict):
             # It may build on what was refused before it; then that refusal is the answer.
             if all(item.decision != "refuse" for item in draft.items):
@@ -147,14 +149,15 @@ def _propose_each_once(
     kit: Kit, who: Who, changes: Sequence[Change], *, reason: str, session: str | None, kind: str
 ) -> list[Outcome]:
     draft = Draft(atomic=False)
-    for change, folded in zip(changes, _fold_ahead(kit, who, changes, reason, draft), strict=True):
-        try:
-            judged = _judge(kit, who, change, reason, draft, folded)
-        except NotFound:
-            # What builds on a memory that is not there is refused by itself and spoils no other.
-            refusal = Reason(gate="shape", code="unknown_memory", detail="it builds on a memory that is not there")
-            judged = Judgement(decision="refuse", reasons=(refusal,), reason="")
-        draft.items.append(judged)
+    with kit.store.together(who.tenant):
+        for change, folded in zip(changes, _fold_ahead(kit, who, changes, reason, draft), strict=True):
+            try:
+                judged = _judge(kit, who, change, reason, draft, folded)
+            except NotFound:
+                # What builds on a memory that is not there is refused by itself and spoils no other.
+                refusal = Reason(gate="shape", code="unknown_memory", detail="it builds on a memory that is not there")
+                judged = Judgement(decision="refuse", reasons=(refusal,), reason="")
+            draft.items.append(judged)
     allowed = [item for item in draft.items if item.decision == "allow"]
     steps = [step for item in allowed for step in item.steps]
     stored = None

@@ -75,11 +75,11 @@ def _forbidden(case: Case, view: View, policy: Policy) -> Iterator[Reason]:
 def _held(case: Case, policy: Policy) -> Iterator[Reason]:
     after, before, change = case.after, case.before, case.change
     accesses = _accesses(case, policy)
-    what = operation(change)
     if Access.APPROVAL in accesses:
         where = f"the block `{after.key}`" if after.tier is Tier.CORE else "this memory"
         yield _reason("needs_approval", f"{where} changes only with a person's approval")
     elif Access.APPEND in accesses and before is not None and not isinstance(change, Insert | Append):
+        what = operation(change)
         yield _reason("append_only", f"this memory takes additions; to {what} it needs a person's approval")
     if isinstance(change, Promote) or (
         after.stability is Stability.PERMANENT and (before is None or before.stability is not Stability.PERMANENT)

@@ -7,7 +7,7 @@ from typing import Any
 
 from keepward.domain.policy import Policy
 from keepward.domain.receipt import Reason
-from keepward.gates.fields import texts
+from keepward.gates.fields import whole
 from keepward.gates.verdict import Case, Quarantine, Refuse, Verdict, View
 
 
@@ -23,11 +23,11 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
     del view
     if not policy.memory_ethics:
         return None
-    whole = "\n".join(text for _, text in texts(case))
+    everything = whole(case)
     fired = [
         rule
         for rule in policy.memory_ethics
-        if (not rule.tiers or case.after.tier in rule.tiers) and _compiled(rule.pattern).search(whole)
+        if (not rule.tiers or case.after.tier in rule.tiers) and _compiled(rule.pattern).search(everything)
     ]
     if not fired:
         return None

@@ -5,7 +5,7 @@ Gates that read content read all of these, so that nothing hides in a tag or a r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -20,11 +20,19 @@ _singles, _manies = attrgetter(*_SINGLE), attrgetter(*_MANY)
 IDENTIFIERS = frozenset({"key", "subject", "session", "speaker", "job", "aliases", "evidence", "blob", "source"})
 
 
-def texts(case: Case) -> Iterator[tuple[str, str]]:
-    """Yield (field name, text) for every non-empty stored text of a case; the reason comes last."""
-    yield from named(case.after)
-    if case.reason:
-        yield "reason", case.reason
+def texts(case: Case) -> Sequence[tuple[str, str]]:
+    """Return (field name, text) for every non-empty stored text of a case; the reason comes last."""
+    found = case.collected
+    if not found:
+        found += named(case.after)
+        if case.reason:
+            found.append(("reason", case.reason))
+    return found
+
+
+def whole(case: Case) -> str:
+    """Return all stored texts, one a line, for one quick look at once."""
+    return "\n".join([text for _, text in texts(case)])
 
 
 def stored_texts(record: Record) -> list[str]:
@@ -32,19 +40,18 @@ def stored_texts(record: Record) -> list[str]:
     return [text for _, text in named(record)]
 
 
-def named(record: Record) -> Iterator[tuple[str, str]]:
-    """Yield (field name, text) for every non-empty stored text of a record."""
-    for name, value in zip(_SINGLE, _singles(record), strict=True):
-        if value:
-            yield name, value
+def named(record: Record) -> list[tuple[str, str]]:
+    """Return (field name, text) for every non-empty stored text of a record."""
+    found = [pair for pair in zip(_SINGLE, _singles(record), strict=True) if pair[1]]
     for name, items in zip(_MANY, _manies(record), strict=True):
-        for item in items:
-            yield name, item
+        if items:
+            found += [(name, item) for item in items]
+    return found
 
 
 def aside(case: Case) -> str:
     """Return all stored texts but the memory's own, one a line, for one quick look at once."""
-    return "\n".join(text for name, text in texts(case) if name != "text")
+    return "\n".join([text for name, text in texts(case) if name != "text"])
 
 
 def mapped(record: Record, change: Callable[[str, str], str]) -> Record:

@@ -11,7 +11,7 @@ from keepward.domain.policy import Policy
 from keepward.domain.receipt import Reason
 from keepward.domain.trust import Trust
 from keepward.gates.detect import injection
-from keepward.gates.fields import texts
+from keepward.gates.fields import whole
 from keepward.gates.verdict import Case, Quarantine, Verdict, View
 
 
@@ -27,14 +27,14 @@ def softly_worded_counts(record: Record) -> bool:
 def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
     """Hold what reads like an instruction to the model."""
     del view, policy
-    whole = "\n".join(text for _, text in texts(case))
-    if injection.calm(whole):
+    everything = whole(case)
+    if injection.calm(everything):
         return None
     soft = softly_worded_counts(case.after)
     codes = sorted(
         {
             finding.detector
-            for text in {case.after.text, whole}
+            for text in {case.after.text, everything}
             for finding in injection.scan(text)
             if soft or finding.certainty == "certain"
         }

@@ -49,7 +49,7 @@ GATES: tuple[tuple[str, Gate], ...] = (
     ("capacity", capacity.judge),
 )
 #: What a rollback passes: it brings back what the gates have already judged.
-_FOR_REVERT = frozenset({"secrets", "authority", "capacity"})
+_FOR_REVERT = tuple((name, gate) for name, gate in GATES if name in {"secrets", "authority", "capacity"})
 
 Decision = Literal["allow", "quarantine", "refuse", "same"]
 _STRICTEST_FIRST: tuple[Decision, ...] = ("refuse", "same", "quarantine")
@@ -75,9 +75,7 @@ def judge(case: Case, view: View, policy: Policy) -> Judged:
         return judged
     reasons: dict[str, tuple[Reason, ...]] = {}
     decisions: dict[str, Decision] = {}
-    for name, gate in GATES:
-        if isinstance(case.change, Revert) and name not in _FOR_REVERT:
-            continue
+    for name, gate in _FOR_REVERT if isinstance(case.change, Revert) else GATES:
         tier = judged.case.after.tier
         verdict = _ask(name, gate, judged.case, view, policy)
         if verdict is None:
@@ -93,8 +91,10 @@ def judge(case: Case, view: View, policy: Policy) -> Judged:
         if name == "shape" and "refuse" in decisions.values():
             # What has no usable form is not worth comparing with anything.
             break
-    judged.reasons = [reason for name, _ in GATES for reason in reasons.get(name, ())]
-    judged.decision = next((each for each in _STRICTEST_FIRST if each in decisions.values()), "allow")
+    if reasons:
+        judged.reasons = [reason for name, _ in GATES for reason in reasons.get(name, ())]
+    if decisions:
+        judged.decision = next(each for each in _STRICTEST_FIRST if each in decisions.values())
     return judged
 
 

@@ -13,13 +13,15 @@ from keepward.domain.policy import Policy
 from keepward.domain.receipt import Reason
 from keepward.gates.detect import privacy
 from keepward.gates.detect.engine import redact
-from keepward.gates.fields import IDENTIFIERS, mapped, named, texts
+from keepward.gates.fields import IDENTIFIERS, mapped, named, texts, whole
 from keepward.gates.verdict import Case, Rewrite, Verdict, View
 
 
 def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
     """Redact personal identifiers, or mark the memory sensitive where consent was given."""
     del view, policy
+    if privacy.calm(whole(case)):
+        return None
     # What stands already was judged when it was written: it may have been kept with consent.
     stood = set() if case.before is None else set(named(case.before))
     found = sorted(

@@ -11,14 +11,14 @@ from keepward.domain.receipt import Reason
 from keepward.gates.detect import secrets
 from keepward.gates.detect.engine import redact
 from keepward.gates.detect.finding import Finding
-from keepward.gates.fields import aside, mapped, texts
+from keepward.gates.fields import aside, mapped, texts, whole
 from keepward.gates.verdict import Case, Quarantine, Refuse, Verdict, View
 
 
 def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
     """Refuse certain secrets, hold likely ones masked."""
     del view, policy
-    if secrets.calm("\n".join(text for _, text in texts(case))):
+    if secrets.calm(whole(case)):
         return None
     if not secrets.scan(case.after.text) and not secrets.scan(aside(case)):
         return None
@@ -38,7 +38,7 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
 
 def scrub(text: str) -> str:
     """Return the text with every secret replaced by a typed marker."""
-    return redact(text, secrets.scan(text))
+    return text if secrets.calm(text) else redact(text, secrets.scan(text))
 
 
 def _reasons(found: list[tuple[str, Finding]], advice: str) -> tuple[Reason, ...]:

@@ -43,6 +43,9 @@ REFERENCE = 512
 METADATA = 8_192
 REASON = 1_000
 ITEMS = 64
+_LINES = ("key", "subject", "category", "session", "speaker", "job")
+_LISTS = {"tags": SHORT, "evidence": REFERENCE, "aliases": SHORT, "derived_from": SHORT}
+_lines, _lists = attrgetter(*_LINES), attrgetter(*_LISTS)
 
 
 def ill_formed(change: Change, reason: str) -> tuple[Reason, ...]:
@@ -144,13 +147,12 @@ def _sizes(case: Case) -> Iterator[Reason]:
 
 def _short(value: Any) -> Iterator[Reason]:
     """Yield what is wrong with the short fields of a memory or of an insert."""
-    for name in ("key", "subject", "category", "session", "speaker", "job"):
-        text = getattr(value, name)
+    for name, text in zip(_LINES, _lines(value), strict=True):
         if text is not None and (not text.strip() or len(text) > SHORT or "\n" in text):
             yield _reason(f"bad_{name}", f"a {name} is one line of 1 to {SHORT} characters")
-    for name, most in (("tags", SHORT), ("evidence", REFERENCE), ("aliases", SHORT), ("derived_from", SHORT)):
-        items = getattr(value, name)
-        if len(items) > ITEMS or any(not item.strip() or len(item) > most for item in items):
+    for (name, most), items in zip(_LISTS.items(), _lists(value), strict=True):
+        # Most lists are empty, and to begin to look at one costs more than to see that.
+        if items and (len(items) > ITEMS or any(not item.strip() or len(item) > most for item in items)):
             yield _reason(f"bad_{name}", f"{name} are at most {ITEMS} texts of 1 to {most} characters")
 
 
@@ -198,7 +200,8 @@ def _strings(change: Change) -> Iterator[tuple[str, str]]:
     made: Any = type(change)
     names, values = _fields(made)
     for name, value in zip(names, values(change), strict=True):
-        if value is None:
+        # What is empty holds no character; most fields are.
+        if not value:
             continue
         if type(value) is str:
             yield name, value

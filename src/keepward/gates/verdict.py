@@ -33,6 +33,8 @@ class Case:
     #: What would be stored; a Rewrite puts another in its place for the gates that follow.
     after: Record
     reason: str = ""
+    #: What ``fields.texts`` found, so that three gates that read every text do not each collect them.
+    collected: list[tuple[str, str]] = field(default_factory=list, init=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -85,9 +85,8 @@ class Profile(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Likely:
-    """A memory that may say the same as another, before it is read."""
+class Likely(NamedTuple):
+    """A memory that may say the same as another, before it is read. A tuple, since a batch makes eight a memory."""
 
     id: str
     version: int
@@ -98,7 +97,11 @@ class Likely:
 
 
 class Searches(Protocol):
-    """What a reader tells of memories that are not read one by one."""
+    """What a reader tells of memories that are not read one by one, or all on one state."""
+
+    def together(self, tenant: str) -> AbstractContextManager[None]:
+        """Make this thread's reads of a tenant one snapshot until the block ends; nothing is written inside it."""
+        ...
 
     def likely(
         self, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime

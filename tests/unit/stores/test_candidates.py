@@ -83,3 +83,26 @@ def test_marks_of_one_place_stay_apart_and_within_64_bits():
     mixed = placed_marks("archival normal /", edges)
     assert len(set(mixed)) == 5
     assert -(1 << 63) <= min(mixed) <= max(mixed) < 1 << 63
+
+
+def test_reads_together_are_of_one_state_whatever_others_write_meanwhile(store, path, make):
+    put(store, make.stage(make.record("tea in cupboard 1")))
+    with open_sqlite(path) as other, store.together(TENANT):
+        before = store.head(TENANT), store.tally(TENANT)
+        put(other, make.stage(make.record("tea in cupboard 2")))
+        assert (store.head(TENANT), store.tally(TENANT)) == before
+    assert store.tally(TENANT) == {"archival": 2}
+
+
+def test_reads_of_another_tenant_are_not_among_those_read_together(store, make):
+    with store.together(TENANT), store.write() as writer:
+        writer.append("elsewhere", make.stage(make.record("tea in cupboard 1")))
+    with store.together(TENANT):
+        assert store.tally("elsewhere") == {"archival": 1}
+
+
+def test_after_an_error_among_reads_together_the_next_read_sees_the_newest_state(store, make):
+    with pytest.raises(KeyError), store.together(TENANT):
+        raise KeyError
+    put(store, make.stage(make.record("tea in cupboard 1")))
+    assert store.tally(TENANT) == {"archival": 1}

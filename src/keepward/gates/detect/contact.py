@@ -73,6 +73,10 @@ _IPV4 = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?:25[0-5]|2[0-4]\d|1\d\d|[1-9
 _IPV6 = r"(?i:[23][0-9a-f]{3}(?::[0-9a-f]{0,4}){3,7})"
 _VERSION = r"(?i)(?:\bv|ver\.?|version|release|firmware|build|driver|upgrade[d]?(?:\s+\w+)?\s+to|bumped?(?:\s+\w+)?\s+to|section|chapter|oid|tag|image|chrome/|mozilla/|safari/|[a-z]/|[=~^<>@-])\s*[\"'(]?\s*$"
 
+#: Of these, one occurs in every text that ``addresses`` or ``phones`` finds something in. The sign alone stands for
+#: an e-mail address: without it the pattern looks at every word of a text.
+CONTACT = ("@", _SPELT, _IPV4, _IPV6, _INTERNATIONAL, _NANP, _LABELLED)
+
 
 def addresses(hay: Haystack) -> Iterator[Finding]:
     """Yield e-mail addresses and public IP addresses."""

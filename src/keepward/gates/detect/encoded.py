@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from keepward.gates.detect.engine import Haystack
-from keepward.gates.detect.normal import Normal
+from keepward.gates.detect.normal import Normal, traced
 
 _MOST = 64
 _GATE = (
@@ -128,8 +128,7 @@ def unescaped(form: Normal) -> Normal | None:
     out.append(text[position:])
     origin.extend(range(position, len(text)))
     origin.append(len(text))
-    mapped = tuple(origin) if form.origin is None else tuple(form.origin[i] for i in origin)
-    return Normal(text="".join(out), origin=mapped, encoded=True)
+    return Normal(text="".join(out), origin=traced(form, origin), encoded=True)
 
 
 _ESCAPES = (

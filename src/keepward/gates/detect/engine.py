@@ -13,7 +13,7 @@ Invariants
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -57,6 +57,12 @@ def compiled(pattern: str) -> Any:
     options.log_errors = False
     options.max_mem = 32 << 20
     return re2.compile(pattern.encode(), options)
+
+
+@functools.cache
+def _groups(pattern: str) -> dict[str, int]:
+    """Return the named groups of a pattern; re2 makes the table anew each time, which costs more than a search."""
+    return {name.decode(): index for name, index in compiled(pattern).groupindex.items()}
 
 
 @functools.cache
@@ -125,20 +131,19 @@ class Haystack:
 
     def spans(self, pattern: str) -> Iterator[tuple[int, int]]:
         """Yield spans of the pattern, or of its group ``v`` where it has one."""
-        regex = compiled(pattern)
-        group = regex.groupindex.get(b"v", 0)
-        for match in regex.finditer(self.data):
+        group = _groups(pattern).get("v", 0)
+        for match in compiled(pattern).finditer(self.data):
             start, end = match.span(group)
             if start >= 0:
                 yield self.point(start), self.point(end)
 
     def groups(self, pattern: str) -> Iterator[dict[str, tuple[int, int]]]:
         """Yield, a match, the spans of all named groups that took part; ``""`` is the whole match."""
-        regex = compiled(pattern)
-        names = [(name.decode(), index) for name, index in regex.groupindex.items()]
-        for match in regex.finditer(self.data):
-            found = {"": (self.point(match.start()), self.point(match.end()))}
-            for name, index in names:
+        names = _groups(pattern)
+        for match in compiled(pattern).finditer(self.data):
+            start, end = match.span()
+            found = {"": (self.point(start), self.point(end))}
+            for name, index in names.items():
                 start, end = match.span(index)
                 if start >= 0:
                     found[name] = (self.point(start), self.point(end))
@@ -153,13 +158,20 @@ class Sieve:
 
     Compiling them together takes as long as a hundred texts do without it; so it waits until it pays. A long
     text is not asked here: patterns without a telling string would all read it.
+
+    ``behind`` holds, by a pattern that is asked first, the places of those that matter only where it occurs; they
+    count as absent from any other text. It spares the patterns that have no telling string of their own.
     """
 
-    __slots__ = ("_all", "_asked", "_filter", "_patterns")
+    __slots__ = ("_all", "_asked", "_behind", "_filter", "_inner", "_open", "_patterns")
 
-    def __init__(self, patterns: Iterable[str]) -> None:
+    def __init__(self, patterns: Iterable[str], behind: Mapping[str, Collection[int]] | None = None) -> None:
         self._patterns = tuple(patterns)
         self._all = range(len(self._patterns))
+        self._behind = {gate: tuple(places) for gate, places in (behind or {}).items()}
+        hidden = {place for places in self._behind.values() for place in places}
+        self._open = tuple(place for place in self._all if place not in hidden)
+        self._inner: list[tuple[tuple[int, ...], Any]] = []
         self._asked = 0
         self._filter: Any = None
 
@@ -171,8 +183,19 @@ class Sieve:
             self._asked += 1
             if self._asked < _PAYS_FROM:
                 return self._all
-            self._filter = sieved(self._patterns)
-        return self._filter.Match(data) or ()
+            self._inner = [(places, sieved(self._at(places))) for places in self._behind.values()]
+            self._filter = sieved((*self._at(self._open), *self._behind))
+        found = self._filter.Match(data) or ()
+        if not self._inner or not found:
+            return found
+        ends = len(self._open)
+        places = [self._open[each] for each in found if each < ends]
+        for group, inner in (self._inner[each - ends] for each in found if each >= ends):
+            places += [group[each] for each in inner.Match(data) or ()]
+        return places
+
+    def _at(self, places: Iterable[int]) -> tuple[str, ...]:
+        return tuple(self._patterns[place] for place in places)
 
     def silent(self, data: bytes) -> bool:
         """Whether it is known that no pattern occurs in UTF-8 text."""

@@ -17,7 +17,7 @@ import functools
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
@@ -68,13 +68,15 @@ _VERBS: Final = frozenset({"is", "was", "has", "will", "can", "must", "may", "sh
 class Form:
     """A text as it is compared: its normal form, and what it says. Made once where a text meets many."""
 
-    __slots__ = ("_tokens", "plain", "text")
+    __slots__ = ("_different", "_numbers", "_tokens", "plain", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         #: ``normalise(text)``.
         self.plain = normalise(text)
         self._tokens: list[str] | None = None
+        self._different: frozenset[str] | None = None
+        self._numbers: frozenset[str] | None = None
 
     @property
     def tokens(self) -> list[str]:
@@ -82,6 +84,21 @@ class Form:
         if self._tokens is None:
             self._tokens = tokens_of(self.plain[:LONGEST])
         return self._tokens
+
+    @property
+    def different(self) -> frozenset[str]:
+        """The tokens, each once."""
+        if self._different is None:
+            self._different = frozenset(self.tokens)
+        return self._different
+
+    @property
+    def numbers(self) -> frozenset[str]:
+        """The tokens that hold a digit."""
+        if self._numbers is None:
+            held = [token for token in self.different if not token.isalpha() and any(map(str.isdigit, token))]
+            self._numbers = frozenset(held)
+        return self._numbers
 
     @property
     def trait(self) -> bytes:
@@ -129,7 +146,7 @@ def compare(a: str, b: str) -> Likeness:
     elif tokens_a != tokens_b:
         found = _differences(tokens_a, tokens_b, _capitalised(a) | _capitalised(b))
     return Likeness(
-        overlap=_overlap(tokens_a, tokens_b),
+        overlap=_overlap(set(tokens_a), set(tokens_b)),
         ratio=_ratio(head_a, head_b),
         differs=tuple(kind for kind in PROTECTED if kind in found),
     )
@@ -146,7 +163,7 @@ def is_duplicate(a: str, b: str, *, overlap_floor: float = 0.60, ratio_floor: fl
 def alike(a: str | Form, b: str | Form, *, overlap_floor: float, ratio_floor: float) -> bool:
     """Whether two texts reach either floor, whatever differs; the measures are those of ``compare``."""
     one, other = _formed(a), _formed(b)
-    if one.plain == other.plain or _overlap(one.tokens, other.tokens) >= overlap_floor:
+    if one.plain == other.plain or _overlap(one.different, other.different) >= overlap_floor:
         return True
     return _ratio(one.plain[:LONGEST], other.plain[:LONGEST]) >= ratio_floor
 
@@ -164,7 +181,8 @@ def match(
         if other.plain == form.plain:
             return at, True
     for at, other in enumerate(forms):
-        if max(len(form.plain), len(other.plain)) > LONGEST or _numbers_apart(form.tokens, other.tokens):
+        # Where one text has a number that the other lacks, they cannot state the same.
+        if max(len(form.plain), len(other.plain)) > LONGEST or form.numbers != other.numbers:
             continue
         # The floors come first: most pairs are far apart, and naming what differs costs the most.
         if not alike(form, other, overlap_floor=overlap_floor, ratio_floor=ratio_floor):
@@ -176,15 +194,9 @@ def match(
     return None
 
 
-def _numbers_apart(a: list[str], b: list[str]) -> bool:
-    """Whether one text has a token with a digit that the other lacks: they cannot state the same."""
-    return any(not token.isalpha() and any(map(str.isdigit, token)) for token in set(a) ^ set(b))
-
-
-def _overlap(a: list[str], b: list[str]) -> float:
-    set_a, set_b = set(a), set(b)
-    smaller = min(len(set_a), len(set_b))
-    return len(set_a & set_b) / smaller if smaller else 0.0
+def _overlap(a: Set[str], b: Set[str]) -> float:
+    smaller = min(len(a), len(b))
+    return len(a & b) / smaller if smaller else 0.0
 
 
 def _ratio(a: str, b: str) -> float:

@@ -11,7 +11,7 @@ from keepward.gates.detect.finding import Finding
 from keepward.gates.detect.identifiers import NOT_PERSONAL
 
 IBAN = r"(?i:[A-Z]{2})\d{2}(?:[ \x{00A0}-]{0,2}[A-Za-z0-9]){11,32}"
-_CARD = r"[2-6]\d{3}(?:[ .-]?\d){8,15}"
+CARD = r"[2-6]\d{3}(?:[ .-]?\d){8,15}"
 #: Digits of the shortest card number.
 CARD_DIGITS = 12
 _CARD_WORD = r"(?i)(?:card|visa|mastercard|amex|american express|credit|debit|karte|carte|tarjeta|cartao|carta|kaart|karta|карт|卡|カード|카드|maestro|discover|pan|cc)"
@@ -57,7 +57,7 @@ def _mod97(compact: str) -> bool:
 def cards(hay: Haystack) -> Iterator[Finding]:
     """Yield payment card numbers: issuer range, length and Luhn digit."""
     text = hay.text
-    for count, (start, end) in enumerate(hay.spans(_CARD)):
+    for count, (start, end) in enumerate(hay.spans(CARD)):
         if count >= MAX_CANDIDATES:
             yield Finding(detector="payment_card", start=start, end=len(text))
             return

@@ -15,7 +15,9 @@ import functools
 import re
 import string
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain, compress, repeat
 
 from keepward.gates.detect.lookalikes import LATIN_FOLDS, LOOKALIKES, STYLED
 
@@ -57,17 +59,16 @@ def normal(text: str) -> Normal:
     """
     if is_plain(text):
         return Normal(text=text, origin=None)
-    table = {ord(char): folded for char in set(text) if (folded := _fold(char)) != char}
+    table = {char: _fold(char) for char in set(text)}
     origin: tuple[int, ...] | None = None
-    if table:
-        if any(len(folded) != 1 for folded in table.values()):
-            pieces = [table.get(ord(char), char) for char in text]
-            steps = [i for i, piece in enumerate(pieces) for _ in piece]
-            steps.append(len(text))
-            origin = tuple(steps)
-            text = "".join(pieces)
-        else:
-            text = text.translate(table)
+    if any(char != folded for char, folded in table.items()):
+        pieces = list(map(table.__getitem__, text))
+        widths = bytes(map(len, pieces))
+        if widths.count(1) != len(widths):
+            places = range(len(text))
+            steps = compress(places, widths) if max(widths) < 2 else chain.from_iterable(map(repeat, places, widths))
+            origin = (*steps, len(text))
+        text = "".join(pieces)
     return Normal(text=_latin(text), origin=origin)
 
 
@@ -120,31 +121,34 @@ def _latin(text: str) -> str:
 
 
 def _latin_word(word: str, *, mostly: bool) -> str:
-    if word.isascii():
-        return word
-    foreign = [char for char in word if not char.isascii()]
-    if all(char in LOOKALIKES for char in foreign) and (mostly or any(c.isascii() and c.isalpha() for c in word)):
+    letters = set(word)
+    if letters <= _LATIN_OR_ALIKE and (mostly or not letters.isdisjoint(string.ascii_letters)):
         return word.translate(_LOOKALIKE_TABLE)
     return word
 
 
 _ASCII_LETTERS = string.ascii_letters.encode()
-#: Letters, digits and the underscore, as long as they go on: one pass, whatever the text.
-_WORD = re.compile(r"\w+")
+_LATIN_OR_ALIKE = frozenset(LOOKALIKES) | frozenset(map(chr, range(128)))
+#: Letters, digits and the underscore, as long as they go on, with one beyond ASCII among them. It begins where a word
+#: does and takes nothing back: one pass, whatever the text.
+_WORD = re.compile(r"(?<!\w)[0-9A-Za-z_]*+[^\W\x00-\x7f]\w*+")
 _LOOKALIKE_TABLE = {ord(char): latin for char, latin in LOOKALIKES.items()}
 
 
 def without(form: Normal, dropped: str) -> Normal:
-    """Delete the given characters, keeping the way back to the first original."""
-    table = {ord(char): None for char in dropped}
-    text = form.text.translate(table)
+    """Delete the given ASCII characters, keeping the way back to the first original."""
+    # As bytes, since a text of other letters is translated letter by letter.
+    text = form.text.encode("utf-8", "surrogatepass").translate(None, dropped.encode()).decode("utf-8", "surrogatepass")
     if len(text) == len(form.text):
         return form
-    drop = frozenset(dropped)
-    kept = [i for i, char in enumerate(form.text) if char not in drop]
-    kept.append(len(form.text))
-    origin = tuple(kept) if form.origin is None else tuple(form.origin[i] for i in kept)
-    return Normal(text=text, origin=origin)
+    kept = set(form.text).difference(dropped)
+    places = compress(range(len(form.text)), map(kept.__contains__, form.text))
+    return Normal(text=text, origin=traced(form, (*places, len(form.text))))
+
+
+def traced(form: Normal, places: Iterable[int]) -> tuple[int, ...]:
+    """Return where places of a normal form stand in the original."""
+    return tuple(places) if form.origin is None else tuple(map(form.origin.__getitem__, places))
 
 
 def collapsed(form: Normal) -> Normal:
@@ -167,8 +171,7 @@ def collapsed(form: Normal) -> Normal:
         return form
     out.append(text[last:])
     origin += range(last, len(text) + 1)
-    mapped = tuple(origin) if form.origin is None else tuple(form.origin[k] for k in origin)
-    return Normal(text="".join(out), origin=mapped)
+    return Normal(text="".join(out), origin=traced(form, origin))
 
 
 #: Four letters or more, each by itself, with one and the same separator between them. Each step is one way or the end,
@@ -176,20 +179,19 @@ def collapsed(form: Normal) -> Normal:
 _APART = re.compile(r"(?<![^\W_])[^\W_](?=([ .\-_*|/~]))(?:\1[^\W_](?![^\W_])){3,}")
 
 
-def tag_text(text: str) -> Normal:
-    """What tag characters and variation selectors spell, which no reader sees."""
-    letters = [(i, ord(c) - 0xE0000) for i, c in enumerate(text) if _TAG_FIRST <= ord(c) <= _TAG_LAST]
-    hidden = [(i, b) for i, c in enumerate(text) if (b := _selector_byte(ord(c))) is not None]
-    if len(hidden) > len(letters):
-        letters = [(i, b) for i, b in hidden if 0x20 <= b < 0x7F]
-    origin = [i for i, _ in letters]
-    return Normal(text="".join(chr(b) for _, b in letters), origin=(*origin, len(text)))
+def tag_text(text: str) -> str:
+    """Return what tag characters or variation selectors spell, which no reader sees: whichever are more."""
+    tags = _NO_TAG.sub("", text).translate(_TAGS)
+    selectors = _NO_SELECTOR.sub("", text)
+    # A selector may stand for any byte; those that are no signs are of emoji.
+    return _NO_SIGN.sub("", selectors.translate(_SELECTORS)) if len(selectors) > len(tags) else tags
 
 
-def _selector_byte(code: int) -> int | None:
-    if 0xFE00 <= code <= 0xFE0F:
-        return code - 0xFE00
-    return code - 0xE0100 + 16 if 0xE0100 <= code <= 0xE01EF else None
+_TAGS = {code: code - 0xE0000 for code in range(_TAG_FIRST, _TAG_LAST + 1)}
+_SELECTORS = {0xFE00 + n: n for n in range(16)} | {0xE0100 - 16 + n: n for n in range(16, 256)}
+_NO_TAG = re.compile(f"[^{chr(_TAG_FIRST)}-{chr(_TAG_LAST)}]+")
+_NO_SELECTOR = re.compile("[^\ufe00-\ufe0f\U000e0100-\U000e01ef]+")
+_NO_SIGN = re.compile("[^ -~]+")
 
 
 def show_invisible(text: str) -> str:

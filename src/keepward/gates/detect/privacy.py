@@ -15,18 +15,34 @@ import importlib
 from collections.abc import Callable, Iterator
 
 from keepward.gates.detect.checks import OWN_CHECKS
-from keepward.gates.detect.contact import PHONE_DIGITS, addresses, phones
-from keepward.gates.detect.engine import MAX_CANDIDATES, Haystack, compiled, settled
+from keepward.gates.detect.contact import CONTACT, PHONE_DIGITS, addresses, phones
+from keepward.gates.detect.engine import MAX_CANDIDATES, Haystack, Sieve, compiled, occurs, settled
 from keepward.gates.detect.finding import Certainty, Finding
 from keepward.gates.detect.identifiers import BIRTH, DATE, LABELLED, NOT_PERSONAL, SHAPES, UNCHECKED
-from keepward.gates.detect.money import CARD_DIGITS, IBAN, cards, ibans
-from keepward.gates.detect.normal import normal
+from keepward.gates.detect.money import CARD, CARD_DIGITS, IBAN, cards, ibans
+from keepward.gates.detect.normal import is_plain, normal
 
 _ANY_DIGITS = r"\d[^\n]{0,24}\d|@|\[at\]|\(at\)"
 _PASSPORT = r"[PIACV][A-Z<][A-Z]{3}[A-Z<]{20,39}\s+[A-Z0-9<]{28,44}"
 _EDGE = r"(?:^|[^\p{L}\p{N}_])"
 _NUMBER = r"(?P<v>[A-Z0-9][A-Z0-9](?:[ ./-]?[A-Z0-9]){4,20})"
 _BETWEEN = r"(?:[\s]*(?:number|no|nr|num|numero|nummer|id|#|№|:|=|is|ist|es|e|est|card|code|jest|der|of|for|von|de|mijn|mein|my|su|la|el|il|le|är|on|to|é|è|was|are|:|-|–|号|號|は|是|为|為|는|은|（|\(|\)|\"|'|,|\.|[A-Z][a-z]+|'s|\w{1,12}\s+(?:is|ist|es|est)))*[\s:#=\"'(]*"
+
+
+@functools.cache
+def _anything() -> Sieve:
+    return Sieve((*CONTACT, IBAN, CARD, _any_shape(), _label_gate(), _PASSPORT))
+
+
+def calm(text: str) -> bool:
+    """Whether one look at the whole text rules out any finding, in it and in each of its lines.
+
+    False means only that it has to be scanned.
+    """
+    if not is_plain(text):
+        return False
+    data = text.encode()
+    return not occurs(_ANY_DIGITS, data) or _anything().silent(data)
 
 
 def scan(text: str) -> list[Finding]:

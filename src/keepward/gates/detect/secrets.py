@@ -20,7 +20,7 @@ from keepward.gates.detect.keyblocks import BLOCKS
 from keepward.gates.detect.normal import Normal, is_plain, normal, without
 from keepward.gates.detect.providers import PREFIXED, SQUEEZED
 from keepward.gates.detect.strength import entropy, not_example
-from keepward.gates.detect.told import tells, told
+from keepward.gates.detect.told import GATED, TELLING, tells, told
 
 _JUNK = " \t\r\n\"'`+\\"
 _JUNK_BYTES = _JUNK.encode()
@@ -41,9 +41,22 @@ _RULES = len(PREFIXED) + len(BLOCKS)
 _TOLD = _RULES + 1
 
 
+#: Rules without a telling string: nobody sees at a glance where they cannot match. Every match of theirs holds a run.
+BARE = frozenset(
+    {
+        "artifactory_password", "asana_token", "aws_access_key", "beamer_token", "discord_token", "flyio_token",
+        "mailgun_key", "session_cookie", "supabase_key", "twilio_key", "vault_token", "yandex_key",
+    }
+)  # fmt: skip
+RUN = r"[A-Za-z0-9%+./=_~-]{16}"
+
+
 @functools.cache
 def _anything() -> Sieve:
-    return Sieve((*(rule.pattern for rule in (*PREFIXED, *BLOCKS)), GATE, *tells(), *TRACES))
+    rules = (*PREFIXED, *BLOCKS)
+    bare = [place for place, rule in enumerate(rules) if rule.name in BARE]
+    patterns = (*(rule.pattern for rule in rules), GATE, *tells(), *TRACES)
+    return Sieve(patterns, {RUN: bare, TELLING: range(_TOLD, _TOLD + GATED)})
 
 
 @functools.cache
@@ -106,11 +119,15 @@ def _mapped(form: Normal) -> Iterator[Finding]:
 def _split(form: Normal) -> Iterator[Finding]:
     """Find keys broken up by blanks, line ends, quotes and plus signs."""
     whole = form.text
+    # Asked of bytes first: to know where each letter stood takes ten times as long.
+    rules = _squeezed().awake(Haystack(whole.encode("utf-8", "replace").translate(None, _JUNK_BYTES).decode()))
+    if not rules:
+        return
     tight = without(Normal(text=whole, origin=None), _JUNK)
     if tight.origin is None:
         return
     hay = Haystack(tight.text)
-    for rule in _squeezed().awake(hay):
+    for rule in rules:
         for count, (start, end) in enumerate(hay.spans(rule.pattern)):
             if count > 200:
                 return

@@ -33,7 +33,8 @@ _FILL = r"(?:(?:\s*(?:now|still|currently|just|set\s+to|simply|literally|actuall
 _STILL = r"(?:jetzt|nun|aktuell|weiterhin|noch|ahora|maintenant|toujours|agora|ora|nu|teraz|nyt|ny|теперь|сейчас)"
 _OPEN = r"(?P<q>[\"'`«“”‘’„(*「『]{1,3})?"
 _VALUE = r"(?P<v>[^\s\"`«»“”„<>,;「」『』。，、；！？]{3,100})"
-_GATE = (
+#: Stands in every text that a frame or a phrase in English finds something in.
+TELLING = (
     r"(?i)pass|pwd|\bpw\b|p/w|psw|\bpin|puk|cvv|cvc|code|combination|combo|otp|\bkey|token|secret|\bpat\b|credential|creds"
     r"|login|log ?in|admin|root|owner|lockbox|magic word|safe word|security answer|phrase|seed|user"
 )
@@ -88,7 +89,7 @@ def told(hay: Haystack, telling: Collection[int] | None = None) -> Iterator[Find
     ``telling`` holds the places of those patterns of ``tells`` that occur, where that is known.
     """
     budget = [max(_LEAST, len(hay.text) // _EACH)]
-    if (telling is None or telling) and hay.occurs(_GATE):
+    if (telling is None or telling) and hay.occurs(TELLING):
         for place, (kind, pattern) in enumerate(_ASKED):
             if telling is None or place in telling:
                 yield from _frame(kind, pattern, hay, budget)
@@ -101,6 +102,10 @@ def told(hay: Haystack, telling: Collection[int] | None = None) -> Iterator[Find
         for pattern, literals, spaced in _foreign():
             if not here.isdisjoint(literals):
                 yield from _frame("said" if spaced else "script", pattern, hay, budget)
+
+
+#: How many of ``tells``, the first ones, tell nothing where ``TELLING`` does not occur.
+GATED = len(_ASKED) + 1
 
 
 @functools.cache

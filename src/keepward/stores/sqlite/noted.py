@@ -11,13 +11,15 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TypeAlias
 
 from keepward.domain.commit import Head
 from keepward.errors import KeepwardError, Tampered
 from keepward.ports.world import Anchor
 from keepward.stores.sqlite import beside
+from keepward.stores.sqlite.connection import Connections, explained
 from keepward.stores.sqlite.heads import against_noted, read_head
 from keepward.stores.sqlite.seals import Sealer
 
@@ -33,6 +35,36 @@ class Noted:
     _anchor: Anchor | None
     _known: set[str]
     _known_lock: threading.Lock
+    _connections: Connections
+    #: ``lent``: of this thread, the tenant and the connection whose snapshot its reads share.
+    _shared: threading.local
+
+    @contextmanager
+    def together(self, tenant: str) -> Iterator[None]:
+        """Make this thread's reads of a tenant one snapshot; see the port."""
+        with self._reading(tenant) as connection:
+            before = getattr(self._shared, "lent", None)
+            self._shared.lent = (tenant, connection)
+            try:
+                yield
+            finally:
+                self._shared.lent = before
+
+    @contextmanager
+    def _reading(self, tenant: str) -> Iterator[sqlite3.Connection]:
+        lent = getattr(self._shared, "lent", None)
+        if lent is not None and lent[0] == tenant:
+            try:
+                yield lent[1]
+            except sqlite3.Error as fault:
+                raise explained(fault) from fault
+            return
+        # Noted first, then read: another process may write in between, and only forward.
+        noted = self.noted(tenant)
+        with self._connections.reading() as connection:
+            if tenant not in self._known:
+                self.meet(connection, tenant, noted)
+            yield connection
 
     def _note(self, heads: Mapping[str, Head], besides: Mapping[str, Head]) -> None:
         if self._anchor is None:

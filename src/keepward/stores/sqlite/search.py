@@ -8,7 +8,6 @@ Invariants
 
 from __future__ import annotations
 
-import json
 import logging
 import sqlite3
 from collections import Counter
@@ -25,6 +24,7 @@ from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.rows import (
     Row,
     features_of,
+    listed,
     pack_marks,
     place_of,
     placed_marks,
@@ -42,7 +42,7 @@ SHARED = 2
 #: Holders of one mark that are counted, those touched last.
 CROWD = 32
 #: Candidates of each text of which anything is asked at first.
-_TOLD = 2 * CANDIDATES
+_TOLD = CANDIDATES
 _log = logging.getLogger(__name__)
 
 
@@ -62,7 +62,7 @@ def profiles(
 def _read(connection: sqlite3.Connection, sealer: Sealer, tenant: str, row: Row) -> Profile | None:
     """Return the profile of a memory whose bond does not hold, made from the memory itself."""
     memory_id = row[0]
-    asked = {"tenant": tenant, "ids": json.dumps([memory_id])}
+    asked = {"tenant": tenant, "ids": listed([memory_id])}
     try:
         whole = connection.execute(SQL["records_by_id"], asked).fetchone()
         record = record_of(sealer, tenant.encode(), whole)
@@ -84,21 +84,20 @@ def likely(
     Equal digest first, by id; then by marks shared, most first, ties by newer position: the memory touched last.
     A memory without a record is left out.
     """
-    holders = _holders(connection, tenant, asked)
+    marks = [_stored(record, features) for record, features in asked]
+    holders = _holders(connection, tenant, marks)
     micros = to_micros(now)
     own = _positions(connection, tenant, asked)
     equals: list[list[int]] = []
     known: list[bool] = []
     ranked: list[list[int]] = []
-    for record, features in asked:
+    for (record, features), placed in zip(asked, marks, strict=True):
         digest = features.digest
-        has = bool(digest) and connection.execute(SQL["known_digest"], (tenant, digest)).fetchone() is not None
+        has = is_known(connection, tenant, digest)
         known.append(has)
         equals.append(_equal(connection, tenant, record, digest, micros) if has else [])
-        crowds = [crowd for mark in set(_stored(record, features)) if (crowd := holders.get(mark))]
-        shared: Counter[str] = Counter()
-        for crowd in crowds:
-            shared.update(crowd[:CROWD])
+        crowds = [crowd for mark in placed if (crowd := holders.get(mark))]
+        shared = Counter(chain.from_iterable([crowd[:CROWD] for crowd in crowds]))
         mine = own.get(record.id)
         if mine in shared:
             shared = Counter(chain.from_iterable([each for each in crowd if each != mine] for crowd in crowds))
@@ -117,6 +116,11 @@ def likely(
     return found
 
 
+def is_known(connection: sqlite3.Connection, tenant: str, digest: bytes) -> bool:
+    """Whether any memory has a digest, whatever its state; an empty one is nobody's."""
+    return bool(digest) and connection.execute(SQL["known_digest"], (tenant, digest)).fetchone() is not None
+
+
 def _living(
     positions: Sequence[int], told: Mapping[int, Row], features: Features, equal: Sequence[int], now: int
 ) -> tuple[Likely, ...]:
@@ -128,33 +132,31 @@ def _living(
             continue
         same = position in equal
         kindred = same or not row[5] or not features.trait or row[5] == features.trait
-        found.append(Likely(id=row[1], version=row[2], equal=same, kindred=kindred))
+        found.append(Likely(row[1], row[2], same, kindred))
         if len(found) == CANDIDATES:
             break
     return tuple(found)
 
 
-def _stored(record: Record, features: Features) -> list[int]:
+def _stored(record: Record, features: Features) -> set[int]:
     marks = features.marks
     if marks and not 0 <= min(marks) <= max(marks) < 1 << 63:
         marks = unpack_marks(pack_marks(marks))
-    return placed_marks(place_of(record), marks)
+    return set(placed_marks(place_of(record), marks))
 
 
-def _holders(
-    connection: sqlite3.Connection, tenant: str, asked: Iterable[tuple[Record, Features]]
-) -> dict[int, list[str]]:
+def _holders(connection: sqlite3.Connection, tenant: str, marks: Iterable[set[int]]) -> dict[int, list[str]]:
     """Return by mark the positions of its newest holders, in digits."""
-    wanted = {mark for record, features in asked for mark in _stored(record, features)}
+    wanted: set[int] = set().union(*marks)
     # One more than counted: the memory that asks may be among them.
-    values = {"tenant": tenant, "marks": json.dumps(sorted(wanted)), "most": CROWD + 1}
+    values = {"tenant": tenant, "marks": str(sorted(wanted)), "most": CROWD + 1}
     rows = connection.execute(SQL["holders"], values)
     return {mark: positions.split(" ") for mark, positions in rows if positions is not None}
 
 
 def _positions(connection: sqlite3.Connection, tenant: str, asked: Iterable[tuple[Record, Features]]) -> dict[str, str]:
     """Return the positions, in digits, of those records that are stored."""
-    ids = json.dumps([record.id for record, _ in asked])
+    ids = listed([record.id for record, _ in asked])
     rows = connection.execute(SQL["positions"], {"tenant": tenant, "ids": ids})
     return {memory_id: str(position) for memory_id, position in rows}
 
@@ -173,5 +175,5 @@ def _equal(connection: sqlite3.Connection, tenant: str, record: Record, digest: 
 
 
 def _told(connection: sqlite3.Connection, tenant: str, positions: Iterable[int]) -> dict[int, Row]:
-    wanted = json.dumps(sorted(positions))
+    wanted = str(sorted(positions))
     return {row[0]: row for row in connection.execute(SQL["likely"], {"tenant": tenant, "positions": wanted})}

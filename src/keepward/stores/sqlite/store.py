@@ -90,6 +90,7 @@ class SqliteStore(Noted, Upkeep, BlobRows):
         self._state = state
         self._known: set[str] = set()
         self._known_lock = threading.Lock()
+        self._shared = threading.local()
         #: Names the store; also beside it and in the anchor.
         self.store_id = store_id
 
@@ -117,15 +118,6 @@ class SqliteStore(Noted, Upkeep, BlobRows):
         self._note(writer.heads, besides)
 
     # --- reading
-
-    @contextmanager
-    def _reading(self, tenant: str) -> Iterator[sqlite3.Connection]:
-        # Noted first, then read: another process may write in between, and only forward.
-        noted = self.noted(tenant)
-        with self._connections.reading() as connection:
-            if tenant not in self._known:
-                self.meet(connection, tenant, noted)
-            yield connection
 
     @contextmanager
     def _asked(self, tenant: str) -> Iterator[Asked]:

@@ -14,6 +14,8 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
+from operator import itemgetter
 
 from keepward.domain.codec import canonical, encode_record
 from keepward.domain.commit import Commit, Head, commit_hash
@@ -41,6 +43,7 @@ from keepward.stores.sqlite.rows import (
     facts_of,
     feature_row,
     features_of,
+    listed,
     pack_marks,
     payload_commitment,
     place_of,
@@ -49,9 +52,11 @@ from keepward.stores.sqlite.rows import (
     unpack_marks,
 )
 from keepward.stores.sqlite.seals import Sealer, sha256
+from keepward.stores.sqlite.search import is_known
 from keepward.stores.sqlite.tokens import put_token
 
 SQL = load_queries("keepward.stores.sqlite")
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode
 
 
 class SqliteWriter(BlobWrites):
@@ -126,7 +131,7 @@ class SqliteWriter(BlobWrites):
 
     def _check_base(self, tenant: str, stage: Stage) -> None:
         ids = sorted({*stage.base, *(step.after.id for step in stage.steps)})
-        newest = dict(self._db.execute(SQL["newest_versions"], {"tenant": tenant, "ids": json.dumps(ids)}))
+        newest = dict(self._db.execute(SQL["newest_versions"], {"tenant": tenant, "ids": listed(ids)}))
         for memory_id, version in stage.base.items():
             if newest.get(memory_id, 0) != version:
                 raise StaleVersion(f"memory {memory_id} has moved on; read it again and decide anew")
@@ -139,6 +144,9 @@ class SqliteWriter(BlobWrites):
     def _check_digests(self, tenant: str, stage: Stage) -> None:
         own = {step.after.id for step in stage.steps}
         for tier, scope, sensitivity, subject, digest in stage.free_digests:
+            # Nearly every text is new, and then the longer question need not be asked.
+            if not is_known(self._db, tenant, digest):
+                continue
             values = {
                 "tenant": tenant,
                 "tier": tier,
@@ -163,7 +171,7 @@ class SqliteWriter(BlobWrites):
         old: dict[str, Row] = {}
         tally = Counter(record.tier.value for _, record, _ in final.values() if record.status is Status.ACTIVE)
         if known:
-            ids = {"tenant": tenant, "ids": json.dumps(known)}
+            ids = {"tenant": tenant, "ids": listed(known)}
             arrivals |= dict(self._db.execute(SQL["arrivals"], ids))
             old = {row[0]: row[1:] for row in self._db.execute(SQL["features_by_id"], ids)}
             places = self._db.execute(SQL["places"], ids).fetchall()
@@ -189,9 +197,11 @@ class SqliteWriter(BlobWrites):
                 columns = rows[memory_id][1:]
                 made.append((record, feature_row(self._sealer, tenant, columns, facts_of(record), kept)))
         self._db.executemany(SQL["set_features"], (row for _, row in made))
+        placed = [mark_rows(tenant, record, rows[record.id][5], row[6]) for record, row in made]
         self._db.executemany(
             SQL["add_mark"],
-            sorted(mark for record, row in made for mark in mark_rows(tenant, record, rows[record.id][5], row[6])),
+            # In the order of the table, so that neighbours are written together; the tenant is one and the same.
+            sorted(chain.from_iterable(placed), key=itemgetter(1)),
         )
 
     def _drop_marks(self, tenant: str, places: Iterable[Row], old: Mapping[str, Row]) -> None:
@@ -249,7 +259,7 @@ class SqliteWriter(BlobWrites):
         self, tenant: str, features: Mapping[str, Features], versions: Mapping[str, int] | None = None
     ) -> None:
         """Replace the features of memories, by id; one whose newest version is not the named one is skipped."""
-        ids = {"tenant": tenant, "ids": json.dumps(list(features))}
+        ids = {"tenant": tenant, "ids": listed(features)}
         old = {row[0]: row[1:] for row in self._db.execute(SQL["features_by_id"], ids)}
         places = {row[0]: row[1:] for row in self._db.execute(SQL["places"], ids)}
         self._drop_marks(tenant, [(name, *row) for name, row in places.items()], old)
@@ -276,7 +286,7 @@ class SqliteWriter(BlobWrites):
 
     def count_use(self, tenant: str, ids: Sequence[str], at: datetime) -> None:
         """Count one use of each memory, beside the journal."""
-        asked = {"tenant": tenant, "ids": json.dumps(list(ids))}
+        asked = {"tenant": tenant, "ids": listed(ids)}
         rows = {row[0]: row[1:] for row in self._db.execute(SQL["usage"], asked)}
         fresh = []
         for memory_id, times in Counter(ids).items():
@@ -323,6 +333,11 @@ class SqliteWriter(BlobWrites):
         seal = self._sealer.row("artefacts", *values)
         if self._db.execute(SQL["set_artefact"], (*values, seal)).rowcount:
             self.ledger.turn("artefacts", tenant, None, seal)
+
+    def drop_artefacts(self, tenant: str, kind: str) -> None:
+        """Let go of every kept text of a kind."""
+        for (seal,) in self._db.execute(SQL["drop_artefacts"], (tenant, kind)).fetchall():
+            self.ledger.turn("artefacts", tenant, seal, None)
 
 
 def commit_row(commit: Commit, sealer: Sealer) -> Row:
@@ -376,6 +391,6 @@ def recount(connection: sqlite3.Connection, tenant: str) -> None:
 
 def _json(value: object) -> bytes:
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode()
+        return _encode(value).encode()
     except (TypeError, ValueError) as fault:
         raise InvalidInput("the facts of a receipt must be JSON without NaN, infinity or lone surrogates") from fault
