@@ -6,7 +6,8 @@ Invariants
     parts holds for the whole. It follows from costs that never grow faster than the length they are for.
 (3) A counter's name tells counts apart: it goes into the receipt of a compiled context.
 (4) No piece of the estimate reaches across the end of a run of line ends and blanks behind them, so the cost of a
-    text is that of its lines together. A line is remembered by its hash, never by its words.
+    text is that of its lines together; nor across single spaces, so that of a line is that of its words together.
+    Lines and words are remembered by their hash, never by what they say.
 """
 
 from __future__ import annotations
@@ -67,9 +68,12 @@ _TABLED = 32
 _TABLE = {kind: tuple(max(least, each * length) for length in range(_TABLED)) for kind, _, least, each in _KINDS}
 _COSTS = {kind: (least, each) for kind, _, least, each in _KINDS}
 _LINE_END = _COSTS["line"][0]
+_BEFORE_DIGITS = _COSTS["before_digits"][0]
 _LINE = re.compile(r"[^\n]*\n\s*|[^\n]+")
-#: Lines whose cost is remembered; when there are more, all are forgotten.
+#: Lines, and words, whose cost is remembered; when there are more, all are forgotten.
 _REMEMBERED = 32_768
+#: Blanks that do more than to part two words.
+_UNEVEN = re.compile(r"[^\S ]|  ")
 
 
 class EstimateCounter:
@@ -82,6 +86,7 @@ class EstimateCounter:
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], int] = {}
+        self._words: dict[int, int] = {}
 
     @property
     def name(self) -> str:
@@ -103,20 +108,41 @@ class EstimateCounter:
         key = (hash(words), len(words))
         known = self._known.get(key)
         if known is None:
-            known = 0
-            for piece in _PIECE.finditer(words):
-                kind = piece.lastgroup or "other"
-                start, end = piece.span()
-                length = end - start
-                if length < _TABLED:
-                    known += _TABLE[kind][length]
-                else:
-                    least, each = _COSTS[kind]
-                    known += max(least, each * length)
+            known = _pieces(words) if _UNEVEN.search(words) else self._together(words.split(" "))
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             self._known[key] = known
         return known + ending
+
+    def _together(self, words: list[str]) -> int:
+        """Return the cost of words with one space between them: most lines are new, and most of their words are not."""
+        known = self._words
+        total = 0
+        for word in words:
+            cost = known.get(hash(word))
+            if cost is None:
+                # The space before a number is a piece of its own.
+                cost = _pieces(word) + (_BEFORE_DIGITS if word[:1].isdecimal() else 0)
+                if len(known) >= _REMEMBERED:
+                    known.clear()
+                known[hash(word)] = cost
+            total += cost
+        return total - (_BEFORE_DIGITS if words[0][:1].isdecimal() else 0)
+
+
+def _pieces(text: str) -> int:
+    """Return the cost of a text piece by piece."""
+    cost = 0
+    for piece in _PIECE.finditer(text):
+        kind = piece.lastgroup or "other"
+        start, end = piece.span()
+        length = end - start
+        if length < _TABLED:
+            cost += _TABLE[kind][length]
+        else:
+            least, each = _COSTS[kind]
+            cost += max(least, each * length)
+    return cost
 
 
 class TiktokenCounter:

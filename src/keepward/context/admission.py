@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from keepward.context.budget import Entry, allotments
 from keepward.context.guard import Mask, tidy
 from keepward.context.render import Line, Opened, added, line_of
-from keepward.context.sections import Candidate, Inputs, is_turn
+from keepward.context.sections import Candidate, Inputs
 from keepward.domain.decay import confidence_at
 from keepward.domain.memory import Record, Sensitivity, Status
 from keepward.domain.receipt import Reason
@@ -44,13 +44,6 @@ def finite(value: float) -> float:
     return round(value, 6) if math.isfinite(value) else 0.0
 
 
-def folded(record: Record, body: str) -> str:
-    """Return what equal memories share: their words, and the key, speaker and day that give them meaning."""
-    told = record.occurred_at.date().isoformat() if record.occurred_at else ""
-    who = record.speaker if is_turn(record) else None
-    return "\0".join((record.key or "", who or "", told, " ".join(body.split()).casefold()))
-
-
 class Ledger:
     """Who is in, who is out and why, and what has been spent."""
 
@@ -68,21 +61,15 @@ class Ledger:
         self._holders: dict[str, tuple[str, int]] = {}
         self._findings: dict[tuple[str, int], tuple[Mask, ...] | None] = {}
         self._counted: dict[str, int] = {}
-        self._folded: dict[tuple[tuple[str, int], str], str] = {}
+        self._least = inputs.policy.least_trust.get(inputs.purpose, Trust.UNKNOWN)
         for name, version, why in sorted(inputs.excluded, key=lambda out: (*out[:2], *out[2].as_dict().values())):
             self.reasons.setdefault((name, version), why)
 
     def count(self, text: str) -> int:
         """Return the tokens of a short text, each text counted once."""
-        if text not in self._counted:
-            self._counted[text] = self.inputs.count(text)
-        return self._counted[text]
-
-    def folded(self, entry: Entry, body: str) -> str:
-        """Return what ``folded`` does of an entry, each text folded once."""
-        known = self._folded.get((entry.key, body))
+        known = self._counted.get(text)
         if known is None:
-            known = self._folded[entry.key, body] = folded(entry.record, body)
+            known = self._counted[text] = self.inputs.count(text)
         return known
 
     @property
@@ -103,24 +90,28 @@ class Ledger:
         newest: dict[str, int] = {}
         for _, candidates in sources:
             for each in candidates:
-                newest[each.record.id] = max(each.record.version, newest.get(each.record.id, 0))
+                record = each.record
+                if record.version > newest.get(record.id, 0):
+                    newest[record.id] = record.version
         entries: list[Entry] = []
-        seen: set[tuple[str, bool]] = set()
+        seen: tuple[set[str], set[str]] = (set(), set())
+        now = self.inputs.now
         for section, candidates in sources:
             recalled = section == "recalled"
+            held = seen[recalled]
             for rank, each in enumerate(candidates):
                 record = each.record
                 key = (record.id, record.version)
                 why = self.reasons.get(key) or self._unfit(each, section, newest[record.id])
                 if why is not None:
                     self.reasons[key] = why
-                elif (record.id, recalled) not in seen:
-                    seen.add((record.id, recalled))
+                elif record.id not in held:
+                    held.add(record.id)
                     entries.append(
                         Entry(
                             record=record,
                             section=section,
-                            confidence=confidence_at(record, self.inputs.now),
+                            confidence=confidence_at(record, now),
                             rank=rank,
                             score=finite(each.score) if recalled else None,
                             parts=each.parts,
@@ -145,9 +136,8 @@ class Ledger:
             return reason("superseded", "a newer version of it was given")
         if record.sensitivity is Sensitivity.SENSITIVE and not inputs.include_sensitive:
             return reason("sensitive", "it is sensitive and was not asked for")
-        least = inputs.policy.least_trust.get(inputs.purpose, Trust.UNKNOWN)
-        if section != "core" and record.trust < least:
-            return reason("trust", f"the purpose needs an origin of at least {least.label}")
+        if section != "core" and record.trust < self._least:
+            return reason("trust", f"the purpose needs an origin of at least {self._least.label}")
         if section == "state" and record.key is None:
             return reason("unkeyed", "state without a key is found by recall alone")
         if section == "recalled" and self._floor is not None and not candidate.score >= self._floor:
@@ -156,7 +146,7 @@ class Ledger:
 
     def bare(self, entry: Entry, opened: Opened) -> int:
         """Return the estimated price of an entry as it stands, unscreened, noting the headings it opens."""
-        return sum(map(self.count, added(line_of(entry.section, entry.record, ()), self.inputs.format, opened)))
+        return sum(map(self.count, added(entry.plain, self.inputs.format, opened)))
 
     def screened(self, entry: Entry) -> Line | None:
         """Return the line of an entry with its masks, or None when it must not be rendered."""
@@ -171,11 +161,11 @@ class Ledger:
         if known is None:
             return None
         entry.masks = known
-        return line_of(entry.section, entry.record, known)
+        return line_of(entry.section, entry.record, known) if known else entry.plain
 
     def says_known(self, entry: Entry, body: str) -> bool:
         """Whether something that is in says the same; if so, note it."""
-        holder = self._holders.get(self.folded(entry, body))
+        holder = self._holders.get(entry.folded(body))
         if holder is None or holder == entry.key or holder not in self.kept:
             return False
         self.repeats[entry.key] = holder
@@ -204,7 +194,7 @@ class Ledger:
         """Take an entry in whatever it costs."""
         entry.line = line
         self.kept[entry.key] = entry
-        self._holders[self.folded(entry, line.body or "")] = entry.key
+        self._holders[entry.folded(line.body or "")] = entry.key
         self.reasons.pop(entry.key, None)
         self.repeats.pop(entry.key, None)
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from keepward.context.guard import Mask
-from keepward.context.render import Line, Rendered
-from keepward.context.sections import PREFIX, renewed_at
+from keepward.context.render import Line, Rendered, line_of
+from keepward.context.sections import PREFIX, is_turn, renewed_at
 from keepward.domain.memory import Record, Tier
 from keepward.domain.policy import Policy
 
@@ -48,11 +48,28 @@ class Entry:
     line: Line | None = None
     #: Estimated tokens, headings it opened included.
     cost: int = 0
+    #: Id and version.
+    key: tuple[str, int] = field(init=False)
+    _plain: Line | None = field(default=None, init=False)
+    _folded: str | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.key = self.record.id, self.record.version
 
     @property
-    def key(self) -> tuple[str, int]:
-        """Id and version."""
-        return self.record.id, self.record.version
+    def plain(self) -> Line:
+        """The line of the memory as it stands, unscreened: made when it is first asked for."""
+        if self._plain is None:
+            self._plain = line_of(self.section, self.record, ())
+        return self._plain
+
+    def folded(self, body: str) -> str:
+        """Return what equal memories share, given the words that are shown; what it says unmasked is folded once."""
+        if body != self.record.text:
+            return folded(self.record, body)
+        if self._folded is None:
+            self._folded = folded(self.record, body)
+        return self._folded
 
     @property
     def group(self) -> tuple[int, int, int]:
@@ -60,6 +77,13 @@ class Entry:
         if self.section in {"pinned", "state"}:
             return 0, 0, 0
         return (1, 0, 0) if self.section == "working" else (2, self.band, _CLASS[self.record.tier])
+
+
+def folded(record: Record, body: str) -> str:
+    """Return what equal memories share: their words, and the key, speaker and day that give them meaning."""
+    told = record.occurred_at.date().isoformat() if record.occurred_at else ""
+    who = record.speaker if is_turn(record) else None
+    return "\0".join((record.key or "", who or "", told, " ".join(body.split()).casefold()))
 
 
 def eviction_order(entry: Entry) -> tuple[int, int, int, float, float, int, str, int]:

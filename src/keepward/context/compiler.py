@@ -86,6 +86,7 @@ class _Assembly:
         self._inputs = inputs
         self._mode = mode
         self._ledger = Ledger(inputs, floor)
+        self._full = reason("cap", f"a context recalls at most {inputs.policy.max_items} memories")
         self._identity = document("identity", inputs.identity[1]) if inputs.identity else None
         self._user_file = document("user_file", inputs.user_file[1]) if inputs.user_file else None
 
@@ -161,7 +162,7 @@ class _Assembly:
         for entry in banded(entries):
             if entry.key in ledger.kept or ledger.says_known(entry, entry.record.text):
                 continue
-            words = ledger.folded(entry, entry.record.text)
+            words = entry.folded(entry.record.text)
             if words in said:
                 ledger.repeats[entry.key] = said[words].key
             elif self._within_caps(entry, chosen):
@@ -177,9 +178,8 @@ class _Assembly:
             ledger.admit(entry, ledger.room)
 
     def _within_caps(self, entry: Entry, chosen: list[Entry]) -> bool:
-        most = self._inputs.policy.max_items
-        if len(chosen) >= most:
-            self._ledger.reasons[entry.key] = reason("cap", f"a context recalls at most {most} memories")
+        if len(chosen) >= self._inputs.policy.max_items:
+            self._ledger.reasons[entry.key] = self._full
             return False
         if not _is_summary(entry) or sum(map(_is_summary, chosen)) < SUMMARY_CAP:
             return True

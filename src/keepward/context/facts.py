@@ -12,7 +12,7 @@ from typing import Any
 
 from keepward.context.admission import finite
 from keepward.context.budget import Entry, Tally
-from keepward.context.render import RENDERER, Rendered, added, digest
+from keepward.context.render import RENDERER, Rendered, alone_in, digest
 from keepward.context.sections import SECTIONS, Compiled, Excluded, Inputs, Item, Section
 from keepward.domain.codec import canonical
 from keepward.domain.instant import to_micros
@@ -98,13 +98,12 @@ def _determinants(inputs: Inputs) -> dict[str, Any]:
 
 def _item(entry: Entry, inputs: Inputs, count: Callable[[str], int]) -> Item:
     record, line = entry.record, entry.line
-    # The last part is the memory itself; headings before it are the section's.
-    alone = added(line, inputs.format, set())[-1] if line else ""
+    alone = alone_in(line, inputs.format) if line else ""
     return Item(
         id=record.id,
         version=record.version,
-        tier=record.tier.value,
-        kind=record.kind.value,
+        tier=record.tier._value_,
+        kind=record.kind._value_,
         tokens=count(alone),
         masks=entry.masks,
         score=entry.score,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, TypeAlias
 
@@ -54,6 +54,15 @@ class Line:
     record: Record | None = None
     #: Label of the core block it stands in.
     block: str | None = None
+    #: Its own paragraph by format: a line is priced, placed and told of in the receipt, and written once.
+    _own: dict[Format, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def own(self, form: Format) -> str:
+        """Return the paragraph that is the line itself, without the headings above it."""
+        known = self._own.get(form)
+        if known is None:
+            known = self._own[form] = _own(self, form)
+        return known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +120,7 @@ def line_of(section: str, record: Record, masks: Iterable[Mask]) -> Line:
     """Return the line of a memory with its tidy masks applied."""
     return Line(
         section=section,
-        tier=record.tier.value,
+        tier=record.tier._value_,
         body=masked(record.text, masks),
         record=record,
         block=record.key or "core" if section == "core" else None,
@@ -149,44 +158,57 @@ def day(record: Record) -> str:
 
 def paragraphs(line: Line, form: Format, opened: Opened) -> list[str]:
     """Return the paragraphs a line adds, and note in ``opened`` what it opens."""
-    parts: list[str] = []
+    return [*_headings(line, form, opened), line.own(form)]
 
-    def opens(*key: str) -> bool:
-        fresh = key not in opened
-        opened.add(key)
-        return fresh
 
+def _headings(line: Line, form: Format, opened: Opened) -> list[str]:
+    section = line.section
     if form == "xml":
-        if line.section not in PREFIX and opens("tail"):
-            parts.append(f"<about>{LEGEND}</about>")
-        if opens("section", line.section):
-            parts.append(f"<{line.section}>")
-        return [*parts, _xml_item(line)]
+        parts = [f"<about>{LEGEND}</about>"] if section not in PREFIX and _opens(opened, ("tail",)) else []
+        return [*parts, f"<{section}>"] if _opens(opened, ("section", section)) else parts
+    if section not in _HEADING:
+        block = line.block or "core"
+        return [f"## {label(block)}"] if _opens(opened, ("block", block)) else []
+    parts = []
+    if _opens(opened, ("section", section)):
+        legend = "" if section in PREFIX or not _opens(opened, ("tail",)) else f"\n{LEGEND}"
+        parts.append(f"## {_HEADING[section]}{legend}")
+    record = line.record
+    if record is not None and _grouped(line):
+        mark, told = origin(record), day(record)
+        if _opens(opened, ("group", record.session or "", told, mark or "")):
+            parts.append(f"### {told}{f' · {mark}' if mark else ''}")
+    return parts
+
+
+def _opens(opened: Opened, key: tuple[str, ...]) -> bool:
+    fresh = key not in opened
+    if fresh:
+        opened.add(key)
+    return fresh
+
+
+def _grouped(line: Line) -> bool:
+    """Whether the line stands under the day of its session."""
+    return line.section == "recalled" and line.record is not None and is_turn(line.record)
+
+
+def _own(line: Line, form: Format) -> str:
+    if form == "xml":
+        return _xml_item(line)
     if line.section in _HEADING:
-        if opens("section", line.section):
-            legend = "" if line.section in PREFIX or not opens("tail") else f"\n{LEGEND}"
-            parts.append(f"## {_HEADING[line.section]}{legend}")
-        turn = line.record is not None and line.section == "recalled" and is_turn(line.record)
-        if line.record is not None and turn:
-            record = line.record
-            mark = origin(record)
-            if opens("group", record.session or "", day(record), mark or ""):
-                parts.append(f"### {day(record)}{f' · {mark}' if mark else ''}")
-        return [*parts, _item(line, grouped=turn)]
-    block = line.block or "core"
-    if opens("block", block):
-        parts.append(f"## {label(block)}")
+        return _item(line, grouped=_grouped(line))
     if line.body is None:
-        return [*parts, TOMBSTONE]
+        return TOMBSTONE
     # A document is the owner's own file, structure and all; a memory is not.
-    return [*parts, line.body if line.record is None else guard(line.body)]
+    return line.body if line.record is None else guard(line.body)
 
 
 def _item(line: Line, *, grouped: bool) -> str:
     record = line.record
     if record is None or line.body is None:
         return TOMBSTONE
-    marks = [record.kind.value]
+    marks = [record.kind._value_]
     if record.content_type is not ContentType.TEXT:
         marks.append(record.content_type.value)
     if not grouped:
@@ -223,13 +245,18 @@ def _xml_item(line: Line) -> str:
 
 def added(line: Line, form: Format, opened: Opened) -> list[str]:
     """Return, near enough to price them, the parts of text a line adds; the line itself is the last."""
-    fresh = ("section", line.section) not in opened
-    parts = [f"\n\n{part}" for part in paragraphs(line, form, opened)]
-    if form == "messages":
-        return [_escape(part)[1:-1] for part in parts]
-    if form == "xml" and fresh:
-        return [f"\n</{line.section}>", *parts]
-    return parts
+    closing = [f"\n</{line.section}>"] if form == "xml" and ("section", line.section) not in opened else []
+    headings = _headings(line, form, opened)
+    return [*closing, *(_added(part, form) for part in headings), alone_in(line, form)]
+
+
+def alone_in(line: Line, form: Format) -> str:
+    """Return the part of text that is the line itself, as ``added`` does."""
+    return _added(line.own(form), form)
+
+
+def _added(part: str, form: Format) -> str:
+    return _escape(f"\n\n{part}")[1:-1] if form == "messages" else f"\n\n{part}"
 
 
 def _paragraphs(lines: Iterable[Line], form: Format) -> Iterator[tuple[str, str, str]]:

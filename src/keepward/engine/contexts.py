@@ -9,15 +9,16 @@ Invariants
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Literal
 
 from keepward.context.compiler import compile_context, memory_block, snapshot
 from keepward.context.render import Replayed, digest
 from keepward.context.render import replay as render_again
 from keepward.context.sections import Candidate, Compiled, Excluded, Format, Inputs, Section
-from keepward.domain.memory import Kind, Record, Status, Tier
+from keepward.domain.memory import Kind, Record, Stability, Status, Tier
 from keepward.domain.query import Filter
 from keepward.domain.receipt import Reason, Receipt
 from keepward.domain.scope import visible_from
@@ -25,7 +26,7 @@ from keepward.domain.trust import Trust
 from keepward.engine.audit import core_of
 from keepward.engine.commit import flush_uses
 from keepward.engine.kit import Kit, Who
-from keepward.engine.read import AsOf, moment, search, seq_of
+from keepward.engine.read import AsOf, Stand, search, stand
 from keepward.engine.review import pending
 from keepward.engine.screening import screen
 from keepward.engine.view import reaches
@@ -79,9 +80,7 @@ def context(
         NotFound: ``as_of`` names no commit.
     """
     budget, chosen = _asked(kit, budget_tokens, form)
-    seq = seq_of(kit, who, as_of)
-    now = moment(kit, who, as_of, seq)
-    gathered = _gather(kit, who, objective, purpose, as_of, now, seq, include_sensitive=include_sensitive)
+    gathered = _gather(kit, who, objective, purpose, stand(kit, who, as_of), include_sensitive=include_sensitive)
     inputs = replace(
         gathered.inputs,
         purpose=purpose,
@@ -95,8 +94,7 @@ def context(
 
 def text_at(kit: Kit, who: Who, objective: str, seq: int, *, purpose: str = "answer") -> str:
     """Return the context's text as it was after a commit; nothing is kept of it, since nobody is given it."""
-    now = moment(kit, who, seq, seq)
-    gathered = _gather(kit, who, objective, purpose, seq, now, seq, include_sensitive=False)
+    gathered = _gather(kit, who, objective, purpose, stand(kit, who, seq), include_sensitive=False)
     budget, chosen = _asked(kit, None, "markdown")
     return compile_context(replace(gathered.inputs, purpose=purpose, budget_tokens=budget, format=chosen)).text
 
@@ -117,7 +115,7 @@ def part(
     A memory below ``floor``, by default the policy's ``relevance_floor``, is not relevant.
     """
     budget, chosen = _asked(kit, budget_tokens, form)
-    gathered = _gather(kit, who, query, purpose, None, kit.clock.now(), None, include_sensitive=False)
+    gathered = _gather(kit, who, query, purpose, stand(kit, who, None), include_sensitive=False)
     inputs = replace(gathered.inputs, purpose=purpose, budget_tokens=budget, format=chosen)
     least = kit.policy.relevance_floor if floor is None else floor
     compiled = snapshot(inputs) if which == "snapshot" else memory_block(inputs, floor=least)
@@ -146,32 +144,36 @@ def _gather(
     who: Who,
     objective: str,
     purpose: str,
-    as_of: AsOf,
-    now: datetime,
-    seq: int | None,
+    at: Stand,
     *,
     include_sensitive: bool,
 ) -> _Gathered:
+    seq, now = at.seq, at.now
     scopes = visible_from(who.scope)
     everything = Filter(scopes=scopes, include_sensitive=True)
     on = kit.policy.enabled and kit.policy.recall
 
-    def held(filters: Filter) -> list[Record]:
-        found = kit.store.find(who.tenant, filters, live_at=None, limit=None, as_of=seq).records if on else []
+    # A state of the past is folded from the journal: once, and not for each section.
+    past = seq is not None and on
+    then = kit.store.find(who.tenant, everything, live_at=None, limit=None, as_of=seq).records if past else []
+
+    def held(belongs: Callable[[Record], bool], narrowed: Filter) -> list[Record]:
+        """Return what belongs to a section; ``narrowed`` lets all of it through, and little else."""
+        found = then
+        if seq is None and on:
+            found = kit.store.find(who.tenant, narrowed, live_at=None, limit=None).records
         return [
             record
             for record in found
-            if record.status is Status.ACTIVE and (record.expires_at is None or record.expires_at > now - REMEMBERED)
+            if belongs(record)
+            and record.status is Status.ACTIVE
+            and (record.expires_at is None or record.expires_at > now - REMEMBERED)
         ]
 
-    core = (core_of(kit, who) if seq is None else held(replace(everything, tiers=("core",)))) if on else []
-    pinned = [each for each in held(replace(everything, permanent=True)) if each.tier is not Tier.CORE]
-    state = [
-        each
-        for each in held(replace(everything, keyed=True, kinds=(Kind.STATE.value,)))
-        if each.tier is not Tier.CORE and each.stability.value != "permanent"
-    ]
-    working = held(replace(everything, tiers=(Tier.WORKING.value,), permanent=False))
+    core = core_of(kit, who) if seq is None and on else held(_is_core, replace(everything, tiers=("core",)))
+    pinned = held(_is_pinned, replace(everything, permanent=True))
+    state = held(_is_state, replace(everything, keyed=True, kinds=(Kind.STATE.value,)))
+    working = held(_is_working, replace(everything, tiers=(Tier.WORKING.value,), permanent=False))
     fixed = {record.id for group in (core, pinned, state, working) for record in group}
     working = [each for each in working if not (each.kind is Kind.STATE and each.key is not None)]
     least = kit.policy.least_trust.get(purpose, Trust.UNKNOWN)
@@ -179,15 +181,13 @@ def _gather(
     recalled: list[Candidate] = []
     used: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    head = kit.store.head(who.tenant).name
     reranker: str | None = None
     if objective.strip():
         lasting = replace(everything, tiers=(Tier.EPISODIC.value, Tier.ARCHIVAL.value))
         limit = min(1_000, kit.policy.max_items * SPARE + len(fixed))
-        found = search(
-            kit, who, objective, lasting, limit=limit, purpose=purpose, as_of=as_of, gated=False, unread=fixed
-        )
-        used, notes, head, reranker = found.used, found.notes, found.head, found.reranker
+        # One stand for all of it: no section is of another instant, and none of a state before the one named.
+        found = search(kit, who, objective, lasting, limit=limit, purpose=purpose, gated=False, unread=fixed, at=at)
+        used, notes, reranker = found.used, found.notes, found.reranker
         hits = [hit for hit in found.hits if hit.memory.id not in fixed]
         low = _untrusted([hit.memory for hit in hits], least)
         excluded += low
@@ -206,7 +206,7 @@ def _gather(
     inputs = Inputs(
         objective=privacy.scrub(secrets.scrub(objective)),
         now=now,
-        head=head,
+        head=at.head,
         scope=who.scope,
         policy=kit.policy,
         budget_tokens=1,
@@ -225,6 +225,23 @@ def _gather(
         include_sensitive=include_sensitive,
     )
     return _Gathered(inputs=inputs, used=used, notes=notes)
+
+
+def _is_core(record: Record) -> bool:
+    return record.tier is Tier.CORE
+
+
+def _is_pinned(record: Record) -> bool:
+    return record.stability is Stability.PERMANENT and record.tier is not Tier.CORE
+
+
+def _is_state(record: Record) -> bool:
+    keyed = record.kind is Kind.STATE and record.key is not None
+    return keyed and record.tier is not Tier.CORE and record.stability is not Stability.PERMANENT
+
+
+def _is_working(record: Record) -> bool:
+    return record.tier is Tier.WORKING and record.stability is not Stability.PERMANENT
 
 
 def _untrusted(records: list[Record], least: Trust) -> list[tuple[str, int, Reason]]:

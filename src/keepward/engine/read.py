@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from keepward.domain.commit import Commit, CommitDetails
+from keepward.domain.commit import EMPTY_HASH, Commit, CommitDetails, Head
 from keepward.domain.instant import to_micros
 from keepward.domain.memory import Record
 from keepward.domain.query import ORDERS, PURPOSES, Filter, Hit, Recall
@@ -43,6 +43,18 @@ class Version:
     op: str
     commit: Commit
     details: CommitDetails
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stand:
+    """Where a read stands: in the present, or after a commit of the past."""
+
+    #: Number of the commit; None in the present.
+    seq: int | None
+    now: datetime
+    #: The state that is read, by number and by name.
+    level: int
+    head: str
 
 
 def seq_of(kit: Kit, who: Who, as_of: AsOf) -> int | None:
@@ -95,10 +107,30 @@ def moment(kit: Kit, who: Who, as_of: AsOf, seq: int | None) -> datetime:
     """Return the clock of a read: now, the instant named, or that of the commit named."""
     if seq is None:
         return kit.clock.now()
-    if isinstance(as_of, datetime):
-        return as_of
+    return as_of if isinstance(as_of, datetime) else _told(kit, who, seq)[0]
+
+
+def stand(kit: Kit, who: Who, as_of: AsOf) -> Stand:
+    """Return where a read stands.
+
+    Raises:
+        NotFound, InvalidInput: as for ``seq_of``.
+    """
+    seq = seq_of(kit, who, as_of)
+    if seq is None:
+        now, head = kit.clock.now(), kit.store.head(who.tenant)
+        return Stand(seq=None, now=now, level=head.seq, head=head.name)
+    now, name = _told(kit, who, seq)
+    return Stand(seq=seq, now=as_of if isinstance(as_of, datetime) else now, level=seq, head=name)
+
+
+def _told(kit: Kit, who: Who, seq: int) -> tuple[datetime, str]:
+    """Return instant and name of a commit."""
+    # A commit is read whole, and some are large: both come of one reading.
     view = kit.store.commit(who.tenant, str(seq)) if seq else None
-    return view.commit.at if view else kit.clock.now()
+    if view is None:
+        return kit.clock.now(), Head(seq=0, hash=EMPTY_HASH).name
+    return view.commit.at, Head(seq=seq, hash=view.commit.hash).name
 
 
 def recall(
@@ -137,10 +169,12 @@ def search(
     gated: bool = True,
     order: str = "learned",
     unread: Collection[str] = (),
+    at: Stand | None = None,
 ) -> Recall:
     """Recall without counting uses; ``gated`` off also returns what the purpose or sensitivity excludes.
 
-    What ``unread`` names takes its place in the ranking and is not among the hits.
+    What ``unread`` names takes its place in the ranking and is not among the hits. ``at`` is where ``as_of`` stands,
+    if that is known already.
     """
     if purpose not in PURPOSES:
         raise InvalidInput(f"unknown purpose: use one of {', '.join(PURPOSES)}")
@@ -148,15 +182,13 @@ def search(
         raise InvalidInput(f"unknown order: use one of {', '.join(ORDERS)}")
     if not query.strip():
         raise InvalidInput("there is nothing to look for: give a query")
-    seq = seq_of(kit, who, as_of)
-    now = moment(kit, who, as_of, seq)
-    head = kit.store.head(who.tenant)
-    name = head.name if seq is None or seq == head.seq else _name_at(kit, who, seq)
+    at = at or stand(kit, who, as_of)
+    seq, now, name = at.seq, at.now, at.head
     if not (kit.policy.enabled and kit.policy.recall):
         return Recall(hits=(), used=(), notes=("recall is switched off by policy",), head=name, now=now)
     asked, notes = _query(kit, query, now)
     allowed = _allowed(kit, filters, purpose, now, gated=gated)
-    reranker, told = _reranker(kit, who, asked, head.seq if seq is None else seq) if order == "learned" else (None, [])
+    reranker, told = _reranker(kit, who, asked, at.level) if order == "learned" else (None, [])
     notes += told
     with kit.indexes.lock:
         index = kit.indexes.level(kit.store, who.tenant) if seq is None else kit.indexes.at(kit.store, who.tenant, seq)
@@ -233,20 +265,17 @@ def _allowed(kit: Kit, filters: Filter, purpose: str, now: datetime, *, gated: b
 
 def _hits(scored: Sequence[Scored], found: Found, now: datetime) -> tuple[Hit, ...]:
     records = {record.id: record for record in found.records}
+    why = {used: tuple(_WHY[signal] for signal in used) for used in {each.used for each in scored}}
     hits: list[Hit] = []
     for each in scored:
         record = records.get(each.id)
         # The row was read after the ranking; one that has ended in between is no answer any more.
         if record is None or not record.is_live(now):
             continue
-        why = tuple(_WHY[signal] for signal in each.used)
-        hits.append(Hit(rank=len(hits) + 1, memory=record, score=each.score, parts=dict(each.parts), why=why))
+        hits.append(
+            Hit(rank=len(hits) + 1, memory=record, score=each.score, parts=dict(each.parts), why=why[each.used])
+        )
     return tuple(hits)
-
-
-def _name_at(kit: Kit, who: Who, seq: int) -> str:
-    view = kit.store.commit(who.tenant, str(seq)) if seq else None
-    return f"{seq}:{view.commit.hash.hex()[:16]}" if view else "0:" + "0" * 16
 
 
 def find(

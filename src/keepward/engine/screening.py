@@ -50,13 +50,15 @@ def _key(record: Record) -> bytes:
 def _screened(record: Record) -> Screened:
     from keepward.gates.detect.engine import marker
     from keepward.gates.detect.injection import scan as orders
-    from keepward.gates.detect.secrets import scan
+    from keepward.gates.detect.secrets import calm, scan
 
     names = "\n".join(name for name in (record.key, record.speaker) if name)
     if names and scan(names):
         detail = "its key or speaker holds what looks like a secret"
         return Screened(drop=Reason(gate="compile", code="secret", detail=detail))
-    masks = tuple((each.start, each.end, marker(each.detector).strip("[]")) for each in scan(record.text))
+    # One look rules out a secret in most texts, for a fifth of what it takes to find one.
+    found = () if calm(record.text) else scan(record.text)
+    masks = tuple((each.start, each.end, marker(each.detector).strip("[]")) for each in found)
     soft = softly_worded_counts(record)
     if record.trust < Trust.USER and any(
         each.certainty == "certain" or soft for text in (record.text, names) if text for each in orders(text)

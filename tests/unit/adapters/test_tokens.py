@@ -146,14 +146,24 @@ def test_a_text_costs_what_its_lines_cost_together(text: str) -> None:
     assert EstimateCounter().count(text) == (max(1, -(-units // tokens._UNIT)) if text else 0)
 
 
+@given(st.lists(st.text(st.sampled_from("aAbZ09.-(_'éж日か😀٣²"), max_size=6), max_size=12))
+@settings(max_examples=300, deadline=None)
+def test_a_word_costs_the_same_wherever_it_was_met_before(words: list[str]) -> None:
+    line = " ".join(words)
+    known = EstimateCounter()
+    for each in (line[::-1], *words):
+        known.count(each)
+    assert known.count(line) == EstimateCounter().count(line)
+
+
 def test_a_counter_remembers_no_words() -> None:
     counter = EstimateCounter()
     counter.count(PROSE)
-    assert all(isinstance(part, int) for key in counter._known for part in key)
+    assert all(isinstance(part, int) for part in (*counter._words, *(each for key in counter._known for each in key)))
 
 
 def test_a_counter_forgets_when_it_remembers_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "_REMEMBERED", 2)
     counter = EstimateCounter()
     counter.count("one\ntwo\nthree")
-    assert len(counter._known) == 1
+    assert (len(counter._known), len(counter._words)) == (1, 1)

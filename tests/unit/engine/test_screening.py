@@ -8,6 +8,7 @@ import pytest
 
 from keepward.domain.trust import Trust
 from keepward.engine import screening
+from keepward.gates.detect import secrets
 from keepward.testing.stages import Maker
 
 SECRET = "gh" + "p_" + "a1B2" * 9
@@ -53,6 +54,16 @@ def test_the_same_words_of_another_origin_are_looked_at_anew():
     make = Maker()
     mine, found = make.record(ORDER), make.record(ORDER, trust=Trust.WEB)
     assert (screening.screen(mine).drop is None, screening.screen(found).drop is None) == (True, False)
+
+
+def test_a_text_that_one_look_clears_is_not_searched_for_secrets(monkeypatch):
+    searched = []
+    # A process learns to clear a text at one look once it has met a hundred.
+    monkeypatch.setattr(secrets, "calm", lambda text: text == "tea")
+    monkeypatch.setattr(secrets, "scan", lambda text: searched.append(text) or [])
+    for text in ("tea", f"the token is {SECRET}"):
+        screening.screen(Maker().record(text))
+    assert searched == [f"the token is {SECRET}"]
 
 
 def test_nothing_of_a_text_is_remembered():

@@ -52,6 +52,11 @@ def _query_for(filters: Filter) -> str:
     return "find_standing" if standing else "find"
 
 
+def _listed(names: Sequence[str]) -> str:
+    """Return names as JSON; most filters name nothing."""
+    return json.dumps(names) if names else "[]"
+
+
 class Asked:
     """One snapshot of one tenant."""
 
@@ -124,11 +129,11 @@ class Asked:
         if as_of is not None:
             return self._find_as_of(filters, live_at, limit, as_of)
         values = {
-            "scopes": json.dumps(filters.scopes),
-            "tiers": json.dumps(filters.tiers),
-            "kinds": json.dumps(filters.kinds),
-            "content_types": json.dumps(filters.content_types),
-            "tags": json.dumps(filters.tags, ensure_ascii=False),
+            "scopes": _listed(filters.scopes),
+            "tiers": _listed(filters.tiers),
+            "kinds": _listed(filters.kinds),
+            "content_types": _listed(filters.content_types),
+            "tags": json.dumps(filters.tags, ensure_ascii=False) if filters.tags else "[]",
             "key": filters.key,
             "subject": filters.subject,
             "category": filters.category,

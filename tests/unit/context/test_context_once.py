@@ -1,0 +1,45 @@
+"""What a context does once for each memory, however often the memory is looked at on its way."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from context_made import POLICY, alike, block, event, inputs, record
+
+from keepward.context import budget, compile_context, render
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count how often the paragraph of each memory is made."""
+    made: Counter[str] = Counter()
+    original = render._own
+
+    def spy(line: render.Line, form: render.Format) -> str:
+        made[line.record.id if line.record else line.section] += 1
+        return original(line, form)
+
+    monkeypatch.setattr(render, "_own", spy)
+    return made
+
+
+@pytest.mark.parametrize("form", ["markdown", "xml", "messages"])
+def test_a_memory_is_written_once_to_be_priced_placed_and_told_of(form: str, written: Counter[str]) -> None:
+    given = alike(record("a", "tea"), event("b", "coffee", session="s", speaker="Ana"))
+    compile_context(inputs(core=[block("human", "Ana")], recalled=given, format=form))
+    assert written == {"block-human": 1, "a": 1, "b": 1}
+
+
+def test_a_memory_that_a_limit_keeps_out_is_not_written(written: Counter[str]) -> None:
+    many = [record(f"m{n}", f"tea number {n}") for n in range(POLICY.max_items + 3)]
+    compile_context(inputs(recalled=alike(*many)))
+    assert len(written) == POLICY.max_items
+
+
+def test_what_a_memory_says_is_folded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    folded: list[str] = []
+    original = budget.folded
+    monkeypatch.setattr(budget, "folded", lambda each, body: folded.append(body) or original(each, body))
+    compile_context(inputs(recalled=alike(record("a", "tea"), record("b", "coffee"))))
+    assert sorted(folded) == ["coffee", "tea"]
