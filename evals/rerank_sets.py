@@ -1,15 +1,16 @@
 """Worlds in which to learn an order: notes, and questions whose useful notes are known. All of our own writing.
 
 Three in which closeness in meaning is a poor guide: what is relevant depends on the situation of whoever asks; the
-newer of two facts holds; talk about a thing is closer to the question than the answer is. Two in which there is
-nothing to learn: answers that are used at random, and an order that is right as it is.
+newer of two facts holds; talk about a thing is closer to the question than the answer is. The last once more, where
+an agent that was talked into it says the reverse of what people say, and says it twice as often. Two in which there
+is nothing to learn: answers that are used at random, and an order that is right as it is.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 #: Things the notes are about; the last quarter is only asked about after training.
 _THINGS = """
@@ -56,6 +57,8 @@ class World:
     exam: tuple[Question, ...]
     #: Whether training ought to help; the exam asks in words that no lesson had.
     learnable: bool
+    #: What an agent says in between, as often as there are lessons or oftener, and wrongly.
+    lies: tuple[Question, ...] = ()
 
 
 def _draw(seed: str, size: int) -> int:
@@ -176,6 +179,18 @@ def distractors() -> World:
     return _world("distractors", THINGS, notes, asked, learnable=True)
 
 
+def swayed() -> World:
+    """People say that answers are of use, an agent that it was the talk."""
+    base = distractors()
+
+    def lie(question: Question) -> Question:
+        thing = min(question.useful).split(" ")[0]
+        return Question(text=question.text, useful=frozenset({f"{thing} talk 0", f"{thing} talk 1"}))
+
+    lies = tuple(lie(question) for question in base.lessons for _ in range(2))
+    return replace(base, name="swayed", lies=lies)
+
+
 def noise() -> World:
     """Which of the notes is used says nothing: it is drawn anew for every question."""
     base = state()
@@ -212,5 +227,5 @@ def perfect() -> World:
 
 
 WORLDS: dict[str, Callable[[], World]] = {
-    each.__name__: each for each in (state, superseded, distractors, noise, perfect)
+    each.__name__: each for each in (state, superseded, distractors, swayed, noise, perfect)
 }

@@ -89,8 +89,9 @@ def test_the_other_names_of_a_feedback_stay(owner: Memory) -> None:
     ((n, told),) = raw(owner, "SELECT n, body FROM feedback WHERE instr(body, ?) ORDER BY n LIMIT 1", name.encode())
     erased(owner, name)
     ((left,),) = raw(owner, "SELECT body FROM feedback WHERE n = ?", n)
-    wanted = {side: [each for each in ids if each != name] for side, ids in json.loads(told).items()}
-    assert json.loads(left) == wanted
+    before = json.loads(told)
+    wanted = {side: [each for each in before[side] if each != name] for side in ("used", "ignored")}
+    assert json.loads(left) == {**before, **wanted}
 
 
 def test_no_receipt_of_a_recall_tells_how_near_an_erased_memory_was(owner: Memory) -> None:
@@ -141,13 +142,13 @@ def test_weights_that_are_trained_anew_are_those_of_a_store_that_never_had_that_
     owner: Memory, opened: Callable[..., Memory]
 ) -> None:
     # The pairs of the erased memory are the only ones that go: learning without them gives the same bytes.
-    from keepward.engine.feedback import examples
+    from keepward.engine.lessons import examples
     from keepward.retrieval.learn import train
 
     name = answer(owner, "billing")
     erased(owner, name)
     owner.train_reranker()
-    told = examples(owner._kit, owner._who, limit=1_000)
+    told = examples(owner._kit, owner._who)
     fresh = train(told, model=owner._kit.embedder.id, dim=owner._kit.embedder.dim)
     assert weights(owner) == [base64.b64encode(fresh.pack()).decode()]
     assert len(told) == 23

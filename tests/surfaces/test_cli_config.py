@@ -46,6 +46,7 @@ CHOSEN = {
     "max_items": ("5", 5),
     "relevance_floor": ("1.5", 1.5),
     "least_trust": ('{act = "user"}', {**Policy().least_trust, "act": Trust.USER}),
+    "agent_feedback_share": ("0.1", 0.1),
     "jobs": ('{prune = "off"}', {**Policy().jobs, "prune": "off"}),
     "removal_share": ("0.5", 0.5),
     "fade_confidence": ("0.2", 0.2),

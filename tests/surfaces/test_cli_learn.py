@@ -20,6 +20,12 @@ def test_feedback_is_kept_under_the_agent_of_the_command_line(run, saved, shown)
     assert (told["number"], told["actor"], told["used"]) == (1, "agent:cli", [saved["id"]])
 
 
+def test_feedback_says_whose_word_it_is_and_that_an_agents_is_bounded(run, saved, shown):
+    agents = run("feedback", shown["receipt"], "--used", saved["id"]).out
+    told = run("feedback", shown["receipt"], "--used", saved["id"], "--as", "operator:ana", "--json").json
+    assert ("up to a share" in agents, told["trust"]) == (True, "owner")
+
+
 def test_feedback_on_a_context_takes_its_receipt(run, saved):
     receipt = run("context", "indentation", "--json").json["receipt"]
     assert run("feedback", receipt, "--ignored", saved["id"]).code == 0
@@ -37,6 +43,30 @@ def test_training_without_enough_feedback_says_what_it_takes(run, saved, shown):
     run("feedback", shown["receipt"], "--used", saved["id"])
     told = run("train", "--json").json
     assert (told["serving"], "it takes" in told["why"]) == (False, True)
+
+
+def test_training_on_what_an_agent_said_says_how_a_person_can_count(run, saved, shown):
+    other = run("remember", "Bo wants wide indentation", "--json").json["id"]
+    receipt = run("recall", "indentation", "--receipt", "--json").json["receipt"]
+    run("feedback", receipt, "--used", saved["id"], "--ignored", other)
+    assert "--as operator" in run("train", "--json").json["why"]
+
+
+def test_training_reports_its_progress_while_somebody_looks(run, saved, monkeypatch):
+    from contextlib import contextmanager
+
+    from keepward.surfaces import cli_screen
+
+    asked = []
+
+    @contextmanager
+    def progress(what, *, quiet):
+        asked.append((what, quiet))
+        yield None
+
+    monkeypatch.setattr(cli_screen, "progress", progress)
+    run("train")
+    assert asked == [("training", False)]
 
 
 def test_an_agent_may_not_train(run, saved):

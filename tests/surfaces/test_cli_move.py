@@ -62,3 +62,12 @@ def test_an_import_of_which_nothing_was_stored_exits_5(run, tmp_path):
     key = "AK" + "IA" + "QWERTYUIOPASDFGH"
     (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": f"the key is {key}"}]))
     assert run("import", "chat.json", "--format", "messages").code == 5
+
+
+def test_an_export_says_what_is_not_in_it(run, saved):
+    assert "not in it: the review queue, receipts, feedback and counts of use" in run("export", "vault.jsonl").err
+
+
+def test_an_export_counts_the_weights_of_the_reranker(run, saved):
+    told = run("export", "vault.jsonl", "--json").json
+    assert (told["weights"], told["lost_weights"]) == (0, [])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from keepward.app.arguments import texts
@@ -11,6 +11,7 @@ from keepward.domain.feedback import Feedback
 from keepward.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from keepward.app.memory import Memory
     from keepward.engine.reinforce import Reinforced
     from keepward.engine.training import Training
 
@@ -35,12 +36,15 @@ class Learning(Handle):
         sides = texts("used", used), texts("ignored", ignored)
         return give(self._kit, self._who, receipt_id, used=sides[0], ignored=sides[1])
 
-    def train_reranker(self) -> Training:
-        """Train the reranker from all feedback, for the owner alone; it serves only where it proves better."""
+    def train_reranker(self, *, on_progress: Callable[[int, int], None] | None = None) -> Training:
+        """Train the reranker from all feedback, for the owner alone; it serves only where it proves better.
+
+        ``on_progress`` is told (done, total). A training that was interrupted goes on from its last checkpoint.
+        """
         from keepward.engine.training import train_reranker
 
         self._owner("training the reranker")
-        return train_reranker(self._kit, self._who)
+        return train_reranker(self._kit, self._who, on_progress=on_progress)
 
     def learn_importance(self) -> Reinforced:
         """Turn the uses counted since the last time into importance, in one commit; for the owner alone."""
@@ -48,3 +52,26 @@ class Learning(Handle):
 
         self._owner("learning importance")
         return learn_importance(self._kit, self._who)
+
+
+def weights_told(memory: Memory, name: str) -> tuple[str | None, bool]:
+    """Return weights that the journal names, as text for the owner's export; and whether they were erased."""
+    from keepward.engine.learned import kept_text
+
+    memory._owner("reading the weights of the reranker")  # noqa: SLF001  a part of the front door
+    return kept_text(memory._kit.store, memory.tenant, name)  # noqa: SLF001  as above
+
+
+def take_weights(memory: Memory, name: str, text: str) -> None:
+    """Keep weights that came with an import, marked as such; for the owner alone.
+
+    Raises:
+        ValueError: they are not the ones of this name.
+    """
+    from keepward.engine.learned import CARRIED, KEY, checked
+
+    memory._owner("keeping the weights of a reranker")  # noqa: SLF001  a part of the front door
+    checked(name, text)
+    with memory._kit.store.write() as writer:  # noqa: SLF001  as above
+        writer.put_artefact(memory.tenant, KEY, name, text)
+        writer.put_artefact(memory.tenant, CARRIED, name, "")

@@ -138,11 +138,17 @@ class Decisions(Calls):
         """Return the names of all tenants with memories; for the owner alone."""
         return decode_each(str, self._get("/memory/tenants")["items"])
 
-    def train_reranker(self) -> Training:
-        """Train the reranker from all feedback, for the owner alone; it serves only where it proves better."""
+    def train_reranker(self, *, on_progress: Callable[[int, int], None] | None = None) -> Training:
+        """Train the reranker from all feedback, for the owner alone; it serves only where it proves better.
+
+        ``on_progress`` is told once, at the end: a server says nothing on the way.
+        """
         from keepward.engine.training import Training
 
-        return decode(Training, self._post("/memory/train"))
+        found = decode(Training, self._post("/memory/train"))
+        if on_progress is not None:
+            on_progress(found.feedback, found.feedback)
+        return found
 
     def learn_importance(self) -> Reinforced:
         """Turn the uses counted since the last time into importance, in one commit; for the owner alone."""

@@ -1,9 +1,11 @@
-"""Feedback: which of the memories that a receipt names were of use."""
+"""Feedback: which of the memories that a receipt names were of use, who said so, and how far that counts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+
+from keepward.domain.trust import Trust
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +20,13 @@ class Feedback:
     receipt: str
     #: ``kind:name`` of who said it.
     actor: str
+    #: How far who said it is relied on; from the handle or the token, never from an argument.
+    trust: Trust = Trust.UNKNOWN
     #: Ids of memories; sorted, without repeats.
     used: tuple[str, ...]
     ignored: tuple[str, ...]
+
+    @property
+    def by_person(self) -> bool:
+        """Whether a person said it; what agents and other programs say counts up to a share of what people say."""
+        return self.trust >= Trust.USER

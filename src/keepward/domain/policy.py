@@ -116,6 +116,10 @@ class Policy:
     #: Least trust each purpose accepts.
     least_trust: Mapping[str, Trust] = _frozen(answer=Trust.UNKNOWN, act=Trust.AGENT, core=Trust.USER)
 
+    #: Share (0..1) of what one training of the reranker learns from that feedback of agents and other programs may make
+    #: up beside that of people, who alone decide whether it serves; 0 leaves agents out, 1 makes no difference.
+    agent_feedback_share: float = 0.25
+
     #: When each job runs: a distance such as `1h`, a time of day in UTC such as `03:00`, or `off`.
     jobs: Mapping[str, str] = _frozen(**SCHEDULES)
     #: Share (0..1) of the live memories that a job may put away in one run; beyond it, it asks.
@@ -152,6 +156,8 @@ class Policy:
                 raise InvalidInput(f"policy.jobs.{name}: {fault}") from fault
         for scope in self.scopes:
             parse_scope(scope)
+        if not 0.0 <= self.agent_feedback_share <= 1.0:
+            raise InvalidInput("policy.agent_feedback_share is a share, from 0 to 1")
 
     @cached_property
     def version(self) -> str:

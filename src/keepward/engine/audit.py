@@ -155,7 +155,13 @@ def status(kit: Kit, who: Who) -> dict[str, Any]:
         # Drafts live in their author's process and leave nothing behind; what can be stuck is the queue.
         "stuck_drafts": sum(1 for item in waiting if now - item.created_at > STUCK),
         "blocks": _blocks(kit, who),
-        "reranker": learned.facts(kit.store, who.tenant, head.seq, kit.embedder.id if kit.embedder else None),
+        "reranker": learned.facts(
+            kit.store,
+            who.tenant,
+            head.seq,
+            kit.embedder.id if kit.embedder else None,
+            kit.policy.agent_feedback_share,
+        ),
     }
 
 

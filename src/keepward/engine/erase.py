@@ -20,6 +20,7 @@ from keepward.domain.erasure import OWN, Place, place_name, tombstone
 from keepward.domain.memory import Record, Status
 from keepward.domain.receipt import Receipt
 from keepward.engine.certificate import COUNTS, counts
+from keepward.engine.checkpoints import drop as drop_checkpoints
 from keepward.engine.commit import Moved, store_steps
 from keepward.engine.erase_plan import (
     Beside,
@@ -128,6 +129,7 @@ def _apply(
                 feedback=again.feedback,
             ),
         )
+        drop_checkpoints(writer, who.tenant)
         if any(not writer.drop_blob(who.tenant, ref) and writer.has_blob(who.tenant, ref) for ref in plan.blobs):
             raise Conflict("what would be erased has changed since it was planned; look at the new plan")
         writer.put_artefact(

@@ -19,15 +19,16 @@ from keepward.domain.proposal import Waiting
 from keepward.domain.query import Filter
 from keepward.engine.blobs import ref_in, refs_of
 from keepward.engine.certificate import CERTIFICATE, COUNTS
+from keepward.engine.checkpoints import KINDS as CHECKPOINTS
 from keepward.engine.kit import Kit, Who
-from keepward.engine.learned import KEY
+from keepward.engine.learned import CARRIED, KEY
 from keepward.engine.traces import Traces, cleaned, folded, remains, speaks, traces_of
 from keepward.engine.unlearn import shows, unlearned
 from keepward.engine.view import fetch
 from keepward.errors import Conflict, InvalidInput, NotFound
 
 #: Kept texts that hold no words: what this module writes, and what was learned.
-_NO_TEXTS = frozenset({COUNTS, CERTIFICATE, KEY})
+_NO_TEXTS = frozenset({COUNTS, CERTIFICATE, KEY, CARRIED, *CHECKPOINTS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

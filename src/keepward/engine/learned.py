@@ -4,7 +4,8 @@ Invariants
 (1) What serves is what the journal says at the commit that is read: one record in the reserved scope names the
     weights by their hash, so that a state of the past ranks as it did then, and a rollback brings the weights before.
 (2) Weights are kept as an artefact under their hash; what does not give that hash is never used.
-(3) That record is no memory: archived, in a scope that nobody can stand in, it is in no recall, list, context,
+(3) Of weights that came with an import it cannot be told from the feedback here what they have seen; they are marked.
+(4) That record is no memory: archived, in a scope that nobody can stand in, it is in no recall, list, context,
     duplicate answer or count of what is live.
 """
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Key of the record, and kind of the artefact.
 KEY = "reranker"
+#: Kind of the text that marks, by their name, weights that came with an import.
+CARRIED = "reranker-carried"
 #: Why weights of the past do not serve a state of the past.
 ERASED = "its weights went with an erasure of what they had learned from"
 _STATES = 8
@@ -119,29 +122,83 @@ def load(store: Reader, tenant: str, name: str) -> Weights:
         Tampered: the artefact does not match its seal.
         ValueError: it is missing, or not what the name says.
     """
-    from keepward.retrieval.rerank import unpack
-
     text = store.artefact(tenant, KEY, name)
     if text is None:
         raise ValueError("its weights are missing")
-    return unpack(base64.b64decode(text, validate=True), name=name)
+    return checked(name, text)
 
 
-def facts(store: Reader, tenant: str, seq: int, model: str | None) -> dict[str, Any]:
-    """Return what ``status`` says of the reranker, as JSON values; ``model`` is the id of the embedder in use."""
+def named_in(payload: bytes) -> str | None:
+    """Return the name of the weights that a record's payload names; None for any other memory's."""
+    # Written so only by the field itself: a quotation mark inside of a text is escaped.
+    if f'"scope":"{RESERVED}"'.encode() not in payload:
+        return None
+    fields = json.loads(payload)
+    if fields.get("scope") != RESERVED or fields.get("key") != KEY:
+        return None
+    name = json.loads(fields.get("metadata") or "{}").get("weights")
+    return name if isinstance(name, str) else None
+
+
+def kept_text(store: Reader, tenant: str, name: str) -> tuple[str | None, bool]:
+    """Return the text of kept weights, None where there is none that can be used; and whether they were erased."""
+    try:
+        text = store.artefact(tenant, KEY, name)
+        if text is not None:
+            checked(name, text)
+            return text, False
+    except (Tampered, ValueError):
+        return None, False
+    mine = Filter(scopes=(RESERVED,), key=KEY, include_sensitive=True)
+    ids = [record.id for record in store.find(tenant, mine, live_at=None, limit=None).records]
+    return None, name in _erased(store, tenant, ids)
+
+
+def checked(name: str, text: str) -> Weights:
+    """Return the weights of a text, as it is kept and exported.
+
+    Raises:
+        ValueError: they are not the ones of this name, are damaged, or are written in another way.
+    """
+    from keepward.retrieval.rerank import unpack
+
+    packed = base64.b64decode(text, validate=True)
+    if base64.b64encode(packed).decode() != text:
+        raise ValueError("its weights are not written as they must be")
+    return unpack(packed, name=name)
+
+
+def is_carried(store: Reader, tenant: str, name: str | None) -> bool:
+    """Whether weights came with an import."""
+    return name is not None and store.artefact(tenant, CARRIED, name) is not None
+
+
+def unseen(store: Reader, tenant: str, stands: Standing) -> int:
+    """Return how much feedback the weights that stand have not seen."""
+    feedback = store.feedback_count(tenant)
+    seen = 0 if is_carried(store, tenant, stands.name) else int(stands.told.get("seen", 0))
+    return max(0, feedback - seen)
+
+
+def facts(store: Reader, tenant: str, seq: int, model: str | None, share: float) -> dict[str, Any]:
+    """Return what ``status`` says of the reranker, as JSON values.
+
+    ``model`` is the id of the embedder in use, ``share`` what policy says of agents' feedback.
+    """
     stands = standing(store, tenant, seq)
     why = stands.fault or (unfit(stands, model) if stands.serves else None)
     if why is None:
         why = str(stands.told.get("why", "it was never trained; give feedback, then run `keepward train`"))
-    feedback = store.feedback_count(tenant)
     return {
         "version": stands.version,
         "serving": stands.serves and unfit(stands, model) is None,
         "held_out": stands.told.get("held_out", 0),
         "pairs": stands.told.get("pairs", 0),
         "gain": stands.told.get("gain", 0.0),
-        "feedback": feedback,
-        "unseen": max(0, feedback - int(stands.told.get("seen", 0))),
+        "feedback": store.feedback_count(tenant),
+        "unseen": unseen(store, tenant, stands),
+        "from_agents": stands.told.get("from_agents", 0.0),
+        "agents_at_most": share,
         "error": stands.fault,
         "why": why,
     }

@@ -3,8 +3,10 @@
 Invariants
 (1) Feedback that names an erased memory loses the name and keeps its number, so that what is held out stays so.
 (2) Weights go, whether they serve or not, when they have seen feedback on a receipt that shows an erased memory:
-    what was said there may have been said again since, in other words. Weights of which that cannot be told go too.
+    what was said there may have been said again since, in other words. Weights of which that cannot be told go too:
+    those that came with an import go with any erasure.
 (3) What served and went serves no more from the erasing commit on: recall is in the fused order until a training.
+(4) Checkpoints of a training go with any erasure; see ``checkpoints``.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import Any
 from keepward.domain.commit import Step
 from keepward.domain.feedback import Feedback
 from keepward.engine.kit import Kit, Who
-from keepward.engine.learned import KEY, standing
+from keepward.engine.learned import CARRIED, KEY, standing
 
 #: Stands in the record of the reranker from then on.
 WHY = "an erasure took the weights that had learned from it; run `keepward train` to learn anew from what is left"
@@ -60,7 +62,12 @@ def unlearned(
         for given in log
         if _names(given, ids)
     ]
-    weights = [name for kind, name, text in kept if touched and kind == KEY and _seen(name, text) >= min(touched)]
+    carried = {name for kind, name, _ in kept if kind == CARRIED}
+    weights = [
+        name
+        for kind, name, text in kept
+        if kind == KEY and (name in carried or (touched and _seen(name, text) >= min(touched)))
+    ]
     return Unlearned(feedback=tuple(sorted(fresh, key=lambda given: given.n)), weights=tuple(sorted(weights)))
 
 

@@ -18,6 +18,7 @@ from keepward.domain.codec import canonical, commitment
 from keepward.domain.commit import Commit, Event, Head, events_hash, recompute
 from keepward.domain.instant import parse_instant
 from keepward.domain.scope import parse_tenant
+from keepward.engine.learned import checked, named_in
 from keepward.interchange.reading import Unusable
 
 FORMAT = "keepward-vault/1"
@@ -34,16 +35,22 @@ def event_line(fields: dict[str, Any]) -> str:
 
 
 def event_fields(
-    event: Event, commit: Commit | None, events: int = 0, export: dict[str, Any] | None = None
+    event: Event,
+    commit: Commit | None,
+    events: int = 0,
+    export: dict[str, Any] | None = None,
+    weights: str | None = None,
 ) -> dict[str, Any]:
     """Return the fields of one event's line.
 
     ``commit`` is given for the first event of a commit, which has ``events`` events in all; ``export``
-    for the first line of the file.
+    for the first line of the file; ``weights`` for the first that names these weights of the reranker.
     """
     line = _record_fields(event)
     line |= {"op": event.op, "seq": event.seq, "n": event.n}
     line |= {"salt": event.salt.hex(), "seal": event.payload_commit.hex()}
+    if weights is not None:
+        line["weights"] = weights
     if commit is not None:
         line["commit"] = {
             "id": commit.id,
@@ -139,6 +146,24 @@ def event_of(line: dict[str, Any], seq: int, n: int) -> Event:
         payload=payload,
         payload_commit=seal,
     )
+
+
+def weights_in(line: dict[str, Any], payload: bytes | None) -> tuple[str, str] | None:
+    """Return name and text of the weights that a line carries, None where it carries none.
+
+    Raises:
+        Unusable: they are not those that the line's record names by their SHA-256.
+    """
+    if "weights" not in line:
+        return None
+    name = None if payload is None else named_in(payload)
+    try:
+        if name is None:
+            raise ValueError("it names no weights")
+        checked(name, line["weights"])
+    except (ValueError, TypeError) as fault:
+        raise Unusable("the weights of the reranker are not those that the line names: the file was changed") from fault
+    return name, line["weights"]
 
 
 def commit_of(opening: dict[str, Any], tenant: str, seq: int, prev: bytes, events: list[Event]) -> Commit:

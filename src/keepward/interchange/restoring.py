@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from keepward.app.learning import take_weights
 from keepward.domain.commit import Commit, Event
 from keepward.domain.memory import Record, Tier
+from keepward.domain.scope import RESERVED
 from keepward.errors import Tampered
 from keepward.interchange import vault
 from keepward.interchange.items import Flaw, Item, Plan
@@ -36,10 +38,17 @@ def restore(
     for ref in sorted(found.blobs):
         # Before the journal: what refers to them is stored only when they are there.
         beside.take(place, ref)
+    for name, text in vault.weights(source, found):
+        take_weights(place, name, text)
     head = place.restore_journal(_told(vault.journal(source, found.head), found.lines, report))
     if head != found.head:
         raise Tampered("the restored journal does not end in the head of the file; run `keepward verify`")
     notes = [f"the whole history was restored; the head is {head.name}", *beside.notes()]
+    if found.weights:
+        notes.append(f"weights of the learned reranker came with it: {len(found.weights)}")
+    lacking = place.status()["reranker"]["error"]
+    if lacking:
+        notes.append(f"the learned reranker does not serve here: {lacking}; recall is in the plain order")
     if place is not mem:
         notes.append(f"the file is of tenant {found.tenant} and was restored there")
     return found.tenant, tuple(notes)
@@ -74,9 +83,12 @@ def live_plan(mem: Memory, source: Source, found: vault.Survey) -> Plan:
     notes = [f"{why}: the live memories were imported as new ones, without their history"]
     now = mem.now
     wanted = frozenset(found.newest.values())
-    live = sum(record.is_live(now) for _, record in vault.records(source, wanted))
-    if live < len(wanted):
-        notes.append(f"memories that no longer hold left out: {len(wanted) - live}")
+    newest = [(record.is_live(now), record.scope == RESERVED) for _, record in vault.records(source, wanted)]
+    live, own = sum(holds for holds, _ in newest), sum(reserved for _, reserved in newest)
+    if live + own < len(wanted):
+        notes.append(f"memories that no longer hold left out: {len(wanted) - live - own}")
+    if found.weights:
+        notes.append("the learned reranker was left out: it goes with its history alone")
     beside = Sidecar(folder=source.path and folder_of(source.path))
     return Plan(total=live, entries=_entries(mem, source, wanted, now, beside), notes=notes)
 

@@ -18,9 +18,21 @@ from keepward.domain.codec import decode_record
 from keepward.domain.commit import EMPTY_HASH, Commit, Event, Head
 from keepward.domain.memory import Record
 from keepward.engine.blobs import ref_in
+from keepward.engine.learned import named_in
 from keepward.errors import InvalidInput, KeepwardError
-from keepward.interchange.lines import commit_of, event_fields, event_of, export_fields, payload_of, tenant_of
+from keepward.interchange.lines import (
+    commit_of,
+    event_fields,
+    event_of,
+    export_fields,
+    payload_of,
+    tenant_of,
+    weights_in,
+)
 from keepward.interchange.reading import Source, Unusable, parse, strings
+
+#: Weights of the reranker that a line names: by their name, with its number, and whether it carries them.
+Carried = tuple[str, int, bool]
 
 _MOST_NAMED = 5
 _SHORTEST_SECRET = 8
@@ -46,6 +58,8 @@ class Survey:
     newest: dict[str, int] = field(default_factory=dict)
     #: Blobs that any version refers to.
     blobs: set[str] = field(default_factory=set)
+    #: Line number of the weights of the reranker that the file carries, by their name, in order.
+    weights: dict[str, int] = field(default_factory=dict)
 
 
 def survey(source: Source) -> Survey:
@@ -58,10 +72,11 @@ def survey(source: Source) -> Survey:
     found: Survey | None = None
     last = Head(seq=0, hash=EMPTY_HASH)
     clean: set[str] = set()
+    named: set[str] = set()
     try:
         # Before the pass below: a source gives one pass at a time.
         head = _promised(source)
-        for commit, events, lines in _commits(source):
+        for commit, events, lines, carried in _commits(source):
             for number, event in zip(lines, events, strict=True):
                 _screen(number, event.payload, faults, clean)
                 if event.payload is not None:
@@ -69,6 +84,12 @@ def survey(source: Source) -> Survey:
             _screen(lines[0], commit.payload, faults, clean)
             found = found or Survey(tenant=commit.tenant, head=head)
             found.lines += len(events)
+            for name, number, here in carried:
+                if here and name in named:
+                    raise Unusable(f"line {number}: it carries weights and is not the first to name them")
+                named.add(name)
+                if here:
+                    found.weights[name] = number
             found.blobs |= {ref for each in events if each.payload and (ref := ref_in(each.payload)) is not None}
             found.newest |= {event.memory_id: number for number, event in zip(lines, events, strict=True)}
             last = Head(seq=commit.seq, hash=commit.hash)
@@ -96,7 +117,7 @@ def journal(source: Source, head: Head) -> Iterator[tuple[Commit, list[Event]]]:
     """
     last = Head(seq=0, hash=EMPTY_HASH)
     try:
-        for commit, events, _ in _commits(source):
+        for commit, events, _, _ in _commits(source):
             yield commit, events
             last = Head(seq=commit.seq, hash=commit.hash)
     except Unusable as fault:
@@ -114,6 +135,17 @@ def records(source: Source, wanted: frozenset[int]) -> Iterator[tuple[int, Recor
                 yield number, decode_record(payload)
 
 
+def weights(source: Source, found: Survey) -> Iterator[tuple[str, str]]:
+    """Yield name and text of the weights that a surveyed file carries; their place in it is looked up, not judged."""
+    wanted = frozenset(found.weights.values())
+    for number, text in source.lines() if wanted else ():
+        if number in wanted and not isinstance(text, Unusable):
+            line = parse(text)
+            carried = weights_in(line, payload_of(line))
+            if carried is not None:
+                yield carried
+
+
 def _promised(source: Source) -> Head:
     for number, text in source.lines():
         line = _object(text, number)
@@ -128,12 +160,19 @@ def _promised(source: Source) -> Head:
     raise Unusable("the file holds no memory version")
 
 
-def _unchanged(lines: list[dict[str, Any]], numbers: list[int], commit: Commit, events: list[Event]) -> None:
-    """Check that lines say what their hashes cover and nothing else."""
+def _unchanged(lines: list[dict[str, Any]], numbers: list[int], commit: Commit, events: list[Event]) -> list[Carried]:
+    """Check that lines say what their hashes cover and nothing else; return the weights that they name."""
+    found = []
     for number, line, event in zip(numbers, lines, events, strict=True):
         first = commit if event.n == 0 else None
-        if line != event_fields(event, first, len(events), line.get("export") if first and commit.seq == 1 else None):
+        export = line.get("export") if first and commit.seq == 1 else None
+        if line != event_fields(event, first, len(events), export, line.get("weights")):
             raise Unusable(f"line {number}: a field was changed")
+        carried = weights_in(line, event.payload)
+        name = None if event.payload is None else named_in(event.payload)
+        if name is not None:
+            found.append((name, number, carried is not None))
+    return found
 
 
 def _at(number: int, fault: Exception) -> Unusable:
@@ -142,8 +181,8 @@ def _at(number: int, fault: Exception) -> Unusable:
     return Unusable(str(fault) if str(fault).startswith("line ") else f"line {number}: {fault}")
 
 
-def _commits(source: Source) -> Iterator[tuple[Commit, list[Event], list[int]]]:
-    """Yield verified commits with their events and the numbers of their lines.
+def _commits(source: Source) -> Iterator[tuple[Commit, list[Event], list[int], list[Carried]]]:
+    """Yield verified commits with their events, the numbers of their lines, and the weights that these name.
 
     Raises:
         Unusable: the first thing that does not hold, with its line.
@@ -167,10 +206,10 @@ def _commits(source: Source) -> Iterator[tuple[Commit, list[Event], list[int]]]:
             if len(events) < opening["events"]:
                 continue
             commit = commit_of(opening, tenant, seq, prev, events)
-            _unchanged(lines, numbers, commit, events)
+            carried = _unchanged(lines, numbers, commit, events)
         except (KeyError, TypeError, ValueError, AttributeError, KeepwardError) as fault:
             raise _at(number, fault) from fault
-        yield commit, events, numbers
+        yield commit, events, numbers, carried
         prev, events, numbers, lines = commit.hash, [], [], []
     if events:
         raise Unusable(f"the file was cut: commit {seq} lacks {opening['events'] - len(events)} of its lines")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keepward.engine.kit import Kit, Who
-from keepward.engine.learned import standing
+from keepward.engine.learned import standing, unseen
 from keepward.engine.reinforce import learn_importance
 from keepward.engine.training import train_reranker
 from keepward.jobs.desk import Done
@@ -18,9 +18,8 @@ def reinforce(kit: Kit, who: Who) -> Done:
 
 def train(kit: Kit, who: Who) -> Done:
     """Train the reranker where there is feedback that it has not seen."""
-    told = standing(kit.store, who.tenant, kit.store.head(who.tenant).seq).told
-    unseen = kit.store.feedback_count(who.tenant) - int(told.get("seen", 0))
-    if unseen <= 0:
+    stands = standing(kit.store, who.tenant, kit.store.head(who.tenant).seq)
+    if not unseen(kit.store, who.tenant, stands):
         return Done(skipped="there is no feedback that was not learned from")
     found = train_reranker(kit, who)
     reason = () if found.receipt is None else found.receipt.reasons

@@ -160,6 +160,10 @@ class Writer(Erases, KeepsJobs, WritesBlobs, Protocol):
         """Keep a text that a receipt names, such as an identity or policy, so that a context can be replayed."""
         ...
 
+    def drop_artefacts(self, tenant: str, kind: str) -> None:
+        """Let go of every kept text of a kind; for what no receipt names, such as how far a training has come."""
+        ...
+
 
 class Reader(TellsJobs, ReadsBlobs, Searches, Protocol):
     """What may be asked."""

@@ -1,25 +1,25 @@
 """Learn: weights of the reranker from feedback, and whether they are good enough to serve.
 
 Invariants
-(1) the weights are a function of the examples in order and of the seed: the draws of a step are hashes of seed and
-    step, and nothing else is random.
-(2) every fourth feedback is held out: it is judged on and never learned from.
+(1) the weights are a function of the examples in order, of the seed and of the share that bounded feedback may have:
+    the draws of a step are hashes of seed and step, and nothing else is random.
+(2) what is held out is judged on and never learned from; bounded feedback is never held out, so it is never judged on.
 (3) weights serve only by a clear margin: `LEAST_GAIN` over the better of fused order and cosine on the held-out
     feedback, on at least `LEAST_PAIRS` pairs and `LEAST_FEEDBACK` feedbacks, and by `SURE` standard errors.
 """
 
-import hashlib
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from keepward.retrieval.draws import Lots
 from keepward.retrieval.rerank import PARTS, Doubles, Floats, Weights
 
-#: Every so many feedbacks one is held out.
+#: Of feedback that can be, every so many one is held out.
 HELD_OUT: Final = 4
 #: A step for every so many feedbacks learned from, on so many pairs drawn from the last so many feedbacks.
 EVERY: Final = 5
@@ -46,8 +46,14 @@ SURE: Final = 2.0
 class Example:
     """One feedback: memories shown for a query, and which of them were used."""
 
-    #: Number of the feedback, from 1 without a gap in the log; decides whether it is held out.
+    #: Number of the feedback, from 1 without a gap in the log.
     n: int
+    #: Whether it is only judged on.
+    held_out: bool
+    #: Whether an agent or another program gave it, so that it counts up to a share and is never held out.
+    bounded: bool = False
+    #: Id of the receipt that it is on.
+    receipt: str
     #: float32 (dim,), zeros where the query has no vector.
     query: Floats
     #: float32 (k, dim), zeros where a memory has none; `known` (k,) says which have one.
@@ -60,13 +66,16 @@ class Example:
     used: npt.NDArray[np.bool_]
 
     @property
-    def held_out(self) -> bool:
-        """Whether this feedback is only judged on."""
-        return self.n % HELD_OUT == 0
+    def pairs(self) -> int:
+        """How many combinations of a used and an ignored memory there are."""
+        used = int(np.count_nonzero(self.used))
+        return used * (len(self.used) - used)
 
-    def pairs(self) -> list[tuple[int, int]]:
-        """Return (used, ignored), every combination in order."""
-        return [(int(a), int(b)) for a in np.flatnonzero(self.used) for b in np.flatnonzero(~self.used)]
+    def pair(self, number: int) -> tuple[int, int]:
+        """Return the places of a used and an ignored memory; any number names one combination."""
+        used, ignored = np.flatnonzero(self.used), np.flatnonzero(~self.used)
+        better, worse = divmod(number % self.pairs, len(ignored))
+        return int(used[better]), int(ignored[worse])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,35 +94,78 @@ class Judged:
     #: In words, for a person.
     why: str
 
+    @property
+    def enough(self) -> bool:
+        """Whether there was enough held-out feedback to tell anything."""
+        return self.pairs >= LEAST_PAIRS and self.feedbacks >= LEAST_FEEDBACK
 
-def train(examples: Sequence[Example], *, model: str | None, dim: int, seed: int = 0) -> Weights:
-    """Return the weights learned from the feedback that is not held out, oldest first."""
-    matrix = np.zeros((dim + 1, dim), dtype=np.float64)
-    parts = np.zeros(len(PARTS), dtype=np.float64)
-    learned: list[tuple[Example, tuple[int, int]]] = []
-    starts: list[int] = []
-    steps = 0
-    told = [example for example in examples if not example.held_out and example.pairs()]
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Course:
+    """How far a training has come; every step changes it in place."""
+
+    #: float64 (dim + 1, dim), the learned matrix before it is cut, and (len(PARTS),).
+    matrix: Doubles
+    parts: Doubles
+    #: Feedbacks learned from, steps taken, and pairs drawn that bounded feedback had named.
+    count: int = 0
+    steps: int = 0
+    bounded: int = 0
+
+    @classmethod
+    def begun(cls, dim: int) -> "Course":
+        """Return the beginning of every training: weights that change nothing."""
+        return cls(matrix=np.zeros((dim + 1, dim), dtype=np.float64), parts=np.zeros(len(PARTS), dtype=np.float64))
+
+    @property
+    def from_agents(self) -> float:
+        """Share of the pairs drawn so far that bounded feedback had named, 0..1."""
+        return round(self.bounded / (self.steps * BATCH), 4) if self.steps else 0.0
+
+    def weights(self, *, model: str | None, seed: int = 0, seen: int = 0) -> Weights:
+        """Return what was learned so far; ``seen`` is the number of the last feedback that was looked at."""
+        left, right = _cut(self.matrix)
+        parts = self.parts.astype(np.float32)
+        return Weights(model=model, left=left, right=right, parts=parts, seed=seed, steps=self.steps, seen=seen)
+
+
+def lessons(examples: Sequence[Example]) -> list[Example]:
+    """Return what there is to learn from, in order."""
+    return [example for example in examples if not example.held_out and example.pairs]
+
+
+def learn(told: Sequence[Example], course: Course, *, share: float, seed: int = 0) -> Iterator[Course]:
+    """Go on with a training; yield the course after each further feedback of ``lessons``.
+
+    Where more may follow, a course is the same whatever follows: it can be kept, and gone on with. After the last
+    feedback it holds a step for the rest, and that is the end.
+    """
+    lots = Lots(share=share, buffer=BUFFER)
     for count, example in enumerate(told, start=1):
-        starts.append(len(learned))
-        learned += [(example, pair) for pair in example.pairs()]
-        if count % EVERY == 0 or count == len(told):
-            first = starts[max(0, count - BUFFER)]
-            steps += 1
-            _step(matrix, parts, [learned[at] for at in _draw(seed, steps, first, len(learned))])
-    left, right = _cut(matrix)
-    seen = max((example.n for example in examples), default=0)
-    blank = Weights.untrained(model, dim, seed=seed)
-    return replace(blank, left=left, right=right, parts=parts.astype(np.float32), steps=steps, seen=seen)
+        lots.add(count - 1, receipt=example.receipt, bounded=example.bounded)
+        if count <= course.count:
+            continue
+        course.count = count
+        due = lots.due(EVERY, last=count == len(told))
+        while course.steps < due:
+            course.steps += 1
+            drawn = [(told[place], pair) for place, pair in lots.draw(seed, course.steps, BATCH)]
+            course.bounded += sum(example.bounded for example, _ in drawn)
+            _step(course.matrix, course.parts, [(example, example.pair(number)) for example, number in drawn])
+        yield course
 
 
-def _draw(seed: int, step: int, first: int, end: int) -> list[int]:
-    """Return `BATCH` places from `first` up to `end`, with repeats."""
-    found = []
-    for n in range(BATCH):
-        digest = hashlib.sha256(f"keepward/replay/{seed}/{step}/{n}".encode()).digest()
-        found.append(first + int.from_bytes(digest[:8], "big") % (end - first))
-    return found
+def train(examples: Sequence[Example], *, model: str | None, dim: int, share: float = 1.0, seed: int = 0) -> Weights:
+    """Return the weights learned from the feedback that is not held out, oldest first, in one go."""
+    course = Course.begun(dim)
+    for _ in learn(lessons(examples), course, share=share, seed=seed):
+        pass
+    return course.weights(model=model, seed=seed, seen=seen_in(examples))
+
+
+def seen_in(examples: Sequence[Example]) -> int:
+    """Return the number of the last feedback, 0 for none."""
+    return max((example.n for example in examples), default=0)
 
 
 def _step(matrix: Doubles, parts: Doubles, batch: Sequence[tuple[Example, tuple[int, int]]]) -> None:
@@ -161,8 +213,8 @@ def scores(weights: Weights, example: Example) -> Doubles:
 
 def judge(weights: Weights, examples: Sequence[Example]) -> Judged:
     """Compare weights with the fused order and the cosine on the held-out feedback."""
-    held = [example for example in examples if example.held_out and example.pairs()]
-    pairs = sum(len(example.pairs()) for example in held)
+    held = [example for example in examples if example.held_out and example.pairs]
+    pairs = sum(example.pairs for example in held)
     cosine = PARTS.index("cosine")
     shares = np.array(
         [
@@ -171,7 +223,7 @@ def judge(weights: Weights, examples: Sequence[Example]) -> Judged:
         ]
     ).reshape(len(held), 3)
     if not held:
-        return Judged(feedbacks=0, pairs=0, learned=0.0, fused=0.0, cosine=0.0, gain=0.0, serves=False, why=_few(0, 0))
+        return unjudged(_few(0, 0))
     learned, fused, plain = (math.fsum(column) / len(held) for column in shares.T.tolist())
     rival = 1 if fused >= plain else 2
     leads = shares[:, 0] - shares[:, rival]
@@ -199,6 +251,11 @@ def judge(weights: Weights, examples: Sequence[Example]) -> Judged:
     )
 
 
+def unjudged(why: str) -> Judged:
+    """Return what is said where nothing was held out."""
+    return Judged(feedbacks=0, pairs=0, learned=0.0, fused=0.0, cosine=0.0, gain=0.0, serves=False, why=why)
+
+
 def _few(feedbacks: int, pairs: int) -> str:
     return (
         f"{pairs} pairs of {feedbacks} feedbacks are held out; "
@@ -208,5 +265,5 @@ def _few(feedbacks: int, pairs: int) -> str:
 
 def _right(order: npt.NDArray[np.floating], example: Example) -> float:
     """Return the share of an example's pairs that scores put in the right order, ties as half."""
-    points = [float(np.sign(order[better] - order[worse]) + 1.0) / 2.0 for better, worse in example.pairs()]
-    return math.fsum(points) / len(points)
+    apart = order[example.used][:, None] - order[~example.used][None, :]
+    return float(np.mean((np.sign(apart) + 1.0) / 2.0))

@@ -24,7 +24,10 @@ def feedback(
         list[str] | None, typer.Option("--ignored", metavar="ID", help="One that was not. Several times.")
     ] = None,
 ) -> Answer:
-    """Say which memories of a recall or context were used; `train` learns from it. Nothing changes until then."""
+    """Say which memories of a recall or context were used; `train` learns from it. Nothing changes until then.
+
+    It counts as an agent's, up to a share of what people say; with `--as operator` as a person's.
+    """
     from keepward.surfaces import present
 
     with call.memory() as memory:
@@ -33,6 +36,7 @@ def feedback(
         "number": given.n,
         "receipt": given.receipt,
         "actor": given.actor,
+        "trust": given.trust.label,
         "at": present.instant(given.at),
         "used": list(given.used),
         "ignored": list(given.ignored),
@@ -42,15 +46,21 @@ def feedback(
         told = f"{len(given.used)} used, {len(given.ignored)} ignored"
         kept = f"kept as number {given.n}" if given.n else "not kept: memory is switched off by policy"
         screen.labelled("feedback", f"{told}; {kept}", style="bold green" if given.n else "bold")
-        screen.labelled("by", given.actor, style="dim")
+        counts = "" if given.by_person else "; it counts up to a share of what people say"
+        screen.labelled("by", f"{given.actor}{counts}", style="dim")
 
     return Answer(data=data, show=draw)
 
 
 def train(call: Call) -> Answer:
-    """Train the reranker from feedback, in one commit; it serves only where it orders held-out feedback better."""
-    with call.memory("decide") as memory:
-        found = memory.train_reranker()
+    """Train the reranker from feedback, in one commit; it serves only where it orders held-out feedback better.
+
+    A training that was interrupted goes on from its last checkpoint.
+    """
+    from keepward.surfaces.cli_screen import progress
+
+    with call.memory("decide") as memory, progress("training", quiet=call.quiet) as report:
+        found = memory.train_reranker(on_progress=report)
     data = {
         "version": found.version,
         "serving": found.serving,
@@ -61,6 +71,8 @@ def train(call: Call) -> Answer:
         "cosine": found.cosine,
         "gain": found.gain,
         "why": found.why,
+        "from_agents": found.from_agents,
+        "resumed": found.resumed,
         "commit": found.commit.id if found.commit else None,
         "receipt": found.receipt.id if found.receipt else None,
     }
@@ -71,7 +83,10 @@ def _show_training(screen: Screen, data: dict[str, Any]) -> None:
     style = "bold green" if data["serving"] else "bold"
     screen.labelled("reranker", f"{data['version'] or 'none'}, {'serves' if data['serving'] else 'off'}", style=style)
     screen.labelled("why", data["why"])
-    screen.labelled("learned from", f"{data['feedback'] - data['held_out']} feedbacks; {data['held_out']} held out")
+    told = f"{data['feedback'] - data['held_out']} feedbacks; {data['held_out']} held out"
+    screen.labelled("learned from", f"{told}; {data['from_agents']:.0%} of it from agents")
+    if data["resumed"]:
+        screen.labelled("went on", f"an interrupted training had learned from {data['resumed']} of them already")
     shares = ", ".join(f"{name} {data[name]:.3f}" for name in ("learned", "fused", "cosine"))
     screen.labelled("in order", f"{shares}: share of held-out pairs; gain {data['gain']:+.3f}")
     for label in ("commit", "receipt"):

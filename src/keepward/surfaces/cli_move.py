@@ -26,23 +26,39 @@ def export(
 ) -> Answer:
     """Write every version of every memory of the tenant as JSON lines."""
     from keepward.interchange import write_vault
+    from keepward.interchange.exports import Tally
     from keepward.surfaces import present
 
+    tally = Tally()
     with call.memory("decide") as memory:
         head = memory.status()["head"]
         if path != "-":
-            count = write_vault(memory, Path(path).expanduser())
+            count = write_vault(memory, Path(path).expanduser(), tally=tally)
         elif call.as_json:
             # One object on stdout is the promise of --json, so the lines need a file.
             raise InvalidInput("with --json name a file: keepward export PATH --json")
         else:
-            count = write_vault(memory, sys.stdout)
-    data = {"path": None if path == "-" else path, "lines": count, "head": head, "tenant": memory.tenant}
+            count = write_vault(memory, sys.stdout, tally=tally)
+    data = {
+        "path": None if path == "-" else path,
+        "lines": count,
+        "head": head,
+        "tenant": memory.tenant,
+        "weights": len(tally.weights),
+        "lost_weights": sorted(tally.lost),
+    }
     told = f"{present.counted(count, 'line', 'lines')}, tenant {memory.tenant}, head {head}"
+    if tally.weights:
+        told += f", weights of the reranker: {len(tally.weights)}"
+    talk = [told] if path == "-" else []
+    talk.append("not in it: the review queue, receipts, feedback and counts of use")
+    if tally.lost:
+        lost = f"weights of the reranker that the journal names and that could not be read: {len(tally.lost)}"
+        talk.append(f"{lost}; `keepward verify` says more")
     return Answer(
         data=data,
         show=lambda screen: None if path == "-" else screen.line(f"{path}: {told}"),
-        talk=(told,) if path == "-" else (),
+        talk=tuple(talk),
     )
 
 

@@ -251,6 +251,14 @@ class StoreSuite(ReadSuite, JobsSuite):
             writer.put_artefact(TENANT, "identity", "v1", "I am Orion.")
         assert store.artefact(TENANT, "identity", "v1") == "I am Orion."
 
+    def test_kept_texts_of_one_kind_go_and_others_stay(self, store: Store) -> None:
+        with store.write() as writer:
+            for kind in ("identity", "passing"):
+                writer.put_artefact(TENANT, kind, "v1", "I am Orion.")
+        with store.write() as writer:
+            writer.drop_artefacts(TENANT, "passing")
+        assert store.artefacts(TENANT) == [("identity", "v1", "I am Orion.")]
+
     def test_uses_are_counted_beside_the_journal(self, store: Store, make: Maker) -> None:
         with store.write() as writer:
             writer.count_use(TENANT, ["m"], make.now)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from keepward.retrieval.draws import Lots
 from keepward.retrieval.learn import HELD_OUT, LEAST_PAIRS, Example, judge, train
 from keepward.retrieval.rerank import PARTS, Weights, name_of
 
 DIM = 32
 
 
-def example(n: int, *, helpful: bool = True, shown: int = 4) -> Example:
+def example(n: int, *, helpful: bool = True, shown: int = 4, bounded: bool = False, receipt: str = "") -> Example:
     """Memories whose use follows one direction, where the fused score says the opposite."""
     draws = np.random.default_rng(n)
     vectors = draws.normal(size=(shown, DIM)).astype(np.float32)
@@ -26,6 +27,9 @@ def example(n: int, *, helpful: bool = True, shown: int = 4) -> Example:
     facts[:, PARTS.index("cosine")] = -used.astype(np.float64) if helpful else draws.normal(size=shown)
     return Example(
         n=n,
+        held_out=n % HELD_OUT == 0 and not bounded,
+        bounded=bounded,
+        receipt=receipt or f"receipt {n}",
         query=query / np.linalg.norm(query),
         vectors=vectors,
         known=np.ones(shown, dtype=np.bool_),
@@ -63,10 +67,6 @@ def test_untrained_weights_gain_nothing_and_do_not_serve() -> None:
 def test_a_step_is_taken_for_every_five_feedbacks_learned_from() -> None:
     told = [each for each in lessons(80) if not each.held_out][:20]
     assert learned(told).steps == 4
-
-
-def test_every_fourth_feedback_is_held_out() -> None:
-    assert [each.n for each in lessons(12) if each.held_out] == [4, 8, 12]
 
 
 def test_what_is_held_out_teaches_nothing() -> None:
@@ -112,3 +112,94 @@ def test_a_memory_without_a_vector_is_compared_by_its_parts_alone() -> None:
     told = lessons(60)
     blind = [Example(**{**_fields(each), "known": np.zeros(4, dtype=np.bool_)}) for each in told]
     assert not learned(blind).left.any()
+
+
+# --- how far the feedback of agents counts
+
+
+def voices(people: int, agents: int, *, first: int = 1) -> list[Example]:
+    """Feedback of people, and after each of them as much of agents, who say the reverse."""
+    told: list[Example] = []
+    for _n in range(people):
+        told.append(example(first + len(told)))
+        for _ in range(agents):
+            said = example(first + len(told), bounded=True)
+            told.append(Example(**{**_fields(said), "used": ~said.used}))
+    return told
+
+
+def swayed(told: list[Example], share: float) -> float:
+    """Return how much of what people held out is in the right order after a training."""
+    return judge(train(told, model="m", dim=DIM, share=share), told).learned
+
+
+def test_agents_that_say_the_reverse_ten_times_as_often_do_not_turn_the_order() -> None:
+    assert swayed(voices(60, 10), 0.25) > 0.9
+
+
+def test_without_a_bound_they_would() -> None:
+    assert swayed(voices(60, 10), 1.0) < 0.5
+
+
+def test_agents_alone_teach_nothing() -> None:
+    told = [example(n, bounded=True) for n in range(1, 60)]
+    assert train(told, model="m", dim=DIM, share=0.25).steps == 0
+
+
+def test_agents_add_at_most_their_share_of_steps() -> None:
+    told = voices(60, 10)
+    people = [each for each in told if not each.bounded]
+    alone = train(people, model="m", dim=DIM, share=0.25).steps
+    assert train(told, model="m", dim=DIM, share=0.25).steps <= round(alone / 0.75) + 1
+
+
+def test_what_agents_say_is_never_judged_on() -> None:
+    told = voices(60, 10)
+    assert judge(learned(told), told).feedbacks == sum(each.held_out for each in told if not each.bounded)
+
+
+def lots(people: int, agents: list[str], share: float = 0.25) -> Lots:
+    made = Lots(share=share, buffer=10_000)
+    for place in range(people):
+        made.add(place, receipt=f"p{place}", bounded=False)
+    for place, receipt in enumerate(agents, start=people):
+        made.add(place, receipt=receipt, bounded=True)
+    return made
+
+
+def drawn(made: Lots) -> list[int]:
+    return [place for step in range(200) for place, _ in made.draw(0, step, 16)]
+
+
+def test_a_share_is_one_of_the_whole_and_not_of_what_people_say() -> None:
+    assert lots(30, [f"r{n}" for n in range(500)]).weight == 10.0
+
+
+def test_agents_that_say_little_count_no_more_than_they_say() -> None:
+    assert lots(300, ["r1", "r2"]).weight == 2.0
+
+
+def test_draws_keep_to_the_share() -> None:
+    places = drawn(lots(30, [f"r{n}" for n in range(500)]))
+    assert 0.22 < sum(place >= 30 for place in places) / len(places) < 0.28
+
+
+def test_a_receipt_that_agents_speak_of_often_is_drawn_as_one() -> None:
+    places = [place for place in drawn(lots(300, [*["often"] * 50, "once"])) if place >= 300]
+    assert 0.3 < places.count(350) / len(places) < 0.7
+
+
+def test_a_feedback_that_names_many_memories_is_drawn_as_often_as_another() -> None:
+    told = [example(1, shown=400), example(2)]
+    found = Lots(share=0.25, buffer=10_000)
+    for place, each in enumerate(told):
+        found.add(place, receipt=each.receipt, bounded=False)
+    assert 0.4 < drawn(found).count(0) / 3200 < 0.6
+
+
+def test_a_flood_of_agents_does_not_push_people_out_of_the_buffer() -> None:
+    made = Lots(share=0.25, buffer=10)
+    made.add(0, receipt="p", bounded=False)
+    for place in range(1, 500):
+        made.add(place, receipt=f"r{place}", bounded=True)
+    assert 0 in drawn(made)

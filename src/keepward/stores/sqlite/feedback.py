@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from keepward.domain.feedback import Feedback
 from keepward.domain.instant import from_micros, to_micros
+from keepward.domain.trust import Trust
 from keepward.errors import Tampered
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.beside import Ledger
@@ -42,7 +43,7 @@ def put_feedback(connection: sqlite3.Connection, sealer: Sealer, ledger: Ledger,
         if not sealer.holds_row(old, "feedback", given.tenant, n, at, given.receipt, given.actor, body):
             raise Tampered("the earlier feedback on this receipt does not match its seal; run `keepward verify`")
         numbered = replace(given, n=n)
-    told = {"used": list(given.used), "ignored": list(given.ignored)}
+    told = {"used": list(given.used), "ignored": list(given.ignored), "trust": given.trust.label}
     body = json.dumps(told, sort_keys=True, separators=(",", ":")).encode()
     values = (given.tenant, numbered.n, to_micros(given.at), given.receipt, given.actor, body)
     seal = sealer.row("feedback", *values)
@@ -66,6 +67,8 @@ def feedback(connection: sqlite3.Connection, sealer: Sealer, tenant: str, limit:
                 at=from_micros(at),
                 receipt=receipt,
                 actor=actor,
+                # A row without it is of unknown origin, and so of the least trust.
+                trust=Trust[told.get("trust", "unknown").upper()],
                 used=tuple(told["used"]),
                 ignored=tuple(told["ignored"]),
             )

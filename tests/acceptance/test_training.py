@@ -1,0 +1,326 @@
+"""Long trainings: progress, checkpoints, erasures meanwhile; and how far the feedback of agents counts."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_feedback import START, THINGS, WORLD, asked, first, taught
+
+from keepward import Actor, InvalidInput, Memory, Policy
+from keepward.engine import lessons, training
+from keepward.errors import Conflict
+from keepward.testing.clock import SteppingClock
+
+OLGA = Actor.operator("olga")
+
+
+GIVEN: dict[str, Any] = {"embedder": "hashed"}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with feedback of a person on 30 things, and one with that of an agent; neither was trained yet."""
+    folder = tmp_path_factory.mktemp("made")
+    for name in ("said", "scouted"):
+        clock = SteppingClock(START)
+        with Memory.open(
+            folder / f"{name}.db", actor=OLGA, clock=clock, config_dir=folder / "config", **GIVEN
+        ) as memory:
+            memory.remember_many(WORLD)
+            clock.advance(timedelta(hours=1))
+            taught(memory if name == "said" else memory.acting_as(Actor.agent("scout")))
+    return folder
+
+
+@pytest.fixture
+def owner(
+    made: Path, tmp_path: Path, opened: Callable[..., Memory], clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Memory]:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    clock.move(hours=2)
+    # Lengths at which this little feedback makes a long training.
+    monkeypatch.setattr(training, "EACH", 5)
+    monkeypatch.setattr(lessons, "QUERIES", 8)
+    monkeypatch.setattr(lessons, "RECEIPTS", 8)
+    with opened("said", actor=OLGA) as memory:
+        yield memory
+
+
+@pytest.fixture(scope="module")
+def whole(made: Path, tmp_path_factory: pytest.TempPathFactory) -> str | None:
+    """Name of the weights of a training in one go, without checkpoints."""
+    folder = tmp_path_factory.mktemp("whole")
+    shutil.copytree(made, folder, dirs_exist_ok=True)
+    clock = SteppingClock(START + timedelta(hours=2))
+    with Memory.open(folder / "said.db", actor=OLGA, clock=clock, config_dir=folder / "config", **GIVEN) as memory:
+        return memory.train_reranker().version
+
+
+def stopped(memory: Memory, share: float) -> None:
+    """Begin a training and interrupt it once such a share of it is done."""
+
+    def stop(done: int, total: int) -> None:
+        if done >= share * total:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        memory.train_reranker(on_progress=stop)
+
+
+def kept(memory: Memory) -> list[str]:
+    with closing(sqlite3.connect(f"file:{memory.path}?mode=ro", uri=True)) as db:
+        query = "SELECT kind FROM artefacts WHERE kind LIKE 'training-%' ORDER BY kind"
+        return [kind for (kind,) in db.execute(query)]
+
+
+# --- progress
+
+
+def test_progress_only_grows_and_ends_at_its_total(owner: Memory) -> None:
+    told: list[tuple[int, int]] = []
+    owner.train_reranker(on_progress=lambda done, total: told.append((done, total)))
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert {total for _, total in told} == {told[-1][0]}
+
+
+def test_progress_is_told_while_it_reads_embeds_and_learns(owner: Memory) -> None:
+    told: list[int] = []
+    owner.train_reranker(on_progress=lambda done, total: told.append(3 * done // total))
+    assert set(told) >= {0, 1, 2}
+
+
+# --- interruptions
+
+
+@pytest.mark.parametrize("share", [0.4, 0.75, 0.9])
+def test_an_interrupted_training_that_goes_on_gives_the_very_weights(
+    owner: Memory, whole: str | None, share: float
+) -> None:
+    stopped(owner, share)
+    assert owner.train_reranker().version == whole
+
+
+def test_a_training_goes_on_from_its_last_checkpoint(owner: Memory) -> None:
+    stopped(owner, 0.85)
+    assert owner.train_reranker().resumed == 15
+
+
+def test_a_training_in_another_process_goes_on_too(owner: Memory, opened: Callable[..., Memory]) -> None:
+    stopped(owner, 0.85)
+    owner.close()
+    with opened("said", actor=OLGA) as other:
+        assert other.train_reranker().resumed == 15
+
+
+def test_queries_are_not_embedded_again(owner: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped(owner, 0.5)
+    kind, asked_for = type(owner._kit.embedder), []
+    real = kind.embed
+    monkeypatch.setattr(kind, "embed", lambda self, texts: asked_for.append(len(texts)) or real(self, texts))
+    owner.train_reranker()
+    # Of 30 in batches of 8: the first two were kept.
+    assert asked_for[:2] == [8, 6]
+
+
+@pytest.mark.slow
+def test_what_was_said_since_is_learned_from_as_if_it_had_been_there(owner: Memory, tmp_path: Path) -> None:
+    stopped(owner, 0.85)
+    taught(owner, useful="always forget", things=THINGS[:9])
+    shutil.copytree(tmp_path, tmp_path / "b", ignore=shutil.ignore_patterns("b"))
+    resumed = owner.train_reranker()
+    with closing(sqlite3.connect(tmp_path / "b" / "said.db")) as db:
+        db.execute("DELETE FROM artefacts")
+        db.commit()
+    clock = SteppingClock(owner.now)
+    with Memory.open(
+        tmp_path / "b" / "said.db", actor=OLGA, embedder="hashed", clock=clock, config_dir=tmp_path / "b" / "config"
+    ) as other:
+        anew = other.train_reranker()
+    assert (resumed.resumed, resumed.version) == (15, anew.version)
+    assert anew.resumed == 0
+
+
+def test_another_share_for_agents_begins_anew(owner: Memory, opened: Callable[..., Memory]) -> None:
+    stopped(owner, 0.85)
+    with opened("said", actor=OLGA, policy=Policy(agent_feedback_share=0.5)) as other:
+        assert other.train_reranker().resumed == 0
+
+
+def test_a_checkpoint_serves_nothing_and_changes_no_head(owner: Memory) -> None:
+    before = (owner.head, [hit.memory.id for hit in owner.recall(asked("atlas"))])
+    stopped(owner, 0.9)
+    assert kept(owner) == ["training-course", *["training-vectors"] * 3]
+    assert (owner.head, [hit.memory.id for hit in owner.recall(asked("atlas"))]) == before
+    assert owner.recall(asked("atlas")).reranker is None
+
+
+def test_a_training_that_is_done_leaves_no_checkpoint(owner: Memory) -> None:
+    stopped(owner, 0.9)
+    owner.train_reranker()
+    assert kept(owner) == []
+
+
+def test_one_that_finds_nothing_new_leaves_none_either(owner: Memory) -> None:
+    owner.train_reranker()
+    head = owner.head
+    owner.train_reranker()
+    assert (kept(owner), owner.head) == ([], head)
+
+
+def test_the_store_verifies_with_a_checkpoint_and_after_it(owner: Memory) -> None:
+    stopped(owner, 0.9)
+    between = owner.verify().faults
+    owner.train_reranker()
+    assert (between, owner.verify().faults) == ((), ())
+
+
+def test_a_damaged_checkpoint_is_computed_anew(owner: Memory, whole: str | None) -> None:
+    stopped(owner, 0.9)
+    with closing(sqlite3.connect(owner.path)) as db, db:
+        db.execute("UPDATE artefacts SET text = 'AAAA' WHERE kind LIKE 'training-%'")
+    done = owner.train_reranker()
+    assert (done.resumed, done.version) == (0, whole)
+
+
+# --- erasures meanwhile
+
+
+def erased(memory: Memory, thing: str = "billing") -> str:
+    name = next(hit.memory.id for hit in memory.recall(asked(thing)) if "final" in hit.memory.text)
+    memory.erase(memory.plan_erase([name]).digest, [name])
+    return name
+
+
+@pytest.mark.promise("F14")
+def test_an_erasure_takes_the_checkpoints_with_it(owner: Memory, tmp_path: Path) -> None:
+    stopped(owner, 0.9)
+    with closing(sqlite3.connect(owner.path)) as db:
+        held = [text[400:460].encode() for (text,) in db.execute("SELECT text FROM artefacts WHERE kind LIKE 'tr%'")]
+    assert len(held) == 4
+    erased(owner)
+    everything = b"".join(file.read_bytes() for file in sorted(tmp_path.rglob("*")) if file.is_file())
+    assert (kept(owner), [part for part in held if part in everything]) == ([], [])
+
+
+@pytest.mark.promise("F14")
+@pytest.mark.parametrize("share", [0.0, 0.75, 1.0])
+def test_a_training_during_which_something_is_erased_keeps_nothing(
+    owner: Memory, opened: Callable[..., Memory], share: float
+) -> None:
+    done_once: list[str] = []
+
+    def erase_once(done: int, total: int) -> None:
+        if done >= share * total and not done_once:
+            with opened("said", actor=OLGA) as other:
+                done_once.append(erased(other))
+
+    with pytest.raises(Conflict, match="train it again"):
+        owner.train_reranker(on_progress=erase_once)
+    assert (kept(owner), owner.status()["reranker"]["version"]) == ([], None)
+
+
+def test_after_it_a_training_learns_from_what_is_left(owner: Memory) -> None:
+    stopped(owner, 0.9)
+    erased(owner)
+    done = owner.train_reranker()
+    assert (done.resumed, done.serving) == (0, True)
+
+
+# --- policy
+
+
+def test_with_memory_switched_off_nothing_is_trained(owner: Memory, opened: Callable[..., Memory]) -> None:
+    head = owner.head
+    with opened("said", actor=OLGA, policy=Policy(enabled=False)) as off:
+        found = off.train_reranker()
+    assert (found.commit, "switched off" in found.why, owner.head) == (None, True, head)
+
+
+# --- whose word counts
+
+
+def test_feedback_is_kept_with_the_trust_of_who_gave_it(owner: Memory) -> None:
+    shown = owner.recall(asked("atlas"), receipt=True)
+    told = [
+        owner.acting_as(actor).feedback(shown.receipt or "", used=[shown[0].memory.id])
+        for actor in (Actor.agent("scout"), Actor.user("ana"), Actor.importer("box"))
+    ]
+    assert [each.trust.label for each in told] == ["agent", "user", "import"]
+
+
+@pytest.mark.slow
+def test_an_agent_that_says_the_reverse_three_times_as_often_does_not_turn_the_order(owner: Memory) -> None:
+    for _ in range(3):
+        taught(owner.acting_as(Actor.agent("scout")), "always forget")
+    found = owner.train_reranker()
+    assert (found.serving, "final delivery" in first(owner, "atlas")) == (True, True)
+    assert 0.0 < found.from_agents < 0.3
+
+
+def test_agents_alone_order_nothing_and_it_is_said_what_to_do(owner: Memory, opened: Callable[..., Memory]) -> None:
+    with opened("scouted", actor=OLGA) as memory:
+        found = memory.train_reranker()
+    assert (found.commit, found.serving, "people have said nothing yet" in found.why) == (None, False, True)
+
+
+def test_policy_can_let_agents_count_as_people_do(owner: Memory, opened: Callable[..., Memory]) -> None:
+    with opened("scouted", actor=OLGA, policy=Policy(agent_feedback_share=1.0)) as memory:
+        assert memory.train_reranker().serving
+
+
+def test_policy_can_leave_agents_out(owner: Memory, opened: Callable[..., Memory], whole: str | None) -> None:
+    taught(owner.acting_as(Actor.agent("scout")), "always forget", THINGS[:9])
+    with opened("said", actor=OLGA, policy=Policy(agent_feedback_share=0.0)) as memory:
+        assert memory.train_reranker().version == whole
+
+
+def test_weights_that_agents_had_proven_stop_serving_once_policy_asks_for_people(
+    owner: Memory, opened: Callable[..., Memory]
+) -> None:
+    with opened("scouted", actor=OLGA, policy=Policy(agent_feedback_share=1.0)) as memory:
+        assert memory.train_reranker().serving
+    with opened("scouted", actor=OLGA) as memory:
+        memory.train_reranker()
+        assert memory.status()["reranker"]["serving"] is False
+
+
+@pytest.mark.slow
+def test_an_agent_cannot_choose_which_feedback_of_people_is_held_out(opened: Callable[..., Memory]) -> None:
+    with opened("store", actor=OLGA) as memory:
+        memory.remember_many(WORLD)
+        for thing in THINGS:
+            taught(memory, things=[thing])
+            # Three in between, so that by the number of the feedback no person's would ever be held out.
+            for agent in ("a", "b", "c"):
+                taught(memory.acting_as(Actor.agent(agent)), things=[thing])
+        assert memory.train_reranker().held_out == len(THINGS) // 4
+
+
+def test_a_persons_word_on_a_receipt_stands_against_an_agents(owner: Memory) -> None:
+    from keepward.engine.lessons import examples
+
+    shown = owner.recall(asked("atlas"), limit=3, receipt=True)
+    ids = [hit.memory.id for hit in shown]
+    owner.feedback(shown.receipt or "", used=ids[:1], ignored=ids[1:2])
+    owner.acting_as(Actor.agent("scout")).feedback(shown.receipt or "", used=ids[1:], ignored=ids[:1])
+    spoken = [each for each in examples(owner._kit, owner._who) if each.receipt == shown.receipt]
+    assert [(each.bounded, each.pairs) for each in spoken] == [(False, 1)]
+
+
+def test_status_says_how_far_agents_count_and_how_far_they_did(owner: Memory) -> None:
+    taught(owner.acting_as(Actor.agent("scout")), things=THINGS[:9])
+    found = owner.train_reranker()
+    told = owner.status()["reranker"]
+    assert (told["agents_at_most"], told["from_agents"]) == (0.25, found.from_agents)
+
+
+def test_a_share_is_from_nothing_to_all() -> None:
+    with pytest.raises(InvalidInput, match="agent_feedback_share"):
+        Policy(agent_feedback_share=1.5)

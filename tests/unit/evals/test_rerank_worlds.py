@@ -1,0 +1,56 @@
+"""The evaluation of the learned reranker, small: it helps where closeness misleads and keeps out elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+from evals import rerank
+from evals.rerank_sets import WORLDS
+
+#: Enough to be judged: a quarter of the feedback is held out.
+LESSONS = 60
+
+
+@pytest.mark.slow
+@pytest.mark.promise("E30", "E55", "Z42")
+@pytest.mark.parametrize("name", sorted(WORLDS))
+def test_a_world_goes_as_it_ought_to(name, tmp_path):
+    row = rerank.run(WORLDS[name](), tmp_path, embedder="hashed", lessons=LESSONS)
+    assert row["ok"], rerank.table([row])
+
+
+@pytest.mark.slow
+def test_without_the_bound_an_agent_that_was_talked_into_it_sways_the_order(tmp_path):
+    row = rerank.run(WORLDS["swayed"](), tmp_path, embedder="hashed", lessons=LESSONS, share=1.0)
+    assert not row["ok"]
+
+
+def row(*, learnable, serving, ok):
+    """A row as ``run`` gives it."""
+
+    class _Training:
+        pass
+
+    training = _Training()
+    training.serving = serving
+    world = next(world for world in (each() for each in WORLDS.values()) if world.learnable is learnable)
+    exam = {"cosine": 0.2, "fused": 0.4, "learned": 0.9}
+    return {"world": world, "training": training, "exam": exam, "ok": ok}
+
+
+def test_the_verdict_is_one_line_that_counts_both_sorts_of_worlds():
+    rows = [row(learnable=True, serving=True, ok=True), row(learnable=False, serving=False, ok=True)]
+    assert rerank.verdict(rows) == (
+        "verdict: good; helps in 1 of 1 worlds that can be learned; off in 1 of 1 others; "
+        "exam where it serves: cosine 0.200, fused 0.400, served 0.900"
+    )
+
+
+def test_one_world_that_goes_wrong_makes_the_verdict_bad():
+    rows = [row(learnable=True, serving=True, ok=True), row(learnable=False, serving=True, ok=False)]
+    assert rerank.verdict(rows).startswith("verdict: BAD; helps in 1 of 1 worlds that can be learned; off in 0 of 1")
+
+
+def test_every_world_asks_its_exam_in_words_and_of_things_that_no_lesson_had():
+    for made in WORLDS.values():
+        world = made()
+        assert not {question.text for question in world.lessons} & {question.text for question in world.exam}
