@@ -36,11 +36,8 @@ def look_ahead(kit: Kit, who: Who, records: Sequence[Record], overlay: Overlay) 
         overlay.unburied = {record.id: record for record in records}
 
 
-def neighbours(kit: Kit, who: Who, after: Record, overlay: Overlay, *, all_of_them: bool = False) -> tuple[Record, ...]:
-    """Return the memories that matter to whether a new one is a duplicate, the nearest first (1).
-
-    ``all_of_them`` also gives those whose text cannot state the same, for a text that is still to change.
-    """
+def neighbours(kit: Kit, who: Who, after: Record, overlay: Overlay) -> tuple[Record, ...]:
+    """Return the memories that matter to whether a new one is a duplicate, the nearest first (1)."""
     if after.kind is Kind.EVENT and after.tier is Tier.EPISODIC and after.aliases:
         # Events are compared by name, not by likeness.
         mine = [record for record in overlay.records.values() if set(record.aliases) & set(after.aliases)]
@@ -50,14 +47,14 @@ def neighbours(kit: Kit, who: Who, after: Record, overlay: Overlay, *, all_of_th
     for record in overlay.similar(after, features):
         theirs = overlay.words(record)
         kindred = theirs.trait == features.trait or theirs.digest == features.digest
-        if all_of_them or not found or kindred or record.version > 1:
+        if not found or kindred or record.version > 1:
             found.append(record)
     wanted: list[str] = []
     for each in _likely(kit, who, after, overlay):
         if each.id in overlay.records:
             continue
         # 0: its version is not known before it is read.
-        if all_of_them or each.kindred or not (found or wanted) or each.version != 1:
+        if each.kindred or not (found or wanted) or each.version != 1:
             wanted.append(each.id)
     if wanted:
         place = (after.scope, after.tier, after.sensitivity)

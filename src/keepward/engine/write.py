@@ -22,7 +22,7 @@ from keepward.domain.trust import Trust
 from keepward.engine import blobs
 from keepward.engine.commit import Moved, store_steps
 from keepward.engine.kit import Kit, Who
-from keepward.engine.nearby import look_ahead, neighbours
+from keepward.engine.nearby import look_ahead
 from keepward.engine.tombstones import revived
 from keepward.engine.view import Overlay, before_of, look, parents_of
 from keepward.errors import Conflict, InvalidInput, NotFound
@@ -30,7 +30,7 @@ from keepward.gates import authority, capacity, pipeline
 from keepward.gates.privacy import scrub as scrub_private
 from keepward.gates.secrets import scrub as scrub_secret
 from keepward.gates.shape import ill_formed
-from keepward.gates.verdict import Case
+from keepward.gates.verdict import Case, View
 
 #: Times a proposal is judged anew because others committed in between.
 ATTEMPTS = 64
@@ -257,9 +257,9 @@ def _judge(
     case = Case(change=change, actor=who.actor, scope=who.scope, before=before, after=after, reason=reason)
     view = look(kit, who, change, before, after, draft.overlay)
     judged = pipeline.judge(case, view, kit.policy)
-    if view.neighbours and judged.case.after.text != after.text:
-        # It was compared with what may say the same as the text that came, not as the one that a gate put in place.
-        view = replace(view, neighbours=neighbours(kit, who, after, draft.overlay, all_of_them=True))
+    if isinstance(change, Insert) and _put_elsewhere(after, judged.case.after):
+        # It was compared with what says the same as the text that came and stands where that was to stand.
+        view = _looked_again(kit, who, change, before, judged.case.after, draft.overlay, view)
         judged = pipeline.judge(case, view, kit.policy)
     result = Judgement(
         decision=judged.decision,
@@ -283,6 +283,26 @@ def _judge(
         _add(draft, result, Archive(id=view.spare.id), view.spare, apply(Archive(id=view.spare.id), view.spare, frame))
     _add(draft, result, change, before, after)
     return result
+
+
+def _put_elsewhere(asked: Record, judged: Record) -> bool:
+    """Whether the gates put another text than was asked for, or put it in another place."""
+    return any(getattr(asked, name) != getattr(judged, name) for name in ("text", "tier", "scope", "sensitivity"))
+
+
+def _looked_again(
+    kit: Kit, who: Who, change: Insert, before: Record | None, after: Record, overlay: Overlay, view: View
+) -> View:
+    """Return what the gates may see, with what lies near what they themselves put in place."""
+    overlay.ahead.pop(after.id, None)
+    again = look(kit, who, change, before, after, overlay)
+    return replace(
+        view,
+        neighbours=again.neighbours,
+        echoes=again.echoes,
+        counts={**view.counts, **again.counts},
+        spare=again.spare if after.tier in again.counts else view.spare,
+    )
 
 
 def _add(draft: Draft, result: Judgement, change: Change, before: Record | None, after: Record) -> None:

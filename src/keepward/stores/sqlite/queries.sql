@@ -38,9 +38,9 @@ SELECT memory_id, seq * 1048576 + n FROM events
  WHERE tenant = :tenant AND version = 1 AND memory_id IN (SELECT value FROM json_each(:ids));
 
 -- digest_taken --
--- Live memories that have the digest.
+-- Live memories that have the digest; an event may say what a fact says.
 SELECT r.id FROM features f INDEXED BY features_digest CROSS JOIN records r ON r.tenant = f.tenant AND r.id = f.id
- WHERE f.tenant = :tenant AND f.digest = :digest AND r.status = 'active'
+ WHERE f.tenant = :tenant AND f.digest = :digest AND r.status = 'active' AND r.kind <> 'event'
    AND r.tier = :tier AND r.scope = :scope AND r.sensitivity = :sensitivity AND r.subject IS :subject
    AND (r.expires_at IS NULL OR r.expires_at > :now);
 
