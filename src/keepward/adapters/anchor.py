@@ -26,6 +26,8 @@ from keepward.errors import Tampered
 from keepward.ports.world import Sort
 
 _RECORD = 72
+#: Tenants whose files are remembered.
+_FILES = 1_024
 _PLACES: dict[Sort, int] = {"journal": 0, "beside": _RECORD}
 _LABELS: dict[Sort, bytes] = {"journal": b"keepward/anchor/v1\0", "beside": b"keepward/anchor/beside/v1\0"}
 _DAMAGED = "what this machine noted of the store is damaged; run `keepward verify`, then `adopt`"
@@ -54,6 +56,8 @@ class FileAnchor:
         self._config = Path(config_dir)
         self._folder: Path | None = None
         self._key: bytes | None = None
+        #: Files of heads by tenant, for they are opened at every write.
+        self._files: dict[str, str] = {}
 
     def bind(self, store_id: str) -> None:
         """Say which store this is about.
@@ -64,6 +68,7 @@ class FileAnchor:
         if not store_id.isalnum():
             raise ValueError("a store id is letters and digits")
         self._folder = self._config / "stores" / store_id
+        self._files.clear()
 
     def key(self) -> bytes | None:
         """Return the key, or None when there is none here.
@@ -140,8 +145,13 @@ class FileAnchor:
             raise ValueError("the anchor is not bound to a store")
         return self._folder
 
-    def _head_file(self, tenant: str) -> Path:
-        return self._place() / "heads" / digest("tenant", tenant.encode()).hex()
+    def _head_file(self, tenant: str) -> str:
+        file = self._files.get(tenant)
+        if file is None:
+            file = str(self._place() / "heads" / digest("tenant", tenant.encode()).hex())
+            if len(self._files) < _FILES:
+                self._files[tenant] = file
+        return file
 
     def _record(self, tenant: str, head: Head, of: Sort) -> bytes:
         body = head.seq.to_bytes(8, "big") + head.hash

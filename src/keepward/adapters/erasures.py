@@ -27,6 +27,7 @@ class FileErasures:
 
     def __init__(self, config_dir: str | Path) -> None:
         self._folder = Path(config_dir) / "erasures"
+        self._key_file = str(self._folder / "key")
         self._key: bytes | None = None
         #: Time of change and size of the list, and the hashes that it names.
         self._revoked: tuple[tuple[int, int], frozenset[str]] = ((0, 0), frozenset())
@@ -39,15 +40,20 @@ class FileErasures:
         """
         if self._key is not None:
             return self._key
-        file = self._folder / "key"
+        # Asked before every write, mostly of a file that is not there.
         try:
-            held = file.read_bytes()
+            handle = os.open(self._key_file, os.O_RDONLY | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
             held = b""
+        else:
+            try:
+                held = os.read(handle, 33)
+            finally:
+                os.close(handle)
         if len(held) == 32:
             self._key = held
         elif make:
-            self._key = self._made(file)
+            self._key = self._made(Path(self._key_file))
         return self._key
 
     def _made(self, file: Path) -> bytes:

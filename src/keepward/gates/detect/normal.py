@@ -22,7 +22,6 @@ from itertools import chain, compress, repeat
 from keepward.gates.detect.lookalikes import LATIN_FOLDS, LOOKALIKES, STYLED
 
 _TAG_FIRST, _TAG_LAST = 0xE0020, 0xE007E
-_NAMES = {"\x00": "NUL", "\x1b": "ESC", "\x7f": "DEL", "\xad": "U+00AD"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
