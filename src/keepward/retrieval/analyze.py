@@ -39,6 +39,9 @@ _UNSPACED: Final = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff\u3005\u3007"
 )
+_HAN: Final = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+# In Japanese a single one of these between others is a word, and what stands beside it is grammar.
+_LONE_HAN: Final = re.compile(f"(?<![{_HAN}])[{_HAN}](?![{_HAN}])")
 # Vowel signs of Indic scripts are no word characters to `re`; without them a word would fall apart.
 _LETTER: Final = rf"(?:(?![{_UNSPACED}])(?:[^\W_]|[\u0300-\u036f\u0900-\u0dff]))"
 _TOKEN: Final = re.compile(rf"[{_UNSPACED}]+|{_LETTER}+(?:[_.\-/:@#'’,+]+{_LETTER}+)*")
@@ -95,7 +98,8 @@ def _token_terms(token: str) -> tuple[tuple[str, bool], ...]:
         token = _fold(token)
         if len(token) == 1:
             return ((token, False),)
-        return tuple((token[i : i + 2], False) for i in range(len(token) - 1))
+        grams = [token[i : i + 2] for i in range(len(token) - 1)]
+        return tuple((gram, False) for gram in (*grams, *_LONE_HAN.findall(token)))
     if _THOUSANDS.match(token):
         return ((token.replace(",", ""), False),)
     token = _CLITIC.sub("", token)
@@ -115,8 +119,8 @@ def terms(text: str) -> list[str]:
     """Analyse a text into index terms, in reading order, repetitions kept.
 
     Folded (NFKC, case, accents), English stop words left out, English words stemmed; an identifier gives its
-    parts and then its whole; scripts without spaces give character bigrams, or the single character of a
-    run of one.
+    parts and then its whole; scripts without spaces give character bigrams, the single character of a run of
+    one, and single Han characters between others.
     """
     kept: list[str] = []
     stopped: list[str] = []

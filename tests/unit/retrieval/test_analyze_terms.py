@@ -57,6 +57,10 @@ def test_a_single_character_stands_for_itself() -> None:
     assert analyze.terms("茶 tea") == ["茶", "tea"]
 
 
+def test_a_single_han_character_between_kana_is_a_word() -> None:
+    assert set(analyze.terms("姉の仕事")) & set(analyze.terms("姉は看護師")) == {"姉"}
+
+
 def test_words_with_vowel_signs_stay_whole() -> None:
     assert analyze.terms("हिन्दी") == ["हिन्दी"]
 
