@@ -10,6 +10,7 @@ Invariants
 (3) every answer is computed of allowed rows alone, in a fixed order.
 """
 
+import math
 from collections.abc import Collection
 from typing import Final
 
@@ -29,9 +30,12 @@ FEW: Final = 3
 FEW_SHARE: Final = 0.01
 #: Candidates that are compared with each other.
 COMPARED: Final = 20
-#: Two memories speak of the same thing from the first likeness on, and surely from the second on.
-ALIKE: Final = 0.5
-SAME: Final = 0.75
+#: Two memories speak of the same thing from the first likeness on, and surely from the second on: shares of the way
+#: from how alike the candidates are on average to equal.
+ALIKE: Final = 0.4
+SAME: Final = 0.7
+#: An average of fewer memories than this says little of what is usual, and of two nothing.
+_USUAL_OF: Final = 10
 #: What outdoes an older statement has at least this share of its score, and of what it covers of the query.
 CLOSE: Final = 0.5
 COVERS: Final = 0.4
@@ -83,6 +87,17 @@ def overtaking(
     newer = (when[None, :] > when[:, None]) & lasting[:, None] & lasting[None, :]
     newer &= scores[None, :] >= CLOSE * scores[:, None]
     newer &= cover[None, :] >= COVERS * cover[:, None]
-    same = np.where(newer, np.clip((likeness - ALIKE) / (SAME - ALIKE), 0.0, 1.0), 0.0)
+    usual = _usual(likeness[np.ix_(lasting, lasting)])
+    closer = (likeness - usual) / max(1.0 - usual, 1e-9)
+    same = np.where(newer, np.clip((closer - ALIKE) / (SAME - ALIKE), 0.0, 1.0), 0.0)
     behind = np.maximum(scores[:, None] - scores[None, :], 0.0)
     return (same * behind).max(axis=0, initial=0.0), same.max(axis=1, initial=0.0)
+
+
+def _usual(likeness: Doubles) -> float:
+    """Return how alike candidates are on average: where a model does not know the language, all texts are close."""
+    count = len(likeness)
+    if count < 3:
+        return 0.0
+    others = math.fsum(likeness.ravel().tolist()) - math.fsum(likeness.diagonal().tolist())
+    return max(others / (count * (count - 1)), 0.0) * min(1.0, (count - 2) / (_USUAL_OF - 2))

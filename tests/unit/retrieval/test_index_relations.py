@@ -168,3 +168,12 @@ def test_what_is_caught_up_is_part_of_the_score() -> None:
     newer, older = twins(newer="the rent and more besides than one would think").search(asked, ALL, 2)
     # What the older one had before it was outdone.
     assert newer.score == pytest.approx(older.score / (1 - fuse.OUTDONE), abs=1e-5)
+
+
+def test_where_all_texts_are_close_none_is_taken_for_the_same() -> None:
+    n = 12
+    likeness = np.full((n, n), 0.8) + 0.2 * np.eye(n)
+    caught, outdone = relations.overtaking(
+        np.linspace(1.0, 0.9, n), np.ones(n), np.arange(n), np.ones(n, dtype=np.bool_), likeness
+    )
+    assert (caught.any(), outdone.any()) == (False, False)
