@@ -44,3 +44,18 @@ def test_the_newer_of_two_statements_comes_first_in_recall_and_prompt(opened: Ca
         text = mem.context("The rent of the flat is", budget_tokens=600).text
         assert hits == [told[0][0], told[1][0]]
         assert text.index("1,240") < text.index("1,150")
+
+
+def test_a_page_of_the_web_does_not_go_before_what_its_owner_said(opened: Callable[..., Memory]) -> None:
+    said, read = (
+        "The refunds of the shop are settled by bank card",
+        "The refunds of the shop are settled by wire transfer",
+    )
+    with opened("refunds", actor=Actor.operator()) as mem:
+        kept(mem.remember(said, tier="archival", occurred_at=datetime(2024, 1, 1, tzinfo=UTC)))
+        kept(mem.remember(read, tier="archival", source="web", occurred_at=datetime(2026, 1, 1, tzinfo=UTC)))
+        for text in FILLER:
+            kept(mem.remember(text, tier="archival"))
+        found = mem.recall("The refunds of the shop are settled by bank", limit=2)
+        assert [hit.memory.text for hit in found] == [said, read]
+        assert all(hit.parts["outdone"] == 0 for hit in found)

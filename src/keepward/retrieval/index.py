@@ -229,8 +229,8 @@ class Index:
         if store is None:
             return nothing, nothing
         own = nothing if cover is None else fuse.rounded(cover.own[rows])
-        when = self._columns["created_at"][rows]
-        caught, outdone = relations.overtaking(total, own, when, lasting & known, store.likeness(first))
+        when, trust = self._columns["created_at"][rows], self._columns["trust"][rows]
+        caught, outdone = relations.overtaking(total, own, when, trust, lasting & known, store.likeness(first))
         return fuse.rounded(caught), fuse.rounded(outdone)
 
     def _learned(

@@ -6,7 +6,7 @@ And of two statements of the same thing the older one is mostly no longer true.
 
 Invariants
 (1) only names that few of the allowed memories hold lead anywhere, and none that the query itself holds.
-(2) events are never outdone: what happened stays true, whatever happens later.
+(2) events are never outdone: what happened stays true, whatever happens later; and nothing is by what is trusted less.
 (3) every answer is computed of allowed rows alone, in a fixed order.
 """
 
@@ -75,16 +75,18 @@ def overtaking(
     scores: Doubles,
     cover: Doubles,
     when: npt.NDArray[np.int64],
+    trust: npt.NDArray[np.int8],
     lasting: npt.NDArray[np.bool_],
     likeness: Doubles,
 ) -> tuple[Doubles, Doubles]:
     """Return what each candidate catches up on older ones that say the same, and how surely it is an older one itself.
 
-    `when` are instants, `lasting` is true for what is no event, `likeness` (n, n) are cosines, diagonal included. What
-    is caught up is in points of score: the newer answers what the older one does, however it is worded. The second is a
-    share, 0..1.
+    `when` are instants, `trust` ranks, `lasting` is true for what is no event, `likeness` (n, n) are cosines, diagonal
+    included. What is caught up is in points of score: the newer answers what the older one does, however it is worded.
+    The second is a share, 0..1.
     """
     newer = (when[None, :] > when[:, None]) & lasting[:, None] & lasting[None, :]
+    newer &= trust[None, :] >= trust[:, None]
     newer &= scores[None, :] >= CLOSE * scores[:, None]
     newer &= cover[None, :] >= COVERS * cover[:, None]
     usual = _usual(likeness[np.ix_(lasting, lasting)])

@@ -9,6 +9,7 @@ from keepward.retrieval import analyze, fuse, relations
 from keepward.retrieval.index import Allowed, Entry, Index, Query
 
 ALL = Allowed(scopes=None, now=0)
+EQUAL = np.full(12, 3, dtype=np.int8)
 FILLER = ["green tea", "the harbour at night", "a cold winter", "an old letter", "the museum garden", "piano music"]
 
 
@@ -123,6 +124,10 @@ def test_of_two_statements_of_the_same_the_newer_comes_first() -> None:
     assert ask(twins()) == ["m001", "m000"]
 
 
+def test_what_is_trusted_more_is_not_outdone_by_what_is_trusted_less() -> None:
+    assert ask(twins(trust=7)) == ["m000", "m001"]
+
+
 def test_an_event_is_not_outdone_by_what_was_told_later() -> None:
     assert ask(twins(kind="event")) == ["m000", "m001"]
 
@@ -158,7 +163,7 @@ def test_the_newer_statement_wins_whichever_arrived_first(order: tuple[int, int]
 def test_the_newer_catches_up_with_the_older_however_it_is_worded() -> None:
     likeness = np.array([[1.0, 0.9], [0.9, 1.0]])
     caught, outdone = relations.overtaking(
-        np.array([1.0, 0.6]), np.array([0.5, 0.4]), np.array([1, 2]), np.array([True, True]), likeness
+        np.array([1.0, 0.6]), np.array([0.5, 0.4]), np.array([1, 2]), EQUAL[:2], np.array([True, True]), likeness
     )
     assert (caught.tolist(), outdone.tolist()) == (pytest.approx([0.0, 0.4]), pytest.approx([1.0, 0.0]))
 
@@ -174,6 +179,6 @@ def test_where_all_texts_are_close_none_is_taken_for_the_same() -> None:
     n = 12
     likeness = np.full((n, n), 0.8) + 0.2 * np.eye(n)
     caught, outdone = relations.overtaking(
-        np.linspace(1.0, 0.9, n), np.ones(n), np.arange(n), np.ones(n, dtype=np.bool_), likeness
+        np.linspace(1.0, 0.9, n), np.ones(n), np.arange(n), EQUAL, np.ones(n, dtype=np.bool_), likeness
     )
     assert (caught.any(), outdone.any()) == (False, False)
