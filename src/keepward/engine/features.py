@@ -20,6 +20,7 @@ from keepward.gates.detect.likeness import Form, normalise
 from keepward.ports.models import Embedder
 from keepward.ports.store import Features
 from keepward.retrieval import analyze, units
+from keepward.retrieval.changewords import tells_change
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +65,11 @@ def words(record: Record, form: Form | None = None) -> Features:
     )
     own = analyze.terms(record.text)
     return Features(
-        terms=analyze.pack(own if indexed == record.text else analyze.terms(indexed), analyze.names(record.text)),
+        terms=analyze.pack(
+            own if indexed == record.text else analyze.terms(indexed),
+            analyze.names(record.text),
+            marks=(analyze.CHANGE,) if tells_change(record.text) else (),
+        ),
         # Two pictures under one description are two memories.
         digest=text_digest(form if record.blob is None else f"{record.text}\n{record.blob}"),
         marks=marks_of(own),

@@ -33,6 +33,8 @@ _OPENING: Final = frozenset(".!?:;\n\r\"'“”‘„«»([{-–—*•>|。！�
 #: Capitals of dates are no names: two memories of the same month have nothing else in common.
 _DATES: Final = frozenset(word.casefold() for word in (*MONTHS, *WEEKDAYS))
 _LONGEST_TERM: Final = 64
+#: Marks a text that tells of a change; no text has it for a term.
+CHANGE: Final = "\0change"
 
 # Scripts written without spaces between words; Hangul is among them because its words carry particles.
 _UNSPACED: Final = (
@@ -134,8 +136,8 @@ def _tokens(text: str) -> Iterator[re.Match[str]]:
     return _ASCII_TOKEN.finditer(text) if text.isascii() else _TOKEN.finditer(unicodedata.normalize("NFKC", text))
 
 
-def names(text: str) -> frozenset[str]:
-    """Return the terms of a text that look like names of somebody or something.
+def names(text: str, *, dates: bool = False) -> frozenset[str]:
+    """Return the terms of a text that look like names of somebody or something; of days and months where `dates`.
 
     Words with a capital letter inside a sentence, and identifiers as a whole. In a language that writes all its
     nouns so, those are names too; in one without capitals, identifiers alone are.
@@ -148,7 +150,7 @@ def names(text: str) -> frozenset[str]:
         told = [term for term, stop in _token_terms(token) if not stop]
         if len(told) > 1 and told[-1] == _fold(_CLITIC.sub("", token))[:_LONGEST_TERM]:
             found.add(told[-1])
-        elif token[0].isupper() and _fold(token) not in _DATES and not _opens(match):
+        elif token[0].isupper() and (dates or _fold(token) not in _DATES) and not _opens(match):
             found.update(told)
     return frozenset(found)
 
@@ -170,12 +172,17 @@ def term_hash(term: str) -> int:
     return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "little")
 
 
-def pack(terms: Sequence[str], names: Collection[str] = ()) -> bytes:
-    """Pack terms to 5 + 5n bytes for n different terms; counts stop at 127, the length does not."""
+def pack(terms: Sequence[str], names: Collection[str] = (), *, marks: Collection[str] = ()) -> bytes:
+    """Pack terms to 5 + 5n bytes for n different terms; counts stop at 127, the length does not.
+
+    `marks` are no terms of the text: they count for nothing in its length.
+    """
     counts: dict[int, int] = {}
     for term in terms:
         key = term_hash(term)
         counts[key] = counts.get(key, 0) + 1
+    for mark in marks:
+        counts[term_hash(mark)] = 1
     hashes = sorted(counts)
     named = set(map(term_hash, names))
     tallies = bytes([min(counts[key], _MOST) | (_NAME if key in named else 0) for key in hashes])

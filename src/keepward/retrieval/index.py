@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from keepward.ports.searching import Profile
 from keepward.retrieval import fuse, lexical, relations, rerank, vectors
-from keepward.retrieval.analyze import term_hash, terms
+from keepward.retrieval.analyze import CHANGE, names, term_hash, terms
 from keepward.retrieval.candidates import Candidates, by_both, by_text, compare
 from keepward.retrieval.columns import Columns
 from keepward.retrieval.entries import Allowed, Entry, Query, Scored
@@ -230,8 +230,16 @@ class Index:
             return nothing, nothing
         own = nothing if cover is None else fuse.rounded(cover.own[rows])
         when, trust = self._columns["created_at"][rows], self._columns["trust"][rows]
-        caught, outdone = relations.overtaking(total, own, when, trust, lasting & known, store.likeness(first))
+        changing = self._holding(rows, CHANGE)
+        asked = sorted(names(query.text, dates=True))
+        held = np.array([self._holding(rows, name) for name in asked], dtype=np.bool_).reshape(len(asked), len(rows))
+        caught, outdone = relations.overtaking(
+            total, own, when, trust, lasting & known, changing, held, store.likeness(first)
+        )
         return fuse.rounded(caught), fuse.rounded(outdone)
+
+    def _holding(self, rows: Rows, term: str) -> npt.NDArray[np.bool_]:
+        return np.isin(rows, self._terms.postings(term_hash(term))[0])
 
     def _learned(
         self,
@@ -311,15 +319,15 @@ class Index:
 
     def _speaks(self, query: Query, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
         """Reward for rows whose speaker the query names."""
-        names = self._columns.names("speaker")
-        for code in range(self._heard, len(names)):
-            for term in terms(names[code]):
+        speakers = self._columns.names("speaker")
+        for code in range(self._heard, len(speakers)):
+            for term in terms(speakers[code]):
                 self._speakers.setdefault(term, []).append(code)
-        self._heard = len(names)
+        self._heard = len(speakers)
         named = [code for term in set(query.terms) for code in self._speakers.get(term, ())]
         if not named:
             return np.zeros(len(rows))
-        reward: Doubles = np.zeros(len(names) + 1)
+        reward: Doubles = np.zeros(len(speakers) + 1)
         reward[named] = fuse.SPEAKER
         # Code -1 (nobody) reads the last cell.
         return np.asarray(reward[self._columns["speaker"][rows]], dtype=np.float64)

@@ -36,9 +36,11 @@ ALIKE: Final = 0.4
 SAME: Final = 0.7
 #: An average of fewer memories than this says little of what is usual, and of two nothing.
 _USUAL_OF: Final = 10
-#: What outdoes an older statement has at least this share of its score, and of what it covers of the query.
+#: What outdoes an older statement has at least this share of its score, and of what it covers of the query: less of
+#: that where it tells of a change, for such a text rarely repeats what it changes.
 CLOSE: Final = 0.5
-COVERS: Final = 0.4
+COVERS: Final = 0.9
+COVERS_CHANGED: Final = 0.4
 
 
 def linked(
@@ -77,18 +79,23 @@ def overtaking(
     when: npt.NDArray[np.int64],
     trust: npt.NDArray[np.int8],
     lasting: npt.NDArray[np.bool_],
+    changing: npt.NDArray[np.bool_],
+    held: npt.NDArray[np.bool_],
     likeness: Doubles,
 ) -> tuple[Doubles, Doubles]:
     """Return what each candidate catches up on older ones that say the same, and how surely it is an older one itself.
 
-    `when` are instants, `trust` ranks, `lasting` is true for what is no event, `likeness` (n, n) are cosines, diagonal
-    included. What is caught up is in points of score: the newer answers what the older one does, however it is worded.
-    The second is a share, 0..1.
+    `when` are instants, `trust` ranks, `lasting` is true for what is no event, `changing` for what tells of a change,
+    `held` (names, n) for names of the query that stand in each, `likeness` (n, n) are cosines, diagonal included. What
+    is caught up is in points of score: the newer answers what the older one does, however it is worded. The second is a
+    share, 0..1.
     """
     newer = (when[None, :] > when[:, None]) & lasting[:, None] & lasting[None, :]
     newer &= trust[None, :] >= trust[:, None]
     newer &= scores[None, :] >= CLOSE * scores[:, None]
-    newer &= cover[None, :] >= COVERS * cover[:, None]
+    newer &= cover[None, :] >= np.where(changing, COVERS_CHANGED, COVERS)[None, :] * cover[:, None]
+    # What lacks a name that was asked for speaks of another.
+    newer &= ~(held[:, :, None] & ~held[:, None, :]).any(axis=0)
     usual = _usual(likeness[np.ix_(lasting, lasting)])
     closer = (likeness - usual) / max(1.0 - usual, 1e-9)
     same = np.where(newer, np.clip((closer - ALIKE) / (SAME - ALIKE), 0.0, 1.0), 0.0)

@@ -6,16 +6,19 @@ import numpy as np
 import pytest
 
 from keepward.retrieval import analyze, fuse, relations
+from keepward.retrieval.changewords import tells_change
 from keepward.retrieval.index import Allowed, Entry, Index, Query
 
 ALL = Allowed(scopes=None, now=0)
 EQUAL = np.full(12, 3, dtype=np.int8)
+YES, NONE = np.ones(12, dtype=np.bool_), np.zeros((0, 12), dtype=np.bool_)
 FILLER = ["green tea", "the harbour at night", "a cold winter", "an old letter", "the museum garden", "piano music"]
 
 
 def entry(n: int, text: str, **fields: Any) -> Entry:
     given = {"version": 1, "position": n, "scope": "/", "tier": "archival", "kind": "fact"} | fields
-    return Entry(id=f"m{n:03}", terms=analyze.pack(analyze.terms(text), analyze.names(text)), **given)
+    marks = (analyze.CHANGE,) if tells_change(text) else ()
+    return Entry(id=f"m{n:03}", terms=analyze.pack(analyze.terms(text), analyze.names(text), marks=marks), **given)
 
 
 def index_of(*texts: str, **fields: Any) -> Index:
@@ -93,14 +96,20 @@ def test_a_linked_memory_far_down_among_vectors_is_fetched() -> None:
     assert "m001" in found(index, "manager of Maria", vector=units[0], vector_model="m")
 
 
-def twins(*, likeness: float = 0.9, newer: str = "the rent went up to 1,240 euros", **fields: Any) -> Index:
+def twins(
+    *,
+    likeness: float = 0.9,
+    older: str = "the rent is 1,150 euros",
+    newer: str = "the rent went up to 1,240 euros",
+    **fields: Any,
+) -> Index:
     """Two statements of one thing, the older the better match, and others that are unlike both."""
     rng = np.random.default_rng(3)
     made = rng.normal(size=(8, 64))
     made /= np.linalg.norm(made, axis=1, keepdims=True)
     across = made[1] - (made[1] @ made[0]) * made[0]
     made[1] = likeness * made[0] + np.sqrt(1 - likeness**2) * across / np.linalg.norm(across)
-    texts = ["the rent is 1,150 euros", newer, *FILLER]
+    texts = [older, newer, *FILLER]
     index = Index()
     index.apply(
         [
@@ -122,6 +131,21 @@ def twins_query() -> np.ndarray:
 
 def test_of_two_statements_of_the_same_the_newer_comes_first() -> None:
     assert ask(twins()) == ["m001", "m000"]
+
+
+def test_a_newer_statement_that_tells_of_no_change_has_to_hold_what_the_older_one_does_of_the_question() -> None:
+    asked = "rent euros zeppelin quark"
+    found = [ask(twins(newer=newer), asked)[0] for newer in ("the rent is high", "the rent was raised")]
+    assert found == ["m000", "m001"]
+
+
+def test_what_lacks_a_name_that_was_asked_for_is_no_newer_statement() -> None:
+    asked = Query(text="the rent of Ana", terms=("rent", "zeppelin"), vector=twins_query(), vector_model="m")
+    found = [
+        twins(older="the rent of Ana is 900 euros", newer=newer).search(asked, ALL, 1)[0].id
+        for newer in ("the rent of Ben was raised", "the rent of Ana was raised")
+    ]
+    assert found == ["m000", "m001"]
 
 
 def test_what_is_trusted_more_is_not_outdone_by_what_is_trusted_less() -> None:
@@ -163,7 +187,7 @@ def test_the_newer_statement_wins_whichever_arrived_first(order: tuple[int, int]
 def test_the_newer_catches_up_with_the_older_however_it_is_worded() -> None:
     likeness = np.array([[1.0, 0.9], [0.9, 1.0]])
     caught, outdone = relations.overtaking(
-        np.array([1.0, 0.6]), np.array([0.5, 0.4]), np.array([1, 2]), EQUAL[:2], np.array([True, True]), likeness
+        np.array([1.0, 0.6]), np.array([0.5, 0.4]), np.array([1, 2]), EQUAL[:2], YES[:2], YES[:2], NONE[:, :2], likeness
     )
     assert (caught.tolist(), outdone.tolist()) == (pytest.approx([0.0, 0.4]), pytest.approx([1.0, 0.0]))
 
@@ -179,6 +203,6 @@ def test_where_all_texts_are_close_none_is_taken_for_the_same() -> None:
     n = 12
     likeness = np.full((n, n), 0.8) + 0.2 * np.eye(n)
     caught, outdone = relations.overtaking(
-        np.linspace(1.0, 0.9, n), np.ones(n), np.arange(n), EQUAL, np.ones(n, dtype=np.bool_), likeness
+        np.linspace(1.0, 0.9, n), np.ones(n), np.arange(n), EQUAL, YES, YES, NONE, likeness
     )
     assert (caught.any(), outdone.any()) == (False, False)

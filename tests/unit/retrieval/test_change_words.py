@@ -1,0 +1,37 @@
+"""Whether a text tells of a change."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keepward.retrieval.changewords import tells_change
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Priya moved: she now sits on the fifth floor",
+        "The landlord raised the rent",
+        "We decided against green",
+        "From this month a single reviewer is enough",
+        "Das Treffen wurde auf Freitag verschoben",
+        "Elle a déménagé à Lyon",
+        "La oficina se mudó a Sevilla",
+        "会议改到了周五",
+        "会議は金曜日に変更です",
+    ],
+)
+def test_a_change_is_told(text: str) -> None:
+    assert tells_change(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["The rent is 900 euros", "Ana sits on the first floor", "I know nothing", "妹は看護師です", ""]
+)
+def test_nothing_is_told_of_a_change(text: str) -> None:
+    assert not tells_change(text)
+
+
+@given(st.text(max_size=80))
+def test_no_text_makes_it_raise(text: str) -> None:
+    assert tells_change(text) in {True, False}
