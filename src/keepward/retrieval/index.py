@@ -230,16 +230,13 @@ class Index:
             return nothing, nothing
         own = nothing if cover is None else fuse.rounded(cover.own[rows])
         when, trust = self._columns["created_at"][rows], self._columns["trust"][rows]
-        changing = self._holding(rows, CHANGE)
-        asked = sorted(names(query.text, dates=True))
-        held = np.array([self._holding(rows, name) for name in asked], dtype=np.bool_).reshape(len(asked), len(rows))
+        changing = self._terms.holding(rows, term_hash(CHANGE))
+        asked = [self._terms.holding(rows, term_hash(name)) for name in sorted(names(query.text, dates=True))]
+        held = np.array(asked, dtype=np.bool_).reshape(len(asked), len(rows))
         caught, outdone = relations.overtaking(
             total, own, when, trust, lasting & known, changing, held, store.likeness(first)
         )
         return fuse.rounded(caught), fuse.rounded(outdone)
-
-    def _holding(self, rows: Rows, term: str) -> npt.NDArray[np.bool_]:
-        return np.isin(rows, self._terms.postings(term_hash(term))[0])
 
     def _learned(
         self,

@@ -93,6 +93,17 @@ class TermStore:
         rows = ((found >> np.uint64(8)) & np.uint64(0xFF_FFFF)).astype(np.int32)
         return rows, (found & np.uint64(0xFF)).astype(np.float32)
 
+    def holding(self, rows: npt.NDArray[np.intp], term: int) -> npt.NDArray[np.bool_]:
+        """Whether each row holds the term hash; however many others do."""
+        self._settle()
+        wanted = np.uint64(term << 24) | rows.astype(np.uint64)
+        found = np.zeros(len(rows), dtype=np.bool_)
+        for segment in filter(len, self._segments):
+            # Counts are at least 1, so a posting stands right behind the same one without a count.
+            places = np.minimum(np.searchsorted(segment, wanted << np.uint64(8)), len(segment) - 1)
+            found |= segment[places] >> np.uint64(8) == wanted
+        return found
+
     def names(self, row: int) -> list[int]:
         """Hashes of the names in a row, ascending."""
         first, last = np.searchsorted(self._naming.view, (row, row + 1)).tolist()
