@@ -93,6 +93,12 @@ class TermStore:
         rows = ((found >> np.uint64(8)) & np.uint64(0xFF_FFFF)).astype(np.int32)
         return rows, (found & np.uint64(0xFF)).astype(np.float32)
 
+    def count(self, term: int) -> int:
+        """Number of rows that hold the term hash, dead ones included."""
+        self._settle()
+        low, high = np.uint64(term << 32), np.uint64((term << 32) | 0xFFFF_FFFF)
+        return sum(int(np.searchsorted(s, high, side="right") - np.searchsorted(s, low)) for s in self._segments)
+
     def holding(self, rows: npt.NDArray[np.intp], term: int) -> npt.NDArray[np.bool_]:
         """Whether each row holds the term hash; however many others do."""
         self._settle()

@@ -57,7 +57,8 @@ def linked(
     for source, score in zip(sources.tolist(), scores.tolist(), strict=True):
         reached: dict[int, float] = {}
         for name in postings.names(source):
-            if name in asked:
+            # Of a common name it is enough to know that it is one, where nothing is hidden.
+            if name in asked or (sight.whole and postings.count(name) > cap):
                 continue
             rows = postings.postings(name)[0]
             if not sight.whole:
