@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import importlib.util
 import json
 import shutil
 import sqlite3
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from export_tool import TOOLS
 from test_feedback import START, THINGS, WORLD, asked, taught
 
 from keepward import Actor, InvalidInput, Memory
@@ -22,21 +22,8 @@ from keepward.interchange import load, write_vault
 from keepward.interchange.exports import Tally
 from keepward.testing.clock import SteppingClock
 
-TOOL = Path(__file__).resolve().parents[2] / "tools" / "verify_export.py"
 OLGA = Actor.operator("olga")
 GIVEN: dict[str, Any] = {"embedder": "hashed", "actor": OLGA}
-
-
-def _tool() -> Any:
-    spec = importlib.util.spec_from_file_location("verify_export", TOOL)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-TOOLS = _tool()
 
 
 @pytest.fixture(scope="module")

@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from export_tool import TOOL, TOOLS
 
 from keepward import Actor, Memory
 from keepward.interchange import write_vault
-
-TOOL = Path(__file__).resolve().parents[2] / "tools" / "verify_export.py"
-
-
-def _tool():
-    spec = importlib.util.spec_from_file_location("verify_export", TOOL)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-TOOLS = _tool()
 
 
 @pytest.fixture

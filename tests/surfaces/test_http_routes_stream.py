@@ -310,7 +310,8 @@ def test_a_pipe_hands_over_piece_by_piece_in_order():
     assert list(Pipe(lambda put: [put(each) for each in pieces])) == pieces
 
 
-def test_a_pipe_tells_its_work_when_nobody_reads_any_more():
+def endless():
+    """Work that never ends by itself, and an event that is set when it is told to."""
     told = threading.Event()
 
     def work(put):
@@ -321,6 +322,11 @@ def test_a_pipe_tells_its_work_when_nobody_reads_any_more():
             told.set()
             raise
 
+    return work, told
+
+
+def test_a_pipe_tells_its_work_when_nobody_reads_any_more():
+    work, told = endless()
     reader = iter(Pipe(work))
     next(reader)
     reader.close()
@@ -328,16 +334,7 @@ def test_a_pipe_tells_its_work_when_nobody_reads_any_more():
 
 
 def test_a_pipe_that_is_closed_before_anything_was_read_is_given_up():
-    told = threading.Event()
-
-    def work(put):
-        try:
-            while True:
-                put(b"x")
-        except Exception:
-            told.set()
-            raise
-
+    work, told = endless()
     Pipe(work).close()
     assert told.wait(10)
 
