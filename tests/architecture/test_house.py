@@ -20,8 +20,8 @@ FOREIGN = ("soul", "canon", "bank", "familiar", "mutation", "manager", "helper",
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
-def test_a_module_holds_at_most_four_hundred_lines(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= 400
+def test_a_module_holds_at_most_six_hundred_lines(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 600
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(SOURCE).as_posix())
