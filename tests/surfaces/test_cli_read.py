@@ -99,3 +99,8 @@ def test_reading_a_missing_store_exits_8_and_makes_none(run, tmp_path, command):
     more = ["x"] if command in {"recall", "context", "get", "history"} else []
     ran = run(command, *more)
     assert (ran.code, "keepward init" in ran.err, list(tmp_path.glob("*.db"))) == (8, True, [])
+
+
+def test_a_list_shows_each_text_whole(run, saved):
+    run("remember", "The deploy target is db-7 and its standby lies two floors below it " * 3, "--as", "operator")
+    assert " ".join(run("list").out.split()).count("two floors below it") == 3

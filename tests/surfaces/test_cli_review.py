@@ -69,3 +69,8 @@ def test_decided_proposals_are_found_by_state(run, held):
 
 def test_an_unknown_state_is_a_usage_error(run, held):
     assert run("pending", "--state", "lost").code == 2
+
+
+def test_a_failed_decision_is_told_once(run, held):
+    ran = run("approve", "0193ffff-0000-7000-8000-000000000000")
+    assert (ran.out + ran.err).count("there is no proposal") == 1

@@ -40,7 +40,7 @@ def test_a_diff_fits_the_width(screen):
     assert widest(screen[1]) <= 60
 
 
-def test_a_table_cuts_its_last_column_to_the_width(screen):
+def test_a_table_wraps_its_last_column_in_the_width(screen):
     screen[0].table(("id", "text"), [("1", LONG)])
     assert widest(screen[1]) <= 60
 

@@ -133,3 +133,13 @@ def test_an_unknown_id_exits_3(run, saved, command):
 
 def test_a_change_without_a_reason_is_a_usage_error(run, saved):
     assert run("forget", saved["id"], "--as", "operator").code == 2
+
+
+def test_a_memory_names_what_it_was_made_from(run, saved):
+    made = run("remember", "Ana has habits", "--derived-from", saved["id"], "--as", "operator", "--json").json
+    assert run("get", made["id"], "--json").json["derived_from"] == [saved["id"]]
+
+
+def test_a_core_text_without_a_key_is_told_to_name_a_block(run):
+    ran = run("remember", "Ship it", "--tier", "core", "--json")
+    assert [each["code"] for each in ran.json["reasons"]] == ["unknown_block"]

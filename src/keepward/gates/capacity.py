@@ -18,7 +18,10 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
     """Refuse what does not fit."""
     after = case.after
     if after.tier is Tier.CORE:
-        budget = policy.block_budget.get(after.key or "", 0)
+        if after.key not in policy.core_keys:
+            # What is no block has no budget: the authority gate says which blocks there are.
+            return None
+        budget = policy.block_budget.get(after.key, 0)
         if isinstance(case.change, Insert | Replace | Append | Promote | Restore) and view.tokens > budget:
             detail = f"the block `{after.key}` would hold {view.tokens} tokens of {budget}: shorten it"
             return Refuse(reasons=(Reason(gate="capacity", code="over_budget", detail=detail),))

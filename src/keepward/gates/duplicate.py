@@ -73,7 +73,7 @@ def _similar(after: Record, form: Form, forms: Mapping[str, Form], view: View, p
             continue
         theirs = forms.get(other.id) or other.text
         if alike(form, theirs, overlap_floor=policy.duplicate_overlap, ratio_floor=policy.similarity_threshold):
-            return Rewrite(after=after, reasons=(_reason("similar", other, "is similar and says something else"),))
+            return Rewrite(after=after, reasons=(_reason("similar", other, "is similar; both are kept"),))
     return None
 
 

@@ -195,11 +195,12 @@ def list_memories(
 
 
 def _show_list(screen: Screen, data: dict[str, Any]) -> None:
-    screen.table(
-        ("id", "tier", "kind", "key", "text"),
-        ([each["id"], each["tier"], each["kind"], each["key"] or "", each["text"]] for each in data["memories"]),
-        empty="No memories.",
-    )
+    if not data["memories"]:
+        screen.line("No memories.", "dim")
+    for each in data["memories"]:
+        screen.line(each["text"], hang=2)
+        named = [f"key {each['key']}"] if each["key"] else []
+        screen.line(" · ".join([each["id"], each["tier"], each["kind"], *named]), "dim", indent=2)
 
 
 def context(

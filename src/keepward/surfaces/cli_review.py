@@ -147,8 +147,7 @@ def _each(ids: list[str], decide: Callable[[str], dict[str, Any]], word: str) ->
             code = code or EXIT_OF.get(fault.code, 1)
     done = sum(1 for each in results if each["error"] is None)
     data = {"results": results, word: done, "failed": len(results) - done}
-    talk = tuple(f"{each['id']}: {each['error']['message']}" for each in results if each["error"])
-    return Answer(data=data, show=lambda screen: _show_decided(screen, results), code=code, talk=talk)
+    return Answer(data=data, show=lambda screen: _show_decided(screen, results), code=code)
 
 
 def _show_decided(screen: Screen, results: list[dict[str, Any]]) -> None:

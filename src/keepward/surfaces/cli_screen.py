@@ -77,7 +77,7 @@ class Screen:
             self._console.print(row)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str = "") -> None:
-        """Print rows under headings; the last column takes what room is left and is cut to it."""
+        """Print rows under headings; the last column takes what room is left and is wrapped in it."""
         from rich.text import Text
 
         # The first column holds what names the row; the others give way.
@@ -96,12 +96,9 @@ class Screen:
             style="dim",
         )
         for row in shown:
-            line = Text(overflow="ellipsis", no_wrap=True)
-            for cell, size in zip(row, widths, strict=False):
-                line.append(cell + " " * (size - _cells(cell) + 2))
-            tail = Text(row[-1])
-            tail.truncate(last, overflow="ellipsis")
-            self._console.print(line + tail)
+            lead = "".join(cell + " " * (size - _cells(cell) + 2) for cell, size in zip(row, widths, strict=False))
+            for number, piece in enumerate(_wrapped(row[-1], last)):
+                self._console.print(Text((lead if number == 0 else " " * _cells(lead)) + piece))
 
     def exact(self, text: str) -> None:
         """Print a text as it is, unwrapped; at a terminal control characters are written out all the same."""

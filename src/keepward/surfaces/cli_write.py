@@ -58,6 +58,9 @@ def remember(
     stability: Annotated[str | None, typer.Option(metavar="WORD", help="volatile, stable or permanent.")] = None,
     sensitivity: Annotated[str | None, typer.Option(metavar="WORD", help="normal or sensitive.")] = None,
     session: Annotated[str | None, typer.Option(metavar="NAME", help="The conversation it comes from.")] = None,
+    derived_from: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="A memory it was made from. Several times.")
+    ] = None,
     consent: Consent = False,
     reason: Reason = "",
     file: Annotated[
@@ -84,6 +87,7 @@ def remember(
             stability=stability,
             sensitivity=sensitivity,
             session=session,
+            derived_from=tuple(derived_from or ()),
             consent=consent,
             reason=reason,
             **attached(memory, file, blob, media_type),
