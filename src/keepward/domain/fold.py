@@ -194,7 +194,7 @@ def _insert(change: ask.Insert, frame: Frame) -> Record:
         source=source,
         trust=trust_of(frame.actor, source),
         evidence=_sorted(change.evidence),
-        derived_from=change.derived_from,
+        derived_from=tuple(frame.parents[name].id if name in frame.parents else name for name in change.derived_from),
         confidence=share(known.confidence if change.confidence is None else change.confidence),
         importance=share(known.importance if change.importance is None else change.importance),
         sensitivity=_named(Sensitivity, change.sensitivity or "normal", "sensitivity"),

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from keepward.domain.memory import Record
-from keepward.domain.scope import visible_from
 from keepward.engine.contexts import text_at
 from keepward.engine.kit import Kit, Who
 from keepward.engine.read import Version, history
-from keepward.engine.view import fetch, occupant
+from keepward.engine.view import fetch
 from keepward.errors import InvalidInput, NotFound
 from keepward.ports.store import CommitView
 
@@ -67,7 +66,7 @@ def blame(kit: Kit, who: Who, name: str) -> Blame:
     Raises:
         NotFound: neither a memory nor a key of this name is within reach.
     """
-    record = _named(kit, who, name)
+    record = fetch(kit, who, name)
     versions = history(kit, who, record.id)
     proposers = _proposers(kit, who, versions)
     origins: list[Origin] = []
@@ -88,18 +87,6 @@ def blame(kit: Kit, who: Who, name: str) -> Blame:
             )
         )
     return Blame(record=record, origins=tuple(origins))
-
-
-def _named(kit: Kit, who: Who, name: str) -> Record:
-    try:
-        return fetch(kit, who, name)
-    except NotFound:
-        # The nearest scope wins, as in a context.
-        for scope in sorted(visible_from(who.scope), key=lambda each: (-len(each), each)):
-            holder = occupant(kit, who, scope, name)
-            if holder is not None:
-                return holder
-        raise
 
 
 def _maker(versions: list[Version], field: str) -> Version:

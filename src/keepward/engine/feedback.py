@@ -82,7 +82,8 @@ def give(kit: Kit, who: Who, receipt_id: str, *, used: Sequence[str], ignored: S
         NotFound: no recall or compile receipt by that id within reach.
         InvalidInput: an id that the receipt does not show, one on both sides, or none at all.
     """
-    shown = shown_by(_receipt(kit, who, receipt_id))
+    receipt = _receipt(kit, who, receipt_id)
+    shown = shown_by(receipt)
     sides = tuple(sorted(set(used))), tuple(sorted(set(ignored)))
     named = {*sides[0], *sides[1]}
     if not named or len(named) > MOST:
@@ -94,7 +95,7 @@ def give(kit: Kit, who: Who, receipt_id: str, *, used: Sequence[str], ignored: S
     given = Feedback(
         tenant=who.tenant,
         at=kit.clock.now(),
-        receipt=receipt_id,
+        receipt=receipt["id"],
         actor=who.actor.label,
         trust=trust_of(who.actor, default_source(who.actor)),
         used=sides[0],

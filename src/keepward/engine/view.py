@@ -34,11 +34,11 @@ from keepward.domain.trust import Trust
 from keepward.engine import nearby
 from keepward.engine.features import words
 from keepward.engine.kit import Kit, Who
-from keepward.errors import Conflict, NotFound, StaleVersion, Tampered
+from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion, Tampered
 from keepward.gates.detect.likeness import Form
 from keepward.gates.verdict import View
 from keepward.ports.searching import Likely
-from keepward.ports.store import Features, Slot
+from keepward.ports.store import PREFIX, Features, Slot
 
 #: Candidates for a likeness looked at closely, and the newest holders of one mark that are counted.
 ALIKE = 8
@@ -142,16 +142,32 @@ def shown(who: Who, steps: Sequence[Step]) -> tuple[Step, ...]:
 def fetch(kit: Kit, who: Who, memory_id: str, *, as_of: int | None = None) -> Record:
     """Return the newest record of a memory that the handle reaches.
 
+    ``memory_id`` is its id, an alias, its key as seen from the handle's scope, or the first 8 or more characters
+    of its id, tried in this order.
+
     Raises:
         NotFound: no such memory within reach.
+        InvalidInput: more than one memory within reach begins so.
         Tampered: its row does not match its seal.
     """
     found = kit.store.records(who.tenant, [memory_id], as_of=as_of)
     if found.damaged:
         raise Tampered(f"memory {memory_id} does not match its seal and was not used; run `keepward verify`")
-    if not found.records or not reaches(who, found.records[0].scope):
-        raise NotFound(f"there is no memory {memory_id} here; check the id, the tenant and the scope")
-    return found.records[0]
+    if found.records and reaches(who, found.records[0].scope):
+        return found.records[0]
+    # The nearest scope wins, as in a context.
+    for scope in sorted(visible_from(who.scope), key=lambda each: (-len(each), each)):
+        holder = occupant(kit, who, scope, memory_id)
+        if holder is not None:
+            return holder if as_of is None else fetch(kit, who, holder.id, as_of=as_of)
+    if len(memory_id) >= PREFIX:
+        begun = kit.store.records(who.tenant, kit.store.beginning(who.tenant, memory_id, limit=CROWD), as_of=as_of)
+        within = [record for record in begun.records if reaches(who, record.scope)]
+        if len(within) > 1:
+            raise InvalidInput("more than one memory begins so; give more of its id")
+        if within:
+            return within[0]
+    raise NotFound("there is no memory by that id or key here; check the id, the tenant and the scope")
 
 
 def before_of(kit: Kit, who: Who, change: Change, overlay: Overlay) -> Record | None:
@@ -168,7 +184,7 @@ def before_of(kit: Kit, who: Who, change: Change, overlay: Overlay) -> Record | 
             return None
         held = overlay.keys.get((change.scope, change.key))
         return overlay.records[held] if held else occupant(kit, who, change.scope, change.key)
-    before = overlay.records.get(change.id) or fetch(kit, who, change.id)
+    before = newest(kit, who, change.id, overlay)
     wanted = getattr(change, "if_version", None)
     if wanted is not None and wanted != before.version:
         raise StaleVersion(
@@ -183,15 +199,24 @@ def before_of(kit: Kit, who: Who, change: Change, overlay: Overlay) -> Record | 
     if not ends and not isinstance(change, Restore | Revert) and state is not Status.ACTIVE:
         raise Conflict(f"memory {before.id} is {state.value}; restore it first")
     if isinstance(change, Supersede):
-        _successor(kit, who, change, overlay)
+        _successor(kit, who, change, before, overlay)
     return before
 
 
-def _successor(kit: Kit, who: Who, change: Supersede, overlay: Overlay) -> None:
+def newest(kit: Kit, who: Who, name: str, overlay: Overlay) -> Record:
+    """Return a memory as the proposal has made it so far."""
+    held = overlay.records.get(name)
+    if held is None:
+        held = fetch(kit, who, name)
+        held = overlay.records.get(held.id, held)
+    return held
+
+
+def _successor(kit: Kit, who: Who, change: Supersede, before: Record, overlay: Overlay) -> None:
     """See that what replaces a memory is another one that holds, so that every chain ends in a live memory."""
-    if change.by == change.id:
-        raise Conflict(f"memory {change.id} cannot be replaced by itself; name another")
-    by = overlay.records.get(change.by) or fetch(kit, who, change.by)
+    by = newest(kit, who, change.by, overlay)
+    if by.id == before.id:
+        raise Conflict(f"memory {by.id} cannot be replaced by itself; name another")
     if not by.is_live(kit.clock.now()):
         raise Conflict(f"memory {by.id} does not hold and cannot replace another; restore it first")
 
@@ -213,7 +238,7 @@ def parents_of(kit: Kit, who: Who, change: Change, overlay: Overlay) -> dict[str
     """
     if not isinstance(change, Insert):
         return {}
-    return {parent: overlay.records.get(parent) or fetch(kit, who, parent) for parent in change.derived_from}
+    return {parent: newest(kit, who, parent, overlay) for parent in change.derived_from}
 
 
 def look(kit: Kit, who: Who, change: Change, before: Record | None, after: Record, overlay: Overlay) -> View:

@@ -24,7 +24,7 @@ from keepward.engine.commit import Moved, store_steps
 from keepward.engine.kit import Kit, Who
 from keepward.engine.nearby import look_ahead
 from keepward.engine.tombstones import revived
-from keepward.engine.view import Overlay, before_of, look, parents_of
+from keepward.engine.view import Overlay, before_of, look, newest, parents_of
 from keepward.errors import Conflict, InvalidInput, NotFound
 from keepward.gates import authority, capacity, pipeline
 from keepward.gates.privacy import scrub as scrub_private
@@ -216,6 +216,8 @@ def _fold(kit: Kit, who: Who, change: Change, reason: str, draft: Draft) -> _Fol
         # What was to replace it may turn out to be remembered already.
         change = replace(change, by=draft.overlay.renamed.get(change.by, change.by))
     before = before_of(kit, who, change, draft.overlay)
+    if isinstance(change, Supersede):
+        change = replace(change, by=newest(kit, who, change.by, draft.overlay).id)
     frame = Frame(
         now=kit.clock.now(),
         actor=who.actor,

@@ -30,6 +30,9 @@ from keepward.ports.searching import Searches
 #: Where a text may stand once: tier, scope, sensitivity, subject, and the normalised text's digest.
 Slot = tuple[str, str, str, str | None, bytes]
 
+#: Characters of an id that are taken for the whole of it, where no other begins so.
+PREFIX = 8
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
@@ -174,6 +177,10 @@ class Reader(TellsJobs, ReadsBlobs, Searches, Protocol):
 
     def records(self, tenant: str, ids: Sequence[str], *, as_of: int | None = None) -> Found:
         """Return the newest records by id or alias, in the order asked, without those that are not there."""
+        ...
+
+    def beginning(self, tenant: str, prefix: str, *, limit: int) -> list[str]:
+        """Return ids of memories that begin with a text, in their order."""
         ...
 
     def find(

@@ -25,7 +25,10 @@ IfVersion = Annotated[
     int | None,
     typer.Option("--if-version", metavar="N", help="Change it only if N is still its newest version."),
 ]
-MemoryId = Annotated[str, typer.Argument(metavar="ID", help="Id of a memory.", show_default=False)]
+MemoryId = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="Its id, the first letters of it (8 or more), or its key.", show_default=False),
+]
 Consent = Annotated[
     bool, typer.Option("--consent", help="Personal identifiers in the text were given with consent: keep them.")
 ]

@@ -140,7 +140,7 @@ def _rewrite(
     receipt_id: str,
     body: Mapping[str, Any],
 ) -> None:
-    kind, at, _, before = connection.execute(SQL["receipt"], {"tenant": tenant, "id": receipt_id}).fetchone()
+    _, kind, at, _, before = connection.execute(SQL["receipt"], {"tenant": tenant, "id": receipt_id}).fetchone()
     text = json.dumps(body, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode()
     seal = sealer.row("receipts", tenant, receipt_id, kind, at, text)
     connection.execute(

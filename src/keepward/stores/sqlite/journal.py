@@ -17,7 +17,7 @@ from keepward.domain.erasure import ERASED, OWN
 from keepward.domain.instant import from_micros
 from keepward.domain.memory import Record
 from keepward.errors import InvalidInput, Tampered
-from keepward.ports.store import CommitView
+from keepward.ports.store import PREFIX, CommitView
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.erasing import record_or_blank, sealed_row
 from keepward.stores.sqlite.rows import Row, event_hash, payload_commitment, sound_commit, sound_header
@@ -85,7 +85,7 @@ class Journal:
         row = self._rows("commit_by_id", id=name).fetchone()
         if row is None and name.isascii() and name.isdecimal() and len(name) < 16:
             row = self._rows("commit_by_seq", seq=int(name)).fetchone()
-        if row is None and len(name) >= 8:
+        if row is None and len(name) >= PREFIX:
             rows = self._rows("commit_by_prefix", id=name).fetchall()
             if len(rows) > 1:
                 raise InvalidInput("more than one commit begins so; give more of its id")

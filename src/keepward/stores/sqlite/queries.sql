@@ -117,7 +117,11 @@ SELECT named.seq, named.receipt
  ORDER BY named.seq;
 
 -- receipt --
-SELECT kind, at, body, seal FROM receipts WHERE tenant = :tenant AND id = :id;
+SELECT id, kind, at, body, seal FROM receipts WHERE tenant = :tenant AND id = :id;
+
+-- receipts_by_prefix --
+SELECT id, kind, at, body, seal FROM receipts
+ WHERE tenant = :tenant AND id >= :id AND id < :id || char(1114111) ORDER BY id LIMIT 2;
 
 -- add_delivery --
 INSERT OR IGNORE INTO deliveries (tenant, memory_id, version, receipt) VALUES (?, ?, ?, ?);
@@ -145,6 +149,14 @@ SELECT count(*) FROM proposals
 
 -- proposal --
 SELECT id, state, created_at, expires_at, body, seal FROM proposals WHERE tenant = :tenant AND id = :id;
+
+-- proposals_by_prefix --
+SELECT id, state, created_at, expires_at, body, seal FROM proposals
+ WHERE tenant = :tenant AND id >= :id AND id < :id || char(1114111) ORDER BY id LIMIT 2;
+
+-- memories_by_prefix --
+SELECT id FROM records
+ WHERE tenant = :tenant AND id >= :id AND id < :id || char(1114111) ORDER BY id LIMIT :limit;
 
 -- set_artefact --
 INSERT OR IGNORE INTO artefacts (tenant, kind, version, text, seal) VALUES (?, ?, ?, ?, ?);

@@ -20,9 +20,9 @@ from keepward.domain.memory import Record, Status
 from keepward.domain.proposal import Waiting
 from keepward.domain.proposal_codec import waiting_from_dict
 from keepward.domain.query import Filter
-from keepward.errors import Tampered
+from keepward.errors import InvalidInput, Tampered
 from keepward.ports.searching import Likely, Profile
-from keepward.ports.store import Features, Found, Indexed
+from keepward.ports.store import PREFIX, Features, Found, Indexed
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite import search
 from keepward.stores.sqlite.erasing import record_or_blank
@@ -70,6 +70,20 @@ class Asked:
 
     def _rows(self, name: str, **values: Any) -> sqlite3.Cursor:
         return self._db.execute(SQL[name], {"tenant": self._tenant, **values})
+
+    def _named(self, what: str, name: str) -> Row | None:
+        """Return the one receipt or proposal with an id, or with an id that begins so."""
+        row: Row | None = self._rows(what, id=name).fetchone()
+        if row is None and len(name) >= PREFIX:
+            rows = self._rows(f"{what}s_by_prefix", id=name).fetchall()
+            if len(rows) > 1:
+                raise InvalidInput(f"more than one {what} begins so; give more of its id")
+            row = rows[0] if rows else None
+        return row
+
+    def beginning(self, prefix: str, limit: int) -> list[str]:
+        """Return ids of memories that begin so, in their order."""
+        return [name for (name,) in self._rows("memories_by_prefix", id=prefix, limit=limit).fetchall()]
 
     def _damaged(self, found: Found, memory_id: object, fault: Tampered) -> None:
         found.damaged.append(str(memory_id))
@@ -271,12 +285,13 @@ class Asked:
         return int(self._rows("untold", now=to_micros(now)).fetchone()[0])
 
     def waiting(self, proposal_id: str) -> Waiting | None:
-        """Return one proposal.
+        """Return one proposal by id or unique prefix.
 
         Raises:
             Tampered: it does not hold.
+            InvalidInput: more than one begins so.
         """
-        row = self._rows("proposal", id=proposal_id).fetchone()
+        row = self._named("proposal", proposal_id)
         return None if row is None else self._waiting(row)
 
     def _waiting(self, row: Row) -> Waiting:
@@ -294,15 +309,16 @@ class Asked:
         return item
 
     def receipt(self, receipt_id: str) -> dict[str, Any] | None:
-        """Return a receipt as it was stored.
+        """Return a receipt as it was stored, by id or unique prefix.
 
         Raises:
             Tampered: it does not match its seal.
+            InvalidInput: more than one begins so.
         """
-        row = self._rows("receipt", id=receipt_id).fetchone()
+        row = self._named("receipt", receipt_id)
         if row is None:
             return None
-        kind, at, body, seal = row
+        receipt_id, kind, at, body, seal = row
         if not self._sealer.holds_row(seal, "receipts", self._tenant, receipt_id, kind, at, body):
             raise Tampered("the receipt does not match its seal; run `keepward verify`")
         return _object(body)

@@ -134,6 +134,11 @@ class SqliteStore(Noted, Upkeep, BlobRows):
         with self._reading(tenant) as connection:
             return read_head(connection, self._sealer, tenant)[0]
 
+    def beginning(self, tenant: str, prefix: str, *, limit: int) -> list[str]:
+        """Return ids of memories that begin so; see the port."""
+        with self._asked(tenant) as asked:
+            return asked.beginning(prefix, limit)
+
     def records(self, tenant: str, ids: Sequence[str], *, as_of: int | None = None) -> Found:
         """Return records by id or alias; see the port."""
         with self._asked(tenant) as asked:
