@@ -21,7 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from keepward.domain.instant import LONGEST, parse_duration
+from keepward.domain.instant import parse_duration
 from keepward.domain.policy import EthicsRule, Policy
 from keepward.domain.query import PURPOSES
 from keepward.domain.trust import Trust
@@ -279,11 +279,8 @@ def _reading(hint: Any, name: str) -> Any:
 
 
 def _duration(value: Any) -> timedelta:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= LONGEST.total_seconds():
-        return timedelta(seconds=value)
     try:
-        # A bare number in quotes would be days elsewhere and seconds here: ask for the unit.
-        span = parse_duration(value) if isinstance(value, str) and not value.strip().isdecimal() else timedelta(0)
+        span = parse_duration(value)
     except InvalidInput as fault:
         raise ValueError(str(fault)) from fault
     if span <= timedelta(0):

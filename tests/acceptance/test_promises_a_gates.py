@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from outcomes import codes, held, kept, refused
 
-from keepward import Committed, Duplicate, Memory, Outcome, Policy, Quarantined, Refused, Restore
+from keepward import Committed, Duplicate, Insert, InvalidInput, Memory, Outcome, Policy, Quarantined, Refused, Restore
 from keepward.gates.detect.noise import JOURNAL_PHRASES
 from keepward.interchange import load
 
@@ -78,9 +78,10 @@ def test_a_fact_that_only_mentions_a_journal_phrase_is_lasting(mem: Memory, fact
 @pytest.mark.promise("A38", "A41")
 @pytest.mark.parametrize("tier", ["log", "canon", "register", "Core", "shelf"])
 def test_a_tier_that_does_not_exist_is_refused_and_the_four_are_named(mem: Memory, tier: str) -> None:
-    outcome = mem.remember("The harbour opens at six", tier=tier)
+    with pytest.raises(InvalidInput, match="core, working, episodic, archival"):
+        mem.remember("The harbour opens at six", tier=tier)
+    outcome = mem.propose([Insert(id="n", text="The harbour opens at six", tier=tier)], reason="seen")
     assert refused(outcome) == {"unknown_name"}
-    assert "core, working, episodic, archival" in outcome.reasons[0].detail
 
 
 @pytest.mark.promise("A43", "A44")
@@ -251,7 +252,7 @@ def test_gates_object_in_their_order(opened: Callable[..., Memory]) -> None:
     with opened("gates", policy=policy) as mem:
         key = SECRETS["github_token"]
         long = f"{key} and " + "more words " * 200
-        order = [each.gate for each in mem.remember(long, tier="archival", source="rumour").reasons]
+        order = [each.gate for each in mem.remember(long, tier="archival", subject="a\nb").reasons]
         assert list(dict.fromkeys(order)) == ["secrets", "shape"]
         odd = mem.remember("the crane is 4 m high", tier="archival", confidence=0.1)
         assert [each.gate for each in odd.reasons] == ["confidence", "capacity"]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from outcomes import codes, kept, refused
 
-from keepward import SOURCES, Kind, Memory, Policy, Stability, Tier
+from keepward import SOURCES, Insert, InvalidInput, Kind, Memory, Policy, Stability, Tier
 from keepward.adapters.ids import RandomIds
 from keepward.gates.detect import privacy, secrets
 from keepward.gates.detect.noise import JOURNAL_PHRASES
@@ -157,7 +157,11 @@ def test_the_five_sources_are_taken_and_an_unknown_one_is_refused(mem: Memory) -
     for source, text in texts.items():
         assert kept(mem.remember(text, source=source)).source == source
     for source in ("rumour", "CHAT", "chat "):
-        assert refused(mem.remember("The lighthouse is white", source=source)) == {"unknown_source"}
+        with pytest.raises(InvalidInput, match=r"unknown source: (did you mean chat. )?use one of operator, manual"):
+            mem.remember("The lighthouse is white", source=source)
+    assert refused(mem.propose([Insert(id="n", text="The lighthouse is white", source="rumour")], reason="seen")) == {
+        "unknown_source"
+    }
 
 
 @pytest.mark.promise("A28", "A32", "A35")

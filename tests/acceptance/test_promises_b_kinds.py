@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from outcomes import codes, held, kept, refused
 
-from keepward import InvalidInput, Memory
+from keepward import Insert, InvalidInput, Memory
 
 
 @pytest.mark.promise("B1")
@@ -35,9 +35,10 @@ def test_each_kind_is_found_by_its_name_alone(mem: Memory) -> None:
 @pytest.mark.promise("B2", "B56")
 @pytest.mark.parametrize("kind", ["log", "soul", "note", "FACT", " "])
 def test_an_unknown_kind_is_refused_and_the_known_ones_are_named(mem: Memory, kind: str) -> None:
-    outcome = mem.remember("The harbour opens at six", kind=kind)
+    with pytest.raises(InvalidInput, match="identity, rule, fact, state, event, summary, document"):
+        mem.remember("The harbour opens at six", kind=kind)
+    outcome = mem.propose([Insert(id="n", text="The harbour opens at six", kind=kind)], reason="seen")
     assert refused(outcome) == {"unknown_name"}
-    assert "identity, rule, fact, state, event, summary, document" in outcome.reasons[0].detail
     assert mem.find() == []
 
 

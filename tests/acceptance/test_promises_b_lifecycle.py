@@ -50,7 +50,7 @@ def test_an_edit_cannot_take_the_term_from_what_is_volatile(mem: Memory) -> None
 
 
 @pytest.mark.promise("B63")
-@pytest.mark.parametrize("ttl", ["0s", "0", "-1d", timedelta(0), timedelta(days=-1), timedelta(days=40_000)])
+@pytest.mark.parametrize("ttl", ["0s", 0, -1.5, "-1d", timedelta(0), timedelta(days=-1), timedelta(days=40_000)])
 def test_a_term_of_nothing_or_less_or_of_centuries_is_refused(mem: Memory, ttl: timedelta | str) -> None:
     assert refused(mem.remember("The ferry leaves from dock 4", ttl=ttl)) == {"bad_ttl"}
     record = kept(mem.remember("The ferry leaves from dock 4", ttl="1h"))
@@ -59,9 +59,17 @@ def test_a_term_of_nothing_or_less_or_of_centuries_is_refused(mem: Memory, ttl: 
 
 
 @pytest.mark.promise("B63")
-def test_a_term_that_is_no_duration_is_an_error(mem: Memory) -> None:
+@pytest.mark.parametrize("ttl", ["soon", "5", True, float("nan"), ["5s"]])
+def test_a_term_that_is_no_duration_is_an_error(mem: Memory, ttl: Any) -> None:
     with pytest.raises(InvalidInput, match="not a duration"):
-        mem.remember("The ferry leaves from dock 4", ttl="soon")
+        mem.remember("The ferry leaves from dock 4", ttl=ttl)
+
+
+@pytest.mark.promise("B32")
+@pytest.mark.parametrize("ttl", [90, 90.0, "90s", timedelta(seconds=90)])
+def test_a_term_is_seconds_a_timedelta_or_text(mem: Memory, ttl: Any) -> None:
+    record = kept(mem.remember("The ferry leaves from dock 4", ttl=ttl))
+    assert record.expires_at == record.created_at + timedelta(seconds=90)
 
 
 @pytest.mark.promise("B3", "B24", "B25", "B30", "B37")

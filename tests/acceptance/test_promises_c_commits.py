@@ -133,10 +133,17 @@ def test_a_change_without_a_reason_is_an_error_and_the_reason_is_on_record(mem: 
 
 
 @pytest.mark.promise("C48")
-@pytest.mark.parametrize("confidence", [-0.01, 1.01, float("nan"), float("inf"), "high", True])
+@pytest.mark.parametrize("confidence", [-0.01, 1.01, float("nan"), float("inf")])
 def test_a_confidence_outside_zero_to_one_is_refused(mem: Memory, confidence: Any) -> None:
     assert "bad_confidence" in refused(mem.remember("The tide turns at six", confidence=confidence))
     assert mem.find() == []
+
+
+@pytest.mark.promise("C48")
+@pytest.mark.parametrize("confidence", ["high", True])
+def test_a_confidence_that_is_no_number_is_an_error(mem: Memory, confidence: Any) -> None:
+    with pytest.raises(InvalidInput, match="a number from 0 to 1"):
+        mem.remember("The tide turns at six", confidence=confidence)
 
 
 @pytest.mark.promise("C48")

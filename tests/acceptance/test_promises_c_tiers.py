@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from outcomes import held, kept, refused
 
-from keepward import Memory, Policy
+from keepward import InvalidInput, Memory, Policy
 
 TASK = "/agents/orion/tasks/42"
 
@@ -181,7 +181,8 @@ def test_every_fact_names_where_it_came_from_and_how_sure_it_is(mem: Memory, own
     bare = kept(mem.remember("Rain at noon", tier="archival"))
     assert (bare.source, bare.trust.label) == ("inference", "agent")
     assert kept(owner.remember("Snow at night")).trust.label == "owner"
-    assert "unknown_source" in refused(mem.remember("Hail at dusk", tier="archival", source="hearsay"))
+    with pytest.raises(InvalidInput, match="unknown source"):
+        mem.remember("Hail at dusk", tier="archival", source="hearsay")
 
 
 @pytest.mark.promise("C36")

@@ -180,10 +180,10 @@ def test_a_write_has_one_of_three_results_each_with_reasons_and_a_receipt(mem: M
     outcomes = [
         mem.remember("The ferry leaves at six", tier="archival"),
         mem.remember("The ferry may be late", tier="archival", confidence=0.1),
-        mem.remember("The ferry is late", tier="shelf"),
+        mem.remember("The ferry is late", confidence=1.5),
     ]
     assert [each.outcome for each in outcomes] == ["committed", "quarantined", "refused"]
-    assert [codes(each) for each in outcomes] == [set(), {"below_floor"}, {"unknown_name"}]
+    assert [codes(each) for each in outcomes] == [set(), {"below_floor"}, {"bad_confidence"}]
     assert [mem.receipt(each.receipt.id)["kind"] for each in outcomes] == ["commit", "quarantine", "refusal"]
 
 

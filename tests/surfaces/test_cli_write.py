@@ -65,15 +65,24 @@ def test_a_held_write_says_how_to_approve_it(run, held):
 
 
 def test_a_refused_write_exits_5_and_says_why(run):
-    ran = run("remember", "a memory", "--tier", "nowhere", "--json")
+    ran = run("remember", "a memory", "--confidence", "1.5", "--json")
     assert (ran.code, ran.json["outcome"], ran.json["reasons"][0]["gate"]) == (5, "refused", "shape")
+
+
+@pytest.mark.parametrize(
+    ("option", "word", "meant"),
+    [("--tier", "archivall", "archival"), ("--kind", "rul", "rule"), ("--source", "user_mesage", "user_message")],
+)
+def test_a_name_that_there_is_not_is_answered_with_the_one_that_was_meant(run, option, word, meant):
+    ran = run("remember", "a memory", option, word)
+    assert (ran.code, f"did you mean {meant}?" in ran.err) == (2, True)
 
 
 def test_a_refused_write_says_to_a_person_that_nothing_was_stored(run):
     assert "nothing was stored" in run("remember", "").out
 
 
-@pytest.mark.parametrize("ttl", ["0", "-1d"])
+@pytest.mark.parametrize("ttl", ["0s", "-1d"])
 def test_a_ttl_that_is_not_positive_is_refused(run, ttl):
     assert run("remember", "Ana prefers tabs", f"--ttl={ttl}").code == 5
 

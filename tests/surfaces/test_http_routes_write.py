@@ -46,13 +46,13 @@ def test_what_is_there_already_answers_200_with_the_memory_that_says_it(agent, s
 
 
 def test_what_a_gate_refuses_answers_422_with_its_reasons_and_a_receipt(world, agent):
-    answer = agent.post("/memory/items", json={"text": "The ferry leaves at six", "tier": "cellar"})
+    answer = agent.post("/memory/items", json={"text": "The ferry leaves at six", "confidence": 1.5})
     told = answer.json()
     kept = world.owner.get(f"/memory/receipts/{told['receipt']}").json()
     assert (answer.status_code, told["code"], told["reasons"][0]["code"], kept["kind"]) == (
         422,
         "refused",
-        "unknown_name",
+        "bad_confidence",
         "refusal",
     )
 
@@ -93,7 +93,8 @@ def test_an_edit_of_which_one_change_is_refused_changes_nothing(world, agent, sa
             ],
         },
     )
-    assert (answer.status_code, text_of(world, name)) == (422, "The ferry leaves at six")
+    assert (answer.status_code, text_of(world, name)) == (400, "The ferry leaves at six")
+    assert "use one of core, working, episodic, archival" in answer.json()["detail"]
 
 
 CHANGES = {

@@ -9,7 +9,6 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from keepward.aio.threads import Threads
 from keepward.app.writes import Draft
-from keepward.domain.change import KEEP
 from keepward.domain.proposal import Outcome
 
 P = ParamSpec("P")
@@ -32,22 +31,10 @@ class AsyncDraft:
     def __init__(self, draft: Draft, threads: Threads) -> None:
         self._draft, self._threads = draft, threads
 
-    async def insert(self, text: str, **fields: Any) -> str:
-        """Stage a new memory with the fields of ``remember``; return the id it will have."""
-        return await self._threads.run(self._draft.insert, text, **fields)
-
-    async def replace(self, memory_id: str, text: str = KEEP, **fields: Any) -> None:
-        """Stage new text or fields for a memory."""
-        await self._threads.run(self._draft.replace, memory_id, text, **fields)
-
-    async def append(self, memory_id: str, text: str, **fields: Any) -> None:
-        """Stage an addition."""
-        await self._threads.run(self._draft.append, memory_id, text, **fields)
-
-    async def move(self, memory_id: str, **fields: Any) -> None:
-        """Stage a move to another tier, scope or key."""
-        await self._threads.run(self._draft.move, memory_id, **fields)
-
+    insert = _stages(Draft.insert)
+    replace = _stages(Draft.replace)
+    append = _stages(Draft.append)
+    move = _stages(Draft.move)
     retire = _stages(Draft.retire)
     supersede = _stages(Draft.supersede)
     promote = _stages(Draft.promote)

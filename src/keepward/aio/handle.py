@@ -10,7 +10,7 @@ Invariants
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from itertools import islice
@@ -19,9 +19,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from keepward.aio.drafts import AsyncDraft
 from keepward.aio.threads import Threads, over
 from keepward.app.memory import Memory
-from keepward.domain.change import KEEP
 from keepward.domain.policy import Policy
-from keepward.domain.proposal import Outcome
 from keepward.domain.trust import Actor
 
 if TYPE_CHECKING:
@@ -161,31 +159,11 @@ class AsyncMemory:
 
     # --- proposing
 
-    async def remember(self, text: str, *, reason: str = "", **fields: Any) -> Outcome:
-        """Propose a new memory; with a ``key`` that is taken, an update of its holder."""
-        return await self._threads.run(self._memory.remember, text, reason=reason, **fields)
-
-    async def revise(
-        self, memory_id: str, text: str = KEEP, *, reason: str, if_version: int | None = None, **fields: Any
-    ) -> Outcome:
-        """Propose new text or fields for a memory; ``if_version`` makes a stale edit fail."""
-        revise = self._memory.revise
-        return await self._threads.run(revise, memory_id, text, reason=reason, if_version=if_version, **fields)
-
-    async def append(self, memory_id: str, text: str, *, reason: str, **fields: Any) -> Outcome:
-        """Propose an addition to a memory, after a line break."""
-        return await self._threads.run(self._memory.append, memory_id, text, reason=reason, **fields)
-
-    async def merge(
-        self, memory_ids: Sequence[str], text: str | None = None, *, reason: str, **fields: Any
-    ) -> Outcome | None:
-        """Propose one summary in place of several memories, which it supersedes; None for fewer than two."""
-        return await self._threads.run(self._memory.merge, memory_ids, text, reason=reason, **fields)
-
-    async def update_by_key(self, key: str, text: str, *, reason: str = "", **fields: Any) -> Outcome:
-        """Propose the text of a keyed state: created when missing, updated in place when there."""
-        return await self._threads.run(self._memory.update_by_key, key, text, reason=reason, **fields)
-
+    remember = hop(Memory.remember)
+    revise = hop(Memory.revise)
+    append = hop(Memory.append)
+    merge = hop(Memory.merge)
+    update_by_key = hop(Memory.update_by_key)
     forget = hop(Memory.forget)
     restore = hop(Memory.restore)
     reinforce = hop(Memory.reinforce)

@@ -1,28 +1,58 @@
-"""Arguments as people give them, turned into what changes hold."""
+"""Arguments as people give them, turned into what changes hold.
+
+Invariants
+(1) A name that there is not and a value of another type are ``InvalidInput``, with the name that was probably meant;
+    never a ``TypeError`` or a ``ValueError``. What was given is not repeated.
+(2) What means something and is not allowed (a range, a length, a rule of a tier) is left to the gates, whose answer
+    is an outcome with a receipt.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import timedelta
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import fields as fields_of
+from datetime import datetime, timedelta
 from typing import Any
 
-from keepward.domain.instant import parse_duration
+from keepward.domain.change import KEEP, Append, Insert, Move, Replace
+from keepward.domain.instant import Duration, parse_duration, parse_instant
+from keepward.domain.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
+from keepward.domain.names import chosen, meant
+from keepward.domain.scope import parse_scope
+from keepward.domain.trust import SOURCES
 from keepward.errors import InvalidInput
 
-_TEXTS = ("tier", "kind", "key", "subject", "category", "source", "stability", "sensitivity", "session", "speaker")
+#: Names that each field with a list of them takes.
+CHOICES: Mapping[str, Collection[str]] = {
+    "tier": tuple(Tier),
+    "kind": tuple(Kind),
+    "content_type": tuple(ContentType),
+    "source": tuple(SOURCES),
+    "stability": tuple(Stability),
+    "sensitivity": tuple(Sensitivity),
+    "access": tuple(Access),
+}
 
 
-def duration(value: timedelta | str | None) -> timedelta | None:
-    """Return a time to live given as a timedelta or as text such as ``30d``."""
-    return parse_duration(value) if isinstance(value, str) else value
+def duration(value: Duration | None) -> timedelta | None:
+    """Return a time to live given in seconds, as a timedelta, or as text such as ``30d``."""
+    return None if value is None else parse_duration(value)
 
 
-def durations(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields with a textual ``ttl`` read."""
-    given = dict(fields)
-    if isinstance(given.get("ttl"), str):
-        given["ttl"] = parse_duration(given["ttl"])
-    return given
+def ending(value: datetime | Duration | None) -> datetime | timedelta | None:
+    """Return when something is to end: an aware instant, or a term from now.
+
+    Raises:
+        InvalidInput: it is neither, nor ISO 8601 or duration as text.
+    """
+    if isinstance(value, datetime):
+        return _instant("expires", value)
+    try:
+        return duration(value)
+    except InvalidInput:
+        if not isinstance(value, str) or not value[:4].isdecimal():
+            raise
+        return parse_instant(value)
 
 
 def texts(name: str, value: Any) -> tuple[str, ...]:
@@ -31,22 +61,136 @@ def texts(name: str, value: Any) -> tuple[str, ...]:
     Raises:
         InvalidInput: it is one text, or holds something else.
     """
-    if isinstance(value, str) or not all(isinstance(item, str) for item in value):
+    listed = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    items = tuple(value) if listed else (None,)
+    if not all(isinstance(item, str) for item in items):
         raise InvalidInput(f"{name} is a list of texts")
-    return tuple(value)
+    return items
 
 
-def usable(text: Any, fields: Mapping[str, Any]) -> None:
-    """Make sure that what has to be text is text.
+def names(name: str, values: Any) -> tuple[str, ...]:
+    """Return a filter's list of names, such as those of tiers.
+
+    Raises:
+        InvalidInput: it is no list of texts, or one of them is not a name that there is.
+    """
+    singular = name.removesuffix("s")
+    return tuple(chosen(singular, each, CHOICES[singular]) for each in texts(name, values))
+
+
+def insert(given: Mapping[str, Any], *, each: bool = False) -> dict[str, Any]:
+    """Return the fields of a new memory; with ``each`` unknown names of tiers and the like are left to the gates."""
+    if "id" in given:
+        raise InvalidInput("ids are given by the store; keep a foreign id in `aliases`")
+    return _fields(Insert, "a memory", given, each=each)
+
+
+def replace(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an edit."""
+    return _fields(Replace, "an edit", given)
+
+
+def append(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an addition."""
+    return _fields(Append, "an addition", given)
+
+
+def move(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a move."""
+    return _fields(Move, "a move", given)
+
+
+def text(value: Any, *, keep: bool = False) -> str:
+    """Return what has to be a text, or with ``keep`` may stay as it is.
 
     Raises:
         InvalidInput: it is something else.
     """
-    if text is not None and not isinstance(text, str):
+    if not isinstance(value, str) and not (keep and value is KEEP):
         raise InvalidInput("text is a text")
-    for name in _TEXTS:
-        value = fields.get(name)
-        if value is not None and not isinstance(value, str):
-            raise InvalidInput(f"{name} is a text")
-    if text is None:
-        raise InvalidInput("text is a text")
+    given: str = value
+    return given
+
+
+def _fields(kind: type, what: str, given: Mapping[str, Any], *, each: bool = False) -> dict[str, Any]:
+    known = tuple(field.name for field in fields_of(kind) if field.name not in {"id", "text"})
+    for name in given:
+        if name not in known:
+            raise InvalidInput(f"unknown field: {meant(name, known)}{what} takes {', '.join(known)}")
+    return {name: value if value is KEEP else _value(kind, name, value, each=each) for name, value in given.items()}
+
+
+def _value(kind: type, name: str, value: Any, *, each: bool) -> Any:
+    if name in _NEVER_EMPTY:
+        return _NEVER_EMPTY[name](name, value)
+    if value is None:
+        # A content type is the one choice that a memory always has.
+        return "text" if name == "content_type" else None
+    if name in CHOICES:
+        return _text(name, value) if each else chosen(name.replace("_", " "), value, CHOICES[name])
+    if name in _READ:
+        return _READ[name](name, value)
+    if name in {"confidence", "importance"}:
+        return value if each else _number(name, value)
+    return _text(name, value)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidInput(f"{name} is a text")
+    return str(value)
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInput(f"{name} is a number from 0 to 1")
+    return value
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{name} is True or False")
+    return value
+
+
+def _object(name: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise InvalidInput(f"{name} is a JSON object: its keys are texts")
+    return value
+
+
+def _version(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidInput(f"{name} is a whole number")
+    return value
+
+
+def _instant(name: str, value: Any) -> datetime:
+    if isinstance(value, str):
+        return parse_instant(value)
+    if not isinstance(value, datetime):
+        raise InvalidInput(f"{name} is an aware datetime, or ISO 8601 text such as 2026-03-01T09:30:00Z")
+    if value.tzinfo is None:
+        raise InvalidInput("an instant needs a time zone")
+    return value
+
+
+def _scope(name: str, value: Any) -> str:
+    return parse_scope(_text(name, value))
+
+
+def _ttl(_: str, value: Any) -> timedelta:
+    return parse_duration(value)
+
+
+_NEVER_EMPTY: Mapping[str, Callable[[str, Any], Any]] = {
+    **dict.fromkeys(("tags", "evidence", "derived_from", "aliases"), texts),
+    "consent": _flag,
+}
+_READ: Mapping[str, Callable[[str, Any], Any]] = {
+    "ttl": _ttl,
+    "scope": _scope,
+    "metadata": _object,
+    "occurred_at": _instant,
+    "if_version": _version,
+}

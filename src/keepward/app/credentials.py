@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keepward.app.arguments import duration
+from keepward.app.arguments import ending
 from keepward.app.handle import Handle
+from keepward.domain.instant import Duration
 from keepward.domain.receipt import Receipt
 from keepward.domain.scope import parse_scope, parse_tenant
 from keepward.domain.token import Issued, Token
@@ -29,24 +30,20 @@ class Credentials(Handle):
         can: Sequence[str] | None = None,
         tenant: str | None = None,
         scope: str | None = None,
-        expires: datetime | timedelta | str | None = None,
+        expires: datetime | Duration | None = None,
     ) -> Issued:
         """Make a token for a bearer of that name; its ``secret`` is shown now and never again.
 
         ``rights`` is ``agent``, ``reviewer`` or ``owner``; ``can`` narrows it, as in ``["read"]``. Tenant and
-        scope are this handle's unless named. ``expires`` is an instant, a term such as ``30d``, or None.
+        scope are this handle's unless named. ``expires`` is an instant, a term (seconds, a timedelta,
+        text such as ``30d``), or None.
         """
         from keepward.engine.credentials import create
 
         if isinstance(can, str):
             raise InvalidInput("can is a list of texts")
-        if isinstance(expires, datetime):
-            if expires.tzinfo is None:
-                raise InvalidInput("an instant needs a time zone")
-            until: datetime | None = expires
-        else:
-            term = duration(expires)
-            until = None if term is None else self.now + term
+        end = ending(expires)
+        until = self.now + end if isinstance(end, timedelta) else end
         return create(
             self._kit,
             self._who,

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
-from keepward.app.arguments import duration, durations, texts, usable
+from keepward.app import arguments
+from keepward.app.arguments import duration
 from keepward.app.reads import Reads
 from keepward.domain.change import (
     KEEP,
     Append,
+    AppendFields,
     Change,
     Insert,
+    InsertFields,
+    KeyedFields,
     Move,
     Promote,
     Reinforce,
     Replace,
+    ReplaceFields,
     Restore,
     Retire,
     Supersede,
+    TierName,
 )
+from keepward.domain.instant import Duration
 from keepward.domain.proposal import Outcome
-from keepward.domain.scope import parse_scope
 from keepward.errors import InvalidInput, NotFound
 
 
@@ -36,27 +41,40 @@ class Draft:
         #: What became of it; None until the block has ended without an error.
         self.outcome: Outcome | None = None
 
-    def insert(self, text: str, **fields: Any) -> str:
+    def insert(self, text: str, **fields: Unpack[InsertFields]) -> str:
         """Stage a new memory with the fields of ``Memory.remember``; return the id it will have."""
         change = self._memory._insert(text, fields)  # noqa: SLF001  a draft is a part of its handle
         self._changes.append(change)
         return change.id
 
-    def replace(self, memory_id: str, text: str = KEEP, **fields: Any) -> None:
+    def replace(
+        self, memory_id: str, text: str = KEEP, *, if_version: int | None = None, **fields: Unpack[ReplaceFields]
+    ) -> None:
         """Stage new text or fields for a memory."""
-        self._changes.append(Replace(id=memory_id, text=text, **durations(fields)))
+        self._changes.append(_replace(memory_id, text, {"if_version": if_version, **fields}))
 
-    def append(self, memory_id: str, text: str, **fields: Any) -> None:
+    def append(
+        self, memory_id: str, text: str, *, if_version: int | None = None, **fields: Unpack[AppendFields]
+    ) -> None:
         """Stage an addition."""
-        self._changes.append(Append(id=memory_id, text=text, **fields))
+        self._changes.append(_append(memory_id, text, {"if_version": if_version, **fields}))
 
     def retire(self, memory_id: str, *, if_version: int | None = None) -> None:
         """Stage a retirement."""
         self._changes.append(Retire(id=memory_id, if_version=if_version))
 
-    def move(self, memory_id: str, **fields: Any) -> None:
+    def move(
+        self,
+        memory_id: str,
+        *,
+        tier: TierName = KEEP,
+        scope: str = KEEP,
+        key: str | None = KEEP,
+        if_version: int | None = None,
+    ) -> None:
         """Stage a move to another tier, scope or key."""
-        self._changes.append(Move(id=memory_id, **fields))
+        asked = {"tier": tier, "scope": scope, "key": key, "if_version": if_version}
+        self._changes.append(Move(id=memory_id, **arguments.move(asked)))
 
     def supersede(self, memory_id: str, by: str) -> None:
         """Stage that a memory is replaced by another."""
@@ -66,7 +84,7 @@ class Draft:
         """Stage a promotion to lasting knowledge."""
         self._changes.append(Promote(id=memory_id, text=text))
 
-    def restore(self, memory_id: str, *, ttl: timedelta | str | None = None, if_version: int | None = None) -> None:
+    def restore(self, memory_id: str, *, ttl: Duration | None = None, if_version: int | None = None) -> None:
         """Stage that an ended memory comes back; ``ttl`` gives an expired one a new term."""
         self._changes.append(Restore(id=memory_id, ttl=duration(ttl), if_version=if_version))
 
@@ -98,26 +116,51 @@ class Draft:
 class Writes(Reads):
     """Proposing changes."""
 
-    def remember(self, text: str, *, reason: str = "", **fields: Any) -> Outcome:
+    def remember(self, text: str, *, reason: str = "", **fields: Unpack[InsertFields]) -> Outcome:
         """Propose a new memory; with a ``key`` that is taken, an update of its holder.
 
         Fields, all optional: ``tier kind key scope subject category tags content_type blob metadata source evidence
         derived_from confidence importance ttl stability sensitivity access session speaker job aliases
-        occurred_at consent``; see ``domain.change.Insert``. ``ttl`` is a timedelta or text such as ``30d``.
+        occurred_at consent``; see ``domain.change.InsertFields``.
+
+        Raises:
+            InvalidInput: a field, or a name of a tier, kind, ..., that there is not; a value of another type.
         """
         change = self._insert(text, fields)
         return self.propose([change], reason=reason or "remembered", session=change.session)
 
     def revise(
-        self, memory_id: str, text: str = KEEP, *, reason: str, if_version: int | None = None, **fields: Any
+        self,
+        memory_id: str,
+        text: str = KEEP,
+        *,
+        reason: str,
+        if_version: int | None = None,
+        **fields: Unpack[ReplaceFields],
     ) -> Outcome:
-        """Propose new text or fields for a memory; ``if_version`` makes a stale edit fail."""
-        change = Replace(id=self._id(memory_id), text=text, if_version=if_version, **durations(fields))
+        """Propose new text or fields for a memory; ``if_version`` makes a stale edit fail.
+
+        Fields, all optional: ``category subject tags metadata source evidence confidence importance sensitivity ttl
+        consent``; what is left out stays, None empties.
+        """
+        change = _replace(self._id(memory_id), text, {"if_version": if_version, **fields})
         return self.propose([change], reason=reason)
 
-    def append(self, memory_id: str, text: str, *, reason: str, **fields: Any) -> Outcome:
-        """Propose an addition to a memory, after a line break."""
-        return self.propose([Append(id=self._id(memory_id), text=text, **fields)], reason=reason)
+    def append(
+        self,
+        memory_id: str,
+        text: str,
+        *,
+        reason: str,
+        if_version: int | None = None,
+        **fields: Unpack[AppendFields],
+    ) -> Outcome:
+        """Propose an addition to a memory, after a line break.
+
+        Fields, all optional: ``source evidence confidence consent``.
+        """
+        change = _append(self._id(memory_id), text, {"if_version": if_version, **fields})
+        return self.propose([change], reason=reason)
 
     def forget(self, memory_id: str, *, reason: str, if_version: int | None = None) -> Outcome:
         """Propose that a memory no longer holds; it can be restored."""
@@ -128,7 +171,7 @@ class Writes(Reads):
         memory_id: str,
         *,
         reason: str,
-        ttl: timedelta | str | None = None,
+        ttl: Duration | None = None,
         if_version: int | None = None,
     ) -> Outcome:
         """Propose to bring back a retired, archived, superseded or expired memory."""
@@ -144,15 +187,14 @@ class Writes(Reads):
         memory_id: str,
         *,
         reason: str,
-        tier: str = KEEP,
+        tier: TierName = KEEP,
         scope: str = KEEP,
         key: str | None = KEEP,
         if_version: int | None = None,
     ) -> Outcome:
         """Propose another tier, scope or key."""
-        path = parse_scope(scope) if scope is not KEEP else KEEP
-        change = Move(id=self._id(memory_id), tier=tier, scope=path, key=key, if_version=if_version)
-        return self.propose([change], reason=reason)
+        asked = {"tier": tier, "scope": scope, "key": key, "if_version": if_version}
+        return self.propose([Move(id=self._id(memory_id), **arguments.move(asked))], reason=reason)
 
     def promote(self, memory_id: str, text: str, *, reason: str) -> Outcome:
         """Propose lasting knowledge: permanent, with its canonical text, core when its key is a block's."""
@@ -163,7 +205,7 @@ class Writes(Reads):
         return self.propose([Supersede(id=self._id(memory_id), by=self._id(by))], reason=reason)
 
     def merge(
-        self, memory_ids: Sequence[str], text: str | None = None, *, reason: str, **fields: Any
+        self, memory_ids: Sequence[str], text: str | None = None, *, reason: str, **fields: Unpack[InsertFields]
     ) -> Outcome | None:
         """Propose one summary in place of several memories, which it supersedes; None for fewer than two.
 
@@ -172,7 +214,7 @@ class Writes(Reads):
         Raises:
             InvalidInput: they differ in subject, scope or sensitivity.
         """
-        ids = list(dict.fromkeys(self._id(memory_id) for memory_id in memory_ids))
+        ids = list(dict.fromkeys(self._id(each) for each in arguments.texts("memory_ids", memory_ids)))
         if len(ids) < 2:
             return None
         records = [self.get(memory_id) for memory_id in ids]
@@ -183,9 +225,10 @@ class Writes(Reads):
         summary = self._insert(joined, {**given, "derived_from": tuple(ids)})
         return self.propose([summary, *(Supersede(id=each, by=summary.id) for each in ids)], reason=reason)
 
-    def update_by_key(self, key: str, text: str, *, reason: str = "", **fields: Any) -> Outcome:
+    def update_by_key(self, key: str, text: str, *, reason: str = "", **fields: Unpack[KeyedFields]) -> Outcome:
         """Propose the text of a keyed state: created when missing, updated in place when there."""
-        return self.remember(text, reason=reason, key=key, **{"kind": "state", **fields})
+        given: KeyedFields = {"kind": "state", **fields}
+        return self.remember(text, reason=reason, key=key, **given)
 
     def forget_many(self, memory_ids: Sequence[str], *, reason: str) -> tuple[Outcome | None, list[str]]:
         """Retire all that are there in one commit; return the outcome and the ids that were not found."""
@@ -242,34 +285,36 @@ class Writes(Reads):
         return outcomes
 
     def _from_mapping(self, item: Mapping[str, Any]) -> Insert:
+        if not isinstance(item, Mapping):
+            raise InvalidInput("an item is a text, or a mapping of the arguments of `remember`")
         fields = dict(item)
         try:
             text = fields.pop("text")
         except KeyError as fault:
             raise InvalidInput("an item needs a `text`") from fault
-        return self._insert(text, fields)
+        # One item of many: what is wrong with it is told in its place, by a gate.
+        return self._insert(text, fields, each=True)
 
-    def _insert(self, text: str, fields: Mapping[str, Any]) -> Insert:
-        given = durations(fields)
-        scope = given.pop("scope", None)
-        path = self._who.scope if scope is None else parse_scope(scope)
-        for name in ("tags", "evidence", "derived_from", "aliases"):
-            if name in given:
-                given[name] = texts(name, given[name])
-        if "id" in given:
-            raise InvalidInput("ids are given by the store; keep a foreign id in `aliases`")
-        usable(text, given)
+    def _insert(self, text: str, fields: Mapping[str, Any], *, each: bool = False) -> Insert:
+        given = arguments.insert(fields, each=each)
+        if given.get("scope") is None:
+            given["scope"] = self._who.scope
         if given.get("blob") is not None and "content_type" not in given:
             from keepward.engine.blobs import content_type
 
             given["content_type"] = content_type(self._kit, self._who, given["blob"])
-        try:
-            return Insert(id=self._kit.ids.new_id(self._kit.clock.now()), text=text, scope=path, **given)
-        except TypeError as fault:
-            known = ", ".join(name for name in Insert.__dataclass_fields__ if name != "id")
-            raise InvalidInput(f"unknown field: a memory takes {known}") from fault
+        said = arguments.text(text)
+        return Insert(id=self._kit.ids.new_id(self._kit.clock.now()), text=said, **given)
 
     def _id(self, memory_id: str) -> str:
         if not isinstance(memory_id, str) or not memory_id:
             raise InvalidInput("a memory is named by its id, a text")
         return self.get(memory_id).id
+
+
+def _replace(memory_id: str, text: str, fields: Mapping[str, Any]) -> Replace:
+    return Replace(id=memory_id, text=arguments.text(text, keep=True), **arguments.replace(fields))
+
+
+def _append(memory_id: str, text: str, fields: Mapping[str, Any]) -> Append:
+    return Append(id=memory_id, text=arguments.text(text), **arguments.append(fields))

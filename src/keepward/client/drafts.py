@@ -9,15 +9,23 @@ Invariants
 from __future__ import annotations
 
 import contextlib
-from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from keepward.app.arguments import duration
 from keepward.client import wire
 from keepward.client.decode import decode_hint
 from keepward.client.transport import path_of
-from keepward.domain.change import KEEP, Change, Insert
+from keepward.domain.change import (
+    KEEP,
+    AppendFields,
+    Change,
+    Insert,
+    InsertFields,
+    ReplaceFields,
+    TierName,
+)
+from keepward.domain.instant import Duration
 from keepward.domain.proposal import Outcome
 from keepward.errors import KeepwardError
 
@@ -37,25 +45,38 @@ class Draft:
         #: What became of it; None until the block has ended without an error.
         self.outcome: Outcome | None = None
 
-    def insert(self, text: str, **fields: Any) -> str:
+    def insert(self, text: str, **fields: Unpack[InsertFields]) -> str:
         """Stage a new memory with the fields of ``remember``; return the id it will have."""
-        return str(self._stage({"op": "insert", "text": text, **wire.fields(fields)}))
+        return str(self._stage({"op": "insert", **wire.insert(text, fields)}))
 
-    def replace(self, memory_id: str, text: str = KEEP, **fields: Any) -> None:
+    def replace(
+        self, memory_id: str, text: str = KEEP, *, if_version: int | None = None, **fields: Unpack[ReplaceFields]
+    ) -> None:
         """Stage new text or fields for a memory."""
-        self._stage({"op": "replace", "id": memory_id, **wire.fields({"text": text, **fields})})
+        self._stage({"op": "replace", "id": memory_id, **wire.replace(text, if_version, fields)})
 
-    def append(self, memory_id: str, text: str, **fields: Any) -> None:
+    def append(
+        self, memory_id: str, text: str, *, if_version: int | None = None, **fields: Unpack[AppendFields]
+    ) -> None:
         """Stage an addition."""
-        self._stage({"op": "append", "id": memory_id, "text": text, **wire.fields(fields)})
+        self._stage({"op": "append", "id": memory_id, **wire.append(text, if_version, fields)})
 
     def retire(self, memory_id: str, *, if_version: int | None = None) -> None:
         """Stage a retirement."""
         self._stage({"op": "retire", "id": memory_id, **wire.present(if_version=if_version)})
 
-    def move(self, memory_id: str, **fields: Any) -> None:
+    def move(
+        self,
+        memory_id: str,
+        *,
+        tier: TierName = KEEP,
+        scope: str = KEEP,
+        key: str | None = KEEP,
+        if_version: int | None = None,
+    ) -> None:
         """Stage a move to another tier, scope or key."""
-        self._stage({"op": "move", "id": memory_id, **wire.fields(fields)})
+        given = wire.move(tier=tier, scope=scope, key=key, if_version=if_version)
+        self._stage({"op": "move", "id": memory_id, **given})
 
     def supersede(self, memory_id: str, by: str) -> None:
         """Stage that a memory is replaced by another."""
@@ -65,7 +86,7 @@ class Draft:
         """Stage a promotion to lasting knowledge."""
         self._stage({"op": "promote", "id": memory_id, "text": text})
 
-    def restore(self, memory_id: str, *, ttl: timedelta | str | None = None, if_version: int | None = None) -> None:
+    def restore(self, memory_id: str, *, ttl: Duration | None = None, if_version: int | None = None) -> None:
         """Stage that an ended memory comes back; ``ttl`` gives an expired one a new term."""
         self._stage({"op": "restore", "id": memory_id, **wire.present(ttl=duration(ttl), if_version=if_version)})
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from keepward.app.arguments import duration, texts
+from keepward.app.arguments import ending, texts
 from keepward.client import wire
 from keepward.client.calls import Calls, answer_of
 from keepward.client.decode import decode, decode_each
 from keepward.client.transport import path_of
 from keepward.domain.feedback import Feedback
+from keepward.domain.instant import Duration
 from keepward.domain.job import Alike, JobState, Run
 from keepward.domain.receipt import Receipt
 from keepward.domain.token import Issued, Token
@@ -113,19 +114,18 @@ class Inquiries(Calls):
         can: Sequence[str] | None = None,
         tenant: str | None = None,
         scope: str | None = None,
-        expires: datetime | timedelta | str | None = None,
+        expires: datetime | Duration | None = None,
     ) -> Issued:
         """Make a token for a bearer of that name; its ``secret`` is shown now and never again."""
         if isinstance(can, str):
             raise InvalidInput("can is a list of texts")
-        until = expires if isinstance(expires, datetime) else duration(expires)
         body = wire.present(
             name=name,
             rights=rights,
             can=None if can is None else sorted(can),
             tenant=tenant,
             scope=scope,
-            expires=until,
+            expires=ending(expires),
         )
         return decode(Issued, self._post("/memory/tokens", body))
 

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Any, get_args
 
+from keepward.app import arguments
 from keepward.app.arguments import texts
 from keepward.domain.change import KEEP, Change, Insert, Revert, Supersede, operation
 from keepward.errors import InvalidInput
@@ -24,7 +25,7 @@ _LISTS = ("tags", "evidence", "derived_from", "aliases")
 
 
 def plain(value: Any) -> Any:
-    """Return an argument as JSON values; a span of time is text such as ``90s``.
+    """Return an argument as JSON values; a span of time is text such as ``90s``, or a number of seconds.
 
     Raises:
         InvalidInput: see (2).
@@ -36,9 +37,7 @@ def plain(value: Any) -> Any:
             return value
         case timedelta():
             seconds, rest = divmod(value, timedelta(seconds=1))
-            if rest:
-                raise InvalidInput("a span of time is sent in whole seconds")
-            return f"{seconds}s"
+            return value.total_seconds() if rest else f"{seconds}s"
         case datetime():
             if value.tzinfo is None:
                 raise InvalidInput("an instant needs a time zone")
@@ -59,6 +58,27 @@ def fields(given: Mapping[str, Any]) -> dict[str, Any]:
         if name in kept:
             kept[name] = texts(name, kept[name])
     return {name: plain(value) for name, value in kept.items()}
+
+
+def insert(text: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a new memory, checked as the library checks them."""
+    return {"text": arguments.text(text), **fields(arguments.insert(given))}
+
+
+def replace(text: str, if_version: int | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an edit, checked as the library checks them."""
+    asked = {"text": arguments.text(text, keep=True), **arguments.replace(given)}
+    return fields(asked) | present(if_version=if_version)
+
+
+def append(text: str, if_version: int | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an addition, checked as the library checks them."""
+    return {"text": arguments.text(text), **fields(arguments.append(given)), **present(if_version=if_version)}
+
+
+def move(*, if_version: int | None, **given: Any) -> dict[str, Any]:
+    """Return the arguments of a move, checked as the library checks them."""
+    return fields(arguments.move(given)) | present(if_version=if_version)
 
 
 def present(**given: Any) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
+from keepward.app import arguments
 from keepward.app.arguments import duration, texts
 from keepward.client import wire
 from keepward.client.calls import only
@@ -20,7 +20,16 @@ from keepward.client.decode import decode_hint
 from keepward.client.drafts import Draft
 from keepward.client.reads import Reads
 from keepward.client.transport import path_of
-from keepward.domain.change import KEEP, Change
+from keepward.domain.change import (
+    KEEP,
+    AppendFields,
+    Change,
+    InsertFields,
+    KeyedFields,
+    ReplaceFields,
+    TierName,
+)
+from keepward.domain.instant import Duration
 from keepward.domain.proposal import Outcome
 from keepward.errors import InvalidInput
 
@@ -33,21 +42,34 @@ _ITEMS = 500
 class Writes(Reads):
     """Proposing changes."""
 
-    def remember(self, text: str, *, reason: str = "", **fields: Any) -> Outcome:
+    def remember(self, text: str, *, reason: str = "", **fields: Unpack[InsertFields]) -> Outcome:
         """Propose a new memory; with a ``key`` that is taken, an update of its holder."""
         said = {"reason": reason} if reason else {}
-        return self._proposed("/memory/items", {"text": text, **said, **wire.fields(fields)})
+        return self._proposed("/memory/items", {**wire.insert(text, fields), **said})
 
     def revise(
-        self, memory_id: str, text: str = KEEP, *, reason: str, if_version: int | None = None, **fields: Any
+        self,
+        memory_id: str,
+        text: str = KEEP,
+        *,
+        reason: str,
+        if_version: int | None = None,
+        **fields: Unpack[ReplaceFields],
     ) -> Outcome:
         """Propose new text or fields for a memory; ``if_version`` makes a stale edit fail."""
-        given = wire.fields({"text": text, **fields}) | wire.present(if_version=if_version)
-        return self._one({"op": "replace", "id": memory_id, **given}, reason)
+        return self._one({"op": "replace", "id": memory_id, **wire.replace(text, if_version, fields)}, reason)
 
-    def append(self, memory_id: str, text: str, *, reason: str, **fields: Any) -> Outcome:
+    def append(
+        self,
+        memory_id: str,
+        text: str,
+        *,
+        reason: str,
+        if_version: int | None = None,
+        **fields: Unpack[AppendFields],
+    ) -> Outcome:
         """Propose an addition to a memory, after a line break."""
-        return self._one({"op": "append", "id": memory_id, "text": text, **wire.fields(fields)}, reason)
+        return self._one({"op": "append", "id": memory_id, **wire.append(text, if_version, fields)}, reason)
 
     def forget(self, memory_id: str, *, reason: str, if_version: int | None = None) -> Outcome:
         """Propose that a memory no longer holds; it can be restored."""
@@ -58,7 +80,7 @@ class Writes(Reads):
         memory_id: str,
         *,
         reason: str,
-        ttl: timedelta | str | None = None,
+        ttl: Duration | None = None,
         if_version: int | None = None,
     ) -> Outcome:
         """Propose to bring back a retired, archived, superseded or expired memory."""
@@ -74,13 +96,13 @@ class Writes(Reads):
         memory_id: str,
         *,
         reason: str,
-        tier: str = KEEP,
+        tier: TierName = KEEP,
         scope: str = KEEP,
         key: str | None = KEEP,
         if_version: int | None = None,
     ) -> Outcome:
         """Propose another tier, scope or key."""
-        given = wire.fields({"tier": tier, "scope": scope, "key": key}) | wire.present(if_version=if_version)
+        given = wire.move(tier=tier, scope=scope, key=key, if_version=if_version)
         return self._one({"op": "move", "id": memory_id, **given}, reason)
 
     def promote(self, memory_id: str, text: str, *, reason: str) -> Outcome:
@@ -92,19 +114,20 @@ class Writes(Reads):
         return self._one({"op": "supersede", "id": memory_id, "by": by}, reason)
 
     def merge(
-        self, memory_ids: Sequence[str], text: str | None = None, *, reason: str, **fields: Any
+        self, memory_ids: Sequence[str], text: str | None = None, *, reason: str, **fields: Unpack[InsertFields]
     ) -> Outcome | None:
         """Propose one summary in place of several memories, which it supersedes; None for fewer than two."""
         ids = list(texts("memory_ids", memory_ids))
         if not ids:
             return None
-        body = {"ids": ids, "reason": reason, **wire.fields(fields)}
+        body = {"ids": ids, "reason": reason, **wire.fields(arguments.insert(fields))}
         answer = self._post("/memory/items/merge", body | wire.present(text=text))
         return _maybe(answer)
 
-    def update_by_key(self, key: str, text: str, *, reason: str = "", **fields: Any) -> Outcome:
+    def update_by_key(self, key: str, text: str, *, reason: str = "", **fields: Unpack[KeyedFields]) -> Outcome:
         """Propose the text of a keyed state: created when missing, updated in place when there."""
-        return self.remember(text, reason=reason, key=key, **{"kind": "state", **fields})
+        given: KeyedFields = {"kind": "state", **fields}
+        return self.remember(text, reason=reason, key=key, **given)
 
     def forget_many(self, memory_ids: Sequence[str], *, reason: str) -> tuple[Outcome | None, list[str]]:
         """Retire all that are there in one commit; return the outcome and the ids that were not found."""

@@ -6,13 +6,118 @@ like are kept as given, so that the shape gate can refuse an unknown one with a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal, TypedDict
+
+from keepward.domain.instant import Duration
+from keepward.domain.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
 
 #: Stands for "leave this field as it is" where None already means "empty".
 KEEP: Any = type("Keep", (), {"__repr__": lambda _: "KEEP", "__slots__": ()})()
+
+TierName = Tier | Literal["core", "working", "episodic", "archival"]
+KindName = Kind | Literal["identity", "rule", "fact", "state", "event", "summary", "document"]
+StabilityName = Stability | Literal["volatile", "stable", "permanent"]
+SensitivityName = Sensitivity | Literal["normal", "sensitive"]
+AccessName = Access | Literal["read_only", "approval", "append", "read_write"]
+ContentTypeName = ContentType | Literal["text", "image", "file", "audio", "video", "structured"]
+SourceName = Literal[
+    "operator",
+    "manual",
+    "user_message",
+    "user",
+    "chat",
+    "assistant",
+    "inference",
+    "extracted",
+    "promotion",
+    "system",
+    "job",
+    "tool",
+    "document",
+    "seeded",
+    "import",
+    "web",
+    "unknown",
+]
+
+
+class KeyedFields(TypedDict, total=False):
+    """What a memory with a key may be given beside its text and key; left out means as ``Insert`` says."""
+
+    tier: TierName | None
+    kind: KindName | None
+    #: ``/``, ``shared``, an agent's name or a path; the handle's own where left out.
+    scope: str | None
+    subject: str | None
+    category: str | None
+    tags: Sequence[str]
+    content_type: ContentTypeName
+    #: Reference that ``put_blob`` gave.
+    blob: str | None
+    #: A JSON object; it comes back as it went in.
+    metadata: Mapping[str, Any] | None
+    source: SourceName | None
+    #: References that back it, such as ``chat:42``.
+    evidence: Sequence[str]
+    #: Ids of the memories it was made from.
+    derived_from: Sequence[str]
+    #: 0..1, is it true.
+    confidence: float | None
+    #: 0..1, is it useful.
+    importance: float | None
+    #: How long it holds: seconds, a timedelta, or text such as ``24h`` or ``30d``.
+    ttl: Duration | None
+    stability: StabilityName | None
+    sensitivity: SensitivityName | None
+    access: AccessName | None
+    session: str | None
+    speaker: str | None
+    job: str | None
+    #: Ids under which other systems know it.
+    aliases: Sequence[str]
+    #: Aware instant, or ISO 8601 text.
+    occurred_at: datetime | str | None
+    #: Personal identifiers in the text were given with consent: they stay and make it sensitive.
+    consent: bool
+
+
+class InsertFields(KeyedFields, total=False):
+    """What a new memory may be given beside its text."""
+
+    #: Stable name; writing to one that is taken updates its holder.
+    key: str | None
+
+
+class ReplaceFields(TypedDict, total=False):
+    """What an edit may change beside the text; left out stays, None empties."""
+
+    category: str | None
+    subject: str | None
+    tags: Sequence[str]
+    metadata: Mapping[str, Any] | None
+    source: SourceName | None
+    evidence: Sequence[str]
+    #: 0..1.
+    confidence: float | None
+    #: 0..1.
+    importance: float | None
+    sensitivity: SensitivityName | None
+    #: From now; None removes it.
+    ttl: Duration | None
+    consent: bool
+
+
+class AppendFields(TypedDict, total=False):
+    """What an addition may bring beside its text."""
+
+    source: SourceName | None
+    evidence: Sequence[str]
+    #: 0..1; it can lower the memory's and never raise it.
+    confidence: float | None
+    consent: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ from keepward.domain.memory import (
     Tier,
     share,
 )
+from keepward.domain.names import unknown
 from keepward.domain.policy import Policy, access_for
 from keepward.domain.scope import visible_from
 from keepward.domain.trust import SOURCES, Actor, ActorKind, Trust, default_source, trust_of
@@ -166,8 +167,7 @@ def _named(enum: type[_E], value: str, what: str) -> _E:
     try:
         return enum(value)
     except ValueError as fault:
-        names = ", ".join(str(member) for member in enum)
-        raise InvalidInput(f"unknown {what}: use one of {names}") from fault
+        raise InvalidInput(unknown(what, value, list(enum))) from fault
 
 
 def _insert(change: ask.Insert, frame: Frame) -> Record:

@@ -90,8 +90,7 @@ def parse_schedule(text: str) -> Schedule | None:
     if found := _TIME.fullmatch(told):
         return Daily(at=time(int(found[1]), int(found[2])))
     try:
-        # A bare number would be days, which nobody means here.
-        term = timedelta(0) if told.isdecimal() else parse_duration(told)
+        term = parse_duration(told)
     except InvalidInput:
         term = timedelta(0)
     if term < timedelta(minutes=1):

@@ -29,6 +29,7 @@ from keepward.domain.change import (
 )
 from keepward.domain.instant import LONGEST
 from keepward.domain.memory import Kind, Record, Stability, Tier
+from keepward.domain.names import unknown
 from keepward.domain.policy import Policy
 from keepward.domain.query import CONTEXT_LEGEND
 from keepward.domain.receipt import Reason
@@ -93,7 +94,7 @@ def _problems(case: Case, policy: Policy) -> Iterator[Reason]:
     after, before, change = case.after, case.before, case.change
     asked = getattr(change, "source", None)
     if after.source not in SOURCES or (type(asked) is str and asked not in SOURCES):
-        yield _reason("unknown_source", f"unknown source: use one of {', '.join(SOURCES)}")
+        yield _reason("unknown_source", unknown("source", asked, SOURCES))
     yield from _unknown_scope(case, policy)
     if isinstance(change, Insert) and change.ttl is not None and after.stability is Stability.PERMANENT:
         yield _reason("ttl_on_permanent", "a permanent memory has no time to live: leave out one of the two")

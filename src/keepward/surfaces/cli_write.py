@@ -73,26 +73,30 @@ def remember(
     media_type: MediaType = None,
 ) -> Answer:
     """Remember a text. A missing store is made."""
+    # Names as they were typed: the library says which there are.
+    named: dict[str, Any] = {
+        "tier": tier,
+        "kind": kind,
+        "source": source,
+        "stability": stability,
+        "sensitivity": sensitivity,
+    }
     with call.memory(create=True) as memory:
         result = memory.remember(
             text_of(text),
-            tier=tier,
-            kind=kind,
             key=key,
             subject=subject,
             category=category,
             tags=tuple(tag or ()),
-            source=source,
             evidence=tuple(evidence or ()),
             confidence=confidence,
             importance=importance,
             ttl=ttl,
-            stability=stability,
-            sensitivity=sensitivity,
             session=session,
             derived_from=tuple(derived_from or ()),
             consent=consent,
             reason=reason,
+            **named,
             **attached(memory, file, blob, media_type),
         )
     return written(result)

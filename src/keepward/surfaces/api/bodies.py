@@ -2,8 +2,8 @@
 
 Invariants
 (1) A field that is not listed is refused; a value of another JSON type is refused, never converted.
-(2) What a gate judges (lengths, names, ranges) is told in the schema and judged by the gate, so that a write
-    refused here is refused as anywhere else: with reasons and a receipt.
+(2) What a gate judges (lengths, ranges) is told in the schema and judged by the gate, so that a write refused here
+    is refused as anywhere else: with reasons and a receipt. Names of tiers and the like are the library's to know.
 (3) A field that is left out is not the same as null: out leaves a memory as it is, null empties it.
 """
 
@@ -36,7 +36,7 @@ def _one_of(names: Any, description: str = "") -> Any:
 _LINE = {"minLength": 1, "maxLength": 256, "pattern": r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"}
 _SEGMENT = r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}"
 SCOPE_PATTERN = rf"^(/|/?{_SEGMENT}(/{_SEGMENT}){{0,5}})$"
-TTL_PATTERN = r"^([1-9][0-9]{0,8}s|[1-9][0-9]{0,6}m|[1-9][0-9]{0,4}h|[1-9][0-9]{0,3}d?|[1-9][0-9]{0,2}w)$"
+TTL_PATTERN = r"^([1-9][0-9]{0,8}s|[1-9][0-9]{0,6}m|[1-9][0-9]{0,4}h|[1-9][0-9]{0,3}d|[1-9][0-9]{0,2}w)$"
 
 _DAY = r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,6})?)?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])?"
@@ -65,7 +65,11 @@ Why = Annotated[
 ]
 ReadWhy = Annotated[str, Field(description="Why.", min_length=1, max_length=1000, pattern=r"\S")]
 Scope = Annotated[str, told("`/`, an agent's name, or a path.", pattern=SCOPE_PATTERN, examples=["/agents/orion"])]
-Ttl = Annotated[str, told("How long it holds, such as `24h` or `30d`.", pattern=TTL_PATTERN)]
+Seconds = Annotated[int | float, Field(allow_inf_nan=False), told(exclusiveMinimum=0, maximum=3_155_760_000)]
+Ttl = Annotated[
+    Annotated[str, told(pattern=TTL_PATTERN)] | Seconds,
+    told("How long it holds: text such as `24h` or `30d`, or a number of seconds."),
+]
 Instant = Annotated[str, told("ISO 8601; without an offset it is UTC.", format="date-time")]
 Share = Annotated[float, told(minimum=0, maximum=1)]
 Digest = Annotated[str, Field(description="64 hex digits.", pattern=r"^[0-9a-f]{64}$")]
@@ -108,7 +112,7 @@ def _read(name: str, value: Any) -> Any:
             return parse_instant(value)
         case "scope", str():
             return parse_scope(value)
-        case "ttl", str():
+        case "ttl", str() | int() | float():
             return parse_duration(value)
         case _, list():
             return tuple(value)

@@ -19,6 +19,7 @@ from keepward.surfaces.api.bodies import (
     ReadLine,
     ReadWhy,
     Scope,
+    Seconds,
     Tokens,
     Version,
     Why,
@@ -176,7 +177,7 @@ class CreateToken(Body):
     tenant: Annotated[str, told(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._@:-]{0,127}$")] | None = None
     scope: Scope | None = None
     #: An instant, or a term such as `30d`; left out, it does not expire.
-    expires: Annotated[str, Field(max_length=64), told(pattern=TERM_PATTERN)] | None = None
+    expires: Annotated[str, Field(max_length=64), told(pattern=TERM_PATTERN)] | Seconds | None = None
 
 
 class RunJob(Body):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, Literal
 
 from fastapi import APIRouter
@@ -10,9 +9,7 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from keepward.app import Memory
-from keepward.domain.instant import parse_duration, parse_instant
 from keepward.domain.token import Token
-from keepward.errors import InvalidInput
 from keepward.surfaces import present
 from keepward.surfaces.api import schemas
 from keepward.surfaces.api.bodies_calls import CreateToken
@@ -93,19 +90,9 @@ def create_token(memory: Handle, body: CreateToken) -> Response:
         can=body.can,
         tenant=body.tenant,
         scope=body.scope,
-        expires=_expires(body.expires),
+        expires=body.expires,
     )
     return json_response({"token": _state(memory, issued.token), "secret": issued.secret}, 201)
-
-
-def _expires(text: str | None) -> datetime | str | None:
-    if text is None:
-        return None
-    try:
-        parse_duration(text)
-    except InvalidInput:
-        return parse_instant(text)
-    return text
 
 
 @router.delete(
