@@ -20,7 +20,8 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
     del view, policy
     if secrets.calm(whole(case)):
         return None
-    if not secrets.scan(case.after.text) and not secrets.scan(aside(case)):
+    beside = aside(case)
+    if not secrets.scan(case.after.text) and all(_answered(beside, each) for each in secrets.scan(beside)):
         return None
     found = [(name, finding) for name, text in texts(case) for finding in secrets.scan(text)]
     if not found:
@@ -34,6 +35,12 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
         after=mapped(case.after, lambda _, text: scrub(text)),
         reason=scrub(case.reason),
     )
+
+
+def _answered(text: str, finding: Finding) -> bool:
+    """Whether a finding follows on a marker: what the words before it gave away was masked already."""
+    before = text[: finding.start].rstrip(" \n\t-:=\"'`")
+    return before.endswith("]") and before[before.rfind("[") + 1 : -1].isupper()
 
 
 def scrub(text: str) -> str:
