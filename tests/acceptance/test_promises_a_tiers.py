@@ -85,19 +85,40 @@ def test_twenty_rewordings_under_one_key_leave_one_memory(mem: Memory) -> None:
     assert [each.text for each in mem.find()] == ["We are working on really the dashboard, part 9"]
 
 
+EVERYBODY = [Actor.agent(), Actor.user(), Actor.operator("olga"), Actor.importer()]
+
+
+@pytest.mark.promise("A22")
+@pytest.mark.parametrize("actor", EVERYBODY, ids=lambda actor: actor.kind.value)
+def test_a_write_that_names_no_tier_stays_for_good_and_never_becomes_core(
+    owner: Memory, actor: Actor, clock: Any
+) -> None:
+    made = kept(owner.acting_as(actor).remember("The harbour opens at six"))
+    assert (made.tier.value, made.kind.value, made.stability.value) == ("archival", "fact", "stable")
+    assert (made.expires_at, made.pinned) == (None, False)
+    clock.move(days=400)
+    assert [each.id for each in owner.find()] == [made.id]
+    assert [hit.memory.id for hit in owner.recall("when does the harbour open")] == [made.id]
+
+
 @pytest.mark.promise("A22")
 @pytest.mark.parametrize(
-    ("actor", "tier"),
+    ("scope", "tier"),
     [
-        (Actor.agent(), "working"),
-        (Actor.user(), "working"),
-        (Actor.operator("olga"), "archival"),
-        (Actor.importer(), "archival"),
+        ("/agents/orion/tasks/42", "working"),
+        ("/tasks/7", "working"),
+        ("/agents/orion/tasks/42/steps", "working"),
+        ("/agents/orion/tasks", "archival"),
+        ("/agents/tasks", "archival"),
+        ("orion", "archival"),
     ],
 )
-def test_a_write_that_names_no_tier_never_becomes_core(owner: Memory, actor: Actor, tier: str) -> None:
-    made = kept(owner.acting_as(actor).remember("The harbour opens at six"))
-    assert (made.tier.value, made.pinned) == (tier, False)
+def test_only_in_the_scope_of_a_task_is_working_memory_what_a_write_gets_unasked(
+    owner: Memory, scope: str, tier: str
+) -> None:
+    assert kept(owner.at(scope=scope).remember("The blue key sticks")).tier.value == tier
+    assert kept(owner.remember("The red key is lost", scope=scope)).tier.value == tier
+    assert kept(owner.remember("The lock was oiled", scope=scope, tier="archival")).expires_at is None
 
 
 def old_line(path: Path, **fields: object) -> Path:

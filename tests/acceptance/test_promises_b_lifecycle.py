@@ -28,7 +28,7 @@ def texts(memory: Memory) -> set[str]:
         ({"stability": "volatile", "kind": "summary"}, timedelta(days=7)),
         ({"kind": "event"}, timedelta(days=30)),
         ({"tier": "working"}, timedelta(hours=24)),
-        ({}, timedelta(hours=24)),
+        ({"scope": "/agents/orion/tasks/42"}, timedelta(hours=24)),
     ],
 )
 def test_what_is_volatile_without_a_term_gets_one_and_the_writer_is_told(

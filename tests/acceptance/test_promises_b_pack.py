@@ -42,7 +42,7 @@ def test_a_context_without_memories_is_the_empty_text(mem: Memory) -> None:
 
 @pytest.mark.promise("B37", "B38", "B39")
 def test_what_is_over_replaced_or_sensitive_is_in_no_prompt_and_each_says_why(mem: Memory, clock: Any) -> None:
-    over = kept(mem.remember("The ferry is late today", ttl="1h"))
+    over = kept(mem.remember("The ferry is late today", tier="working", ttl="1h"))
     old = kept(mem.remember("The ferry is red", tier="archival"))
     new = kept(mem.remember("The ferry was painted blue", tier="archival"))
     kept(mem.supersede(old.id, new.id, reason="painted"))

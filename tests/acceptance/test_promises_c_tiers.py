@@ -56,9 +56,9 @@ def test_when_a_task_ends_its_notes_are_put_away_and_those_of_others_stay(mem: M
 
 @pytest.mark.promise("C16", "C18")
 def test_a_working_note_lasts_a_day_to_the_instant_unless_told_otherwise(mem: Memory, clock: Any) -> None:
-    kept(mem.remember("try the blue key first"))
-    kept(mem.remember("the red key is broken", ttl="2h"))
-    kept(mem.remember("the lock was oiled on Monday", ttl="3d"))
+    kept(mem.remember("try the blue key first", tier="working"))
+    kept(mem.remember("the red key is broken", tier="working", ttl="2h"))
+    kept(mem.remember("the lock was oiled on Monday", tier="working", ttl="3d"))
     left = []
     for step in (timedelta(hours=2), timedelta(hours=22), timedelta(days=2)):
         clock.instant += step - timedelta(microseconds=1)
@@ -94,7 +94,7 @@ def test_working_memory_holds_plans_facts_todos_and_decisions_each_by_its_label(
 
 @pytest.mark.promise("C20")
 def test_an_agent_writes_edits_and_drops_working_notes_unasked_but_never_a_secret(mem: Memory) -> None:
-    note = kept(mem.remember("try the blue key first"))
+    note = kept(mem.remember("try the blue key first", tier="working"))
     kept(mem.revise(note.id, "try the red key first", reason="blue broke"))
     kept(mem.append(note.id, "then the green one", reason="in case"))
     kept(mem.forget(note.id, reason="done"))

@@ -17,7 +17,7 @@ from keepward.domain.instant import to_micros
 from keepward.domain.memory import CORE_BLOCKS, Kind, Record, Tier
 from keepward.domain.policy import Policy
 from keepward.domain.receipt import Reason
-from keepward.domain.scope import SHARED, task_of
+from keepward.domain.scope import SHARED, in_task
 
 Format = Literal["markdown", "xml", "messages"]
 #: All sections, in the order of the text.
@@ -188,7 +188,7 @@ def state_order(record: Record) -> tuple[int, str, str, str]:
 
 def working_order(record: Record) -> tuple[bool, int, str, int, str]:
     """Sort key of working: the task's own first, shared last; newest first within a scope."""
-    return task_of(record.scope) is None, -depth(record.scope), record.scope, -renewed_at(record), record.id
+    return not in_task(record.scope), -depth(record.scope), record.scope, -renewed_at(record), record.id
 
 
 def is_turn(record: Record) -> bool:

@@ -127,7 +127,7 @@ class Insert:
     #: Id of the new memory; assigned before judging, so that a draft can refer to it.
     id: str
     text: str
-    #: None: working for agents and users, archival for operators and importers.
+    #: None: archival, or working in the scope of a task; an event or a summary is episodic.
     tier: str | None = None
     #: None: by tier: core and archival fact, working state, episodic event.
     kind: str | None = None

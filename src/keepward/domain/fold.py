@@ -33,8 +33,8 @@ from keepward.domain.memory import (
 )
 from keepward.domain.names import unknown
 from keepward.domain.policy import Policy, access_for
-from keepward.domain.scope import visible_from
-from keepward.domain.trust import SOURCES, Actor, ActorKind, Trust, default_source, trust_of
+from keepward.domain.scope import in_task, visible_from
+from keepward.domain.trust import SOURCES, Actor, Trust, default_source, trust_of
 from keepward.errors import Conflict, InvalidInput
 
 _E = TypeVar("_E", bound=StrEnum)
@@ -107,10 +107,11 @@ def content(record: Record) -> bytes:
     return encode_record(replace(record, version=0))
 
 
-def default_tier(change: ask.Insert, actor: Actor) -> str:
-    """Return the tier of a write that names none: by kind where the kind decides, else by actor.
+def default_tier(change: ask.Insert) -> str:
+    """Return the tier of a write that names none, whoever writes: remembering is for good.
 
-    Never core, except for an identity, which no write can store.
+    Working in the scope of a task, by kind where the kind decides, else archival. Never core, except for an
+    identity, which no write can store.
     """
     match change.kind:
         case "event" | "summary":
@@ -119,8 +120,7 @@ def default_tier(change: ask.Insert, actor: Actor) -> str:
             return Tier.ARCHIVAL.value
         case "identity":
             return Tier.CORE.value
-    lasting = actor.kind in {ActorKind.OPERATOR, ActorKind.IMPORTER, ActorKind.SYSTEM}
-    return Tier.ARCHIVAL.value if lasting else Tier.WORKING.value
+    return Tier.WORKING.value if in_task(change.scope) else Tier.ARCHIVAL.value
 
 
 def default_kind(tier: Tier, key: str | None) -> Kind:
@@ -171,7 +171,7 @@ def _named(enum: type[_E], value: str, what: str) -> _E:
 
 
 def _insert(change: ask.Insert, frame: Frame) -> Record:
-    tier = _named(Tier, default_tier(change, frame.actor) if change.tier is None else change.tier, "tier")
+    tier = _named(Tier, default_tier(change) if change.tier is None else change.tier, "tier")
     kind = default_kind(tier, change.key) if change.kind is None else _named(Kind, change.kind, "kind")
     stability = _named(Stability, change.stability, "stability") if change.stability else default_stability(tier, kind)
     ttl = change.ttl if change.ttl is not None else default_ttl(tier, kind, stability, frame.policy)

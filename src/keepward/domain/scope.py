@@ -56,10 +56,9 @@ def visible_from(path: str) -> tuple[str, ...]:
     return (*own, SHARED)
 
 
-def task_of(path: str) -> str | None:
-    """Return the task id of a task scope (``.../tasks/<id>``), else None."""
-    parts = path.split("/")
-    return parts[-1] if len(parts) >= 3 and parts[-2] == "tasks" else None
+def in_task(path: str) -> bool:
+    """Whether a canonical path is a task's scope (``.../tasks/<id>``) or lies in one."""
+    return "tasks" in path.split("/")[:-1]
 
 
 def parse_tenant(name: str) -> str:

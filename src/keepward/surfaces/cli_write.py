@@ -38,7 +38,7 @@ def remember(
     call: Call,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to remember; - reads stdin.", show_default=False)],
     tier: Annotated[
-        str | None, typer.Option(metavar="TIER", help="core, working, episodic or archival. [default: by who asks]")
+        str | None, typer.Option(metavar="TIER", help="core, working, episodic or archival. [default: archival]")
     ] = None,
     kind: Annotated[
         str | None, typer.Option(metavar="KIND", help="rule, fact, state, event, summary or document.")

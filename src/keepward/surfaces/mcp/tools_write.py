@@ -103,7 +103,7 @@ REMEMBER = Tool(
     name="remember",
     title="Remember",
     about="Remember one thing in a plain sentence. Gates judge it; `outcome` says whether it is committed, held for a "
-    "person, refused, or a duplicate. Without a tier it is working memory and expires; archival lasts. No secrets.",
+    "person, refused, or a duplicate. It stays unless a tier or time to live says otherwise. No secrets.",
     run=remember,
     takes={
         "text": text("What to remember; at most 1,200 characters."),
