@@ -118,8 +118,15 @@ def test_an_approval_by_the_proposer_turns_a_line_red(store, monkeypatch):
     from keepward.domain.trust import Actor as Principal
 
     monkeypatch.setattr(Principal, "may_decide", True)
-    monkeypatch.setattr(Principal, "is_same", lambda *_: False)
+    monkeypatch.setattr(Principal, "could_be", lambda *_: False)
     assert lines(store, "self_approval")["self_approval"].status == "breached"
+
+
+def test_names_that_are_told_apart_by_class_turn_a_line_red(store, monkeypatch):
+    from keepward.domain.trust import Actor as Principal
+
+    monkeypatch.setattr(Principal, "could_be", Principal.is_same)
+    assert lines(store, "approve_by_name")["approve_by_name"].status == "breached"
 
 
 def test_a_check_that_cannot_fail_is_no_green_line(store):

@@ -30,9 +30,10 @@ def waiting(mem: Memory, owner: Memory) -> Waiting:
 @pytest.mark.parametrize("name", ["olga", "Olga", " olga", "ｏｌｇａ"])
 def test_a_proposer_does_not_approve_by_another_spelling_of_its_name(owner: Memory, entering: Enter, name: str) -> None:
     item = held(owner.remember("maybe so", tier="archival", confidence=0.1))
-    for rights in (Actor.operator(name), Actor.reviewer(name)):
+    second = entering(Actor.operator(name), policy=Policy(four_eyes=True))
+    for other in (second, entering(Actor.reviewer(name))):
         with pytest.raises(Unauthorised, match="propos"):
-            entering(rights).approve(item.id)
+            other.approve(item.id)
     assert [each.id for each in owner.pending()] == [item.id]
 
 
@@ -46,9 +47,10 @@ def test_a_proposer_does_not_approve_by_a_handle_that_it_gave_out(owner: Memory)
 @pytest.mark.promise("Z24")
 def test_a_proposer_does_not_approve_with_the_token_it_proposed_with(owner: Memory, entering: Enter) -> None:
     secret = owner.create_token("root", rights="owner").secret
-    item = held(entering(token=secret).remember("maybe so", tier="archival", confidence=0.1))
+    strict = Policy(four_eyes=True)
+    item = held(entering(token=secret, policy=strict).remember("maybe so", tier="archival", confidence=0.1))
     with pytest.raises(Unauthorised, match="propos"):
-        entering(token=secret).approve(item.id)
+        entering(token=secret, policy=strict).approve(item.id)
     assert item.proposer.credential == owner.tokens()[0].id
     kept(owner.approve(item.id))
 
@@ -188,8 +190,10 @@ def test_what_a_gate_has_learnt_since_does_not_slip_in_by_an_approval(
 def test_many_are_approved_at_once_and_each_has_an_answer_of_its_own(mem: Memory, owner: Memory) -> None:
     good = held(mem.remember("Sail to Oslo", **MISSION))
     seen = held(mem.remember("At the quay", tier="core", key="workspace_state", confidence=0.9))
-    own = held(owner.remember("maybe so", tier="archival", confidence=0.1))
-    decided = owner.approve_many({good.id: good.digest, "nobody": None, seen.id: "00", own.id: None})
+    own = held(mem.remember("maybe so", tier="archival", confidence=0.1))
+    reviewer = owner.acting_as(Actor.reviewer("agent"))
+    decided = owner.approve_many({good.id: good.digest, "nobody": None, seen.id: "00"})
+    decided += reviewer.approve_many([own.id])
     assert [(each.id, each.ok, type(each.error)) for each in decided] == [
         (good.id, True, type(None)),
         ("nobody", False, NotFound),

@@ -27,6 +27,7 @@ CHOSEN = {
     "scopes": ('["/"]', ("/",)),
     "ttl_by_kind": ('{event = "5d"}', {**Policy().ttl_by_kind, Kind.EVENT: timedelta(days=5)}),
     "ttl_volatile": ('"2w"', timedelta(weeks=2)),
+    "four_eyes": ("true", True),
     "ttl_working": ("3600", timedelta(hours=1)),
     "review_ttl": ('"3d"', timedelta(days=3)),
     "confidence_floor": ("{archival = 0.5}", {**Policy().confidence_floor, Tier.ARCHIVAL: 0.5}),

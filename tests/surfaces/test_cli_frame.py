@@ -133,9 +133,9 @@ def test_an_unexpected_fault_is_one_line_and_no_trace(run, monkeypatch):
         ("agent:claude", "operator", 7),
         ("agent:claude", "agent:other", 7),
         ("agent:claude", "agent:claude", 0),
-        ("reviewer:ana", "reviewer:bo", 7),
-        ("reviewer:ana", "agent", 0),
-        ("operator:ana", "agent", 0),
+        ("reviewer", "reviewer:bo", 7),
+        ("reviewer", "agent", 0),
+        ("operator", "agent", 0),
     ],
 )
 def test_as_can_only_lower_who_the_environment_names(run, saved, monkeypatch, given, asked, code):

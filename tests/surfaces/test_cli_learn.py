@@ -22,7 +22,7 @@ def test_feedback_is_kept_under_the_agent_of_the_command_line(run, saved, shown)
 
 def test_feedback_says_whose_word_it_is_and_that_an_agents_is_bounded(run, saved, shown):
     agents = run("feedback", shown["receipt"], "--used", saved["id"]).out
-    told = run("feedback", shown["receipt"], "--used", saved["id"], "--as", "operator:ana", "--json").json
+    told = run("feedback", shown["receipt"], "--used", saved["id"], "--as", "operator", "--json").json
     assert ("up to a share" in agents, told["trust"]) == (True, "owner")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 
 def test_pending_shows_the_exact_change(run, held):
     item = run("pending", "--json").json["proposals"][0]
@@ -74,3 +76,29 @@ def test_an_unknown_state_is_a_usage_error(run, held):
 def test_a_failed_decision_is_told_once(run, held):
     ran = run("approve", "0193ffff-0000-7000-8000-000000000000")
     assert (ran.out + ran.err).count("there is no proposal") == 1
+
+
+def test_a_person_alone_writes_core_and_a_first_rule_in_one_step(run):
+    core = run("remember", "Ship by June", "--tier", "core", "--key", "mission", "--as", "operator", "--json")
+    rule = run("remember", "Never deploy on a Friday", "--kind", "rule", "--as", "operator", "--json")
+    assert [(each.code, each.json["outcome"]) for each in (core, rule)] == [(0, "committed")] * 2
+    assert "Ship by June" in run("context", "anything").out
+
+
+def test_a_held_write_says_how_the_owner_writes_it_at_once(run):
+    assert "--as operator" in run("remember", "Ship by June", "--tier", "core", "--key", "mission").err
+
+
+@pytest.mark.parametrize("who", ["operator:somebody", "reviewer:somebody"])
+def test_a_name_that_is_not_the_login_is_nobody(run, held, who):
+    ran = run("approve", held["proposal"], "--as", who, "--json")
+    assert (ran.code, ran.json["error"]["code"]) == (7, "unauthorised")
+    assert "token create" in ran.err
+    assert run("pending", "--json").json["proposals"] != []
+
+
+def test_the_login_is_the_systems_and_not_the_environments(run, monkeypatch):
+    for name in ("USER", "LOGNAME", "LNAME", "USERNAME"):
+        monkeypatch.setenv(name, "somebody")
+    run("remember", "Ship by June", "--as", "operator")
+    assert "somebody" not in run("log", "--json").out

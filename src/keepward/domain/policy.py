@@ -20,7 +20,7 @@ from typing import Any, Literal
 from keepward.domain.job import SCHEDULES, parse_schedule
 from keepward.domain.memory import Access, Kind, Tier
 from keepward.domain.scope import parse_scope
-from keepward.domain.trust import Trust
+from keepward.domain.trust import Actor, Trust
 from keepward.errors import InvalidInput
 
 
@@ -51,6 +51,10 @@ class Policy:
     #: Off: recall and compile return nothing and say so.
     recall: bool = True
 
+    #: On: the owner's edits of core, of lasting knowledge and of rules wait as an agent's do, and whoever proposed
+    #: does not approve. Off: what the owner's credential does is decided by that.
+    four_eyes: bool = False
+
     #: Longest text per tier, in characters.
     text_limit: Mapping[Tier, int] = _frozen(**dict.fromkeys(Tier, 1200))
     #: Scopes that may be written; empty means every well-formed path.
@@ -68,7 +72,7 @@ class Policy:
     confidence_floor: Mapping[Tier, float] = _frozen(
         **{Tier.CORE: 0.8, Tier.ARCHIVAL: 0.3, Tier.EPISODIC: 0.0, Tier.WORKING: 0.0}
     )
-    #: Least confidence of a rule, 0..1; a rule also needs evidence.
+    #: Least confidence of a rule, 0..1; a rule also needs evidence. The owner's word needs neither.
     rule_floor: float = 0.8
 
     #: Who may change what, by tier.
@@ -145,6 +149,10 @@ class Policy:
 
     #: Rules of the owner's own.
     memory_ethics: tuple[EthicsRule, ...] = ()
+
+    def decides(self, actor: Actor) -> bool:
+        """Whether what this principal asks for needs nobody else's decision."""
+        return actor.is_owner and not self.four_eyes
 
     def __post_init__(self) -> None:
         for name, text in self.jobs.items():

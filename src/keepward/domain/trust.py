@@ -4,6 +4,8 @@ Invariants
 (1) Trust is set by channel and credential. A caller's claim can lower it and never raise it.
 (2) What is derived has the least trust of its parents and of its writer.
 (3) Two principals are the same when their credential is, or their kind and name are, however they were opened.
+(4) Whether one may approve what another proposed is asked more strictly: a name is no evidence, so neither another
+    class under the same name nor another name without a credential makes a second person.
 """
 
 from __future__ import annotations
@@ -128,6 +130,13 @@ class Actor:
         if self.credential is not None and self.credential == other.credential:
             return True
         return self.kind is other.kind and _plain(self.name) == _plain(other.name)
+
+    def could_be(self, other: Actor) -> bool:
+        """Whether nothing but a name or a class tells both apart (4)."""
+        if self.is_same(other) or _plain(self.name) == _plain(other.name):
+            return True
+        people = self.kind is other.kind is ActorKind.OPERATOR
+        return people and self.credential is None and other.credential is None
 
 
 def _plain(name: str) -> str:

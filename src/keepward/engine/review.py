@@ -6,7 +6,8 @@ Invariants
 (2) Time alone only rejects.
 (3) A decision and its receipt are stored in one transaction, which also sees that nobody decided before: of
     two deciders one wins.
-(4) Who proposed does not approve: neither under another name of its own, nor by a handle that it gave out.
+(4) Who proposed does not approve: neither under another name or class of its own, nor by a handle that it gave out.
+    The owner's credential is a decision by itself and approves what it proposed, unless policy asks for four eyes.
 """
 
 from __future__ import annotations
@@ -168,8 +169,12 @@ def _open(kit: Kit, who: Who, proposal_id: str, *, may_be_own: bool = False) -> 
     item = kit.store.waiting(who.tenant, proposal_id)
     if item is None:
         raise NotFound(f"there is no proposal {proposal_id} in this tenant; `keepward pending` lists them")
-    if not may_be_own and any(item.proposer.is_same(actor) for actor in (who.actor, *who.via)):
-        raise Unauthorised("the proposer cannot approve its own proposal; another person has to")
+    decided = kit.policy.decides(who.actor)
+    if not (may_be_own or decided) and any(item.proposer.could_be(actor) for actor in (who.actor, *who.via)):
+        raise Unauthorised(
+            "the proposer cannot approve its own proposal, nor can another of its name; another person has to, with "
+            "a token of their own: `keepward token create --rights reviewer --name NAME`"
+        )
     if item.state != "pending":
         raise Conflict(f"the proposal is {item.state} already")
     if item.expires_at <= kit.clock.now():

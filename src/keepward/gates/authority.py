@@ -5,7 +5,8 @@ is there and of what it would become. Origin decides, wording never does.
 
 Invariants
 (1) The identity is immune: no actor writes, moves, retires or restores it through memory.
-(2) Nothing that is not the owner's own reaches core, permanence or a promotion unreviewed.
+(2) Nothing that is not the owner's own reaches core, permanence or a promotion unreviewed; where policy asks for
+    four eyes, nor does the owner's.
 (3) A stricter access only ever tightens.
 """
 
@@ -39,7 +40,7 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
     forbidden = tuple(_forbidden(case, view, policy))
     if forbidden:
         return Refuse(reasons=forbidden)
-    if case.actor.is_owner or _is_upkeep(case):
+    if policy.decides(case.actor) or _is_upkeep(case):
         return None
     held = tuple(_held(case, policy))
     return Quarantine(reasons=held) if held else None

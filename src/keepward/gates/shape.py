@@ -169,10 +169,10 @@ def _too_long(case: Case, policy: Policy) -> Reason | None:
 
 def _weak_rule(case: Case, policy: Policy) -> Iterator[Reason]:
     after = case.after
-    if after.kind is not Kind.RULE or not isinstance(case.change, Insert | Replace):
+    if after.kind is not Kind.RULE or not isinstance(case.change, Insert | Replace) or policy.decides(case.actor):
         return
     if not after.evidence:
-        yield _reason("rule_without_evidence", "a rule needs evidence: name what it rests on")
+        yield _reason("rule_without_evidence", "a rule needs evidence: name what it rests on, or write it as the owner")
     if after.confidence < policy.rule_floor:
         yield _reason("rule_below_floor", f"a rule needs a confidence of {policy.rule_floor:g} or more")
 

@@ -51,8 +51,9 @@ ABOUT = """Memory for AI agents that one can audit, approve and undo.
 
 Commands that propose (remember, revise, forget, restore, import) and those that read act as the agent `cli`:
 agents in a shell use them, and nothing of an agent's reaches core memory unreviewed. Commands that decide or look
-after the store (approve, reject, rollback, verify, export ...) act as the operator, you. `--as operator` makes a
-write your own. Where KEEPWARD_ACTOR names somebody, `--as` can only name somebody with fewer rights.
+after the store (approve, reject, rollback, verify, export ...) act as the operator, you, by the name of your login.
+`--as operator` makes a write your own: it is decided by that, at once. Where KEEPWARD_ACTOR names somebody, `--as`
+can only name somebody with fewer rights.
 """
 SECTIONS: dict[str, tuple[tuple[str, Callable[..., Answer]], ...]] = {
     "Start": (("init", cli_store.init), ("demo", cli_demo.demo), ("status", cli_store.status)),

@@ -12,6 +12,7 @@ Invariants
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -169,10 +170,11 @@ class Call:
 def named_actor(name: str) -> Actor:
     """Return the principal `agent`, `user`, `operator` or `reviewer`, with an optional `:name`.
 
-    An operator or reviewer without a name has the login name.
+    An operator or reviewer has the login name: another name is no evidence of another person.
 
     Raises:
         InvalidInput: another kind, or a name that is not 1 to 64 printable characters.
+        Unauthorised: an operator or reviewer of another name than the login's.
     """
     from keepward.domain.trust import Actor
 
@@ -181,7 +183,13 @@ def named_actor(name: str) -> Actor:
         raise InvalidInput("--as takes agent, user, operator or reviewer, with an optional name: agent:claude")
     if kind in {"operator", "reviewer"}:
         make = Actor.operator if kind == "operator" else Actor.reviewer
-        return make(own or _login())
+        login = _login()
+        if own and own != login:
+            raise Unauthorised(
+                f"at this terminal the {kind} is the login, {login}; another person comes with a token: "
+                "`keepward token create --rights reviewer --name NAME`"
+            )
+        return make(login)
     return Actor.agent(own or "cli") if kind == "agent" else Actor.user(own or "user")
 
 
@@ -223,11 +231,15 @@ def _rank(actor: Actor) -> int:
 
 
 def _login() -> str:
-    import getpass
-
+    """Return the name of the system's user who runs this; what the environment calls them is no evidence."""
     try:
-        name = getpass.getuser()
-    except (KeyError, OSError, ImportError):
+        import pwd
+
+        name = pwd.getpwuid(os.getuid()).pw_name
+    except ImportError:
+        # Windows, where the system itself is asked.
+        name = os.getlogin()
+    except (KeyError, OSError):
         # No login name is known, as in a container that runs under a bare number.
         return "operator"
     return name if 0 < len(name) <= 64 and name.isprintable() else "operator"

@@ -50,8 +50,8 @@ EXIT_OF = {
 EXIT_OF_OUTCOME = {"committed": 0, "duplicate": 0, "refused": 5, "quarantined": 6}
 
 _AS_HELP = (
-    "Who asks: agent, user, operator or reviewer, with :NAME if you like. Commands that propose and read act "
-    "as agent:cli; commands that decide act as the operator with your login name. [env: KEEPWARD_ACTOR]"
+    "Who asks: agent or user, with :NAME if you like, or operator or reviewer, by your login. Commands that propose "
+    "and read act as agent:cli; commands that decide act as the operator. [env: KEEPWARD_ACTOR]"
 )
 COMMON: dict[str, Any] = {
     "db": Annotated[

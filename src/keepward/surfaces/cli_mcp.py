@@ -78,9 +78,11 @@ def _handles(call: Call, name: str | None) -> tuple[Memory, Memory | None]:
         silent = replace(silent, actor=agent.label)
     person = replace(call, actor=None).principal("decide")
     if call.settings.policy.chat_approval and person.is_owner:
+        from keepward.domain.trust import Actor
+
         owner = replace(silent, actor=None).memory("decide", create=True)
         memory = owner.acting_as(agent)
-        reviewer: Memory | None = owner.acting_as(named_actor(f"reviewer:{person.name[:57]} (chat)"))
+        reviewer: Memory | None = owner.acting_as(Actor.reviewer(f"{person.name[:57]} (chat)"))
     else:
         memory, reviewer = silent.memory(create=True), None
     if missing:

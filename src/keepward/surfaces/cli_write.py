@@ -183,7 +183,8 @@ def written(result: Outcome) -> Answer:
     data = present.outcome(result)
     talk: tuple[str, ...] = ()
     if data["proposal"]:
-        talk = (f"held for review: approve it with `keepward approve {data['proposal']}`",)
+        held = f"held for review: approve it with `keepward approve {data['proposal']}`"
+        talk = (held, "what is said with `--as operator` is the owner's own and is decided by that")
     return Answer(
         data={**data, "next": talk[0] if talk else None},
         show=lambda screen: show_written(screen, data),

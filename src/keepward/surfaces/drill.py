@@ -158,9 +158,9 @@ def named(outcome: Any) -> str:
 
 def attacks() -> tuple[Attack, ...]:
     """Return every attack, in the order in which they are made."""
-    from keepward.surfaces import drill_bytes, drill_words
+    from keepward.surfaces import drill_bytes, drill_origin, drill_words
 
-    return (*drill_words.ATTACKS, *drill_bytes.ATTACKS)
+    return (*drill_words.ATTACKS, *drill_origin.ATTACKS, *drill_bytes.ATTACKS)
 
 
 def drill(store: Path, *, tenant: str, policy: Policy, chosen: Sequence[Attack] | None = None) -> list[Line]:
