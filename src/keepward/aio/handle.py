@@ -10,7 +10,7 @@ Invariants
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from itertools import islice
@@ -48,20 +48,42 @@ def hop(
     return awaited
 
 
-def _opened(verb: Callable[P, Memory]) -> Callable[P, Coroutine[Any, Any, AsyncMemory]]:
-    @functools.wraps(verb)
-    async def awaited(*args: P.args, **named: P.kwargs) -> AsyncMemory:
+class Opening:
+    """A handle that is being opened: ``await`` gives it, ``async with`` gives it and closes it at the end."""
+
+    def __init__(self, opening: Callable[[], Memory]) -> None:
+        self._opening = opening
+        self._opened: AsyncMemory | None = None
+
+    def __await__(self) -> Generator[Any, None, AsyncMemory]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> AsyncMemory:
+        self._opened = await self._open()
+        return self._opened
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._opened is not None:
+            await self._opened.close()
+
+    async def _open(self) -> AsyncMemory:
         threads = Threads()
         made: list[Memory] = []
         try:
-            await threads.run(lambda: made.append(verb(*args, **named)))
+            await threads.run(lambda: made.append(self._opening()))
         except BaseException:
             # Opened although nobody waits for it any more: nobody else could close it.
             await threads.end(made[0].close if made else _nothing)
             raise
         return AsyncMemory(made[0], threads)
 
-    return awaited
+
+def _opened(verb: Callable[P, Memory]) -> Callable[P, Opening]:
+    @functools.wraps(verb)
+    def opening(*args: P.args, **named: P.kwargs) -> Opening:
+        return Opening(functools.partial(verb, *args, **named))
+
+    return opening
 
 
 def _nothing() -> None:

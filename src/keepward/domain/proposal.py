@@ -65,6 +65,10 @@ def digest_of(steps: tuple[Step, ...], base: dict[str, int]) -> str:
     return digest("proposal", shape, canonical(base), b"\n", *parts).hex()
 
 
+# Every outcome has the same attributes, with None or nothing where it has none of a sort, so that a caller can ask
+# without a match statement: ``ok``, ``id``, ``record``, ``records``, ``commit``, ``item``, ``receipt``, ``reasons``.
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
     """The changes are in the journal."""
@@ -74,6 +78,25 @@ class Committed:
     receipt: Receipt
     reasons: tuple[Reason, ...] = ()
     outcome: Literal["committed"] = "committed"
+
+    @property
+    def ok(self) -> Literal[True]:
+        """Whether what was to be remembered is."""
+        return True
+
+    @property
+    def id(self) -> str:
+        """Id of the memory; of the first where there are several."""
+        return self.records[0].id
+
+    @property
+    def record(self) -> Record:
+        """The memory; the first where there are several."""
+        return self.records[0]
+
+    @property
+    def item(self) -> None:
+        """Nothing waits for a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +108,29 @@ class Quarantined:
     reasons: tuple[Reason, ...] = ()
     outcome: Literal["quarantined"] = "quarantined"
 
+    @property
+    def ok(self) -> Literal[False]:
+        """Whether what was to be remembered is."""
+        return False
+
+    @property
+    def id(self) -> str:
+        """Id that the memory has, or will have if a person approves; ``item.id`` is that of the proposal."""
+        return self.item.steps[0].after.id
+
+    @property
+    def record(self) -> None:
+        """Nothing is stored yet; ``item.steps`` has what would be."""
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """Nothing is stored yet."""
+        return ()
+
+    @property
+    def commit(self) -> None:
+        """Nothing is stored yet."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
@@ -93,6 +139,32 @@ class Refused:
     receipt: Receipt
     reasons: tuple[Reason, ...] = ()
     outcome: Literal["refused"] = "refused"
+
+    @property
+    def ok(self) -> Literal[False]:
+        """Whether what was to be remembered is."""
+        return False
+
+    @property
+    def id(self) -> None:
+        """There is no memory."""
+
+    @property
+    def record(self) -> None:
+        """There is no memory."""
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """There is no memory."""
+        return ()
+
+    @property
+    def commit(self) -> None:
+        """Nothing was stored."""
+
+    @property
+    def item(self) -> None:
+        """Nothing waits for a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +177,25 @@ class Duplicate:
     #: The commit that reinforced the existing memory, where there was one.
     commit: Commit | None = None
     outcome: Literal["duplicate"] = "duplicate"
+
+    @property
+    def ok(self) -> Literal[True]:
+        """Whether what was to be remembered is."""
+        return True
+
+    @property
+    def id(self) -> str:
+        """Id of the memory that says the same."""
+        return self.record.id
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """The memory that says the same."""
+        return (self.record,)
+
+    @property
+    def item(self) -> None:
+        """Nothing waits for a person."""
 
 
 Outcome = Committed | Quarantined | Refused | Duplicate

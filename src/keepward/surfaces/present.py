@@ -17,7 +17,7 @@ from typing import Any
 
 from keepward.domain.commit import CommitDetails, Step
 from keepward.domain.memory import Record
-from keepward.domain.proposal import Committed, Duplicate, Outcome, Quarantined, Waiting
+from keepward.domain.proposal import Outcome, Waiting
 from keepward.domain.query import Hit, Recall
 from keepward.domain.receipt import Reason
 
@@ -149,25 +149,14 @@ def outcome(result: Outcome) -> dict[str, Any]:
     `id` and `version` are those of the memory written, proposed or found to be the same; null when
     refused. `proposal` is the id to approve when it waits.
     """
-    records: list[Record] = []
-    commit: str | None = None
-    proposal: str | None = None
-    match result:
-        case Committed():
-            records, commit = list(result.records), result.commit.id
-        case Duplicate():
-            records, commit = [result.record], result.commit.id if result.commit else None
-        case Quarantined():
-            records, proposal = [each.after for each in result.item.steps], result.item.id
-        case _:
-            pass
+    records = [each.after for each in result.item.steps] if result.item else result.records
     first = records[0] if records else None
     return {
         "outcome": result.outcome,
         "id": first and first.id,
         "version": first and first.version,
-        "commit": commit,
-        "proposal": proposal,
+        "commit": result.commit.id if result.commit else None,
+        "proposal": result.item.id if result.item else None,
         "receipt": result.receipt.id,
         "reasons": reasons(result.reasons),
         "tier": first and first.tier.value,

@@ -334,3 +334,25 @@ def test_a_backup_is_brought_back(tmp_path: Path) -> None:
         assert done.path == str(tmp_path / "again.db")
 
     asyncio.run(main())
+
+
+def test_a_store_is_opened_by_async_with_as_one_writes_it(tmp_path: Path) -> None:
+    async def main() -> tuple[bool, str]:
+        async with opened(tmp_path) as memory:
+            out = await memory.remember("the office is in Linz")
+        with pytest.raises(errors.InvalidInput, match="closed"):
+            await memory.find()
+        return out.ok, out.outcome
+
+    assert asyncio.run(main()) == (True, "committed")
+    assert ours() == []
+
+
+def test_a_store_that_cannot_be_opened_leaves_no_thread(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with opened(tmp_path, create=False):
+            raise AssertionError("it is not there")
+
+    with pytest.raises(errors.KeepwardError):
+        asyncio.run(main())
+    assert ours() == []

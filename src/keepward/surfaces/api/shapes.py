@@ -108,21 +108,12 @@ def actor(value: Actor) -> dict[str, Any]:
 
 def outcome(result: Outcome) -> dict[str, Any]:
     """Return what became of a write: as ``present.outcome`` tells it, and everything it is made of."""
-    records: tuple[Record, ...] = ()
-    header: Commit | None = None
-    match result:
-        case Committed():
-            records, header = result.records, result.commit
-        case Duplicate():
-            records, header = (result.record,), result.commit
-        case _:
-            pass
     return {
         **present.outcome(result),
-        "records": [present.record(each) for each in records],
-        "commit_header": None if header is None else present.plain(header),
+        "records": [present.record(each) for each in result.records],
+        "commit_header": None if result.commit is None else present.plain(result.commit),
         "receipt_record": present.plain(result.receipt),
-        "waiting": waiting(result.item) if isinstance(result, Quarantined) else None,
+        "waiting": waiting(result.item) if result.item else None,
     }
 
 

@@ -1,0 +1,181 @@
+"""What a person types is checked: by mypy and pyright before it runs, and by the library when it does."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from keepward import Committed, InvalidInput, Memory
+from keepward.app.arguments import CHOICES
+from keepward.domain import change
+
+ROOT = Path(__file__).parents[2]
+#: Each line marked so has to be found wrong, and no other.
+WRONG = """
+from keepward import AsyncMemory, Client, Memory
+
+mem = Memory.open(":memory:")
+mem.remember("a", teir="core")  # wrong
+mem.remember("a", tier="archivall")  # wrong
+mem.remember("a", confidence="high")  # wrong
+mem.revise("a", reason="b", tag=["x"])  # wrong
+mem.append("a", "b", reason="c", confidence="high")  # wrong
+mem.merge(["a"], "b", reason="x", tierr="archival")  # wrong
+mem.remember("a", tier="archival", kind="fact", tags=["x"], ttl=5)
+with mem.draft(reason="x") as d:
+    d.insert("x", tier="arch")  # wrong
+    d.replace("x", tagz=[])  # wrong
+    d.move("x", tier="cor")  # wrong
+remote = Client("http://127.0.0.1:8321", "token")
+remote.remember("a", tier="archivall")  # wrong
+
+
+async def main() -> None:
+    async with AsyncMemory.open("x.db") as m:
+        out = await m.remember("a", tier="archival")
+        if out.record:
+            print(out.id, out.record.text)
+        await m.remember("a", tier="archivall")  # wrong
+        await m.revise("a", reason="b", tag=["x"])  # wrong
+        async with m.draft(reason="x") as d:
+            await d.insert("x", tier="arch")  # wrong
+"""
+
+
+def wrong_lines() -> set[int]:
+    return {n for n, line in enumerate(WRONG.splitlines(), 1) if line.endswith("# wrong")}
+
+
+@pytest.fixture
+def samples(tmp_path: Path) -> list[Path]:
+    """Each sample of the README in a file, as it stands; the remote one is given its token."""
+    made = []
+    for n, block in enumerate(re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)):
+        path = tmp_path / f"readme_{n}.py"
+        path.write_text(f"token: str = ''\n{block}" if "token" in block else block)
+        made.append(path)
+    (tmp_path / "wrong.py").write_text(WRONG)
+    return made
+
+
+def run(folder: Path, *command: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True, check=False, timeout=300
+    )
+    return done.stdout
+
+
+@pytest.mark.slow
+def test_mypy_finds_nothing_in_the_readme_and_every_slip_in_a_program(samples: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "mypy.ini").write_text(f"[mypy]\nstrict = True\nmypy_path = {ROOT / 'src'}\n")
+    names = [each.name for each in samples]
+    told = run(tmp_path, "mypy", "--follow-imports=silent", "--no-error-summary", *names, "wrong.py")
+    found = [line for line in told.splitlines() if ": error:" in line]
+    assert {int(line.split(":")[1]) for line in found if line.startswith("wrong.py")} == wrong_lines()
+    assert [line for line in found if not line.startswith("wrong.py")] == []
+
+
+@pytest.mark.proof
+@pytest.mark.skipif(importlib.util.find_spec("basedpyright") is None, reason="basedpyright is in the proof group")
+def test_pyright_finds_nothing_in_the_readme_and_every_slip_in_a_program(samples: list[Path], tmp_path: Path) -> None:
+    config = {"typeCheckingMode": "standard", "extraPaths": [str(ROOT / "src")], "include": ["."]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(config))
+    told = run(tmp_path, "basedpyright", "--outputjson", "--pythonpath", sys.executable)
+    found = [each for each in json.loads(told)["generalDiagnostics"] if each["severity"] == "error"]
+    slips = [each for each in found if each["file"].endswith("wrong.py")]
+    assert {each["range"]["start"]["line"] + 1 for each in slips} == wrong_lines()
+    assert [each for each in found if each not in slips] == []
+    assert len(samples) > 1
+
+
+def test_the_names_that_a_checker_knows_are_those_that_there_are() -> None:
+    for name, known in CHOICES.items():
+        hint = getattr(change, "".join(part.title() for part in name.split("_")) + "Name")
+        literals = next((each for each in get_args(hint) if get_args(each)), hint)
+        assert get_args(literals) == tuple(map(str, known)), name
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "beside"),
+    [
+        (change.Insert, change.InsertFields, {"id", "text"}),
+        (change.Insert, change.KeyedFields, {"id", "text", "key"}),
+        (change.Replace, change.ReplaceFields, {"id", "text", "if_version"}),
+        (change.Append, change.AppendFields, {"id", "text", "if_version"}),
+    ],
+)
+def test_the_fields_that_a_verb_takes_are_those_of_its_change(kind: Any, fields: Any, beside: set[str]) -> None:
+    assert set(fields.__annotations__) == set(kind.__dataclass_fields__) - beside
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"teir": "core"}, "unknown field: did you mean tier?"),
+        ({"tier": "archivall"}, "unknown tier: did you mean archival? use one of core"),
+        ({"tier": ["core"]}, "tier is a text"),
+        ({"kind": "rul"}, "did you mean rule?"),
+        ({"source": "user_mesage"}, "did you mean user_message?"),
+        ({"sensitivity": "secret"}, "use one of normal, sensitive"),
+        ({"stability": "permanant"}, "did you mean permanent?"),
+        ({"access": "readonly"}, "did you mean read_only?"),
+        ({"content_type": "images"}, "did you mean image?"),
+        ({"confidence": "high"}, "confidence is a number"),
+        ({"importance": [1]}, "importance is a number"),
+        ({"consent": "yes"}, "consent is True or False"),
+        ({"metadata": [1]}, "metadata is a JSON object"),
+        ({"metadata": {1: "a"}}, "metadata is a JSON object"),
+        ({"tags": "one"}, "tags is a list of texts"),
+        ({"tags": 5}, "tags is a list of texts"),
+        ({"tags": None}, "tags is a list of texts"),
+        ({"evidence": [5]}, "evidence is a list of texts"),
+        ({"occurred_at": 5}, "occurred_at is an aware datetime"),
+        ({"occurred_at": "yesterday"}, "not an instant"),
+        ({"scope": 5}, "scope is a text"),
+        ({"key": 5}, "key is a text"),
+        ({"ttl": {}}, "not a duration"),
+        ({"id": "mine"}, "ids are given by the store"),
+    ],
+)
+def test_what_is_not_taken_is_an_error_that_names_what_is(mem: Memory, fields: dict[str, Any], says: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        mem.remember("The ferry leaves at six", **fields)
+    assert says in str(caught.value)
+    with pytest.raises(InvalidInput), mem.draft(reason="two") as draft:
+        draft.insert("The ferry leaves at six", **fields)
+    assert mem.find() == []
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"tag": ["a"]}, {"tags": None}, {"confidence": "high"}, {"source": "webb"}, {"ttl": "soon"}, {"kind": "fact"}],
+)
+def test_an_edit_takes_its_own_fields_alone(mem: Memory, fields: dict[str, Any]) -> None:
+    out = mem.remember("The ferry leaves at six", tier="archival")
+    with pytest.raises(InvalidInput):
+        mem.revise(str(out.id), reason="again", **fields)
+    with pytest.raises(InvalidInput):
+        mem.append(str(out.id), "and at nine", reason="again", **fields)
+
+
+def test_every_outcome_has_the_same_attributes(mem: Memory) -> None:
+    done = mem.remember("The ferry leaves at six", tier="archival")
+    again = mem.remember("The ferry leaves at six", tier="archival")
+    held = mem.remember("Ship it", tier="core", key="mission", confidence=0.9)
+    refused = mem.remember("The ferry leaves", confidence=2.0)
+    assert isinstance(done, Committed)
+    assert done.commit.id == mem.log()[-1].commit.id
+    assert [each.ok for each in (done, again, held, refused)] == [True, True, False, False]
+    assert [each.id for each in (done, again, refused)] == [done.records[0].id, done.records[0].id, None]
+    assert held.item is not None
+    assert (held.id, held.record, held.records, held.commit) == (held.item.steps[0].after.id, None, (), None)
+    assert [each.item for each in (done, again, refused)] == [None] * 3
+    assert (refused.record, refused.records, refused.commit) == (None, (), None)
+    assert (done.record, again.records[0].id) == (done.records[0], done.id)
