@@ -114,6 +114,14 @@ def test_a_purpose_that_accepts_everything_turns_a_line_red(store):
     assert lines(store, "act_on_web", policy=policy)["act_on_web"].status == "breached"
 
 
+def test_a_reach_that_goes_down_turns_a_line_red(store, monkeypatch):
+    from keepward.engine import audit, read, view
+
+    for module in (audit, read, view):
+        monkeypatch.setattr(module, "reaches", lambda *_: True)
+    assert lines(store, "read_below")["read_below"].status == "breached"
+
+
 def test_an_approval_by_the_proposer_turns_a_line_red(store, monkeypatch):
     from keepward.domain.trust import Actor as Principal
 

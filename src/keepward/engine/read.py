@@ -20,7 +20,7 @@ from keepward.domain.query import ORDERS, PURPOSES, Filter, Hit, Recall
 from keepward.domain.scope import visible_from
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import Standing, unfit
-from keepward.engine.view import fetch
+from keepward.engine.view import fetch, reaches
 from keepward.errors import InvalidInput, ModelUnavailable, NotFound
 from keepward.ports.store import Found
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: The most hits one recall returns.
 MOST = 1_000
+#: Longest query, in characters.
+QUERY = 32_768
 _WHY = {"text": "words", "vector": "meaning", "link": "name"}
 
 AsOf = int | str | datetime | None
@@ -182,6 +184,8 @@ def search(
         raise InvalidInput(f"unknown order: use one of {', '.join(ORDERS)}")
     if not query.strip():
         raise InvalidInput("there is nothing to look for: give a query")
+    if len(query) > QUERY:
+        raise InvalidInput(f"a query is at most {QUERY} characters: ask about the gist of it")
     at = at or stand(kit, who, as_of)
     seq, now, name = at.seq, at.now, at.head
     if not (kit.policy.enabled and kit.policy.recall):
@@ -299,11 +303,18 @@ def get(kit: Kit, who: Who, memory_id: str, *, as_of: AsOf = None) -> Record:
 
 
 def history(kit: Kit, who: Who, memory_id: str) -> list[Version]:
-    """Return every version of a memory, oldest first."""
+    """Return every version of a memory, oldest first; those of a time when it lay out of reach are left out."""
     record = fetch(kit, who, memory_id)
     return [
-        Version(record=step.after, before=step.before, op=step.op, commit=view.commit, details=view.details)
+        Version(
+            record=step.after,
+            before=step.before if step.before and reaches(who, step.before.scope) else None,
+            op=step.op,
+            commit=view.commit,
+            details=view.details,
+        )
         for view, step in kit.store.history(who.tenant, record.id)
+        if reaches(who, step.after.scope)
     ]
 
 

@@ -27,6 +27,7 @@ from keepward.engine.view import occupant, shown
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.gates import secrets
 from keepward.gates.fields import stored_texts
+from keepward.gates.shape import REASON
 
 
 def pending(kit: Kit, who: Who, *, state: str | None = "pending") -> list[Waiting]:
@@ -143,6 +144,8 @@ def reject(kit: Kit, who: Who, proposal_id: str, *, reason: str) -> Receipt:
     """
     if not reason.strip():
         raise InvalidInput("say why: the proposer is told the reason of a rejection")
+    if len(reason) > REASON:
+        raise InvalidInput(f"a reason is at most {REASON} characters")
     if secrets.scrub(reason) != reason:
         raise InvalidInput("the reason holds what looks like a secret; leave it out")
     item = _open(kit, who, proposal_id, may_be_own=True)

@@ -30,7 +30,7 @@ from keepward.domain.commit import Step
 from keepward.domain.memory import Kind, Record, Sensitivity, Status, Tier
 from keepward.domain.query import Filter
 from keepward.domain.scope import visible_from
-from keepward.domain.trust import Trust
+from keepward.domain.trust import ActorKind, Trust
 from keepward.engine import nearby
 from keepward.engine.features import words
 from keepward.engine.kit import Kit, Who
@@ -46,6 +46,8 @@ ALIKE = 8
 #: pairs shares fewer.
 SHARED_MARKS = 2
 CROWD = 64
+#: Kinds of actor that work on a whole store: upkeep, and what brings memories in. No token makes one of these.
+_WHOLE = frozenset({ActorKind.JOB, ActorKind.SYSTEM, ActorKind.IMPORTER})
 _USER_SOURCES = frozenset({"user_message", "user", "chat"})
 
 
@@ -128,8 +130,14 @@ def _place(record: Record) -> str:
 
 
 def reaches(who: Who, scope: str) -> bool:
-    """Whether a handle sees what lies in a scope: its own and those above, or it stands above it."""
-    return scope in visible_from(who.scope) or who.scope in visible_from(scope)
+    """Whether a handle sees what lies in a scope: its own and those above, as recall does.
+
+    Who decides about what others said also sees what lies below, and so do the programs that serve a whole store.
+    """
+    if scope in visible_from(who.scope):
+        return True
+    oversees = who.actor.may_decide or who.actor.kind in _WHOLE
+    return oversees and who.scope in visible_from(scope)
 
 
 def shown(who: Who, steps: Sequence[Step]) -> tuple[Step, ...]:
@@ -174,7 +182,7 @@ def before_of(kit: Kit, who: Who, change: Change, overlay: Overlay) -> Record | 
     """Return the record a change builds on, None for a new memory.
 
     Raises:
-        NotFound: the memory is not there.
+        NotFound: the memory is not there, or not within reach.
         StaleVersion: ``if_version`` names another version than the newest.
         Conflict: the memory no longer holds, and the change is not one that brings it back; or what is to
             replace it does not hold.
@@ -183,7 +191,10 @@ def before_of(kit: Kit, who: Who, change: Change, overlay: Overlay) -> Record | 
         if change.key is None:
             return None
         held = overlay.keys.get((change.scope, change.key))
-        return overlay.records[held] if held else occupant(kit, who, change.scope, change.key)
+        there = overlay.records[held] if held else occupant(kit, who, change.scope, change.key)
+        if there is not None and not reaches(who, there.scope):
+            raise NotFound("this handle does not see that scope, where the key is taken: open the store at that scope")
+        return there
     before = newest(kit, who, change.id, overlay)
     wanted = getattr(change, "if_version", None)
     if wanted is not None and wanted != before.version:

@@ -24,12 +24,12 @@ from keepward.engine.commit import Moved, store_steps
 from keepward.engine.kit import Kit, Who
 from keepward.engine.nearby import look_ahead
 from keepward.engine.tombstones import revived
-from keepward.engine.view import Overlay, before_of, look, newest, parents_of
+from keepward.engine.view import Overlay, before_of, look, newest, parents_of, reaches
 from keepward.errors import Conflict, InvalidInput, NotFound
 from keepward.gates import authority, capacity, pipeline
 from keepward.gates.privacy import scrub as scrub_private
 from keepward.gates.secrets import scrub as scrub_secret
-from keepward.gates.shape import ill_formed
+from keepward.gates.shape import ill_formed, oversized
 from keepward.gates.verdict import Case, View
 
 #: Times a proposal is judged anew because others committed in between.
@@ -209,7 +209,7 @@ class _Folded:
 
 
 def _fold(kit: Kit, who: Who, change: Change, reason: str, draft: Draft) -> _Folded | Judgement:
-    broken = ill_formed(change, reason)
+    broken = ill_formed(change, reason, kit.policy)
     if broken:
         return Judgement(decision="refuse", reasons=broken, reason="")
     if isinstance(change, Supersede):
@@ -229,6 +229,9 @@ def _fold(kit: Kit, who: Who, change: Change, reason: str, draft: Draft) -> _Fol
     except InvalidInput as fault:
         refusal = Reason(gate="shape", code="unknown_name", detail=str(fault))
         return Judgement(decision="refuse", reasons=(refusal,), reason="")
+    broken = oversized(after)
+    if broken:
+        return Judgement(decision="refuse", reasons=broken, reason="")
     objection = blobs.objection(kit, who, before, after)
     if objection is not None:
         return Judgement(decision="refuse", reasons=(objection,), reason="")
@@ -269,6 +272,11 @@ def _judge(
         reason=judged.case.reason,
         existing=judged.existing,
     )
+    if not reaches(who, after.scope):
+        # A place that it writes to and does not see: what is there is not told.
+        result.reasons = tuple(map(_untold, result.reasons))
+        if judged.decision == "same":
+            return Judgement(decision="refuse", reasons=result.reasons, reason="")
     if judged.decision in {"refuse", "same"}:
         if isinstance(change, Insert) and judged.existing is not None:
             draft.overlay.renamed[change.id] = judged.existing.id
@@ -285,6 +293,12 @@ def _judge(
         _add(draft, result, Archive(id=view.spare.id), view.spare, apply(Archive(id=view.spare.id), view.spare, frame))
     _add(draft, result, change, before, after)
     return result
+
+
+def _untold(reason: Reason) -> Reason:
+    if reason.gate != "duplicate":
+        return reason
+    return replace(reason, detail="something like it is known in that scope, which this handle does not see")
 
 
 def _put_elsewhere(asked: Record, judged: Record) -> bool:

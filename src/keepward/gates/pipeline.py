@@ -6,12 +6,13 @@ Invariants
     earliest objection.
 (3) A rewrite is what the gates behind it see. One that moves a memory to another tier takes back the
     authority gate's objection to the old tier and asks it anew.
-(4) A gate that fails holds the write; it never lets it through.
+(4) A gate that fails, or takes longer than its budget, holds the write; it never lets it through.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import dataclass, field, replace
 from typing import Literal, assert_never
 
@@ -50,6 +51,10 @@ GATES: tuple[tuple[str, Gate], ...] = (
 )
 #: What a rollback passes: it brings back what the gates have already judged.
 _FOR_REVERT = tuple((name, gate) for name, gate in GATES if name in {"secrets", "authority", "capacity"})
+
+#: Seconds of processor time that one gate may take for one change. Lengths are bounded before (see ``shape``), so
+#: that none comes near it; what does is somebody's find.
+BUDGET = 1.0
 
 Decision = Literal["allow", "quarantine", "refuse", "same"]
 _STRICTEST_FIRST: tuple[Decision, ...] = ("refuse", "same", "quarantine")
@@ -123,8 +128,9 @@ def _take(judged: Judged, name: str, verdict: Verdict, decisions: dict[str, Deci
 
 
 def _ask(name: str, gate: Gate, case: Case, view: View, policy: Policy) -> Verdict | None:
+    begun = time.thread_time()
     try:
-        return gate(case, view, policy)
+        verdict = gate(case, view, policy)
     except Exception:
         logger.exception("gate failed", extra={"action": "gate_failed", "gate": name})
         if name in {"secrets", "privacy"}:
@@ -135,3 +141,11 @@ def _ask(name: str, gate: Gate, case: Case, view: View, policy: Policy) -> Verdi
         return Quarantine(
             reasons=(Reason(gate=name, code="gate_failed", detail="the gate failed; a person has to decide"),)
         )
+    spent = time.thread_time() - begun
+    if spent <= BUDGET or isinstance(verdict, Refuse | Same):
+        return verdict
+    logger.warning("gate over budget", extra={"action": "gate_over_budget", "gate": name, "seconds": spent})
+    late = Reason(gate=name, code="over_budget", detail="the gate took longer than it may; a person has to decide")
+    if verdict is None:
+        return Quarantine(reasons=(late,))
+    return Quarantine(reasons=(*verdict.reasons, late), after=verdict.after, reason=verdict.reason)

@@ -2,6 +2,9 @@
 
 ``ill_formed`` runs before anything else reads the change, since what it finds cannot be processed at
 all; ``judge`` runs in its place among the gates.
+
+Invariants
+(1) Lengths come first: no detector, here or elsewhere, is given a text longer than a field may hold.
 """
 
 from __future__ import annotations
@@ -49,9 +52,11 @@ _LISTS = {"tags": SHORT, "evidence": REFERENCE, "aliases": SHORT, "derived_from"
 _lines, _lists = attrgetter(*_LINES), attrgetter(*_LISTS)
 
 
-def ill_formed(change: Change, reason: str) -> tuple[Reason, ...]:
-    """Return why a change cannot be processed: odd Unicode, wrong types, numbers out of range."""
-    found: list[Reason] = []
+def ill_formed(change: Change, reason: str, policy: Policy) -> tuple[Reason, ...]:
+    """Return why a change cannot be processed: too long (1), odd Unicode, wrong types, numbers out of range."""
+    found = list(dict.fromkeys(_oversize(change, reason, policy)))
+    if found:
+        return tuple(found)
     for name, text in (*_strings(change), ("reason", reason)):
         odd = None if text.isascii() and text.isprintable() else odd_unicode(text)
         if odd is not None:
@@ -67,6 +72,35 @@ def ill_formed(change: Change, reason: str) -> tuple[Reason, ...]:
     if isinstance(ttl, timedelta) and not timedelta(0) < ttl <= LONGEST:
         found.append(_reason("bad_ttl", "a time to live is longer than nothing and at most a hundred years"))
     return tuple(found)
+
+
+def _oversize(change: Change, reason: str, policy: Policy) -> Iterator[Reason]:
+    longest = max(policy.text_limit.values())
+    if len(reason) > REASON:
+        yield _reason("too_long", f"a reason is at most {REASON} characters")
+    for name in _LISTS:
+        items = getattr(change, name, None)
+        if isinstance(items, list | tuple) and len(items) > ITEMS:
+            yield _wrong_list(name)
+    sizes: dict[str, int] = {}
+    for name, text in _strings(change):
+        if name == "text" and len(text) > longest:
+            yield _text_too_long(len(text), longest)
+        elif name == "metadata":
+            sizes[name] = sizes.get(name, 0) + len(text)
+        elif name in _LISTS and len(text) > _LISTS[name]:
+            yield _wrong_list(name)
+        elif name != "text" and name not in _LISTS and len(text) > REFERENCE:
+            yield _wrong_line(name) if name in _LINES else _reason("too_long", f"{name} is at most {SHORT} characters")
+    if sizes.get("metadata", 0) > METADATA:
+        yield _reason("too_long", f"metadata is at most {METADATA} characters of JSON")
+
+
+def oversized(after: Record) -> tuple[Reason, ...]:
+    """Return why what would be stored is too long to be read by a detector (1), where only the whole tells."""
+    if after.metadata is not None and len(after.metadata) > METADATA:
+        return (_reason("too_long", f"metadata is at most {METADATA} characters of JSON"),)
+    return ()
 
 
 def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
@@ -137,24 +171,28 @@ def _sizes(case: Case) -> Iterator[Reason]:
     # Also where it is added to a text that is there, so that nothing but a line break would be.
     if not after.text.strip() or (type(added) is str and not added.strip()):
         yield _reason("empty_text", "there is no text to remember")
-    if len(case.reason) > REASON:
-        yield _reason("too_long", f"a reason is at most {REASON} characters")
     # What an insert leaves aside because its key is taken has to be in form all the same.
     taken = isinstance(case.change, Insert) and case.before is not None
     yield from dict.fromkeys(each for value in ((after, case.change) if taken else (after,)) for each in _short(value))
-    if after.metadata is not None and len(after.metadata) > METADATA:
-        yield _reason("too_long", f"metadata is at most {METADATA} characters of JSON")
 
 
 def _short(value: Any) -> Iterator[Reason]:
     """Yield what is wrong with the short fields of a memory or of an insert."""
     for name, text in zip(_LINES, _lines(value), strict=True):
         if text is not None and (not text.strip() or len(text) > SHORT or "\n" in text):
-            yield _reason(f"bad_{name}", f"a {name} is one line of 1 to {SHORT} characters")
+            yield _wrong_line(name)
     for (name, most), items in zip(_LISTS.items(), _lists(value), strict=True):
         # Most lists are empty, and to begin to look at one costs more than to see that.
         if items and (len(items) > ITEMS or any(not item.strip() or len(item) > most for item in items)):
-            yield _reason(f"bad_{name}", f"{name} are at most {ITEMS} texts of 1 to {most} characters")
+            yield _wrong_list(name)
+
+
+def _wrong_line(name: str) -> Reason:
+    return _reason(f"bad_{name}", f"a {name} is one line of 1 to {SHORT} characters")
+
+
+def _wrong_list(name: str) -> Reason:
+    return _reason(f"bad_{name}", f"{name} are at most {ITEMS} texts of 1 to {_LISTS[name]} characters")
 
 
 def _too_long(case: Case, policy: Policy) -> Reason | None:
@@ -163,6 +201,10 @@ def _too_long(case: Case, policy: Policy) -> Reason | None:
     length = len(case.after.text)
     if length <= limit or not isinstance(case.change, Insert | Replace | Append):
         return None
+    return _text_too_long(length, limit)
+
+
+def _text_too_long(length: int, limit: int) -> Reason:
     detail = f"the text is too long ({length} of {limit} characters): compress it or split it"
     return _reason("too_long", detail)
 

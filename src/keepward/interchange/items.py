@@ -25,6 +25,9 @@ _ENDS = (
 )
 #: Zero-width joiner and variation selector: what stands around them is one character to a reader.
 _JOINERS = "\u200d\ufe0f"
+#: Characters that are looked at in one go, and how far one look reaches into the next: what a detector takes must
+#: not grow with the file.
+_WINDOW, _OVERLAP = 32_768, 4_096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,11 +106,16 @@ def _pointed_at(text: str) -> list[tuple[int, int]]:
     # The detectors are loaded only for texts that need a cut.
     from keepward.gates.detect import injection, privacy, secrets
 
-    found = secrets.scan(text)
-    if any(finding.certainty == "certain" for finding in found):
-        raise Unusable(f"holds a secret ({found[0].detector}): take it out and import again")
-    found = [*found, *privacy.scan(text), *injection.scan(text)]
-    return sorted((finding.start, finding.end) for finding in found)
+    spans: set[tuple[int, int]] = set()
+    for start in range(0, max(1, len(text) - _OVERLAP), _WINDOW - _OVERLAP):
+        window = text[start : start + _WINDOW]
+        found = secrets.scan(window)
+        certain = [finding for finding in found if finding.certainty == "certain"]
+        if certain:
+            raise Unusable(f"holds a secret ({certain[0].detector}): take it out and import again")
+        found = [*found, *privacy.scan(window), *injection.scan(window)]
+        spans.update((start + finding.start, start + finding.end) for finding in found)
+    return sorted(spans)
 
 
 def _cut(text: str, start: int, limit: int, spans: list[tuple[int, int]]) -> tuple[int, int]:

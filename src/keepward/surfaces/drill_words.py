@@ -252,6 +252,24 @@ def show_sensitive(ground: Ground) -> Tried:
     return Tried(held=not _shows(ground.agent, text), control=control, by="compile: sensitivity")
 
 
+def read_below(ground: Ground) -> Tried:
+    """An agent at the root reads and rewrites by id what another agent keeps in its own scope."""
+    other = ground.agent.at(scope="/agents/drill-other")
+    made = _note(other, f"The safe of {WORD} is behind the mill.")
+    if not _kept(made):
+        return Tried(held=False, control=False, by=named(made))
+    name = made.records[0].id
+    codes = [
+        refusal(lambda: ground.agent.get(name)),
+        refusal(lambda: ground.agent.history(name)),
+        refusal(lambda: ground.agent.show(made.commit.id)),
+        refusal(lambda: ground.agent.receipt(made.receipt.id)),
+        refusal(lambda: ground.agent.revise(name, f"The safe of {WORD} is open.", reason="drill")),
+        refusal(lambda: ground.agent.forget(name, reason="drill")),
+    ]
+    return Tried(held=all(codes), control=other.get(name).version == 1, by=f"scope: {codes[0]}")
+
+
 ATTACKS = (
     Attack(name="poison_core", title="a page writes a core block", run=poison_core),
     Attack(name="poison_state", title="a page writes a keyed state", run=poison_state),
@@ -269,5 +287,6 @@ ATTACKS = (
     Attack(name="revive_contained", title="a contained memory is brought back", run=revive_contained),
     Attack(name="cross_scopes", title="an agent reads another agent's memory", run=cross_scopes),
     Attack(name="cross_tenants", title="a tenant reads another tenant's memory", run=cross_tenants),
+    Attack(name="read_below", title="another agent's memory is read by id", run=read_below),
     Attack(name="show_sensitive", title="a sensitive memory is shown unasked", run=show_sensitive),
 )

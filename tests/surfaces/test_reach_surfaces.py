@@ -1,0 +1,130 @@
+"""What lies in another agent's scope is not found by id: every route with a name in its path, every MCP tool, the CLI.
+
+The tables are complete: a route or a tool that is in none of them fails this module.
+"""
+
+from __future__ import annotations
+
+import pytest
+from http_world import World
+from mcp_made import call, served, told
+
+from keepward import Actor
+from keepward.surfaces.mcp.profiles import NAMES, profile
+
+WORD = "Quillzephyr"
+TEXT = f"The lighthouse keeper of Sagres is called {WORD}"
+WHY = {"reason": "x"}
+#: (method, path) of what names something in its path, with the body of a call; ``{id}`` is a memory there.
+NAMED = {
+    ("GET", "/memory/blame/{name}"): None,
+    ("GET", "/memory/commits/{commit_id}"): None,
+    ("GET", "/memory/receipts/{id}"): None,
+    ("POST", "/memory/receipts/{id}/replay"): None,
+    ("GET", "/memory/receipts/{id}/diff/{other}"): None,
+    ("GET", "/memory/items/{id}"): None,
+    ("PATCH", "/memory/items/{id}"): {**WHY, "text": "Nobody keeps it"},
+    ("DELETE", "/memory/items/{id}"): None,
+    ("GET", "/memory/items/{id}/history"): None,
+    ("POST", "/memory/rollback/{commit_id}"): {},
+    ("POST", "/memory/items/{id}/append"): {**WHY, "text": "and is old"},
+    ("POST", "/memory/items/{id}/move"): {**WHY, "scope": "/"},
+    ("POST", "/memory/items/{id}/restore"): WHY,
+    ("POST", "/memory/items/{id}/reinforce"): WHY,
+    ("POST", "/memory/items/{id}/promote"): {**WHY, "text": TEXT},
+    ("POST", "/memory/items/{id}/supersede"): {**WHY, "by": "{id}"},
+}
+#: What names no memory, or takes rights that no agent has.
+OTHER = {
+    "/memory/blobs/{ref}", "/memory/blobs/{ref}/about", "/memory/drafts/{draft_id}", "/memory/drafts/{draft_id}/changes",
+    "/memory/drafts/{draft_id}/finish", "/memory/certificates/{name}", "/memory/quarantine/{id}",
+    "/memory/quarantine/{id}/approve", "/memory/quarantine/{id}/reject", "/memory/tokens/{id}", "/memory/jobs/{name}/run",
+    "/memory/keys/{key}",
+}  # fmt: skip
+#: Tools that take an id.
+TOOLS = {"revise": {"text": "Nobody keeps it", "reason": "x"}, "forget": {"reason": "x"}, "history": {}}
+
+
+@pytest.fixture
+def world(tmp_path):
+    made = World(tmp_path)
+    yield made
+    made.memory.close()
+
+
+@pytest.fixture
+def made(world):
+    other = world.memory.acting_as(Actor.agent("orion")).at(scope="/agents/orion")
+    outcome = other.remember(TEXT, tier="archival", key="keeper")
+    return {
+        "id": outcome.records[0].id,
+        "commit_id": outcome.commit.id,
+        "receipt": other.context("Who keeps the lighthouse?").receipt.id,
+    }
+
+
+def asked(client, method, path, body, made):
+    receipts = path.startswith("/memory/receipts")
+    name = made["receipt"] if receipts else made["id"]
+    url = path.format(id=name, name=made["id"], commit_id=made["commit_id"], other=made["receipt"])
+    given = {key: made["id"] if value == "{id}" else value for key, value in body.items()} if body is not None else None
+    etag = client.get("/memory/status").json()["etag"] if "rollback" in path else '"1"'
+    bound = method in {"DELETE", "PATCH"} or "rollback" in path
+    return client.request(
+        method,
+        url,
+        params={"reason": "x"} if method == "DELETE" else None,
+        headers={"If-Match": etag} if bound else {},
+        **({"json": given} if given is not None else {}),
+    )
+
+
+def test_every_route_that_names_something_is_in_one_of_the_tables(world):
+    named = {
+        (method.upper(), path) for path, methods in world.api["paths"].items() if "{" in path for method in methods
+    }
+    assert {pair for pair in named if pair not in NAMED and pair[1] not in OTHER} == set()
+
+
+@pytest.mark.parametrize(("method", "path"), NAMED)
+def test_an_agent_above_does_not_find_it_over_http(world, made, method, path):
+    answer = asked(world.bearer("lyra"), method, path, NAMED[method, path], made)
+    # Of a rollback it may read that nothing is undone.
+    assert answer.status_code in {404, 403}, answer.text
+    assert WORD not in answer.text
+    assert world.memory.get(made["id"]).version == 1
+
+
+@pytest.mark.parametrize(("method", "path"), NAMED)
+def test_the_agent_of_the_scope_finds_it_over_http(world, made, method, path):
+    answer = asked(world.bearer("orion", scope="/agents/orion"), method, path, NAMED[method, path], made)
+    assert answer.status_code not in {400, 401, 404, 405, 422, 428}, answer.text
+
+
+def test_every_tool_that_takes_an_id_is_in_the_table():
+    tools = [tool for name in NAMES for tool in profile(name).tools]
+    assert {tool.name for tool in tools if "id" in tool.as_dict()["inputSchema"]["properties"]} == set(TOOLS)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_an_agent_above_does_not_find_it_over_mcp(world, made, tool):
+    agent = world.memory.acting_as(Actor.agent("lyra"))
+    result = call(served(agent), tool, {"id": made["id"], **TOOLS[tool]})
+    assert result.is_error
+    assert WORD not in told(result)
+    assert world.memory.get(made["id"]).version == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["get"], ["history"], ["blame"], ["revise", "Nobody keeps it", "--reason", "x"], ["forget", "--reason", "x"]],
+    ids=lambda each: each[0],
+)
+def test_an_agent_above_does_not_find_it_at_the_command_line(world, made, run, monkeypatch, command):
+    monkeypatch.setenv("KEEPWARD_HOME", str(world.folder / "home"))
+    verb, *rest = command
+    ran = run(verb, made["id"], *rest, "--db", str(world.path), "--as", "agent:lyra")
+    assert ran.code != 0
+    assert "there is no memory" in ran.err
+    assert WORD not in ran.out + ran.err
+    assert world.memory.get(made["id"]).version == 1
