@@ -8,6 +8,7 @@ Invariants
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -261,11 +262,11 @@ def _judge(
     change, before, after, frame = folded.change, folded.before, folded.after, folded.frame
     case = Case(change=change, actor=who.actor, scope=who.scope, before=before, after=after, reason=reason)
     view = look(kit, who, change, before, after, draft.overlay)
-    judged = pipeline.judge(case, view, kit.policy)
+    judged = pipeline.judge(case, view, kit.policy, meter=time.thread_time)
     if isinstance(change, Insert) and _put_elsewhere(after, judged.case.after):
         # It was compared with what says the same as the text that came and stands where that was to stand.
         view = _looked_again(kit, who, change, before, judged.case.after, draft.overlay, view)
-        judged = pipeline.judge(case, view, kit.policy)
+        judged = pipeline.judge(case, view, kit.policy, meter=time.thread_time)
     result = Judgement(
         decision=judged.decision,
         reasons=tuple(judged.reasons),

@@ -12,7 +12,7 @@ Invariants
 from __future__ import annotations
 
 import logging
-import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal, assert_never
 
@@ -71,8 +71,12 @@ class Judged:
     existing: Record | None = None
 
 
-def judge(case: Case, view: View, policy: Policy) -> Judged:
-    """Pass a case through every gate."""
+def _unmeasured() -> float:
+    return 0.0
+
+
+def judge(case: Case, view: View, policy: Policy, *, meter: Callable[[], float] = _unmeasured) -> Judged:
+    """Pass a case through every gate; ``meter`` tells the seconds of processor time that were used so far."""
     judged = Judged(case=case)
     if not (policy.enabled and policy.capture):
         judged.decision = "refuse"
@@ -82,14 +86,14 @@ def judge(case: Case, view: View, policy: Policy) -> Judged:
     decisions: dict[str, Decision] = {}
     for name, gate in _FOR_REVERT if isinstance(case.change, Revert) else GATES:
         tier = judged.case.after.tier
-        verdict = _ask(name, gate, judged.case, view, policy)
+        verdict = _ask(name, gate, judged.case, view, policy, meter)
         if verdict is None:
             continue
         reasons[name] = verdict.reasons
         _take(judged, name, verdict, decisions)
         if judged.case.after.tier is not tier and "authority" in decisions:
             del decisions["authority"], reasons["authority"]
-            again = _ask("authority", authority.judge, judged.case, view, policy)
+            again = _ask("authority", authority.judge, judged.case, view, policy, meter)
             if again is not None:
                 reasons["authority"] = again.reasons
                 _take(judged, "authority", again, decisions)
@@ -127,8 +131,8 @@ def _take(judged: Judged, name: str, verdict: Verdict, decisions: dict[str, Deci
             assert_never(verdict)
 
 
-def _ask(name: str, gate: Gate, case: Case, view: View, policy: Policy) -> Verdict | None:
-    begun = time.thread_time()
+def _ask(name: str, gate: Gate, case: Case, view: View, policy: Policy, meter: Callable[[], float]) -> Verdict | None:
+    begun = meter()
     try:
         verdict = gate(case, view, policy)
     except Exception:
@@ -141,7 +145,7 @@ def _ask(name: str, gate: Gate, case: Case, view: View, policy: Policy) -> Verdi
         return Quarantine(
             reasons=(Reason(gate=name, code="gate_failed", detail="the gate failed; a person has to decide"),)
         )
-    spent = time.thread_time() - begun
+    spent = meter() - begun
     if spent <= BUDGET or isinstance(verdict, Refuse | Same):
         return verdict
     logger.warning("gate over budget", extra={"action": "gate_over_budget", "gate": name, "seconds": spent})
