@@ -59,8 +59,6 @@ class ServerSettings:
     #: Whether `/mcp` is served, and with which tools.
     mcp: bool = True
     mcp_profile: str = "default"
-    #: Whether jobs that are due are run while the server is up.
-    jobs: bool = False
     #: Whether the log is JSON lines.
     log_json: bool = False
 
@@ -83,6 +81,8 @@ class Settings:
     identity: Path | None = None
     #: Text about the person the agent serves; relative to the settings file.
     user_file: Path | None = None
+    #: Whether jobs that are due run by themselves: while a server or a program keeps the store open, and after writes.
+    maintenance: bool = True
     #: Limits, floors, budgets and permissions.
     policy: Policy = field(default_factory=Policy)
     #: Where `keepward serve` listens and whom it lets in.
@@ -101,6 +101,8 @@ ENVIRONMENT = {
     "identity": "KEEPWARD_IDENTITY",
     "user_file": "KEEPWARD_USER_FILE",
 }
+#: Of the settings at the top of the file the one that is a switch.
+MAINTENANCE = "KEEPWARD_MAINTENANCE"
 #: Policy switches that the environment can turn.
 SWITCHES = {"enabled": "KEEPWARD_ENABLED", "capture": "KEEPWARD_CAPTURE", "recall": "KEEPWARD_RECALL"}
 #: What the environment alone names.
@@ -131,6 +133,8 @@ def load(*, store: Path, file: Path | None = None, environ: Mapping[str, str] | 
     for name, variable in ENVIRONMENT.items():
         if value := env.get(variable):
             chosen[name] = Path(value).expanduser() if name in _PATHS else value
+    if (kept := _switch(env, MAINTENANCE)) is not None:
+        chosen["maintenance"] = kept
     policy = _policy((table or {}).get("policy", {}), path)
     return Settings(
         **chosen,
@@ -138,6 +142,11 @@ def load(*, store: Path, file: Path | None = None, environ: Mapping[str, str] | 
         server=_server((table or {}).get("server", {}), path),
         file=path if table is not None else None,
     )
+
+
+def maintained(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether the environment lets jobs that are due run by themselves; it does unless it says otherwise."""
+    return _switch(os.environ if environ is None else environ, MAINTENANCE) is not False
 
 
 def home(environ: Mapping[str, str] | None = None) -> Path:
@@ -180,9 +189,14 @@ def _read(path: Path, *, required: bool) -> dict[str, Any] | None:
 def _choices(top: Mapping[str, Any], path: Path) -> dict[str, Any]:
     chosen: dict[str, Any] = {}
     for name, value in top.items():
-        if name not in ENVIRONMENT:
-            known = ", ".join((*ENVIRONMENT, *(f"[{name}]" for name in _TABLES)))
+        if name not in {*ENVIRONMENT, "maintenance"}:
+            known = ", ".join((*ENVIRONMENT, "maintenance", *(f"[{name}]" for name in _TABLES)))
             raise InvalidInput(f"{path.name}: there is no setting `{_safe(name)}`; there are {known}")
+        if name == "maintenance":
+            if not isinstance(value, bool):
+                raise InvalidInput(f"{path.name}: {name} must be true or false")
+            chosen[name] = value
+            continue
         if not isinstance(value, str) or not value:
             raise InvalidInput(f"{path.name}: {name} must be text")
         chosen[name] = path.parent / Path(value).expanduser() if name in _PATHS else value
@@ -192,11 +206,16 @@ def _choices(top: Mapping[str, Any], path: Path) -> dict[str, Any]:
 def _switches(env: Mapping[str, str]) -> dict[str, Any]:
     turned: dict[str, Any] = {}
     for name, variable in SWITCHES.items():
-        if word := env.get(variable, "").strip().lower():
-            if word not in _YES | _NO:
-                raise InvalidInput(f"{variable} must be one of: true, false, on, off, yes, no, 1, 0")
-            turned[name] = word in _YES
+        if (value := _switch(env, variable)) is not None:
+            turned[name] = value
     return turned
+
+
+def _switch(env: Mapping[str, str], variable: str) -> bool | None:
+    word = env.get(variable, "").strip().lower()
+    if word and word not in _YES | _NO:
+        raise InvalidInput(f"{variable} must be one of: true, false, on, off, yes, no, 1, 0")
+    return word in _YES if word else None
 
 
 def _policy(table: Any, path: Path) -> Policy:

@@ -89,8 +89,16 @@ def test_every_choice_outside_policy_is_covered_here():
     assert (
         ENVIRONMENT.keys()
         == {*PLAIN, *FILES}
-        == {e.name for e in dataclasses.fields(Settings)} - {"policy", "server", "file"}
+        == {e.name for e in dataclasses.fields(Settings)} - {"policy", "server", "file", "maintenance"}
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "environ", "meant"),
+    [("", {}, True), ("maintenance = false", {}, False), ("maintenance = false", {"KEEPWARD_MAINTENANCE": "on"}, True)],
+)
+def test_maintenance_is_switched_by_the_file_and_the_environment(tmp_path, text, environ, meant):
+    assert read(tmp_path, text, environ).maintenance is meant
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -128,6 +136,7 @@ def test_without_a_file_the_defaults_hold(tmp_path):
     [
         ("tenat = 'x'", "tenat"),
         ("tenant = 3", "tenant"),
+        ("maintenance = 'yes'", "maintenance"),
         ("policy = 3", "policy"),
         ("[policy]\nbudget = 3", "policy.budget"),
         ("[policy]\nenabled = 'hunter2'", "policy.enabled"),

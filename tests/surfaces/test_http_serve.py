@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import signal
 import socket
@@ -17,7 +16,6 @@ from http.client import HTTPConnection
 from pathlib import Path
 from types import SimpleNamespace
 
-import anyio
 import pytest
 from http_stage import BASE, Stage
 from sse_starlette.sse import AppStatus
@@ -25,7 +23,7 @@ from starlette.testclient import TestClient
 
 from keepward import Actor, Memory
 from keepward.config import ServerSettings, load
-from keepward.errors import InvalidInput, StoreUnavailable
+from keepward.errors import InvalidInput
 from keepward.surfaces import server
 from keepward.surfaces.api import ServerOptions
 from keepward.surfaces.api.serving import Serving
@@ -120,7 +118,7 @@ SETTINGS = {
     "host": '"::1"', "port": "8400", "behind_proxy": "true", "tls_cert": '"c.pem"', "tls_key": '"k.pem"',
     "allow_hosts": '["memory.example"]', "allow_origins": '["https://console.example"]', "writes_per_minute": "1",
     "body_limit": "2", "blob_limit": "3", "import_limit": "4", "mcp": "false", "mcp_profile": '"readonly"',
-    "jobs": "true", "log_json": "true",
+    "log_json": "true",
 }  # fmt: skip
 
 
@@ -263,36 +261,6 @@ def stage(tmp_path):
     stage = Stage(tmp_path)
     yield stage
     stage.memory.close()
-
-
-def test_jobs_that_are_due_are_run_for_every_tenant(stage, monkeypatch):
-    stage.memory.at(tenant="other").remember("Tea is served at nine", tier="archival")
-    asked = []
-    monkeypatch.setattr(Memory, "run_due", lambda self: asked.append(self.tenant) or [])
-    server.run_due(stage.memory)
-    assert asked == ["default", "other"]
-
-
-def test_a_store_that_is_locked_while_jobs_run_is_told_and_not_the_end(stage, monkeypatch, caplog):
-    def locked(self):
-        raise StoreUnavailable
-
-    monkeypatch.setattr(Memory, "run_due", locked)
-    server.run_due(stage.memory)
-    assert [each.action for each in caplog.records if each.levelno == logging.WARNING] == ["job"]
-
-
-def test_upkeep_begins_at_once_and_ends_with_the_application(stage, monkeypatch):
-    ran = []
-    monkeypatch.setattr(server, "run_due", lambda memory: ran.append(memory))
-
-    async def main():
-        async with server.upkeep(stage.serving, every=3600):
-            while not ran:
-                await anyio.lowlevel.checkpoint()
-
-    anyio.run(main)
-    assert ran == [stage.memory]
 
 
 def test_a_stop_is_told_to_streams_before_connections_are_waited_for(stage, monkeypatch):

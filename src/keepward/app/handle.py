@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from keepward.engine.kit import Kit, Who
+    from keepward.jobs.maintenance import Handover, Maintenance
 
 
 @dataclass(slots=True)
@@ -37,6 +38,8 @@ class Shared:
     #: Folder of keys and tokens; None for the user's own.
     config_dir: Path | None = None
     closed: bool = field(default=False)
+    #: Runs jobs that are due; None where that is switched off.
+    maintenance: Maintenance | Handover | None = None
 
     def usable(self) -> Kit:
         """Return the kit, unless the store was closed."""
@@ -122,6 +125,8 @@ class Handle:
             return
         self._shared.closed = True
         kit = self._shared.kit
+        if self._shared.maintenance is not None:
+            self._shared.maintenance.stop()
         try:
             if kit.uses and kit.policy.enabled:
                 with kit.store.write() as writer:

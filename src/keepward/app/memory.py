@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from keepward.app.handle import Shared
 from keepward.app.inquiries import Inquiries
 from keepward.app.jobs import Jobs
 from keepward.app.learning import Learning
-from keepward.app.opening import open_kit
+from keepward.app.opening import maintenance_of, open_kit
 from keepward.app.writes import Writes
 from keepward.domain.policy import Policy
 from keepward.domain.scope import parse_scope, parse_tenant
@@ -51,6 +52,7 @@ class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copyi
         clock: Clock | None = None,
         ids: IdSource | None = None,
         config_dir: Path | None = None,
+        maintenance: bool | Callable[[], None] | None = None,
     ) -> Memory:
         """Open a store; a file that is not there is created.
 
@@ -59,6 +61,11 @@ class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copyi
         With a ``token`` actor, tenant and scope are the token's, and the store has to be there. ``identity`` and
         ``user_file`` are text files outside the store; they are read anew at every compile. ``summarizer`` lets a
         model sum up in jobs; without one, they quote.
+
+        Jobs that are due run by themselves in a thread that ``close`` stops: from the first write on, or from the
+        start with ``maintenance=True``; a function is called instead, at closing, when something was written and jobs
+        are due. With ``maintenance=False``, with ``KEEPWARD_MAINTENANCE=off``, and unless it is asked for, in
+        ``:memory:`` or with a ``clock``, nothing runs until ``run_due`` is called.
 
         Raises:
             NotAStore, NewerSchema, StoreUnavailable: see the message; nothing was written.
@@ -77,6 +84,7 @@ class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copyi
             actor=actor or Actor.agent(),
         )
         path = str(url).removeprefix("sqlite:///")
+        keeper = maintenance_of(maintenance, own_time=clock is not None or path == ":memory:")
         kit = open_kit(
             path,
             policy=policy,
@@ -89,8 +97,11 @@ class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copyi
             clock=clock,
             ids=ids,
             config_dir=config_dir,
+            maintenance=keeper,
         )
-        memory = cls(Shared(kit, path, config_dir), who)
+        memory = cls(Shared(kit, path, config_dir, maintenance=keeper), who)
+        if maintenance is True:
+            kit.wake(wrote=False)
         if token is None:
             return memory
         try:

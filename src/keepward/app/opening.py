@@ -14,6 +14,7 @@ from keepward.errors import InvalidInput, KeepwardError
 
 if TYPE_CHECKING:
     from keepward.engine.kit import Kit
+    from keepward.jobs.maintenance import Handover, Maintenance
     from keepward.ports.blobs import BlobStore
     from keepward.ports.erasing import ErasureList
     from keepward.ports.models import Embedder, Summarizer, TokenCounter
@@ -36,6 +37,7 @@ def open_kit(
     clock: Clock | None,
     ids: IdSource | None,
     config_dir: Path | None,
+    maintenance: Maintenance | Handover | None = None,
 ) -> Kit:
     """Open a store with everything around it; see ``Memory.open``."""
     from keepward.adapters.clock import SystemClock
@@ -59,10 +61,63 @@ def open_kit(
         indexes=Indexes(),
         erasures=_erasures(config_dir),
         blobs=blobs_of(path),
+        wake=_nobody if maintenance is None else maintenance.wake,
     )
+    if maintenance is not None:
+        maintenance.attend(kit)
     if kit.store.unclean():
         _settle(kit)
     return kit
+
+
+def _nobody(*, wrote: bool) -> None:
+    del wrote
+
+
+def maintenance_of(choice: bool | Callable[[], None] | None, *, own_time: bool) -> Maintenance | Handover | None:
+    """Return what runs due jobs; ``own_time`` says that nothing begins by itself unless it is asked for."""
+    if choice is None:
+        from keepward.config import maintained
+
+        choice = not own_time and maintained()
+    if choice is False:
+        return None
+    from keepward.jobs.maintenance import Handover, Maintenance
+
+    return Maintenance() if choice is True else Handover(choice)
+
+
+def maintain(
+    path: str,
+    *,
+    policy: Policy,
+    embedder: str,
+    counter: str,
+    identity: Path | None,
+    user_file: Path | None,
+    config_dir: Path,
+    halted: Callable[[], bool],
+) -> None:
+    """Open a store that is there, run the jobs that are due until ``halted`` says to stop, and close it."""
+    from keepward.jobs.maintenance import run_pending
+
+    kit = open_kit(
+        path,
+        policy=policy,
+        embedder=embedder,
+        counter=counter,
+        summarizer=None,
+        identity=identity,
+        user_file=user_file,
+        create=False,
+        clock=None,
+        ids=None,
+        config_dir=config_dir,
+    )
+    try:
+        run_pending(kit, halted=halted)
+    finally:
+        kit.store.close()
 
 
 def bare_kit(store: Store, *, config_dir: Path | None, clock: Clock | None, ids: IdSource | None) -> Kit:

@@ -188,7 +188,17 @@ class Reads(Handle):
         return doctor(self._kit, self._who)
 
     def status(self) -> dict[str, Any]:
-        """Return counts, sizes, the queue and the use of budgets, as plain values."""
+        """Return counts, sizes, the queue, the use of budgets, and how each job stands, as plain values."""
         from keepward.engine.audit import status
+        from keepward.jobs.runner import states
 
-        return {"path": self.path, **status(self._kit, self._who)}
+        jobs = {
+            each.name: {
+                "last_at": each.last_at and each.last_at.isoformat(),
+                "last_outcome": each.last_outcome,
+                "due_at": each.due_at and each.due_at.isoformat(),
+                "due": each.due,
+            }
+            for each in states(self._kit, self._who)
+        }
+        return {"path": self.path, **status(self._kit, self._who), "jobs": jobs}

@@ -33,6 +33,7 @@ SCHEDULES = {
     "train_reranker": "04:30",
     "sweep_blobs": "05:00",
     "integrity_audit": "04:00",
+    "embed": "05:30",
 }
 #: A failed run is tried again after this, where the schedule says later.
 RETRY = timedelta(hours=1)

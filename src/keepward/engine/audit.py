@@ -126,6 +126,9 @@ def status(kit: Kit, who: Who) -> dict[str, Any]:
     waiting = pending(kit, who)
     oldest = min((item.created_at for item in waiting), default=None)
     by_tier = facts.get("by_tier", {})
+    if kit.embedder is not None:
+        others = {name: count for name, count in facts["vectors_by_embedder"].items() if name != kit.embedder.id}
+        facts["vectors_pending"] += sum(others.values())
     return {
         "tenant": who.tenant,
         "scope": who.scope,
@@ -228,8 +231,8 @@ def doctor(kit: Kit, who: Who) -> list[Check]:
         Check(
             name="vectors",
             ok=not pending_vectors,
-            detail=f"{pending_vectors} memories wait for a vector",
-            remedy="run `keepward reindex`",
+            detail=_vectors(facts, pending_vectors),
+            remedy="run `keepward reindex`; a server or program that keeps the store open does it by itself",
         ),
         Check(
             name="blobs",
@@ -256,6 +259,16 @@ def doctor(kit: Kit, who: Who) -> list[Check]:
             remedy="recall goes on without it; undo the training with `keepward rollback`, or give feedback and train",
         ),
     ]
+
+
+def _vectors(facts: dict[str, Any], pending: int) -> str:
+    """Return a sentence on the memories that wait for a vector, and on whose vectors they have until then."""
+    others = {name: count for name, count in facts["vectors_by_embedder"].items() if name != facts["embedder"]}
+    told = f"{pending} memories wait for a vector" + (" and are found by words alone" if pending else "")
+    if pending and others:
+        had = ", ".join(f"{count} of {name}" for name, count in others.items())
+        told += f"; the embedder has changed: there are vectors {had}"
+    return told
 
 
 def diff(kit: Kit, who: Who, earlier: AsOf, later: AsOf) -> list[Difference]:

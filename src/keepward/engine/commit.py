@@ -110,6 +110,7 @@ def store_steps(
         if also is not None:
             also(writer)
         flush_uses(kit, writer)
+    kit.wake(wrote=True)
     return Stored(commit=commit, receipt=receipt)
 
 

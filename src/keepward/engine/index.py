@@ -44,6 +44,8 @@ class Indexes:
 
     lock: RLock = field(default_factory=RLock)
     _live: dict[str, _Live] = field(default_factory=dict)
+    #: Tenants whose memories, as they were last read, all had vectors in the store.
+    _whole: set[str] = field(default_factory=set)
     _past: OrderedDict[tuple[str, int], Index] = field(default_factory=OrderedDict)
 
     def level(self, store: Reader, tenant: str) -> Index:
@@ -60,6 +62,20 @@ class Indexes:
                 live.position = max(live.position, position)
             live.seq = head.seq
         return live.index
+
+    def refreshed(self, tenant: str, *, whole: bool) -> bool:
+        """Note whether the store has all vectors; return True where an index that lacks some is to be read anew.
+
+        Vectors that another process computed change no head, so an index does not hear of them.
+        """
+        if not whole:
+            self._whole.discard(tenant)
+            return False
+        if tenant in self._whole:
+            return False
+        self.forget(tenant)
+        self._whole.add(tenant)
+        return True
 
     def at(self, store: Reader, tenant: str, seq: int) -> Index:
         """Return the index of the state after a commit; the caller holds ``lock``."""

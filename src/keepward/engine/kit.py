@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from keepward.domain.policy import Policy
 from keepward.domain.trust import Actor
@@ -18,6 +19,12 @@ from keepward.ports.world import Clock, IdSource
 
 #: (version, text) of a document outside the store, read anew at each call; None when there is none.
 Document = Callable[[], tuple[str, str] | None]
+
+
+class Wake(Protocol):
+    """Called after each commit, with ``wrote``, and where a read finds that vectors are missing."""
+
+    def __call__(self, *, wrote: bool) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +47,8 @@ class Kit:
     rerankers: Rerankers = field(default_factory=Rerankers)
     #: Remembers erasures outside of the store; None where this machine has no place for it.
     erasures: ErasureList | None = None
+    #: Wakes maintenance.
+    wake: Wake = lambda *, wrote: None
     #: Bytes beside the store; None for a copy that is only looked into.
     blobs: BlobStore | None = None
 

@@ -25,7 +25,7 @@ from keepward.errors import InvalidInput, ModelUnavailable, NotFound
 from keepward.ports.store import Found
 
 if TYPE_CHECKING:
-    from keepward.retrieval.index import Allowed, Query, Scored
+    from keepward.retrieval.index import Allowed, Index, Query, Scored
 
 #: The most hits one recall returns.
 MOST = 1_000
@@ -196,6 +196,9 @@ def search(
     notes += told
     with kit.indexes.lock:
         index = kit.indexes.level(kit.store, who.tenant) if seq is None else kit.indexes.at(kit.store, who.tenant, seq)
+        lacking = index.unmatched(asked, allowed)
+        if lacking and seq is None:
+            index, lacking = _complete(kit, who, asked, allowed, index, lacking)
         weights = reranker.weights if reranker else None
         scored = index.search(asked, allowed, limit, weights=weights, by_cosine=order == "cosine")
     found = kit.store.records(who.tenant, [each.id for each in scored if each.id not in unread], as_of=seq)
@@ -203,8 +206,8 @@ def search(
     hits = _hits(scored, found, now)
     signals = {signal for each in scored for signal in each.used}
     used = tuple(signal for signal in ("text", "vector") if signal in signals)
-    if asked.vector is not None and scored and "vector" not in used:
-        notes.append("no memory in reach has a vector of this embedder; found by words alone")
+    if lacking:
+        notes.append(_apart(lacking, asked.vector_model, past=seq is not None))
     if reranker is not None:
         notes.append(f"the learned reranker {reranker.version} put them in order")
     return Recall(
@@ -215,6 +218,25 @@ def search(
         now=now,
         reranker=reranker.version if reranker else None,
     )
+
+
+def _complete(kit: Kit, who: Who, asked: Query, allowed: Allowed, index: Index, lacking: int) -> tuple[Index, int]:
+    """Return the index and how many entries lack vectors, once those were taken in that were computed meanwhile."""
+    if asked.vector_model is None:
+        return index, 0
+    whole = not kit.store.unembedded(who.tenant, kit.clock.now(), asked.vector_model)
+    if kit.indexes.refreshed(who.tenant, whole=whole):
+        return kit.indexes.level(kit.store, who.tenant), 0
+    if not whole:
+        kit.wake(wrote=False)
+    return index, 0 if whole else lacking
+
+
+def _apart(lacking: int, model: str | None, *, past: bool) -> str:
+    """Return the sentence on memories without vectors of the embedder in use."""
+    many = "1 memory in reach has" if lacking == 1 else f"{lacking} memories in reach have"
+    told = f"{many} no vector of this embedder ({model}); found by words alone"
+    return told if past else f"{told} until `keepward reindex` has run"
 
 
 def _reranker(kit: Kit, who: Who, asked: Query, seq: int) -> tuple[Standing | None, list[str]]:

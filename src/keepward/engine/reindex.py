@@ -11,16 +11,29 @@ from keepward.domain.memory import Status
 from keepward.domain.query import Filter
 from keepward.engine.features import embedded, questions, words
 from keepward.engine.kit import Kit, Who
+from keepward.errors import ModelUnavailable
 from keepward.ports.store import Features
 
 #: Memories embedded between two writes.
 BATCH = 64
 
 
-def reindex(kit: Kit, who: Who, *, ended: bool = False, on_progress: Callable[[int, int], None] | None = None) -> int:
+def reindex(
+    kit: Kit,
+    who: Who,
+    *,
+    ended: bool = False,
+    batch: int = BATCH,
+    before_batch: Callable[[], None] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> int:
     """Bring every active memory's features up to the present embedder; return how many were computed.
 
     ``ended`` also computes the words of memories that no longer hold, as after a journal was restored.
+    ``before_batch`` may raise, and what was computed until then is kept.
+
+    Raises:
+        ModelUnavailable: the embedder failed; what it had done is kept, and so is what the others had.
     """
     wanted = kit.embedder.id if kit.embedder else None
     if ended:
@@ -30,9 +43,13 @@ def reindex(kit: Kit, who: Who, *, ended: bool = False, on_progress: Callable[[i
     # A turn's vectors hold the question that it answers, as they did when it was told.
     in_order = [each.record for each in sorted(active, key=lambda each: each.arrival)] if stale else []
     asked = questions(in_order, lambda _: None)
-    for start in range(0, len(stale), BATCH):
-        part = stale[start : start + BATCH]
+    for start in range(0, len(stale), batch):
+        if before_batch is not None:
+            before_batch()
+        part = stale[start : start + batch]
         computed = embedded(kit.embedder, part, [words(record) for record in part], asked)
+        if computed[0].model != wanted and not ended:
+            raise ModelUnavailable("the embedder failed; try again, and this goes on where it stopped")
         with kit.store.write() as writer:
             writer.put_features(
                 who.tenant,
@@ -40,7 +57,7 @@ def reindex(kit: Kit, who: Who, *, ended: bool = False, on_progress: Callable[[i
                 {record.id: record.version for record in part},
             )
         if on_progress is not None:
-            on_progress(min(start + BATCH, len(stale)), len(stale))
+            on_progress(min(start + batch, len(stale)), len(stale))
     kit.indexes.forget(who.tenant)
     return len(stale)
 

@@ -5,6 +5,8 @@ It changes nothing. What it finds stands in the run's receipt by table and key, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from keepward.domain.memory import CORE_BLOCKS, Tier
 from keepward.domain.query import Filter
 from keepward.domain.receipt import Reason
@@ -20,7 +22,7 @@ TOLD = 50
 _NAMED = frozenset({"aliases"})
 
 
-def audit(kit: Kit, who: Who) -> Done:
+def audit(kit: Kit, who: Who, _: Callable[[], None]) -> Done:
     """Verify the tenant: chain, commits and their receipts, seals, projections, and the budgets of core blocks."""
     checked, found = kit.store.verify(who.tenant)
     files, lost = blob_upkeep.check(kit, who.tenant)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from keepward.domain.job import SCHEDULES
 from keepward.domain.policy import Policy
 from keepward.engine.kit import Kit, Who
-from keepward.jobs import audit, compact, consolidate, decay, expire, learning, prune, summarize, sweep
+from keepward.jobs import audit, compact, consolidate, decay, embedding, expire, learning, prune, summarize, sweep
 from keepward.jobs.desk import Desk, Done, Plan
 
 
@@ -27,7 +27,8 @@ class Job:
     #: What its receipts always count, also when it is none.
     counts: tuple[str, ...]
     plan: Callable[[Desk], Plan] | None = None
-    do: Callable[[Kit, Who], Done] | None = None
+    #: Given what keeps the lease, to be called between parts of the work; it may raise.
+    do: Callable[[Kit, Who, Callable[[], None]], Done] | None = None
     #: Off for one that looks and changes no memory.
     writes: bool = True
 
@@ -102,5 +103,11 @@ CATALOGUE = (
         counts=("checked", "faults"),
         do=audit.audit,
         writes=False,
+    ),
+    Job(
+        name="embed",
+        does="Computes vectors for memories that have none of the embedder in use; due at once where some are missing.",
+        counts=("embedded",),
+        do=embedding.embed,
     ),
 )

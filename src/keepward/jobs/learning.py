@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import standing, unseen
 from keepward.engine.reinforce import learn_importance
@@ -9,14 +11,14 @@ from keepward.engine.training import train_reranker
 from keepward.jobs.desk import Done
 
 
-def reinforce(kit: Kit, who: Who) -> Done:
+def reinforce(kit: Kit, who: Who, _: Callable[[], None]) -> Done:
     """Turn uses into importance, in one commit where there are any."""
     found = learn_importance(kit, who)
     counts = {"reinforced": len(found.records), "uses": found.uses}
     return Done(counts=counts, commits=(found.commit.id,) if found.commit else ())
 
 
-def train(kit: Kit, who: Who) -> Done:
+def train(kit: Kit, who: Who, _: Callable[[], None]) -> Done:
     """Train the reranker where there is feedback that it has not seen."""
     stands = standing(kit.store, who.tenant, kit.store.head(who.tenant).seq)
     if not unseen(kit.store, who.tenant, stands):

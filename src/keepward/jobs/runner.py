@@ -12,6 +12,7 @@ Invariants
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
@@ -27,6 +28,7 @@ from keepward.jobs.alike import pairs
 from keepward.jobs.carrying import Tally, carry_out, desk_of
 from keepward.jobs.catalogue import CATALOGUE, Job
 from keepward.jobs.desk import Done
+from keepward.jobs.embedding import wanting
 from keepward.ports.store import Writer
 
 logger = logging.getLogger(__name__)
@@ -36,13 +38,16 @@ def states(kit: Kit, who: Who) -> list[JobState]:
     """Return how every job of the tenant stands, in the order in which they run."""
     now = kit.clock.now()
     rows = {row.job: row for row in kit.store.job_rows(who.tenant)}
-    return [_state(kit, job, rows.get(job.name), now) for job in CATALOGUE]
+    return [_state(kit, who, job, rows.get(job.name), now) for job in CATALOGUE]
 
 
-def _state(kit: Kit, job: Job, row: JobRow | None, now: datetime) -> JobState:
+def _state(kit: Kit, who: Who, job: Job, row: JobRow | None, now: datetime) -> JobState:
     schedule = parse_schedule(job.schedule(kit.policy))
     row = row or JobRow(tenant="", job=job.name)
     at = due_at(schedule, row, now)
+    if at is not None and at > now and job.name == "embed" and row.outcome != "failed" and wanting(kit, who.tenant):
+        # One that failed is tried again after a while: a server of embeddings may be down.
+        at = now
     return JobState(
         name=job.name,
         does=job.does,
@@ -62,23 +67,29 @@ def run_due(kit: Kit, who: Who) -> list[Run]:
     return [run_job(kit, who, name) for name in due]
 
 
-def run_job(kit: Kit, who: Who, name: str, *, force: bool = False) -> Run:
-    """Run one job where it is due, or now where ``force`` says so.
+class Halted(Exception):
+    """A run was asked to stop, and did before its next proposal or batch; it is as due as before."""
+
+
+def run_job(kit: Kit, who: Who, name: str, *, force: bool = False, halted: Callable[[], bool] = lambda: False) -> Run:
+    """Run one job where it is due, or now where ``force`` says so; ``halted`` tells whether to stop.
 
     Raises:
         NotFound: there is no such job.
         StoreUnavailable: the store cannot be written, so that there could be no receipt.
+        Halted: it was asked to stop.
     """
     job = next((each for each in CATALOGUE if each.name == name), None)
     if job is None:
         raise NotFound(f"there is no job by that name; there are {', '.join(each.name for each in CATALOGUE)}")
-    return _Running(kit, who, job).run(force=force)
+    return _Running(kit, who, job, halted).run(force=force)
 
 
 class _Running:
     """One run."""
 
-    def __init__(self, kit: Kit, caller: Who, job: Job) -> None:
+    def __init__(self, kit: Kit, caller: Who, job: Job, halted: Callable[[], bool]) -> None:
+        self._halted = halted
         actor = Actor(kind=ActorKind.JOB, name=job.name, rights=Rights.AGENT)
         self._kit, self._job, self._caller = kit, job, caller
         self._who = Who(tenant=caller.tenant, scope="/", actor=actor, via=(caller.actor, *caller.via))
@@ -99,6 +110,9 @@ class _Running:
         tally = Tally()
         try:
             done = self._work(tally)
+        except Halted:
+            self._let_go()
+            raise
         except Exception as fault:
             logger.exception("job failed", extra={"action": "job_failed", "job": self._job.name})
             return self._end("failed", _told(fault), tally)
@@ -117,7 +131,7 @@ class _Running:
             row = writer.job_row(self._who.tenant, self._job.name)
             if row is not None and row.held_at(now):
                 return f"another run holds the lease until {row.until:%Y-%m-%d %H:%M:%S} UTC"
-            state = _state(self._kit, self._job, row, now)
+            state = _state(self._kit, self._who, self._job, row, now)
             if not force and not state.due:
                 when = f"not due before {state.due_at:%Y-%m-%d %H:%M} UTC" if state.due_at else "off by policy"
                 return f"{when}; force runs it now"
@@ -131,7 +145,10 @@ class _Running:
 
         Raises:
             Conflict: it was lost.
+            Halted: the run was asked to stop.
         """
+        if self._halted():
+            raise Halted
         now = self._kit.clock.now()
         if now + LEASE / 2 < self._until:
             return
@@ -157,7 +174,7 @@ class _Running:
             carry_out(self._kit, self._who, self._job, tally, self.keep_lease)
             return None
         assert self._job.do is not None
-        done = self._job.do(self._kit, self._who)
+        done = self._job.do(self._kit, self._who, self.keep_lease)
         tally.add(done.counts)
         tally.reasons += done.reasons
         tally.commits += done.commits

@@ -6,12 +6,14 @@ interrupted write left in the folder of blobs goes as well.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from keepward.engine import blob_upkeep
 from keepward.engine.kit import Kit, Who
 from keepward.jobs.desk import Done
 
 
-def sweep(kit: Kit, who: Who) -> Done:
+def sweep(kit: Kit, who: Who, _: Callable[[], None]) -> Done:
     """Remove what nothing refers to; counts blobs, their bytes, and files that no blob was known of."""
     found = blob_upkeep.sweep(kit, who.tenant)
     return Done(counts={"blobs": found.blobs, "bytes": found.bytes, "strays": found.strays})

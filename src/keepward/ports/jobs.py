@@ -34,6 +34,10 @@ class TellsJobs(Protocol):
         """Return what is kept of the tenant's jobs, by name; a row that fails its seal is left out."""
         ...
 
+    def unembedded(self, tenant: str, now: datetime, model: str) -> bool:
+        """Whether a live memory has no vectors of this embedder."""
+        ...
+
     def lapsed(self, tenant: str, now: datetime, *, limit: int) -> Found:
         """Return active memories whose term is over, the longest ago first, ties by id."""
         ...

@@ -307,6 +307,11 @@ class Store(Reader, Erasable, Protocol):
         """Names the store for as long as it exists, whatever path it is at."""
         ...
 
+    @property
+    def read_only(self) -> bool:
+        """Whether writes are refused."""
+        ...
+
     def write(self) -> AbstractContextManager[Writer]:
         """Open one transaction; it commits when the block ends and rolls back when it raises."""
         ...

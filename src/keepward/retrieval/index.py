@@ -129,6 +129,16 @@ class Index:
             self._sights[key] = sight
         return sight
 
+    def unmatched(self, query: Query, allowed: Allowed) -> int:
+        """Return how many allowed entries have no vector of the query's model; 0 for a query without a vector (3)."""
+        if query.vector is None:
+            return 0
+        lacking = self._sight(allowed).mask.copy()
+        store = self._units_of(query)
+        if store is not None:
+            lacking[store.owners] = False
+        return int(np.count_nonzero(lacking))
+
     def search(
         self,
         query: Query,

@@ -61,6 +61,8 @@ class Call:
     as_json: bool = False
     quiet: bool = False
     environ: Mapping[str, str] = field(default_factory=dict)
+    #: Whether this command wrote and jobs are due.
+    jobs_are_due: bool = False
 
     @cached_property
     def path(self) -> Path:
@@ -93,8 +95,8 @@ class Call:
             )
         return asked
 
-    def memory(self, duty: Duty = "propose", *, create: bool = False) -> Memory:
-        """Open the store; `create` makes a missing one and says so on stderr.
+    def memory(self, duty: Duty = "propose", *, create: bool = False, stays: bool = False) -> Memory:
+        """Open the store; `create` makes a missing one and says so on stderr, `stays` is for what serves.
 
         Raises:
             StoreUnavailable: there is no store and none is to be made.
@@ -126,11 +128,15 @@ class Call:
             user_file=settings.user_file,
             create=create,
             config_dir=home(self.environ),
+            maintenance=settings.maintenance and (stays or self._note_jobs),
         )
         if missing:
             self.say(f"made a new store at {self.path}")
         self._tell_decisions(memory)
         return memory
+
+    def _note_jobs(self) -> None:
+        self.jobs_are_due = True
 
     def _tell_decisions(self, memory: Memory) -> None:
         """Say once what became of the proposals of the agent that calls, where that went against them."""
@@ -164,6 +170,10 @@ class Call:
         sys.stdout.flush()
         for sentence in answer.talk:
             self.say(sentence)
+        if self.jobs_are_due:
+            from keepward.surfaces.cli_maintenance import leave
+
+            leave(self)
         return answer.code
 
 

@@ -25,8 +25,8 @@ def jobs(
 ) -> Answer:
     """List the maintenance jobs, or run one: `jobs run NAME`, or all that are due: `jobs run --due`.
 
-    There is no daemon: `keepward serve` runs what is due, or a timer of yours calls `jobs run --due`. Jobs only
-    propose; what they put away comes back with `restore`, and a commit of theirs is undone with `rollback`.
+    What is due runs by itself, while a server runs and after commands that write, unless `maintenance` is off. Jobs
+    only propose; what they put away comes back with `restore`, and a commit of theirs is undone with `rollback`.
     """
     if action is None:
         if due or force:

@@ -63,7 +63,7 @@ def _handles(call: Call, name: str | None) -> tuple[Memory, Memory | None]:
     if call.environ.get("KEEPWARD_TOKEN"):
         if name:
             call.say("KEEPWARD_TOKEN says who asks; --name is not used")
-        return silent.memory(), None
+        return silent.memory(stays=True), None
     if call.actor and name:
         raise InvalidInput("--as and --name both say who asks; leave out one")
     if name:
@@ -80,11 +80,11 @@ def _handles(call: Call, name: str | None) -> tuple[Memory, Memory | None]:
     if call.settings.policy.chat_approval and person.is_owner:
         from keepward.domain.trust import Actor
 
-        owner = replace(silent, actor=None).memory("decide", create=True)
+        owner = replace(silent, actor=None).memory("decide", create=True, stays=True)
         memory = owner.acting_as(agent)
         reviewer: Memory | None = owner.acting_as(Actor.reviewer(f"{person.name[:57]} (chat)"))
     else:
-        memory, reviewer = silent.memory(create=True), None
+        memory, reviewer = silent.memory(create=True, stays=True), None
     if missing:
         call.say(f"made a new store at {call.path}")
     return memory, reviewer

@@ -41,13 +41,13 @@ def serve(
     demo: Annotated[
         bool, typer.Option("--demo", help="Play the demo into the store first, where there is none yet.")
     ] = False,
-    jobs: Annotated[bool, typer.Option("--jobs", help="Run jobs that are due, every minute.")] = False,
     log_json: Annotated[bool, typer.Option("--log-json", help="Log JSON lines.")] = False,
     no_mcp: Annotated[bool, typer.Option("--no-mcp", help="Leave out /mcp.")] = False,
 ) -> Answer:
     """Serve the store over HTTP, with the page and /mcp, until it is stopped.
 
     Prints a link that opens the page, once and within ten minutes. Everybody else comes with a token.
+    Jobs that are due run by themselves; `maintenance = false` in the settings leaves them to `jobs run --due`.
     """
     chosen: dict[str, Any] = {
         "host": host,
@@ -56,7 +56,6 @@ def serve(
         "behind_proxy": behind_proxy or None,
         "tls_cert": tls_cert and Path(tls_cert).expanduser(),
         "tls_key": tls_key and Path(tls_key).expanduser(),
-        "jobs": jobs or None,
         "log_json": log_json or None,
         "quiet": call.quiet,
         "mcp": False if no_mcp else None,
@@ -74,7 +73,7 @@ def serve(
         raise InvalidInput(_NEEDS) from fault
     if demo and not call.path.exists():
         _play(call)
-    with call.memory("decide") as memory:
+    with call.memory("decide", stays=True) as memory:
         if not memory.actor.is_owner:
             raise Unauthorised("serving takes the owner: leave out --as and KEEPWARD_TOKEN, or name an operator")
         bound, options = server.bind(options)

@@ -4,7 +4,6 @@ Invariants
 (1) Nothing is bound that ``ServerOptions.checked`` refuses, and nothing is served before the port is ours.
 (2) A stop (SIGTERM, Ctrl-C) lets requests finish for ten seconds, ends streams, and closes the store.
 (3) `/mcp` stands among the routes, behind the same edge, limits and watch; its changes count like any other.
-(4) Where jobs are on, those that are due run every minute, tenant by tenant, one after the other.
 """
 
 from __future__ import annotations
@@ -19,13 +18,12 @@ from importlib.util import find_spec
 from types import FrameType
 from typing import Any
 
-import anyio
 import uvicorn
 from fastapi import FastAPI
 from starlette.requests import Request
 
 from keepward.app import Memory
-from keepward.errors import InvalidInput, KeepwardError
+from keepward.errors import InvalidInput
 from keepward.surfaces.api.app import create_app
 from keepward.surfaces.api.deps import handle_of, principal_of
 from keepward.surfaces.api.logs import logging_to
@@ -46,8 +44,6 @@ def build(memory: Memory, options: ServerOptions) -> FastAPI:
     app = create_app(memory, options=options)
     if options.mcp and has_mcp():
         _add_mcp(app)
-    if options.jobs:
-        _also(app, upkeep(app.state.serving))
     return app
 
 
@@ -90,36 +86,6 @@ def _also(app: FastAPI, running: AbstractAsyncContextManager[None]) -> None:
             yield state
 
     app.router.lifespan_context = lifespan
-
-
-@asynccontextmanager
-async def upkeep(serving: Serving, *, every: float = 60.0) -> AsyncIterator[None]:
-    """Run jobs that are due, at once and then every so many seconds, for as long as the block lasts."""
-    async with anyio.create_task_group() as group:
-        group.start_soon(_upkeep, serving, every)
-        try:
-            yield
-        finally:
-            group.cancel_scope.cancel()
-
-
-async def _upkeep(serving: Serving, every: float) -> None:
-    while True:
-        # A run that has begun is finished: cancelling waits for the thread.
-        await anyio.to_thread.run_sync(run_due, serving.memory)
-        await anyio.sleep(every)
-
-
-def run_due(memory: Memory) -> None:
-    """Run the jobs that are due, of every tenant; what fails is told in the log and tried again."""
-    try:
-        for tenant in sorted({memory.tenant, *memory.tenants()}):
-            for run in memory.at(tenant=tenant).run_due():
-                level = logging.WARNING if run.outcome == "failed" else logging.INFO
-                facts = {"action": "job", "job": run.job, "outcome": run.outcome}
-                logger.log(level, "job %s: %s", run.job, run.outcome, extra=facts)
-    except KeepwardError as fault:
-        logger.warning("jobs: %s", fault, extra={"action": "job", "error": fault.code})
 
 
 def bind(options: ServerOptions) -> tuple[socket.socket, ServerOptions]:

@@ -50,7 +50,8 @@ def facts(connection: sqlite3.Connection, tenant: str, now: datetime, scopes: Co
     uses, used = one("facts_usage")
     events, commits, journal_bytes = one("facts_journal")
     depth, oldest = one("facts_queue")
-    (pending,) = one("facts_vectors")
+    embedded: dict[str | None, int] = dict(connection.execute(SQL["facts_vectors"], values))
+    pending = embedded.pop(None, 0)
     blobs, blob_bytes, loose = one("facts_blobs")
     return found | {
         "live": live,
@@ -67,6 +68,7 @@ def facts(connection: sqlite3.Connection, tenant: str, now: datetime, scopes: Co
         "average_uses": round(uses / live, 4) if live else 0.0,
         "used": used,
         "vectors_pending": pending,
+        "vectors_by_embedder": dict(sorted(embedded.items())),
         "blobs": {"count": blobs, "bytes": blob_bytes, "unattached": loose},
         "schema": connection.execute("PRAGMA user_version").fetchone()[0],
         "journal_bytes": journal_bytes,

@@ -437,11 +437,19 @@ SELECT (SELECT count(*) FROM events WHERE tenant = :tenant), (SELECT count(*) FR
 SELECT count(*), min(created_at) FROM proposals WHERE tenant = :tenant AND state = 'pending';
 
 -- facts_vectors --
--- Live memories without vectors.
-SELECT count(*) FROM records r
+-- Live memories by the embedder of their vectors; NULL for those without.
+SELECT f.model, count(*) FROM records r
+  LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id AND f.version = r.version
  WHERE r.tenant = :tenant AND r.status = 'active' AND (r.expires_at IS NULL OR r.expires_at > :now)
-   AND NOT EXISTS (SELECT 1 FROM features f WHERE f.tenant = r.tenant AND f.id = r.id
-                      AND f.version = r.version AND f.model IS NOT NULL);
+ GROUP BY f.model;
+
+-- unembedded --
+-- Whether a live memory has no vectors of an embedder.
+SELECT EXISTS (
+  SELECT 1 FROM records r
+    LEFT JOIN features f ON f.tenant = r.tenant AND f.id = r.id AND f.version = r.version
+   WHERE r.tenant = :tenant AND r.status = 'active' AND (r.expires_at IS NULL OR r.expires_at > :now)
+     AND f.model IS NOT :model);
 
 -- unrecorded --
 -- Memories of the journal that have no record.

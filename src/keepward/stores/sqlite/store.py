@@ -19,6 +19,7 @@ from typing import Any
 
 from keepward.domain.commit import Commit, Event, Head, Step
 from keepward.domain.feedback import Feedback
+from keepward.domain.instant import to_micros
 from keepward.domain.job import JobRow
 from keepward.domain.memory import Record
 from keepward.domain.proposal import Waiting
@@ -182,6 +183,12 @@ class SqliteStore(Noted, Upkeep, BlobRows):
         """Return memories past their term; see the port."""
         with self._asked(tenant) as asked:
             return asked.lapsed(now, limit)
+
+    def unembedded(self, tenant: str, now: datetime, model: str) -> bool:
+        """Whether a live memory has no vectors of this embedder; see the port."""
+        asked = {"tenant": tenant, "now": to_micros(now), "model": model}
+        with self._reading(tenant) as connection:
+            return bool(connection.execute(SQL["unembedded"], asked).fetchone()[0])
 
     def job_rows(self, tenant: str) -> list[JobRow]:
         """Return what is kept of jobs; see the port. A damaged journal does not keep the audit from running."""

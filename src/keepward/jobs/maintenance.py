@@ -1,0 +1,162 @@
+"""Maintenance: jobs that are due run by themselves, beside the work of whoever keeps a store open.
+
+Invariants
+(1) Nobody waits for it. It begins once nothing was written for a second, and closing the store stops it before the
+    next proposal or batch.
+(2) What is due follows from the store's clock. A tenant is looked after at most once a minute, whatever the number of
+    processes: a row in the store says when the next may begin, and each job has its lease.
+(3) It does what jobs do and no more: what they do passes the gates, by policy, with a receipt.
+(4) A store of which nothing can be written, and one that policy switched off, is left alone.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+from keepward.domain.job import JobRow
+from keepward.domain.trust import Actor, ActorKind, Rights
+from keepward.engine.kit import Kit, Who
+from keepward.errors import KeepwardError
+from keepward.jobs.runner import Halted, run_job, states
+
+logger = logging.getLogger(__name__)
+
+#: Asks for the jobs that nobody asked for.
+ACTOR = Actor(kind=ActorKind.SYSTEM, name="maintenance", rights=Rights.OWNER)
+#: Distance between two looks at a tenant.
+INTERVAL = timedelta(minutes=1)
+#: Seconds without a write before it begins, and the most of them that it waits for.
+QUIET, PATIENCE = 1.0, 30
+#: Seconds that closing waits for a job that does not stop; it then ends without its last words.
+LAST = 2.0
+#: The row of ``JobRow`` that says when a tenant may next be looked after; no job has this name.
+_ROW = "maintenance"
+
+
+def run_pending(kit: Kit, *, halted: Callable[[], bool]) -> None:
+    """Run the jobs that are due, tenant by tenant, until ``halted`` says to stop; what fails is logged."""
+    if kit.store.read_only or not kit.policy.enabled:
+        return
+    try:
+        for tenant in kit.store.tenants():
+            if halted():
+                return
+            who = Who(tenant=tenant, scope="/", actor=ACTOR)
+            due = due_jobs(kit, tenant)
+            if due and _may_begin(kit, tenant):
+                for name in due:
+                    if halted():
+                        return
+                    _told(run_job(kit, who, name, halted=halted).outcome, name)
+    except Halted:
+        logger.info("maintenance was stopped and goes on another time", extra={"action": "maintenance"})
+    except KeepwardError as fault:
+        logger.warning("maintenance: %s", fault, extra={"action": "maintenance", "error": fault.code})
+
+
+def _told(outcome: str, name: str) -> None:
+    level = logging.WARNING if outcome == "failed" else logging.INFO
+    logger.log(level, "job %s: %s", name, outcome, extra={"action": "job", "job": name, "outcome": outcome})
+
+
+def due_jobs(kit: Kit, tenant: str) -> list[str]:
+    """Return the jobs of a tenant that are due and that nobody runs; none where it was looked after a moment ago."""
+    now = kit.clock.now()
+    if any(row.job == _ROW and row.held_at(now) for row in kit.store.job_rows(tenant)):
+        return []
+    found = states(kit, Who(tenant=tenant, scope="/", actor=ACTOR))
+    return [state.name for state in found if state.due and state.running_until is None]
+
+
+def _may_begin(kit: Kit, tenant: str) -> bool:
+    """Note that a tenant is looked after from now on; return False where another process was first (2)."""
+    now = kit.clock.now()
+    with kit.store.write() as writer:
+        row = writer.job_row(tenant, _ROW) or JobRow(tenant=tenant, job=_ROW)
+        if row.held_at(now):
+            return False
+        writer.put_job_row(replace(row, holder=kit.ids.new_id(now), until=now + INTERVAL, last_at=now))
+    return True
+
+
+class Handover:
+    """Runs nothing: when the store is closed it tells whoever opened it that jobs are due, if anything was written."""
+
+    def __init__(self, leave: Callable[[], None]) -> None:
+        self._leave = leave
+        self._kit: Kit | None = None
+        self._wrote = False
+
+    def attend(self, kit: Kit) -> None:
+        """Take the store that is to be looked after."""
+        self._kit = kit
+
+    def wake(self, *, wrote: bool) -> None:
+        """Note that something was written."""
+        self._wrote = self._wrote or wrote
+
+    def stop(self) -> None:
+        """Tell, while the store is still open."""
+        kit = self._kit
+        if not self._wrote or kit is None or not kit.policy.enabled:
+            return
+        try:
+            if any(due_jobs(kit, tenant) for tenant in kit.store.tenants()):
+                self._leave()
+        except KeepwardError as fault:
+            logger.info("maintenance: %s", fault, extra={"action": "maintenance", "error": fault.code})
+
+
+class Maintenance:
+    """Runs what is due in a thread of its own, from the first time it is woken until it is stopped."""
+
+    def __init__(self) -> None:
+        self._kit: Kit | None = None
+        self._lock = threading.Lock()
+        self._woken = threading.Event()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def attend(self, kit: Kit) -> None:
+        """Take the store that is to be looked after."""
+        self._kit = kit
+
+    def wake(self, *, wrote: bool) -> None:
+        """Look for jobs that are due, soon; returns at once."""
+        del wrote
+        self._woken.set()
+        with self._lock:
+            # A thread does not outlive a fork: the child starts its own.
+            if self._kit is None or (self._thread is not None and self._thread.is_alive()):
+                return
+            self._thread = threading.Thread(target=self._run, name="keepward-maintenance", daemon=True)
+            self._thread.start()
+            # Before the interpreter takes itself apart: a thread that computes then cannot end well.
+            atexit.register(self.stop)
+
+    def stop(self) -> None:
+        """Stop before the next proposal or batch, and wait for that."""
+        self._stopping.set()
+        self._woken.set()
+        atexit.unregister(self.stop)
+        with self._lock:
+            thread, self._thread, self._kit = self._thread, None, None
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(LAST)
+
+    def _run(self) -> None:
+        kit = self._kit
+        while kit is not None and not self._stopping.is_set():
+            self._woken.wait(INTERVAL.total_seconds())
+            for _ in range(PATIENCE):
+                if not self._woken.is_set():
+                    break
+                self._woken.clear()
+                if self._stopping.wait(QUIET):
+                    return
+            run_pending(kit, halted=self._stopping.is_set)

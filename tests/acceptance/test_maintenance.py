@@ -1,0 +1,303 @@
+"""Maintenance: jobs that are due run by themselves, and nobody waits for them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from outcomes import kept
+
+from keepward import Actor, Memory, Policy
+from keepward.adapters.embed_hashed import HashedEmbedder
+from keepward.domain.job import SCHEDULES, JobRow
+from keepward.jobs import maintenance
+from keepward.jobs.maintenance import INTERVAL, due_jobs, run_pending
+
+
+def never() -> bool:
+    return False
+
+
+def receipts(memory: Memory, job: str) -> list[str | None]:
+    return [each.last_receipt for each in memory.jobs() if each.name == job]
+
+
+def ran(memory: Memory) -> set[str]:
+    return {each.name for each in memory.jobs() if each.last_at is not None}
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the thread begin as soon as it is woken."""
+    monkeypatch.setattr(maintenance, "QUIET", 0.0)
+
+
+def over(thread_of: Memory) -> None:
+    """Wait until everything that was due has run."""
+    patience = threading.Event()
+    for _ in range(1000):
+        if all(not state.due and state.running_until is None for state in thread_of.jobs()):
+            return
+        patience.wait(0.01)
+    raise AssertionError("the jobs that are due did not run")
+
+
+def test_after_a_write_the_jobs_that_are_due_run_by_themselves(opened: Callable[..., Memory], quick: None) -> None:
+    with opened("store", actor=Actor.operator("olga"), maintenance=True) as mem:
+        kept(mem.remember("The ferry leaves at six", tier="archival"))
+        over(mem)
+        assert ran(mem) == set(SCHEDULES)
+        receipt = mem.receipt(str(receipts(mem, "expire")[0]))
+    assert (receipt["actor"], receipt["asked_by"]) == ("job:expire", "system:maintenance")
+
+
+def test_what_a_job_does_unasked_is_what_policy_lets_it_do(
+    opened: Callable[..., Memory], clock: Any, quick: None
+) -> None:
+    with opened("store", actor=Actor.operator("olga")) as mem:
+        brief = kept(mem.remember("The pump is borrowed until Friday", ttl="1d"))
+        lasting = kept(mem.remember("The ferry leaves at six"))
+    clock.move(days=40)
+    with opened("store", actor=Actor.operator("olga"), maintenance=True) as mem:
+        over(mem)
+        assert mem.get(brief.id).status.value == "expired"
+        assert mem.get(lasting.id).status.value in {"active", "archived"}
+        assert mem.verify().ok
+
+
+def test_nothing_runs_where_maintenance_is_off(opened: Callable[..., Memory], quick: None) -> None:
+    with opened("store", actor=Actor.operator("olga"), maintenance=False) as mem:
+        mem.remember("The ferry leaves at six")
+        assert mem._shared.maintenance is None
+        assert ran(mem) == set()
+
+
+def test_a_clock_of_ones_own_and_a_store_in_memory_start_nothing_unasked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, clock: Any
+) -> None:
+    monkeypatch.setenv("KEEPWARD_MAINTENANCE", "on")
+    given: dict[str, Any] = {"embedder": "none", "config_dir": tmp_path / "config"}
+    with Memory.open(tmp_path / "a.db", clock=clock, **given) as mem:
+        assert mem._shared.maintenance is None
+    with Memory.open(":memory:", **given) as mem:
+        assert mem._shared.maintenance is None
+    with Memory.open(tmp_path / "b.db", **given) as mem:
+        assert mem._shared.maintenance is not None
+
+
+def test_the_environment_switches_it_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KEEPWARD_MAINTENANCE", "off")
+    with Memory.open(tmp_path / "a.db", embedder="none", config_dir=tmp_path / "config") as mem:
+        assert mem._shared.maintenance is None
+
+
+def test_closing_ends_the_thread(opened: Callable[..., Memory], quick: None) -> None:
+    with opened("store", maintenance=True) as mem:
+        mem.remember("The ferry leaves at six")
+        thread = mem._shared.maintenance._thread
+        assert thread.is_alive()
+    assert not thread.is_alive()
+
+
+def test_a_run_that_is_stopped_gives_its_lease_back_and_stays_due(owner: Memory) -> None:
+    owner.remember("The ferry leaves at six", ttl=timedelta(seconds=1))
+    owner._kit.clock.move(minutes=5)
+    looks = iter([False, False])
+    # It is asked before the tenant, before the job, and before what the job proposes.
+    run_pending(owner._kit, halted=lambda: next(looks, True))
+    [expire] = [state for state in owner.jobs() if state.name == "expire"]
+    assert (expire.due, expire.running_until, expire.last_at) == (True, None, None)
+
+
+def test_a_tenant_is_looked_after_once_a_minute_whoever_asks(owner: Memory, clock: Any) -> None:
+    owner.remember("The ferry leaves at six")
+    assert due_jobs(owner._kit, "default") == list(SCHEDULES)
+    run_pending(owner._kit, halted=never)
+    with owner._kit.store.write() as writer:
+        writer.put_job_row(JobRow(tenant="default", job="expire"))
+    assert due_jobs(owner._kit, "default") == []
+    clock.move(seconds=INTERVAL.total_seconds())
+    assert due_jobs(owner._kit, "default") == ["expire"]
+
+
+def test_two_processes_do_nothing_twice(opened: Callable[..., Memory]) -> None:
+    with opened("store", actor=Actor.operator("olga")) as one, opened("store", actor=Actor.operator("olga")) as two:
+        one.remember("The ferry leaves at six")
+        pair = [
+            threading.Thread(target=run_pending, args=(each._kit,), kwargs={"halted": never}) for each in (one, two)
+        ]
+        for thread in pair:
+            thread.start()
+        for thread in pair:
+            thread.join()
+        kinds = [each for each in one._kit.store.receipts("default") if each["kind"] == "job"]
+    assert sorted(each["job"] for each in kinds) == sorted(SCHEDULES)
+
+
+def test_every_tenant_is_looked_after(owner: Memory) -> None:
+    owner.remember("The ferry leaves at six")
+    owner.at(tenant="other").remember("Tea is served at nine")
+    run_pending(owner._kit, halted=never)
+    assert ran(owner) == ran(owner.at(tenant="other")) == set(SCHEDULES)
+
+
+def test_where_policy_switched_memory_off_nothing_is_written(opened: Callable[..., Memory]) -> None:
+    with opened("store", actor=Actor.operator("olga")) as mem:
+        mem.remember("The ferry leaves at six")
+    with opened("store", actor=Actor.operator("olga"), policy=Policy(enabled=False)) as mem:
+        run_pending(mem._kit, halted=never)
+        assert ran(mem) == set()
+
+
+def test_a_store_that_cannot_be_written_is_told_in_the_log_and_tried_again(
+    owner: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from keepward.errors import StoreUnavailable
+
+    def locked(*_: Any, **__: Any) -> None:
+        raise StoreUnavailable
+
+    owner.remember("The ferry leaves at six")
+    monkeypatch.setattr(maintenance, "run_job", locked)
+    run_pending(owner._kit, halted=never)
+    assert [each.action for each in caplog.records] == ["maintenance"]
+
+
+def test_status_says_when_each_job_last_ran_and_when_it_is_due(owner: Memory, clock: Any) -> None:
+    owner.remember("The ferry leaves at six")
+    owner.run_due()
+    expire = owner.status()["jobs"]["expire"]
+    assert expire["last_at"] == clock.now().isoformat()
+    assert expire["due_at"] == (clock.now() + timedelta(hours=1)).isoformat()
+    assert (expire["last_outcome"], expire["due"]) == ("run", False)
+
+
+# --- another embedder
+
+
+class Other(HashedEmbedder):
+    """The same vectors under another name."""
+
+    id = "other:64"
+
+
+def test_a_change_of_embedder_is_told_by_recall_context_status_and_doctor(opened: Callable[..., Memory]) -> None:
+    with opened("store", actor=Actor.operator("olga")) as mem:
+        mem.remember("The ferry leaves at six")
+        mem.remember("Tea is served at nine")
+        before = mem.status()["embedder"]
+    with opened("store", actor=Actor.operator("olga"), embedder=Other()) as mem:
+        for query in ("ferry", "Boat departures?"):
+            assert any("keepward reindex" in note for note in mem.recall(query).notes)
+        assert any("keepward reindex" in note for note in mem.context("Boat departures?").notes)
+        assert (mem.status()["vectors_pending"], mem.status()["vectors_by_embedder"]) == (2, {before: 2})
+        [vectors] = [each for each in mem.doctor() if each.name == "vectors"]
+        assert not vectors.ok
+        assert "the embedder has changed" in vectors.detail
+        assert mem.recall("ferry").hits[0].why == ("words",)
+        mem.remember("The tide turns at noon")
+        assert mem.recall("tide").hits[0].why == ("words", "meaning")
+
+
+def test_after_a_change_of_embedder_an_open_handle_embeds_by_itself(opened: Callable[..., Memory], quick: None) -> None:
+    with opened("store") as mem:
+        for n in range(40):
+            mem.remember(f"Locker {n} holds rope number {n * 7}")
+    with opened("store", actor=Actor.operator("olga"), embedder=Other(), maintenance=True) as mem:
+        mem.recall("rope")
+        over(mem)
+        assert mem.status()["vectors_pending"] == 0
+        found = mem.recall("rope")
+        assert found.notes == ()
+        assert "meaning" in found.hits[0].why
+
+
+def test_vectors_that_another_process_computed_are_used_by_the_next_recall(opened: Callable[..., Memory]) -> None:
+    with opened("store") as mem:
+        mem.remember("The ferry leaves at six")
+    with opened("store", embedder=Other()) as serving:
+        assert serving.recall("ferry").notes
+        with opened("store", actor=Actor.operator("olga"), embedder=Other()) as other:
+            assert other.reindex() == 1
+        assert serving.recall("ferry").hits[0].why == ("words", "meaning")
+        assert serving.recall("ferry").notes == ()
+
+
+def test_embedding_that_is_stopped_goes_on_where_it_was(owner: Memory) -> None:
+    from dataclasses import replace
+
+    for n in range(40):
+        owner.remember(f"Locker {n} holds rope number {n * 7}")
+    kit = replace(owner._kit, embedder=Other())
+    run_pending(
+        kit, halted=lambda: kit.store.facts("default", kit.clock.now())["vectors_by_embedder"].get("other:64", 0) > 16
+    )
+    done = kit.store.facts("default", kit.clock.now())["vectors_by_embedder"]["other:64"]
+    assert 16 < done < 40
+    kit.clock.move(minutes=2)
+    run_pending(kit, halted=never)
+    assert kit.store.facts("default", kit.clock.now())["vectors_by_embedder"] == {"other:64": 40}
+
+
+# --- the command line
+
+
+def shell(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    names = {**os.environ, "KEEPWARD_HOME": str(folder / "home"), "KEEPWARD_EMBEDDER": "hashed", **environ}
+    names.setdefault("KEEPWARD_DB", str(folder / "store.db"))
+    return subprocess.run(
+        [sys.executable, "-m", "keepward", *arguments],
+        env=names,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+def statuses(folder: Path, last: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    patience = threading.Event()
+    for _ in range(100):
+        jobs = json.loads(shell(folder, "status", "--json").stdout)["jobs"]
+        if last(jobs):
+            return dict(jobs)
+        patience.wait(0.1)
+    raise AssertionError("the jobs that are due did not run")
+
+
+def test_after_a_command_that_writes_a_process_of_its_own_runs_what_is_due(tmp_path: Path) -> None:
+    began = time.monotonic()
+    done = shell(tmp_path, "remember", "The ferry leaves at six", KEEPWARD_MAINTENANCE="on")
+    # Its pipes were closed with it: the process that it left holds none of them.
+    assert time.monotonic() - began < 20
+    assert "committed" in done.stdout
+    statuses(tmp_path, lambda jobs: all(each["last_outcome"] for each in jobs.values()))
+
+
+def test_a_command_that_reads_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from keepward.surfaces import cli_maintenance
+    from keepward.surfaces.cli import main
+
+    left: list[Any] = []
+    monkeypatch.setattr(cli_maintenance, "leave", left.append)
+    monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("KEEPWARD_DB", str(tmp_path / "store.db"))
+    monkeypatch.setenv("KEEPWARD_EMBEDDER", "none")
+    monkeypatch.setenv("KEEPWARD_MAINTENANCE", "on")
+    main(["remember", "The ferry leaves at six"])
+    assert len(left) == 1
+    main(["recall", "ferry"])
+    main(["status"])
+    assert len(left) == 1
+    monkeypatch.setenv("KEEPWARD_MAINTENANCE", "off")
+    main(["remember", "Tea is served at nine"])
+    assert len(left) == 1
