@@ -12,6 +12,7 @@ KeepwardError
     ├── StoreUnavailable    locked, read-only, full, or out of reach
     ├── NotAStore           the file holds something else, or is damaged
     ├── NewerSchema         written by a newer Keepward
+    ├── NotAdopted          this machine does not know the store, and nobody has accepted it here
     └── Tampered            a row does not match its seal
 
 An expected outcome of a write (refused, held, duplicate) is a value and never an error.
@@ -97,6 +98,12 @@ class NewerSchema(StoreError):
     """The store was written by a newer Keepward; upgrade this one. Nothing was written."""
 
     code = "newer_schema"
+
+
+class NotAdopted(StoreError):
+    """This machine does not know the store; look at it and accept it with `keepward adopt`."""
+
+    code = "not_adopted"
 
 
 class Tampered(StoreError):

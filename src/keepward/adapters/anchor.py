@@ -1,29 +1,35 @@
-"""The anchor on disk: a sealing key and noted heads, in the user's configuration folder.
+"""The anchor on disk: a sealing key, noted heads and the store's place, in the user's configuration folder.
 
-Layout: ``<config_dir>/stores/<store_id>/key`` (32 bytes) and ``heads/<digest of the tenant's name>``
-(two records of 72 bytes, of the journal and of what stands beside it: seq as 8 bytes big-endian, the head's 32-byte
-hash, and a 32-byte HMAC over tenant and both; zeros where nothing was noted).
+Layout: ``<config_dir>/stores/<store_id>/key`` (32 bytes), ``place`` (JSON: where the store was opened last) and
+``heads/<digest of the tenant's name>`` (two records of 72 bytes, of the journal and of what stands beside it: seq as
+8 bytes big-endian, the head's 32-byte hash, and a 32-byte HMAC over tenant and both; zeros where nothing was noted).
+A copy of the store, which has the same id, has the same three under ``copies/<digest of its path>``.
 
 Invariants
 (1) Folders are 0700, files 0600. The key never enters the store's folder.
 (2) A noted head only moves forward, also when several processes note at once.
 (3) The key is flushed to disk, since without it the store must be adopted again. A head is not: one that is lost in
     a power cut is only older than the store.
+(4) A store is known by its id and its place. One whose file has gone from there has moved, and keeps its heads; one
+    whose file is still there has been copied, and the copy has heads of its own.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hmac
+import json
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from keepward import durable
 from keepward.domain.codec import digest
 from keepward.domain.commit import Head
 from keepward.errors import Tampered
-from keepward.ports.world import Sort
+from keepward.ports.world import Sort, Standing
 
 _RECORD = 72
 #: Tenants whose files are remembered.
@@ -55,20 +61,44 @@ class FileAnchor:
     def __init__(self, config_dir: str | Path) -> None:
         self._config = Path(config_dir)
         self._folder: Path | None = None
+        self._place_file: dict[str, Any] | None = None
         self._key: bytes | None = None
         #: Files of heads by tenant, for they are opened at every write.
         self._files: dict[str, str] = {}
 
-    def bind(self, store_id: str) -> None:
-        """Say which store this is about.
+    def bind(self, store_id: str, place: Path | None = None) -> Standing:
+        """Say which store this is about, and where it is; see (4).
 
         Raises:
-            OSError: ``store_id`` cannot name a folder.
+            OSError: ``store_id`` cannot name a folder, or what is known of it cannot be read or written.
         """
         if not store_id.isalnum():
             raise ValueError("a store id is letters and digits")
         self._folder = self._config / "stores" / store_id
+        self._place_file = None if place is None else _place_of(place)
         self._files.clear()
+        if not (self._folder / "key").exists():
+            return "unknown"
+        return "known" if self._place_file is None else self._recognise(self._folder, self._place_file, store_id)
+
+    def _recognise(self, home: Path, here: dict[str, Any], store_id: str) -> Standing:
+        """Choose the folder of the store at a place, or make one for a copy."""
+        known = [(folder, _read_place(folder)) for folder in _folders(home)]
+        for fits in (_same_path, _same_file, lambda there, _: not _lives(there, store_id)):
+            for folder, there in known:
+                if there is None or fits(there, here):
+                    self._folder = folder
+                    linked = there is not None and there["path"] != here["path"] and _lives(there, store_id)
+                    if there != here and not linked:
+                        durable.replace(folder / "place", json.dumps(here).encode())
+                    return "known"
+        self._folder = home / "copies" / digest("place", os.fsencode(here["path"])).hex()[:32]
+        for each in (home / "copies", self._folder, self._folder / "heads"):
+            each.mkdir(mode=0o700, exist_ok=True)
+        durable.replace(self._folder / "place", json.dumps(here).encode())
+        # Last: a folder without a key is not yet one of the store's.
+        durable.replace(self._folder / "key", (home / "key").read_bytes())
+        return "copied"
 
     def key(self) -> bytes | None:
         """Return the key, or None when there is none here.
@@ -88,6 +118,8 @@ class FileAnchor:
         folder = self._place()
         for each in (self._config, self._config / "stores", folder):
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._place_file is not None:
+            durable.replace(folder / "place", json.dumps(self._place_file).encode())
         shutil.rmtree(folder / "heads", ignore_errors=True)
         (folder / "heads").mkdir(mode=0o700, exist_ok=True)
         key = os.urandom(32)
@@ -163,3 +195,54 @@ class FileAnchor:
         if len(raw) != _RECORD or not hmac.compare_digest(raw, self._record(tenant, head, of)):
             raise Tampered(_DAMAGED)
         return head
+
+
+def store_at(config_dir: str | Path, path: Path) -> str | None:
+    """Return the id of the store that this configuration folder knows at a path, or None."""
+    named = str(path.resolve())
+    for folder in sorted((Path(config_dir) / "stores").glob("*/")):
+        for each in _folders(folder):
+            there = _read_place(each)
+            if there is not None and there["path"] == named:
+                return folder.name
+    return None
+
+
+def _folders(home: Path) -> Iterator[Path]:
+    """Yield the folders of a store and of its copies."""
+    yield home
+    yield from (each for each in sorted((home / "copies").glob("*")) if (each / "key").exists())
+
+
+def _place_of(path: Path) -> dict[str, Any]:
+    path = path.resolve()
+    about = path.stat()
+    return {"path": str(path), "device": about.st_dev, "inode": about.st_ino}
+
+
+def _read_place(folder: Path) -> dict[str, Any] | None:
+    """Return what was noted of a place; None where nothing was, as by releases that did not."""
+    try:
+        place = json.loads((folder / "place").read_bytes())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    return place if isinstance(place, dict) and place.keys() == {"path", "device", "inode"} else None
+
+
+def _same_path(there: dict[str, Any], here: dict[str, Any]) -> bool:
+    return bool(there["path"] == here["path"])
+
+
+def _same_file(there: dict[str, Any], here: dict[str, Any]) -> bool:
+    return bool((there["device"], there["inode"]) == (here["device"], here["inode"]))
+
+
+def _lives(there: dict[str, Any], store_id: str) -> bool:
+    """Whether the store is still at a place: its file is, and the file beside it names no other."""
+    path = Path(there["path"])
+    try:
+        return path.exists() and path.with_name(path.name + ".id").read_text("ascii").strip() == store_id
+    except (FileNotFoundError, UnicodeDecodeError):
+        return True
+    except OSError:
+        return False

@@ -11,7 +11,8 @@ Invariants
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +21,17 @@ from keepward.app.erasing import remember, replay_all, replay_into, settle
 from keepward.app.handle import Handle
 from keepward.domain.codec import canonical, digest
 from keepward.domain.instant import to_micros
+from keepward.domain.memory import Tier
+from keepward.domain.query import Filter
 from keepward.domain.trust import Actor
 from keepward.errors import Conflict, StoreUnavailable, Tampered, Unauthorised
+from keepward.ports.store import Fault
 
 if TYPE_CHECKING:
     from keepward.engine.blob_upkeep import Copied
     from keepward.engine.kit import Kit, Who
     from keepward.ports.blobs import BlobStore
-    from keepward.ports.store import Fault
+    from keepward.ports.store import Store
     from keepward.ports.world import Clock, IdSource
     from keepward.stores.sqlite.store import SqliteStore
 
@@ -72,6 +76,27 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptedBlock:
+    """A core block: what a store would tell an agent in every context."""
+
+    tenant: str
+    scope: str
+    key: str | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdoptedToken:
+    """A token that opens a store, without its secret."""
+
+    id: str
+    name: str
+    rights: str
+    tenant: str
+    scope: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Adoption:
     """What would be accepted."""
 
@@ -80,6 +105,15 @@ class Adoption:
     heads: dict[str, str]
     #: What does not hold as it stands.
     faults: tuple[Fault, ...]
+    #: Whether this machine did not know the store: its tokens end when it is accepted.
+    foreign: bool = False
+    #: Live core blocks of every tenant, by tenant, scope and key.
+    core: tuple[AdoptedBlock, ...] = ()
+    #: Tokens that hold, oldest first.
+    tokens: tuple[AdoptedToken, ...] = ()
+    #: By tenant, of memories that are live and of proposals that wait.
+    live: dict[str, int] = field(default_factory=dict)
+    waiting: dict[str, int] = field(default_factory=dict)
     warning: str = WARNING
 
 
@@ -158,35 +192,79 @@ class Copying(Handle):
     def plan_adopt(self) -> Adoption:
         """Return what accepting the store as it stands would accept, under a digest; change nothing."""
         self._owner("accepting a store")
-        store = self._kit.store
-        heads = {name: head.name for name, head in sorted(store.tails().items())}
-        whole = {name: [head.seq, head.hash.hex()] for name, head in sorted(store.tails().items())}
+        store, now = self._kit.store, self._kit.clock.now()
         _, faults = store.verify()
-        named = digest("adopt", canonical([store.store_id, whole])).hex()
-        return Adoption(digest=named, heads=heads, faults=tuple(faults))
+        with store.inspecting():
+            tails = dict(sorted(store.tails().items()))
+            core = [each for name in tails for each in _core(store, name, now)]
+            tokens = [
+                AdoptedToken(id=each.id, name=each.name, rights=each.rights.value, tenant=each.tenant, scope=each.scope)
+                for each in store.tokens()
+                if each.state(now) == "valid"
+            ]
+            live = {name: int(store.facts(name, now)["live"]) for name in tails}
+            waiting = {name: len(store.queue(name)) for name in tails}
+        shown = [[each.tenant, each.scope, each.key, each.text] for each in core]
+        whole = {name: [head.seq, head.hash.hex()] for name, head in tails.items()}
+        named = digest("adopt", canonical([store.store_id, whole, shown, [each.id for each in tokens]])).hex()
+        return Adoption(
+            digest=named,
+            heads={name: head.name for name, head in tails.items()},
+            faults=tuple(faults),
+            foreign=store.foreign is not None,
+            core=tuple(core),
+            tokens=tuple(tokens),
+            live=live,
+            waiting=waiting,
+        )
 
     def adopt(self, digest: str) -> Adoption:
         """Accept the store as it stands, given the digest of what was shown.
 
-        What this machine has erased is carried out in it again.
+        What this machine has erased is carried out in it again. The tokens of a foreign store end, and it says for
+        good that it was one.
 
         Raises:
             Conflict: the store is not in the state that was shown.
             Tampered: its journal does not hold in itself; nothing was accepted.
+            StoreUnavailable: it can only be read, or this machine has no place to note it.
         """
-        from keepward.engine.credentials import revoke_again
+        from keepward.engine.credentials import disown
 
         plan = self.plan_adopt()
         if plan.digest != digest:
             raise Conflict("the store is not in the state that was shown; look at it again")
         kit = self._kit
-        kit.store.adopt()
-        if kit.erasures is not None and replay_all(kit, self._who, kit.store, kit.erasures.entries()):
-            settle(kit, self._who)
-        revoke_again(kit, self._who)
+        note = "the store was accepted as it stood and all seals were made anew, on an owner's request"
+        if plan.foreign:
+            # Before it is accepted: there is no moment in which they open it.
+            with kit.store.inspecting():
+                disown(kit)
+            note = (
+                f"the store came from elsewhere and was adopted on {kit.clock.now():%Y-%m-%d} as it stood, with "
+                f"{len(plan.core)} core blocks; its {len(plan.tokens)} tokens were ended"
+            )
+        kit.store.adopt(note)
+        recall_again(kit, self._who)
         for tenant in kit.store.tenants():
             kit.indexes.forget(tenant)
         return plan
+
+
+def recall_again(kit: Kit, who: Who) -> None:
+    """Carry out in a store what this machine has erased and revoked."""
+    from keepward.engine.credentials import revoke_again
+
+    if kit.erasures is not None and replay_all(kit, who, kit.store, kit.erasures.entries()):
+        settle(kit, who)
+    revoke_again(kit, who)
+
+
+def _core(store: Store, tenant: str, now: datetime) -> list[AdoptedBlock]:
+    """Return the live core blocks of a tenant as they stand."""
+    found = store.find(tenant, Filter(tiers=(Tier.CORE.value,), include_sensitive=True), live_at=now, limit=None)
+    told = [AdoptedBlock(tenant=tenant, scope=each.scope, key=each.key, text=each.text) for each in found.records]
+    return sorted(told, key=lambda each: (each.scope, each.key or "", each.text))
 
 
 def _restore(

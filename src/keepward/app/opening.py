@@ -63,10 +63,10 @@ def open_kit(
         blobs=blobs_of(path),
         wake=_nobody if maintenance is None else maintenance.wake,
     )
-    if maintenance is not None:
-        maintenance.attend(kit)
-    if kit.store.unclean():
+    if kit.store.foreign is None and (kit.store.copied or kit.store.unclean()):
         _settle(kit)
+    if maintenance is not None and kit.store.foreign is None:
+        maintenance.attend(kit)
     return kit
 
 
@@ -150,14 +150,22 @@ def blobs_of(path: str | Path) -> BlobStore:
 
 
 def _settle(kit: Kit) -> None:
-    """Finish an erasure that was interrupted; a store that cannot be written now is finished another time."""
+    """Finish an erasure that was interrupted, and carry out in a new copy what was erased and revoked since.
+
+    A store that cannot be written now is finished another time.
+    """
+    from keepward.app.copying import recall_again
     from keepward.app.erasing import settle
     from keepward.domain.trust import Actor, ActorKind, Rights
     from keepward.engine.kit import Who
 
     actor = Actor(kind=ActorKind.SYSTEM, name="keepward", rights=Rights.OWNER)
     try:
-        settle(kit, Who(tenant="default", scope="/", actor=actor))
+        who = Who(tenant="default", scope="/", actor=actor)
+        if kit.store.copied:
+            recall_again(kit, who)
+        if kit.store.unclean():
+            settle(kit, who)
     except (KeepwardError, OSError) as fault:
         logger.warning("an erasure is not finished: %s", fault, extra={"action": "erasing"})
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from keepward.app.handle import Handle
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from keepward.context.render import Replayed
     from keepward.engine.audit import Check
     from keepward.engine.contexts import CompiledContext
+    from keepward.engine.kit import Kit
     from keepward.engine.read import AsOf, Version
 
 
@@ -185,20 +188,27 @@ class Reads(Handle):
         """Return what was looked at, whether it is well, and what to do when it is not."""
         from keepward.engine.audit import doctor
 
-        return doctor(self._kit, self._who)
+        with _shown(self._kit):
+            return doctor(self._kit, self._who)
 
     def status(self) -> dict[str, Any]:
         """Return counts, sizes, the queue, the use of budgets, and how each job stands, as plain values."""
         from keepward.engine.audit import status
         from keepward.jobs.runner import states
 
-        jobs = {
-            each.name: {
-                "last_at": each.last_at and each.last_at.isoformat(),
-                "last_outcome": each.last_outcome,
-                "due_at": each.due_at and each.due_at.isoformat(),
-                "due": each.due,
+        with _shown(self._kit):
+            jobs = {
+                each.name: {
+                    "last_at": each.last_at and each.last_at.isoformat(),
+                    "last_outcome": each.last_outcome,
+                    "due_at": each.due_at and each.due_at.isoformat(),
+                    "due": each.due,
+                }
+                for each in states(self._kit, self._who)
             }
-            for each in states(self._kit, self._who)
-        }
-        return {"path": self.path, **status(self._kit, self._who), "jobs": jobs}
+            return {"path": self.path, **status(self._kit, self._who), "jobs": jobs}
+
+
+def _shown(kit: Kit) -> AbstractContextManager[None]:
+    """Let a foreign store be counted, which nobody else may read."""
+    return contextlib.nullcontext() if kit.store.foreign is None else kit.store.inspecting()

@@ -33,6 +33,8 @@ class Verification:
     checked: dict[str, int]
     #: First first.
     faults: tuple[Fault, ...]
+    #: How far the store can vouch for itself, such as where it came from, in plain sentences.
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,9 +115,15 @@ def receipt(kit: Kit, who: Who, receipt_id: str) -> dict[str, Any]:
 def verify(kit: Kit) -> Verification:
     """Check the whole store, every tenant of it."""
     checked, faults = kit.store.verify()
-    count, wrong = blob_upkeep.check(kit)
+    with kit.store.inspecting():
+        count, wrong = blob_upkeep.check(kit)
     faults = [*faults, *wrong]
-    return Verification(ok=not faults, checked={**checked, "blob_files": count}, faults=tuple(faults))
+    return Verification(
+        ok=not faults,
+        checked={**checked, "blob_files": count},
+        faults=tuple(faults),
+        notes=tuple(kit.store.notes()),
+    )
 
 
 def status(kit: Kit, who: Who) -> dict[str, Any]:
@@ -141,6 +149,7 @@ def status(kit: Kit, who: Who) -> dict[str, Any]:
         "embedder": kit.embedder.id if kit.embedder else None,
         "counter": kit.counter.name,
         **facts,
+        "notes": kit.store.notes(),
         "capacity": {
             str(tier): {
                 "live": by_tier.get(str(tier), 0),
@@ -204,6 +213,12 @@ def doctor(kit: Kit, who: Who) -> list[Check]:
     embedder = facts["embedder"] or "none"
     return [
         Check(name="store", ok=True, detail=f"opens; schema {facts.get('schema')}, head {facts['head']}"),
+        Check(
+            name="adopted",
+            ok=kit.store.foreign is None,
+            detail=kit.store.foreign or "this machine knows the store",
+            remedy="run `keepward adopt`, which shows what is in it first",
+        ),
         Check(
             name="writable",
             ok=not facts.get("read_only"),

@@ -100,6 +100,17 @@ def revoke_again(kit: Kit, who: Who) -> int:
     return len(ended)
 
 
+def disown(kit: Kit) -> None:
+    """List every token of a store as revoked, so that none holds on this machine whatever the store says.
+
+    Raises:
+        StoreUnavailable: this machine has no place for the list.
+    """
+    for token in kit.store.tokens():
+        if token.hash.hex() not in _revoked(kit) and not _list(kit, token, kit.clock.now()):
+            raise StoreUnavailable("the store's tokens cannot be ended: the configuration folder cannot be written")
+
+
 def _list(kit: Kit, token: Token, now: datetime) -> bool:
     """Keep a revocation outside of the store; return whether this machine has a place for it."""
     if kit.erasures is None:

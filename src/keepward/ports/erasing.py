@@ -85,8 +85,10 @@ class Erasable(Protocol):
         """Return each tenant's head as the file has it, unchecked."""
         ...
 
-    def adopt(self) -> None:
+    def adopt(self, note: str) -> None:
         """Accept the store as it stands, once its chain was verified; every seal and noted head is made anew.
+
+        ``note`` is kept in the store; of a foreign one for good.
 
         Raises:
             StoreUnavailable: this machine has no place for a key.

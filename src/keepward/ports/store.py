@@ -312,6 +312,20 @@ class Store(Reader, Erasable, Protocol):
         """Whether writes are refused."""
         ...
 
+    @property
+    def foreign(self) -> str | None:
+        """Why this machine does not use the store; None where it does. Reads and writes then raise ``NotAdopted``."""
+        ...
+
+    @property
+    def copied(self) -> bool:
+        """Whether this opening found it to be a copy of a store that lives on."""
+        ...
+
+    def inspecting(self) -> AbstractContextManager[None]:
+        """Let this thread read a store as it stands, known or not, while the block lasts; to show it to a person."""
+        ...
+
     def write(self) -> AbstractContextManager[Writer]:
         """Open one transaction; it commits when the block ends and rolls back when it raises."""
         ...

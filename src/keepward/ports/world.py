@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 from typing import Literal, Protocol
 
 from keepward.domain.commit import Head
@@ -30,13 +31,15 @@ class IdSource(Protocol):
 
 #: What a head is of.
 Sort = Literal["journal", "beside"]
+#: What this machine knows of a store at a place: nothing, the store, or only the store that it is a new copy of.
+Standing = Literal["unknown", "known", "copied"]
 
 
 class Anchor(Protocol):
     """Remembers, outside the store's folder, a secret key and how far each tenant's journal had come."""
 
-    def bind(self, store_id: str) -> None:
-        """Say which store this is about; the store calls it once, before anything else."""
+    def bind(self, store_id: str, place: Path | None = None) -> Standing:
+        """Say which store this is about and where its file is; the store calls it once, before anything else."""
         ...
 
     def key(self) -> bytes | None:

@@ -239,14 +239,25 @@ def adopt(call: Call, apply: Apply = None) -> Answer:
     data = {
         "applied": apply is not None,
         "digest": plan.digest,
+        "foreign": plan.foreign,
         "heads": plan.heads,
+        "live": plan.live,
+        "waiting": plan.waiting,
+        "core": [present.plain(each) for each in plan.core],
+        "tokens": [present.plain(each) for each in plan.tokens],
         "faults": [present.plain(each) for each in plan.faults],
         "warning": plan.warning,
     }
 
     def draw(screen: Screen) -> None:
         for tenant, head in plan.heads.items():
-            screen.labelled("head", f"{tenant} {head}")
+            counts = f"{plan.live[tenant]} live memories, {plan.waiting[tenant]} waiting for review"
+            screen.labelled("head", f"{tenant} {head}: {counts}")
+        for block in plan.core:
+            screen.labelled("core", f"{block.tenant} {block.scope} {block.key}: {block.text}", style="yellow")
+        for token in plan.tokens:
+            fate = "; ends with this" if plan.foreign else ""
+            screen.labelled("token", f"{token.name} ({token.rights}, {token.tenant} {token.scope}){fate}")
         for fault in plan.faults:
             screen.labelled("FAULT", f"{fault.row}: {fault.detail} ({fault.check})", style="red")
         if data["applied"]:

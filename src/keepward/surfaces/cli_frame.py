@@ -30,7 +30,7 @@ EXIT_CODES = {
     5: "a gate refused the write; nothing was stored but the receipt",
     6: "the write is held for review; approve it with `keepward approve ID`",
     7: "this principal may not do that",
-    8: "the store is missing, locked, read-only, damaged or newer than this program",
+    8: "the store is missing, locked, read-only, damaged, unknown to this machine or newer than this program",
 }
 #: Exit code by the stable code of an error; any other is 1.
 EXIT_OF = {
@@ -44,6 +44,7 @@ EXIT_OF = {
     errors.NotAStore.code: 8,
     errors.NewerSchema.code: 8,
     errors.StoreError.code: 8,
+    errors.NotAdopted.code: 8,
     "interrupted": 130,
 }
 #: Exit code by outcome of a write.

@@ -87,11 +87,13 @@ class Ground:
         # The switches that pause memory would refuse everything, and nothing could be learnt.
         self.policy = replace(policy, enabled=True, capture=True, recall=True)
         with self._open(None) as first:
+            # In a home of its own the copy is foreign.
+            first.adopt(first.plan_adopt().digest)
             self.clock = Dial(first.now)
         self.owner = self._open(self.clock)
         self.agent = self.owner.acting_as(Actor.agent("drill-agent"))
 
-    def _open(self, clock: Dial | None) -> Memory:
+    def _open(self, clock: Dial | None, home: str = "config") -> Memory:
         from keepward.app import Memory
 
         return Memory.open(
@@ -102,7 +104,7 @@ class Ground:
             embedder=None,
             create=False,
             clock=clock,
-            config_dir=self.folder.parent / "config",
+            config_dir=self.folder.parent / home,
         )
 
     @property
@@ -120,6 +122,10 @@ class Ground:
     def fresh(self) -> Memory:
         """Return another opening of the copy, which knows nothing yet."""
         return self._open(self.clock)
+
+    def stranger(self) -> Memory:
+        """Return an opening of the copy by a machine that does not know it."""
+        return self._open(self.clock, "stranger")
 
     @contextmanager
     def raw(self) -> Iterator[sqlite3.Connection]:

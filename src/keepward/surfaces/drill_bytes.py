@@ -15,11 +15,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keepward.domain.codec import commitment
 from keepward.domain.commit import events_hash, recompute
 from keepward.surfaces.drill import Attack, Ground, Tried, refusal
+
+if TYPE_CHECKING:
+    from keepward.app import Memory
 
 #: A word that no memory holds, and what it is bent into: as long, so that no page moves.
 WORD, BENT = "quillharbour", "quillbreaker"
@@ -280,6 +283,23 @@ def cut_file(ground: Ground) -> Tried:
     return Tried(held=held, control=control, by=f"opening: {code}")
 
 
+def foreign_store(ground: Ground) -> Tried:
+    """A store, with core blocks and an owner's token, is brought to a machine that does not know it."""
+    memory_id = _victim(ground)
+    secret = ground.owner.create_token(name="drill-thief", rights="owner").secret
+    tries: tuple[Callable[[Memory], object], ...] = (
+        lambda mem: mem.get(memory_id),
+        lambda mem: mem.recall(f"ships {WORD}"),
+        lambda mem: mem.context(f"ships {WORD}"),
+        lambda mem: mem.snapshot(),
+        lambda mem: mem.holding(secret),
+    )
+    control = not any(refusal(lambda read=read: read(ground.owner)) for read in tries)  # type: ignore[misc]
+    with ground.stranger() as stranger:
+        codes = {refusal(lambda read=read: read(stranger)) for read in tries}  # type: ignore[misc]
+    return Tried(held=codes == {"not_adopted"}, control=control, by=f"opening: {', '.join(sorted(codes))}")
+
+
 _TEXT = f"CAST(replace(CAST(payload AS TEXT), '{WORD}', '{BENT}') AS BLOB)"
 ATTACKS = (
     Attack(name="edit_text", title="a text is edited in the file", run=_cell("events", "payload", _TEXT, "memory_id")),
@@ -298,5 +318,6 @@ ATTACKS = (
     Attack(name="cut_tail", title="the newest commit is cut off", run=cut_tail),
     Attack(name="restore_older", title="an older copy is put back", run=restore_older),
     Attack(name="empty_tables", title="every table is emptied", run=empty_tables),
+    Attack(name="foreign_store", title="a store from elsewhere is put in place", run=foreign_store),
     Attack(name="cut_file", title="the file is cut to nothing", run=cut_file),
 )

@@ -75,6 +75,9 @@ def fill(folder: Path) -> None:
 def copied(source: Path, target: Path) -> Path:
     """Copy a filled folder; return the path of the store in the copy."""
     shutil.copytree(source, target, dirs_exist_ok=True)
+    for place in target.glob("config/stores/*/place"):
+        # Else it would be taken for what it is, a copy, of which nothing has been noted yet.
+        place.unlink()
     return target / "m.db"
 
 

@@ -198,7 +198,7 @@ def test_sums_that_are_gone_are_not_made_anew_by_the_next_write(path: Path) -> N
 def test_accepting_a_store_counts_anew(path: Path) -> None:
     by_hand(path, "DELETE FROM usage")
     with opened(path) as store:
-        store.adopt()
+        store.adopt("accepted")
     assert faults(path) == set()
 
 

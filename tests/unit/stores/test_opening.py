@@ -11,9 +11,8 @@ import pytest
 from filled import ANY, TENANT, by_hand, opened
 
 from keepward.adapters.anchor import FileAnchor
-from keepward.errors import NewerSchema, NotAStore, StoreUnavailable, Tampered
+from keepward.errors import NewerSchema, NotAdopted, NotAStore, StoreUnavailable, Tampered
 from keepward.stores.sqlite.connection import Connections, explained
-from keepward.stores.sqlite.sealing import UnsealedWarning
 from keepward.stores.sqlite.store import open_sqlite
 from keepward.testing.stages import Maker
 
@@ -161,31 +160,33 @@ def test_every_driver_error_becomes_one_of_ours(name, error):
     assert type(explained(fault)) is error
 
 
-def test_a_store_from_elsewhere_is_adopted_with_a_warning(path):
+def test_a_store_from_elsewhere_is_not_used(path):
     shutil.rmtree(path.parent / "config")
-    with pytest.warns(UnsealedWarning, match="made anew"):
-        opened(path).close()
+    with opened(path) as store, pytest.raises(NotAdopted):
+        store.head(TENANT)
 
 
 def test_an_adopted_store_says_so_ever_after(path):
     shutil.rmtree(path.parent / "config")
-    with pytest.warns(UnsealedWarning):
-        opened(path).close()
+    for note in ("it came from elsewhere", "accepted again"):
+        with opened(path) as store:
+            store.adopt(note)
     with opened(path) as store:
-        assert "no key" in store.notes()[0]
+        assert store.notes() == ["accepted again", "it came from elsewhere"]
 
 
 def test_an_adopted_store_verifies(path):
     shutil.rmtree(path.parent / "config")
-    with pytest.warns(UnsealedWarning), opened(path) as store:
+    with opened(path) as store:
+        store.adopt("it came from elsewhere")
         assert store.verify()[1] == []
 
 
 def test_a_broken_store_from_elsewhere_is_not_adopted(path):
     shutil.rmtree(path.parent / "config")
     by_hand(path, "UPDATE events SET op = 'x' WHERE seq = 1 AND n = 0")
-    with pytest.raises(Tampered):
-        opened(path)
+    with opened(path) as store, pytest.raises(Tampered):
+        store.adopt("it came from elsewhere")
 
 
 def test_without_a_place_for_the_key_the_store_says_that_it_is_not_sealed(tmp_path):

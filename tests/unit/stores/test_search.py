@@ -48,7 +48,7 @@ def test_profiles_whose_bonds_hold_are_not_read_from_the_journal(path, monkeypat
 def test_bonds_hold_after_the_store_was_adopted(path, monkeypatch):
     with opened(path) as store:
         before = dict(store.profiles(TENANT, after=0))
-        store.adopt()
+        store.adopt("accepted")
         monkeypatch.setattr(search, "_read", None)
         assert dict(store.profiles(TENANT, after=0)) == before
 

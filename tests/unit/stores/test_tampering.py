@@ -12,8 +12,6 @@ from filled import TABLES, TENANT, answers, by_hand, opened
 from keepward.errors import KeepwardError, NotAStore, Tampered
 from keepward.stores.sqlite.opening import lay_out
 
-pytestmark = pytest.mark.filterwarnings("ignore::keepward.stores.sqlite.sealing.UnsealedWarning")
-
 
 def _columns():
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
@@ -184,7 +182,7 @@ def test_an_older_copy_can_be_accepted_by_its_owner(path, original):
         writer.append(TENANT, make.stage(make.record("newer")))
     shutil.copy(original / "m.db", path)
     with opened(path) as store:
-        store.adopt()
+        store.adopt("accepted")
         assert store.head(TENANT).seq == 4
 
 
@@ -195,9 +193,11 @@ def test_a_journal_rewritten_on_another_machine_is_not_believed(path):
     config.rename(path.parent / "mine")
     by_hand(path, *(f"DELETE FROM {table}" for table in TABLES[2:]))
     make = Maker()
-    with opened(path) as store, store.write() as writer:
-        for n in range(9):
-            writer.append(TENANT, make.stage(make.record(f"forged {n}")))
+    with opened(path) as store:
+        store.adopt("forged")
+        with store.write() as writer:
+            for n in range(9):
+                writer.append(TENANT, make.stage(make.record(f"forged {n}")))
     shutil.rmtree(config)
     (path.parent / "mine").rename(config)
     with opened(path) as store, pytest.raises(Tampered):

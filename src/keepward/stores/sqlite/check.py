@@ -32,7 +32,7 @@ from keepward.stores.sqlite.rows import Row
 from keepward.stores.sqlite.seals import Sealer
 
 SQL = load_queries("keepward.stores.sqlite")
-_META = {"store_id", "sealed_by", "note_adopted", erasing.NOTE}
+_META = {"store_id", "sealed_by", "note_adopted", "note_foreign", erasing.NOTE}
 _KEY = {"artefacts": 3, "erased": 3}
 _Section: TypeAlias = tuple[str, Callable[[], Iterator[Fault]]]
 

@@ -18,6 +18,7 @@ from keepward.stores.sqlite import renew
 from keepward.stores.sqlite.chain import walk_chain
 from keepward.stores.sqlite.connection import Connections, translated
 from keepward.stores.sqlite.opening import confirm, id_file, prepare
+from keepward.stores.sqlite.sealing import Standing
 from keepward.stores.sqlite.seals import Sealer
 from keepward.stores.sqlite.store import SqliteStore
 from keepward.stores.sqlite.upkeep import write_copy
@@ -43,7 +44,7 @@ def open_copy(file: Path) -> SqliteStore:
     except BaseException:
         connections.close()
         raise
-    return SqliteStore(connections, store_id, Sealer(None), None, "a copy")
+    return SqliteStore(connections, store_id, Standing(sealer=Sealer(None), anchor=None, state="a copy"))
 
 
 def bring_back(backup: Path, aside: Path, target: Path) -> None:
@@ -87,7 +88,7 @@ def accept(file: Path, store_id: str, anchor: Anchor) -> None:
     try:
         with connections.rewriting() as connection, translated():
             connection.execute("PRAGMA journal_mode=WAL")
-        anchor.bind(store_id)
-        renew.adopt(connections, anchor, "adopted on request")
+        anchor.bind(store_id, file)
+        renew.adopt(connections, anchor, ("note_adopted", "the store was brought back from a backup"))
     finally:
         connections.close()

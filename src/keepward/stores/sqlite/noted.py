@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import TypeAlias
 
 from keepward.domain.commit import Head
-from keepward.errors import KeepwardError, Tampered
+from keepward.errors import KeepwardError, NotAdopted, Tampered
 from keepward.ports.world import Anchor
 from keepward.stores.sqlite import beside
 from keepward.stores.sqlite.connection import Connections, explained
@@ -36,8 +36,28 @@ class Noted:
     _known: set[str]
     _known_lock: threading.Lock
     _connections: Connections
+    foreign: str | None
     #: ``lent``: of this thread, the tenant and the connection whose snapshot its reads share.
     _shared: threading.local
+
+    def _admit(self) -> None:
+        """Refuse the use of a store that this machine does not know, unless this thread inspects it.
+
+        Raises:
+            NotAdopted: see ``foreign``.
+        """
+        if self.foreign is not None and not getattr(self._shared, "inspecting", False):
+            raise NotAdopted(self.foreign)
+
+    @contextmanager
+    def inspecting(self) -> Iterator[None]:
+        """Let this thread read what is not to be used, to show a person what is in it; see the port."""
+        before = getattr(self._shared, "inspecting", False)
+        self._shared.inspecting = True
+        try:
+            yield
+        finally:
+            self._shared.inspecting = before
 
     @contextmanager
     def together(self, tenant: str) -> Iterator[None]:
@@ -52,6 +72,7 @@ class Noted:
 
     @contextmanager
     def _reading(self, tenant: str) -> Iterator[sqlite3.Connection]:
+        self._admit()
         lent = getattr(self._shared, "lent", None)
         if lent is not None and lent[0] == tenant:
             try:
@@ -62,7 +83,7 @@ class Noted:
         # Noted first, then read: another process may write in between, and only forward.
         noted = self.noted(tenant)
         with self._connections.reading() as connection:
-            if tenant not in self._known:
+            if tenant not in self._known and not getattr(self._shared, "inspecting", False):
                 self.meet(connection, tenant, noted)
             yield connection
 

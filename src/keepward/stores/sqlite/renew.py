@@ -40,21 +40,20 @@ SEALED = {
 _PAGE = 1000
 
 
-def adopt(connections: Connections, anchor: Anchor, reason: str | None) -> Sealer:
+def adopt(connections: Connections, anchor: Anchor, note: tuple[str, str] | None) -> Sealer:
     """Verify every tenant's chain, then seal everything under a new key, in one transaction.
 
-    ``reason`` goes into the store's notes; None for a store without history.
+    ``note`` is a name and a sentence, kept in the store; None for a store that holds nothing.
 
     Raises:
         Tampered: a chain does not hold.
         OSError: the anchor cannot be written.
     """
-    asked = reason == "adopted on request"
     heads: dict[str, Head] = {}
     besides: dict[str, Head] = {}
     with connections.writing() as connection:
         key = anchor.key()
-        if not asked and key is not None:
+        if note is None and key is not None:
             return Sealer(key)  # Another process was first.
         for (tenant,) in connection.execute(SQL["tenants"]).fetchall():
             faults = list(walk_chain(connection, Sealer(None), tenant))
@@ -68,13 +67,8 @@ def adopt(connections: Connections, anchor: Anchor, reason: str | None) -> Seale
         reseal(connection, sealer)
         besides = beside.count_anew(connection, sealer)
         connection.execute(SQL["set_meta"], {"name": "sealed_by", "value": sealer.key_id})
-        if reason is not None:
-            note = (
-                f"the journal was verified and all seals were made anew, because {reason}"
-                if not asked
-                else ("the store was accepted as it stood and all seals were made anew, on an owner's request")
-            )
-            connection.execute(SQL["set_meta"], {"name": "note_adopted", "value": note})
+        if note is not None:
+            connection.execute(SQL["set_meta"], {"name": note[0], "value": note[1]})
     for tenant in sorted(heads.keys() | besides.keys()):
         anchor.note(tenant, heads.get(tenant), besides.get(tenant))
     return sealer

@@ -1,8 +1,8 @@
 """Sealing: which key this machine uses for a store, and what happens when it has none.
 
 Invariants
-(1) A store for which this machine has no key is sealed anew only after its whole journal was verified,
-    and never silently.
+(1) A store that holds something and for which this machine has no key, or another than it was last written with,
+    is foreign: it is looked at and never obeyed, until an owner accepts it with ``adopt``.
 (2) Where this machine has a key, that key decides: rows without its seal are damaged, whatever the store
     says of itself, until an owner accepts them with ``adopt``.
 """
@@ -11,48 +11,107 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-import warnings
+from dataclasses import dataclass
+from pathlib import Path
 
+from keepward.domain.codec import digest
+from keepward.domain.commit import Head
 from keepward.errors import Tampered
 from keepward.ports.world import Anchor
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite import renew
 from keepward.stores.sqlite.connection import Connections
+from keepward.stores.sqlite.heads import against_noted
 from keepward.stores.sqlite.seals import Sealer
 
 SQL = load_queries("keepward.stores.sqlite")
 _log = logging.getLogger(__name__)
 
 
-class UnsealedWarning(UserWarning):
-    """The store's seals were made anew, or there are none."""
+#: Tables that are empty in a store that is new.
+_CONTENT = ("commits", "events", "records", "receipts", "proposals", "artefacts", "feedback", "blobs", "tokens")
+_UNKNOWN = (
+    "this machine does not know the store, so nothing of it is used: look at it with `keepward adopt`, which lists "
+    "what it would tell an agent; if it is your own, from another home, bring its key with `keepward key import`"
+)
+_ELSEWHERE = (
+    "the store was last written under the key of another home, so nothing of it is used: give both one key with "
+    "`keepward key export` there and `keepward key import` here, or look at it with `keepward adopt`"
+)
 
 
-def choose_sealer(connections: Connections, store_id: str, anchor: Anchor | None) -> tuple[Sealer, Anchor | None, str]:
-    """Return the sealer, the anchor if it can be used, and its state in words."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How a store stands to this machine."""
+
+    sealer: Sealer
+    #: None where nothing can be noted of it.
+    anchor: Anchor | None
+    #: Of the anchor, in words.
+    state: str
+    #: Why it is not used; None where it is.
+    foreign: str | None = None
+    #: Whether it is a copy of a store that lives on, seen for the first time.
+    copied: bool = False
+
+
+def stand(connections: Connections, store_id: str, anchor: Anchor | None, path: Path) -> Standing:
+    """Return how a store stands to this machine; a new one gets a key."""
     if anchor is None:
-        return Sealer(None), None, "unavailable: none was given"
+        return Standing(sealer=Sealer(None), anchor=None, state="unavailable: none was given")
     try:
-        anchor.bind(store_id)
+        known = anchor.bind(store_id, path)
         key = anchor.key()
     except OSError as fault:
-        return Sealer(None), None, f"unavailable: {fault.strerror or 'its folder cannot be read'}"
-    with connections.reading() as connection:
-        empty = connection.execute("SELECT NOT EXISTS (SELECT 1 FROM commits)").fetchone()[0]
+        why = fault.strerror or "its folder cannot be read"
+        return Standing(sealer=Sealer(None), anchor=None, state=f"unavailable: {why}")
     if key is not None:
-        return Sealer(key), anchor, "kept"
-    if not connections.writable:
-        return Sealer(None), None, "unavailable: this machine has no key for the store, which can only be read"
-    reason = "this machine had no key for it"
+        sealer = Sealer(key)
+        if _written_elsewhere(connections, sealer, anchor):
+            return Standing(sealer=Sealer(None), anchor=anchor, state="of another home", foreign=_ELSEWHERE)
+        if known == "copied":
+            _log.warning(
+                "this is a copy of a store that is still at its place: it is a store of its own from here on, and "
+                "what is written, revoked or erased in one does not reach the other",
+                extra={"action": "copied"},
+            )
+        return Standing(sealer=sealer, anchor=anchor, state="kept", copied=known == "copied")
+    if not _is_new(connections):
+        return Standing(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=_UNKNOWN)
     try:
-        sealer = renew.adopt(connections, anchor, None if empty else reason)
+        sealer = renew.adopt(connections, anchor, None) if connections.writable else Sealer(None)
     except OSError as fault:
-        return Sealer(None), None, f"unavailable: {fault.strerror or 'its folder cannot be written'}"
-    if not empty:
-        message = f"the store's journal was verified and its seals were made anew, because {reason}"
-        _log.warning(message, extra={"action": "adopted"})
-        warnings.warn(message, UnsealedWarning, stacklevel=4)
-    return sealer, anchor, "kept"
+        why = fault.strerror or "its folder cannot be written"
+        return Standing(sealer=Sealer(None), anchor=None, state=f"unavailable: {why}")
+    if not sealer.active:
+        return Standing(sealer=sealer, anchor=None, state="unavailable: the store is empty and can only be read")
+    return Standing(sealer=sealer, anchor=anchor, state="kept")
+
+
+def _is_new(connections: Connections) -> bool:
+    with connections.reading() as connection:
+        return not any(connection.execute(f"SELECT EXISTS (SELECT 1 FROM {name})").fetchone()[0] for name in _CONTENT)
+
+
+def _written_elsewhere(connections: Connections, sealer: Sealer, anchor: Anchor) -> bool:
+    """Whether the store was sealed under another key and its journal goes on from what this machine has seen of it."""
+    with connections.reading() as connection:
+        row = connection.execute(SQL["meta"], {"name": "sealed_by"}).fetchone()
+        if row is None or not row[0] or row[0] == sealer.key_id:
+            return False
+        heads = connection.execute(SQL["heads"]).fetchall()
+        if all(sealer.holds_row(mac, "heads", *cells) for *cells, mac in heads):
+            return False
+        gone = anchor.names()
+        for tenant, seq, hashed, *_ in heads:
+            gone.discard(digest("tenant", tenant.encode("utf-8", "surrogatepass")).hex())
+            try:
+                noted = anchor.noted(tenant)
+            except Tampered:
+                return False
+            if against_noted(connection, tenant, Head(seq=seq, hash=hashed), noted):
+                return False
+        return not gone
 
 
 def claim(connection: sqlite3.Connection, sealer: Sealer) -> None:

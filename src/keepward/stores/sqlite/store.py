@@ -40,7 +40,7 @@ from keepward.stores.sqlite.journal import Journal
 from keepward.stores.sqlite.noted import Noted
 from keepward.stores.sqlite.opening import confirm, lay_out, prepare
 from keepward.stores.sqlite.read import Asked
-from keepward.stores.sqlite.sealing import choose_sealer, claim
+from keepward.stores.sqlite.sealing import Standing, claim, stand
 from keepward.stores.sqlite.seals import Sealer
 from keepward.stores.sqlite.tokens import token_by_hash, tokens
 from keepward.stores.sqlite.upkeep import Upkeep
@@ -55,11 +55,11 @@ def open_sqlite(
     """Open the store in a file, or a new one in ``:memory:``.
 
     A file that cannot be written is opened for reading. ``anchor`` keeps the sealing key and notes heads
-    outside the store's folder; without one a file is not sealed.
+    outside the store's folder; without one a file is not sealed. A store that the anchor does not know is opened
+    and not used: see ``foreign``.
 
     Raises:
         StoreUnavailable, NotAStore, NewerSchema: the message says what to do.
-        Tampered: the store came from elsewhere or was unsealed, and its journal does not hold.
     """
     if str(path) == ":memory:":
         connections = Connections(":memory:", mode="rw")
@@ -67,28 +67,31 @@ def open_sqlite(
             lay_out(connection)
             key = connection.execute("SELECT randomblob(32)").fetchone()[0]
             connection.execute(SQL["set_meta"], {"name": "sealed_by", "value": Sealer(key).key_id})
-        return SqliteStore(connections, confirm(connections, None), Sealer(key), None, "memory")
+        standing = Standing(sealer=Sealer(key), anchor=None, state="memory")
+        return SqliteStore(connections, confirm(connections, None), standing)
     file = Path(path)
     connections = Connections(str(file), mode=prepare(file, create=create, read_only=read_only))
     try:
         store_id = confirm(connections, file)
-        sealer, anchored, state = choose_sealer(connections, store_id, anchor)
+        standing = stand(connections, store_id, anchor, file)
     except BaseException:
         connections.close()
         raise
-    return SqliteStore(connections, store_id, sealer, anchored, state)
+    return SqliteStore(connections, store_id, standing)
 
 
 class SqliteStore(Noted, Upkeep, BlobRows):
     """See ``ports.store.Store``. Safe for threads; a reader sees one snapshot."""
 
-    def __init__(
-        self, connections: Connections, store_id: str, sealer: Sealer, anchor: Anchor | None, state: str
-    ) -> None:
+    def __init__(self, connections: Connections, store_id: str, standing: Standing) -> None:
         self._connections = connections
-        self._sealer = sealer
-        self._anchor = anchor
-        self._state = state
+        self._sealer = standing.sealer
+        self._anchor = standing.anchor
+        self._state = standing.state
+        #: Why nothing of the store is used; None where it is this machine's own.
+        self.foreign = standing.foreign
+        #: Whether it was recognised, by this opening, as a copy of a store that lives on.
+        self.copied = standing.copied
         self._known: set[str] = set()
         self._known_lock = threading.Lock()
         self._shared = threading.local()
@@ -111,6 +114,7 @@ class SqliteStore(Noted, Upkeep, BlobRows):
     @contextmanager
     def write(self) -> Iterator[_Checked]:
         """Open one transaction; see the port."""
+        self._admit()
         with self._connections.writing() as connection:
             claim(connection, self._sealer)
             writer = _Checked(connection, self._sealer, self)
@@ -192,6 +196,7 @@ class SqliteStore(Noted, Upkeep, BlobRows):
 
     def job_rows(self, tenant: str) -> list[JobRow]:
         """Return what is kept of jobs; see the port. A damaged journal does not keep the audit from running."""
+        self._admit()
         with self._connections.reading() as connection:
             return jobs.job_rows(connection, self._sealer, tenant)
 
@@ -287,12 +292,14 @@ class SqliteStore(Noted, Upkeep, BlobRows):
 
     def tokens(self, token_id: str | None = None) -> list[Token]:
         """Return tokens; see the port."""
+        self._admit()
         with self._connections.reading() as connection:
             found = tokens(connection, self._sealer, token_id)
         return self._current(found)
 
     def token_by_hash(self, digest: bytes) -> Token | None:
         """Return the token with a hash; see the port."""
+        self._admit()
         with self._connections.reading() as connection:
             found = token_by_hash(connection, self._sealer, digest)
         return next(iter(self._current([found] if found else [])), None)
@@ -319,6 +326,7 @@ class SqliteStore(Noted, Upkeep, BlobRows):
             "read_only": self.read_only,
             "sealed": self._sealer.active,
             "anchor": self._state,
+            "adopted": self.foreign is None,
         }
 
     # --- upkeep
@@ -331,12 +339,16 @@ class SqliteStore(Noted, Upkeep, BlobRows):
         """Return plain sentences on how far the store can vouch for itself."""
         with self._connections.reading() as connection:
             kept = [str(value) for (value,) in connection.execute(SQL["notes"])]
-        if not self._sealer.active:
+        if self.foreign is not None:
+            kept.append(self.foreign)
+        elif not self._sealer.active:
             kept.append(f"the store is not sealed, so an edit that recomputes every hash goes unnoticed: {self._state}")
         return kept
 
-    def adopt(self) -> None:
+    def adopt(self, note: str) -> None:
         """Accept the store as it stands, once its chain was verified: a new key, all seals anew, heads noted anew.
+
+        ``note`` is kept in the store for good where it was foreign, else until the next one.
 
         Raises:
             StoreUnavailable: there is no anchor, or it cannot be written.
@@ -344,7 +356,12 @@ class SqliteStore(Noted, Upkeep, BlobRows):
         """
         if self._anchor is None:
             raise StoreUnavailable("this machine has no place for a sealing key; set a configuration folder")
-        self._sealer = renew.adopt(self._connections, self._anchor, "adopted on request")
+        name = "note_adopted" if self.foreign is None else "note_foreign"
+        try:
+            self._sealer = renew.adopt(self._connections, self._anchor, (name, note))
+        except OSError as fault:
+            raise StoreUnavailable("the configuration folder cannot be written; see to it and try again") from fault
+        self.foreign, self._state = None, "kept"
         with self._known_lock:
             self._known.clear()
 

@@ -12,7 +12,7 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +34,11 @@ class Upkeep:
 
     _connections: Connections
     _sealer: Sealer
+    _admit: Callable[[], None]
 
     def receipts(self, tenant: str) -> Iterator[dict[str, Any]]:
         """Yield every receipt whose seal holds, by id."""
+        self._admit()
         query = "SELECT id, kind, at, body, seal FROM receipts WHERE tenant = ? ORDER BY id"
         with self._connections.reading() as connection:
             for *row, seal in connection.execute(query, (tenant,)):
@@ -45,6 +47,7 @@ class Upkeep:
 
     def artefacts(self, tenant: str) -> list[tuple[str, str, str]]:
         """Return (kind, version, text) of every kept text whose seal holds."""
+        self._admit()
         query = "SELECT kind, version, text, seal FROM artefacts WHERE tenant = ? ORDER BY kind, version"
         with self._connections.reading() as connection:
             return [
@@ -72,6 +75,7 @@ class Upkeep:
 
     def backup(self, target: Path) -> None:
         """Write a consistent copy to a new file; see the port."""
+        self._admit()
         if target.exists():
             raise InvalidInput(f"{target.name} is there already; name another file")
         with self._connections.reading() as source:

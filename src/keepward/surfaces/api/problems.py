@@ -35,6 +35,7 @@ STATUS: dict[str, int] = {
     errors.StoreError.code: 500,
     errors.NotAStore.code: 500,
     errors.NewerSchema.code: 500,
+    errors.NotAdopted.code: 503,
     errors.Tampered.code: 500,
     errors.KeepwardError.code: 500,
 }
@@ -51,6 +52,7 @@ TITLES: dict[str, str] = {
     errors.StoreError.code: "The store cannot be used",
     errors.NotAStore.code: "The file is not a store",
     errors.NewerSchema.code: "The store is newer than this server",
+    errors.NotAdopted.code: "The store is not one of this machine's",
     errors.Tampered.code: "A row does not match its seal",
     errors.KeepwardError.code: "Something went wrong",
     "bad_request": "The request cannot be read",

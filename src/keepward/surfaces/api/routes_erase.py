@@ -27,7 +27,6 @@ from keepward.surfaces.api.shapes import json_response, shape
 router = APIRouter(route_class=KeepwardRoute, tags=["erase"])
 
 
-FaultModel: Any = Given["Fault"]
 _Erased: Any = Given["Erased"]
 
 
@@ -41,15 +40,6 @@ class Destroyed(_Erased):  # type: ignore[misc]
     """An erasure that was carried out."""
 
     certificate: Certificate
-
-
-class Adoption(BaseModel):
-    """A store as it stands: what would be, or was, accepted."""
-
-    digest: str
-    heads: dict[str, str]
-    faults: list[FaultModel]
-    warning: str
 
 
 @router.post(
@@ -106,7 +96,7 @@ def certificate(memory: Handle, name: Name) -> Response:
 @router.post(
     "/memory/adopt/plan",
     operation_id="plan_adopt",
-    responses=answers(Adoption, links={"adopt": link("adopt", body={"digest": "$response.body#/digest"})}),
+    responses=answers(Given["Adoption"], links={"adopt": link("adopt", body={"digest": "$response.body#/digest"})}),
 )
 def plan_adopt(memory: Handle) -> Response:
     """Return what accepting the store as it stands would accept, under a digest; change nothing."""
@@ -117,7 +107,7 @@ def plan_adopt(memory: Handle) -> Response:
     "/memory/adopt",
     operation_id="adopt",
     dependencies=[Writes],
-    responses=answers(Adoption, problems=(409,), body=True, changes=True),
+    responses=answers(Given["Adoption"], problems=(409,), body=True, changes=True),
 )
 def adopt(memory: Handle, body: Adopt) -> Response:
     """Accept the store as it stands, given the digest of what was shown."""

@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal, Union
 
 from pydantic import BaseModel, Field, create_model
 
+from keepward.app.copying import Adoption
 from keepward.domain.blob import Blob
 from keepward.domain.commit import Commit as CommitHeader
 from keepward.domain.commit import CommitDetails, Step
@@ -318,6 +319,7 @@ mirror(Difference, changed=list[FieldChange])
 Given = {
     each.__name__: mirror(each)
     for each in (
+        Adoption,
         Alike,
         Bisection,
         Blame,
