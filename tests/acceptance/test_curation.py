@@ -46,9 +46,9 @@ def lived(tmp_path_factory):
             if day % LEARNED == 0:
                 n = day // LEARNED
                 where, what = PLACES[n % len(PLACES)], THINGS[n // 5 % len(THINGS)]
-                text = f"The {what} of the {where} is switched on with code {1000 + 37 * n}"
+                text = f"The {what} of the {where} is looked after by crew {100 + 37 * n}"
                 agent.remember(text, source="user_message", tags=["fact"])
-                facts[f"How is the {what} of the {where} switched on?"] = text
+                facts[f"Which crew looks after the {what} of the {where}?"] = text
             for hour in range(3):
                 agent.remember(
                     f"Run {day}-{hour} took {(7 * day + hour) % 50} seconds on worker {(day + hour) % 9}",
