@@ -122,6 +122,13 @@ def test_a_reach_that_goes_down_turns_a_line_red(store, monkeypatch):
     assert lines(store, "read_below")["read_below"].status == "breached"
 
 
+def test_an_erasure_that_passes_over_the_queue_turns_a_line_red(store, monkeypatch):
+    from keepward.engine import erase_plan
+
+    monkeypatch.setattr(erase_plan, "_is_chosen", lambda *_: False)
+    assert lines(store, "outlive_erasure")["outlive_erasure"].status == "breached"
+
+
 def test_an_approval_by_the_proposer_turns_a_line_red(store, monkeypatch):
     from keepward.domain.trust import Actor as Principal
 

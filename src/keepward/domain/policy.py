@@ -67,6 +67,8 @@ class Policy:
     ttl_working: timedelta = timedelta(hours=24)
     #: How long a draft or proposal waits before it is rejected by expiry.
     review_ttl: timedelta = timedelta(days=30)
+    #: How long what was proposed is kept once that is decided or past its term; its digest stays.
+    review_keep: timedelta = timedelta(days=30)
 
     #: Least confidence a tier accepts, 0..1.
     confidence_floor: Mapping[Tier, float] = _frozen(

@@ -100,10 +100,13 @@ def _apply(
     allowed = {each for name in unmarked for each in marks.get(name, ())}
     steps = []
     for name, own in marks.items():
-        before, left = found.histories[name][-1], tuple(each for each in own if each not in allowed)
-        after = tombstone(before, now=now, by=who.actor.label, marks=left)
+        last, left = found.histories[name][-1], tuple(each for each in own if each not in allowed)
+        before = None if name in found.proposed else last
+        after = tombstone(last if before else replace(last, version=0), now=now, by=who.actor.label, marks=left)
         steps.append(Step(op="erase", before=before, after=after))
     ids = set(marks)
+    if not ids and bearer is None:
+        bearer = _bearer(kit, who, found)
     if bearer is not None:
         # Only versions of memories that live on lose content: one of them carries the commit, unchanged.
         steps.append(Step(op="redact", before=bearer, after=replace(bearer, version=bearer.version + 1)))
@@ -114,7 +117,7 @@ def _apply(
 
     def destroy(writer: Writer) -> None:
         # Nobody writes meanwhile: what stands beside the journal is as planned, or the plan is void.
-        again = beside_of(kit, who, ids, found.traces)
+        again = beside_of(kit, who, ids, found.traces, found.queued)
         if not again.matches(found.beside):
             raise Conflict("what would be erased has changed since it was planned; look at the new plan")
         writer.destroy(
@@ -158,6 +161,13 @@ def _apply(
     kit.indexes.forget(who.tenant)
     kit.rerankers.forget(who.tenant)
     return Erased(plan=plan, commit=stored.commit, receipt=stored.receipt)
+
+
+def _bearer(kit: Kit, who: Who, found: Gathered) -> Record:
+    """Return a memory that what goes was proposed for: it lives on and carries the commit, unchanged."""
+    items = (kit.store.waiting(who.tenant, name) for name in sorted(found.queued))
+    names = sorted({step.after.id for item in items if item is not None for step in item.steps})
+    return kit.store.records(who.tenant, names).records[0]
 
 
 def _key(kit: Kit) -> bytes | None:

@@ -2,11 +2,13 @@
 
 Invariants
 (1) Verbatim copies go with what they copy. What was only derived from it, or quotes it, is listed for a person.
-(2) A plan holds no content, and the same state gives the same plan: only what it would touch is in its digest.
+(2) What waits or was decided is a target as a memory is: by subject, source, session, lineage or its own words.
+(3) A plan holds no content, and the same state gives the same plan: only what it would touch is in its digest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,7 +39,7 @@ class Selection:
 
     ids: tuple[str, ...] = ()
     subject: str | None = None
-    #: A reference in evidence, a foreign name, or the name of a source.
+    #: A reference in evidence, a foreign name, a session, or the name of a source.
     source: str | None = None
 
 
@@ -46,8 +48,9 @@ class Target:
     """A memory that goes."""
 
     id: str
+    #: 0 for what was only proposed.
     versions: int
-    #: ``named``, or ``copy`` for one that says the same.
+    #: ``named``, ``copy`` for one that says the same, ``proposed`` for one that no decision has made a memory.
     why: str
 
 
@@ -116,32 +119,42 @@ class Gathered:
     seen: Seen
     beside: Beside
     traces: Traces
+    #: By id; of what was only proposed, what it would have been.
     histories: dict[str, list[Record]]
+    #: Ids of targets that are in the queue alone.
+    proposed: frozenset[str] = frozenset()
+    #: Ids of proposals that the selection itself names.
+    queued: frozenset[str] = frozenset()
 
 
 def gather(kit: Kit, who: Who, chosen: Selection, reason: str) -> Gathered:
     if reason not in REASONS:
         raise InvalidInput(f"a reason is a code, so that it repeats nothing: one of {', '.join(REASONS)}")
-    named = _selected(kit, who, chosen)
+    named, queued = _selected(kit, who, chosen)
+    proposed = _proposed(kit, who, chosen, queued)
     copies: set[str] = set()
     while True:
         ids = named | copies
         histories = {name: [step.after for _, step in kit.store.history(who.tenant, name)] for name in sorted(ids)}
-        traces = traces_of(record for versions in histories.values() for record in versions)
+        held = [record for versions in proposed.values() for record in versions]
+        traces = traces_of([*(record for versions in histories.values() for record in versions), *held])
         lineage = _descendants(kit, who, ids)
         seen = _pass(kit, who, ids, lineage, traces)
         if seen.copies <= copies:
             break
         copies |= seen.copies
-    beside = beside_of(kit, who, ids, traces)
+    histories |= proposed
+    beside = beside_of(kit, who, {*ids, *proposed}, traces, queued)
     own = {(seq, n) for seq, n in seen.events}
     blobs = _blobs(kit, who, ids, seen, beside)
     body = ErasePlan(
         digest="",
         reason=reason,
         targets=tuple(
-            Target(id=name, versions=len(histories[name]), why="named" if name in named else "copy")
-            for name in sorted(ids)
+            Target(id=name, versions=0, why="proposed")
+            if name in proposed
+            else Target(id=name, versions=len(histories[name]), why="named" if name in named else "copy")
+            for name in sorted({*ids, *proposed})
         ),
         derived=tuple(sorted(lineage - ids)),
         quoting=tuple(sorted(seen.quoting - ids - lineage)),
@@ -159,6 +172,8 @@ def gather(kit: Kit, who: Who, chosen: Selection, reason: str) -> Gathered:
         beside=beside,
         traces=traces,
         histories=histories,
+        proposed=frozenset(proposed),
+        queued=frozenset(queued),
     )
 
 
@@ -180,23 +195,59 @@ def plan_digest(tenant: str, body: ErasePlan) -> str:
     return digest("erase-plan", canonical(value)).hex()
 
 
-def _selected(kit: Kit, who: Who, chosen: Selection) -> set[str]:
-    """Return ids: those named, within reach, and those by subject or source, of the whole tenant."""
+def _selected(kit: Kit, who: Who, chosen: Selection) -> tuple[set[str], set[str]]:
+    """Return ids of memories and of proposals: those named, within reach, and those by subject or source, of the
+    whole tenant, whatever became of them.
+    """
     if not (chosen.ids or chosen.subject or chosen.source):
         raise InvalidInput("say what to erase: ids, a subject or a source")
-    found = {record.id: record for record in (fetch(kit, who, name) for name in chosen.ids)}
+    found: dict[str, Record] = {}
+    queued: set[str] = set()
+    for name in chosen.ids:
+        item = kit.store.waiting(who.tenant, name)
+        if item is None:
+            record = fetch(kit, who, name)
+            found[record.id] = record
+        elif item.steps:
+            queued.add(name)
     if chosen.subject or chosen.source:
         everything = Filter(scopes=(), include_sensitive=True)
         for record in kit.store.find(who.tenant, everything, live_at=None, limit=None).records:
-            names = {record.source, *record.evidence, *record.aliases}
-            if (chosen.subject and record.subject == chosen.subject) or (chosen.source and chosen.source in names):
+            if _is_chosen(record, chosen):
                 found[record.id] = record
+        for item in kit.store.queue(who.tenant, state=None):
+            if any(_is_chosen(side, chosen) for side in _sides(item)):
+                queued.add(item.id)
     left = {name for name, record in found.items() if record.status is not Status.ERASED}
-    if found and not left:
+    if found and not left and not queued:
         raise Conflict(f"this was erased already: tombstone {min(found)}")
-    if not left:
+    if not left and not queued:
         raise NotFound("nothing here is of that subject or source")
-    return left
+    return left, queued
+
+
+def _is_chosen(record: Record, chosen: Selection) -> bool:
+    names = {record.source, record.session, *record.evidence, *record.aliases}
+    return (chosen.subject is not None and record.subject == chosen.subject) or (
+        chosen.source is not None and chosen.source in names
+    )
+
+
+def _sides(item: Waiting) -> list[Record]:
+    return [side for step in item.steps for side in (step.before, step.after) if side is not None]
+
+
+def _proposed(kit: Kit, who: Who, chosen: Selection, queued: set[str]) -> dict[str, list[Record]]:
+    """Return, by id, what the chosen proposals alone would have made: it has never been a memory."""
+    items = [item for name in sorted(queued) if (item := kit.store.waiting(who.tenant, name)) is not None]
+    asked = {step.after.id: step.after for item in items for step in item.steps if step.before is None}
+    known = {record.id for record in kit.store.records(who.tenant, sorted(asked)).records}
+    whole = {step.after.id for item in items if item.id in chosen.ids for step in item.steps}
+    return {
+        name: [after]
+        for name, after in sorted(asked.items())
+        if name not in known and (name in whole or _is_chosen(after, chosen))
+    }
 
 
 def _descendants(kit: Kit, who: Who, ids: set[str]) -> set[str]:
@@ -271,11 +322,13 @@ def told(commit: Commit) -> CommitDetails | None:
     return decode_details(commit.payload)
 
 
-def beside_of(kit: Kit, who: Who, ids: set[str], traces: Traces) -> Beside:
+def beside_of(kit: Kit, who: Who, ids: set[str], traces: Traces, queued: Collection[str] = ()) -> Beside:
     kept = kit.store.artefacts(who.tenant)
     artefacts = [(kind, version) for kind, version, text in kept if kind not in _NO_TEXTS and traces.within(text)]
     proposals = [
-        _stub(kit, who, item) for item in kit.store.queue(who.tenant, state=None) if _proposes(item, ids, traces)
+        _stub(kit, who, item)
+        for item in kit.store.queue(who.tenant, state=None)
+        if item.id in queued or _proposes(item, ids, traces)
     ]
     documents = {version for _, version in artefacts}
     names = {item.id for item in proposals}
@@ -292,9 +345,10 @@ def beside_of(kit: Kit, who: Who, ids: set[str], traces: Traces) -> Beside:
 
 
 def _proposes(item: Waiting, ids: set[str], traces: Traces) -> bool:
-    sides = [side for step in item.steps for side in (step.before, step.after) if side is not None]
+    sides = _sides(item)
     told = [item.reason, *(side.text for side in sides)]
-    return any(side.id in ids for side in sides) or any(traces.within(text) for text in told if text)
+    own = any(side.id in ids or not ids.isdisjoint(side.derived_from) for side in sides)
+    return own or any(traces.within(text) for text in told if text)
 
 
 def _stub(kit: Kit, who: Who, item: Waiting) -> Waiting:

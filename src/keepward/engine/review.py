@@ -29,6 +29,9 @@ from keepward.gates import secrets
 from keepward.gates.fields import stored_texts
 from keepward.gates.shape import REASON
 
+#: Stands where the reason of a proposal stood whose body is no longer kept.
+DROPPED = "[no longer kept]"
+
 
 def pending(kit: Kit, who: Who, *, state: str | None = "pending") -> list[Waiting]:
     """Return the proposals a handle may read, oldest first; one past its term shows as expired."""
@@ -164,6 +167,27 @@ def notices(kit: Kit, who: Who) -> list[Waiting]:
             for item in mine:
                 writer.put_waiting(replace(item, told=True))
     return mine
+
+
+def drop_bodies(kit: Kit, who: Who) -> int:
+    """Drop what was proposed and has been decided, or has run out, for longer than policy keeps it; return how many.
+
+    What stays of each is its digest, its state, and who decided.
+    """
+    latest = kit.clock.now() - kit.policy.review_keep
+
+    def due(item: Waiting) -> bool:
+        ended = item.expires_at if item.state == "pending" else item.decided_at
+        return bool(item.steps) and ended is not None and ended <= latest
+
+    old = [item for item in kit.store.queue(who.tenant, state=None) if due(item)]
+    if old:
+        with kit.store.write() as writer:
+            for item in old:
+                state: ProposalState = "expired" if item.state == "pending" else item.state
+                bare = replace(item, state=state, reason=DROPPED, reasons=(), steps=())
+                writer.put_waiting(bare, was=item.state)
+    return len(old)
 
 
 def _open(kit: Kit, who: Who, proposal_id: str, *, may_be_own: bool = False) -> Waiting:

@@ -93,8 +93,9 @@ CATALOGUE = (
     ),
     Job(
         name="sweep_blobs",
-        does="Removes blobs that nothing has referred to for a day, and what interrupted writes left of others.",
-        counts=("blobs", "bytes", "strays"),
+        does="Removes blobs that nothing has referred to for a day, what interrupted writes left of others, and the "
+        "bodies of proposals that were decided long ago.",
+        counts=("blobs", "bytes", "strays", "proposals"),
         do=sweep.sweep,
     ),
     Job(
