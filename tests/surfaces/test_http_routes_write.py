@@ -315,3 +315,22 @@ def test_every_operation_is_described_under_one_right(world):
         if each["tags"] != ["server"]
     ]
     assert sorted(named) == sorted(described)
+
+
+def test_an_etag_holds_after_a_mere_confirmation_and_not_after_a_change(world, saved):
+    place, tag = saved.headers["location"], saved.headers["etag"]
+    world.owner.post(f"{place}/reinforce", json={"reason": "still so"})
+    moved = world.owner.get(place).headers["etag"]
+    first = world.owner.patch(
+        place, json={"text": "The ferry leaves at seven", "reason": "x"}, headers={"If-Match": tag}
+    )
+    again = world.owner.patch(place, json={"text": "The ferry leaves at one", "reason": "x"}, headers={"If-Match": tag})
+    assert (moved != tag, first.status_code, again.status_code) == (True, 201, 412)
+    assert text_of(world, saved.json()["id"]) == "The ferry leaves at seven"
+
+
+def test_if_match_and_a_body_agree_on_the_version_that_was_read_before_a_confirmation(world, saved):
+    place, tag = saved.headers["location"], saved.headers["etag"]
+    world.owner.post(f"{place}/reinforce", json={"reason": "still so"})
+    body = {"text": "The ferry leaves at seven", "reason": "x", "if_version": 1}
+    assert world.owner.patch(place, json=body, headers={"If-Match": tag}).status_code == 201

@@ -285,6 +285,11 @@ Change = (
 )
 
 
+#: Operations that confirm what a memory says and change nothing of it. They make a version like any other, and what
+#: was decided on the version before (an edit, an approval, a rollback) holds for theirs too.
+BOOKKEEPING = frozenset({"reinforce"})
+
+
 def operation(change: Change) -> str:
     """Return the lower-case name of a change, as it stands in events and receipts."""
     return type(change).__name__.lower()

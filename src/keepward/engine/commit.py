@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from keepward.domain.commit import Commit, CommitDetails, Step
 from keepward.domain.memory import Record, Status
@@ -19,6 +20,10 @@ from keepward.engine.kit import Kit, Who
 from keepward.engine.view import digest_slot
 from keepward.errors import Conflict
 from keepward.ports.store import Features, Stage, Writer
+
+#: Times a proposal is judged anew because others committed in between.
+ATTEMPTS = 64
+_Result = TypeVar("_Result")
 
 
 class Moved(Conflict):
@@ -31,6 +36,20 @@ class Stored:
 
     commit: Commit
     receipt: Receipt
+
+
+def settled(attempt: Callable[[], _Result]) -> _Result:
+    """Try anew while others commit in between, a bounded number of times.
+
+    Raises:
+        Moved: others were faster every time.
+    """
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return attempt()
+        except Moved:
+            continue
+    return attempt()
 
 
 def store_steps(

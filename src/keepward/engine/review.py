@@ -1,8 +1,9 @@
 """The review queue: a person decides on what waits, and only another than the proposer.
 
 Invariants
-(1) An approval stores byte for byte what was shown: it is bound to the digest of the steps and of the
-    versions they build on. Where either moved, nothing is stored and the item shows as stale.
+(1) An approval stores what was shown: it is bound to the digest of the steps and of the versions they build on.
+    Where what they build on has been changed, nothing is stored and the item shows as stale. Bookkeeping is no
+    change: the steps then follow the newest version, and keep what it has learnt.
 (2) Time alone only rejects.
 (3) A decision and its receipt are stored in one transaction, which also sees that nobody decided before: of
     two deciders one wins.
@@ -16,14 +17,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from keepward.domain.memory import Status
+from keepward.domain.commit import Step
+from keepward.domain.memory import Record, Status
 from keepward.domain.proposal import Committed, ProposalState, Waiting, digest_of
 from keepward.domain.receipt import Reason, Receipt
-from keepward.engine.commit import Moved, store_steps
+from keepward.engine.commit import Moved, settled, store_steps
 from keepward.engine.kit import Kit, Who
 from keepward.engine.revalidation import objection
 from keepward.engine.tombstones import revived
-from keepward.engine.view import occupant, shown
+from keepward.engine.view import occupant, says_the_same, shown
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.gates import secrets
 from keepward.gates.fields import stored_texts
@@ -66,28 +68,33 @@ def approve(kit: Kit, who: Who, proposal_id: str, *, digest: str | None = None) 
         raise Conflict("the proposal does not match its digest and cannot be approved; run `keepward verify`")
     if not (kit.policy.enabled and kit.policy.capture):
         raise Conflict("memory is switched off by policy; the proposal goes on waiting")
-    _still_fits(kit, who, item)
     decided = replace(
         item, state="approved", decided_by=who.actor.label, decided_at=kit.clock.now(), decision="approved"
     )
-
     try:
-        stored = store_steps(
-            kit,
-            who,
-            item.steps,
-            base=item.base,
-            reason=item.reason,
-            kind="approve",
-            reasons=item.reasons,
-            details={"proposal": item.id, "approved_by": who.actor.label, "approved_digest": item.digest},
-            receipt_kind="approval",
-            also=lambda writer: writer.put_waiting(decided, was="pending"),
-        )
+        return settled(lambda: _carry_out(kit, who, item, decided))
     except Moved as fault:
         raise StaleVersion("the memory has changed while you decided; look at the proposal again") from fault
+
+
+def _carry_out(kit: Kit, who: Who, item: Waiting, decided: Waiting) -> Committed:
+    newest = _unchanged(kit, who, item)
+    steps = _following(item.steps, newest)
+    _still_fits(kit, who, item, steps)
+    stored = store_steps(
+        kit,
+        who,
+        steps,
+        base={memory_id: newest[memory_id].version if memory_id in newest else 0 for memory_id in item.base},
+        reason=item.reason,
+        kind="approve",
+        reasons=item.reasons,
+        details={"proposal": item.id, "approved_by": who.actor.label, "approved_digest": item.digest},
+        receipt_kind="approval",
+        also=lambda writer: writer.put_waiting(decided, was="pending"),
+    )
     return Committed(
-        records=tuple(step.after for step in item.steps),
+        records=tuple(step.after for step in steps),
         commit=stored.commit,
         receipt=stored.receipt,
         reasons=item.reasons,
@@ -210,15 +217,39 @@ def _open(kit: Kit, who: Who, proposal_id: str, *, may_be_own: bool = False) -> 
     return item
 
 
-def _still_fits(kit: Kit, who: Who, item: Waiting) -> None:
-    """Refuse an approval whose base has moved, whose key was taken, or which policy no longer lets through."""
-    found = kit.store.records(who.tenant, sorted(item.base))
-    newest = {record.id: record.version for record in found.records}
-    moved = sorted(memory_id for memory_id, version in item.base.items() if newest.get(memory_id, 0) != version)
-    if moved:
-        _stale(kit, who, item, f"memory {moved[0]} has changed since this was proposed")
-    own = {step.after.id for step in item.steps}
-    for step in item.steps:
+def _unchanged(kit: Kit, who: Who, item: Waiting) -> dict[str, Record]:
+    """Return the newest records of what a proposal builds on, and refuse where one was changed since."""
+    newest = {record.id: record for record in kit.store.records(who.tenant, sorted(item.base)).records}
+    for memory_id, version in sorted(item.base.items()):
+        record = newest.get(memory_id)
+        same = version == 0 if record is None else says_the_same(kit, who, record, version)
+        if not same:
+            _stale(kit, who, item, f"memory {memory_id} has changed since this was proposed")
+    return newest
+
+
+def _following(steps: Sequence[Step], newest: Mapping[str, Record]) -> tuple[Step, ...]:
+    """Return steps as they follow the newest records: each keeps what bookkeeping changed and it does not."""
+    latest = dict(newest)
+    result: list[Step] = []
+    for step in steps:
+        before, after = latest.get(step.after.id), step.after
+        if before is not None and step.before is not None:
+            learnt = {
+                name: getattr(before, name)
+                for name in ("importance", "reinforced_at")
+                if getattr(step.after, name) == getattr(step.before, name)
+            }
+            after = replace(step.after, version=before.version + 1, **learnt)
+        latest[after.id] = after
+        result.append(Step(op=step.op, before=before, after=after))
+    return tuple(result)
+
+
+def _still_fits(kit: Kit, who: Who, item: Waiting, steps: Sequence[Step]) -> None:
+    """Refuse an approval whose key was taken, or which policy no longer lets through."""
+    own = {step.after.id for step in steps}
+    for step in steps:
         after = step.after
         if after.key is not None and after.status is Status.ACTIVE:
             holder = occupant(kit, who, after.scope, after.key)
@@ -230,7 +261,7 @@ def _still_fits(kit: Kit, who: Who, item: Waiting) -> None:
         # What a detector has learnt since must not slip in through an old proposal.
         if any(secrets.scrub(text) != text for text in stored_texts(after)):
             _stale(kit, who, item, "it holds what looks like a secret")
-    why = objection(kit, item)
+    why = objection(kit, replace(item, steps=tuple(steps)))
     if why is not None:
         _stale(kit, who, item, why)
 

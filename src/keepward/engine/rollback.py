@@ -3,8 +3,9 @@
 Invariants
 (1) Exact: each target gets back the content it had before the undone commit; nothing else is touched.
 (2) Idempotent: a commit that is undone already stays undone, and the first receipt is the answer.
-(3) Whole: where a later commit touched the same targets, nothing changes and the conflict is reported,
-    unless the later commits are taken along, each of them as a whole.
+(3) Whole: where a later commit changed the same targets, nothing changes and the conflict is reported,
+    unless the later commits are taken along, each of them as a whole. Bookkeeping (a reinforcement, a note that
+    a term is over) changes nothing: it stands in nobody's way, and ends with the state that it was about.
 (4) A rollback is a commit like any other: it passes the gates and can itself be rolled back.
 """
 
@@ -12,14 +13,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from keepward.domain.change import Revert
+from keepward.domain.change import BOOKKEEPING, Revert
 from keepward.domain.commit import Commit, Step
 from keepward.domain.fold import Frame, apply
 from keepward.domain.memory import Record, Status, Tier
 from keepward.domain.receipt import Reason, Receipt
 from keepward.domain.scope import RESERVED
 from keepward.domain.trust import Rights
-from keepward.engine.commit import store_steps
+from keepward.engine.commit import settled, store_steps
 from keepward.engine.impact import closure
 from keepward.engine.kit import Kit, Who
 from keepward.engine.view import Overlay, fetch, look, occupant
@@ -27,6 +28,8 @@ from keepward.errors import Conflict, NotFound, Unauthorised
 from keepward.gates import pipeline
 from keepward.gates.verdict import Case
 from keepward.ports.store import CommitView
+
+_IN_NO_WAY = BOOKKEEPING | {"expire"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +76,12 @@ def roll_back(kit: Kit, who: Who, name: str, *, with_later: bool = False, dry_ru
     Raises:
         NotFound: no such commit in this tenant.
         Unauthorised: an agent asks for a commit that is not its own, or one that touched core memory.
-        Conflict: the state moved while the rollback was being written.
+        Conflict: the commit is an erasure, or others kept changing the state while the rollback was being written.
     """
+    return settled(lambda: _roll_back_once(kit, who, name, with_later=with_later, dry_run=dry_run))
+
+
+def _roll_back_once(kit: Kit, who: Who, name: str, *, with_later: bool, dry_run: bool) -> Rollback:
     view = kit.store.commit(who.tenant, name)
     if view is None:
         raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
@@ -197,9 +204,11 @@ def _reach(kit: Kit, who: Who, view: CommitView, *, with_later: bool) -> tuple[l
         seen.add(memory_id)
         if fetch(kit, who, memory_id).status is Status.ERASED:
             continue
-        for later, _ in kit.store.history(who.tenant, memory_id):
+        for later, step in kit.store.history(who.tenant, memory_id):
             # An erasure stands whatever is undone around it.
             if later.commit.seq <= view.commit.seq or later.commit.seq in chosen or later.commit.kind == "erase":
+                continue
+            if step.op in _IN_NO_WAY:
                 continue
             if not with_later:
                 where = (memory_id, later.commit.seq)

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Any
 
 from keepward.domain.change import (
+    BOOKKEEPING,
     Append,
     Change,
     Expire,
@@ -178,12 +179,20 @@ def fetch(kit: Kit, who: Who, memory_id: str, *, as_of: int | None = None) -> Re
     raise NotFound("there is no memory by that id or key here; check the id, the tenant and the scope")
 
 
+def says_the_same(kit: Kit, who: Who, record: Record, version: int) -> bool:
+    """Whether nothing but bookkeeping has come between an earlier version of a memory and this newest one."""
+    if not 0 < version < record.version:
+        return version == record.version
+    later = [step for _, step in kit.store.history(who.tenant, record.id) if step.after.version > version]
+    return bool(later) and all(step.op in BOOKKEEPING for step in later)
+
+
 def before_of(kit: Kit, who: Who, change: Change, overlay: Overlay) -> Record | None:
     """Return the record a change builds on, None for a new memory.
 
     Raises:
         NotFound: the memory is not there, or not within reach.
-        StaleVersion: ``if_version`` names another version than the newest.
+        StaleVersion: the memory has been changed since the version that ``if_version`` names.
         Conflict: the memory no longer holds, and the change is not one that brings it back; or what is to
             replace it does not hold.
     """
@@ -197,7 +206,9 @@ def before_of(kit: Kit, who: Who, change: Change, overlay: Overlay) -> Record | 
         return there
     before = newest(kit, who, change.id, overlay)
     wanted = getattr(change, "if_version", None)
-    if wanted is not None and wanted != before.version:
+    # An earlier change of the same proposal is no bookkeeping, so nothing but the newest version will do behind it.
+    own = before.id in overlay.records
+    if wanted not in {None, before.version} and (own or not says_the_same(kit, who, before, wanted)):
         raise StaleVersion(
             f"memory {before.id} is at version {before.version}, not {wanted}; read it again and decide anew"
         )

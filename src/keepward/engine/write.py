@@ -9,9 +9,8 @@ Invariants
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from keepward.domain.change import Archive, Change, Insert, Reinforce, Supersede, operation
 from keepward.domain.commit import Step
@@ -21,7 +20,7 @@ from keepward.domain.proposal import Committed, Duplicate, Outcome, Quarantined,
 from keepward.domain.receipt import Reason, Receipt, ReceiptKind
 from keepward.domain.trust import Trust
 from keepward.engine import blobs
-from keepward.engine.commit import Moved, store_steps
+from keepward.engine.commit import settled, store_steps
 from keepward.engine.kit import Kit, Who
 from keepward.engine.nearby import look_ahead
 from keepward.engine.tombstones import revived
@@ -32,10 +31,6 @@ from keepward.gates.privacy import scrub as scrub_private
 from keepward.gates.secrets import scrub as scrub_secret
 from keepward.gates.shape import ill_formed, oversized
 from keepward.gates.verdict import Case, View
-
-#: Times a proposal is judged anew because others committed in between.
-ATTEMPTS = 64
-_Result = TypeVar("_Result")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,23 +76,14 @@ def propose(
     """
     if not changes:
         raise InvalidInput("there is nothing to do: give at least one change")
-    return _settled(lambda: _propose_once(kit, who, changes, reason=reason, session=session, kind=kind, held=held))
+    return settled(lambda: _propose_once(kit, who, changes, reason=reason, session=session, kind=kind, held=held))
 
 
 def propose_each(
     kit: Kit, who: Who, changes: Sequence[Change], *, reason: str, session: str | None = None, kind: str = "write"
 ) -> list[Outcome]:
     """Judge changes one by one; commit the good ones together; return outcomes in the order given."""
-    return _settled(lambda: _propose_each_once(kit, who, changes, reason=reason, session=session, kind=kind))
-
-
-def _settled(attempt: Callable[[], _Result]) -> _Result:
-    for _ in range(ATTEMPTS - 1):
-        try:
-            return attempt()
-        except Moved:
-            continue
-    return attempt()
+    return settled(lambda: _propose_each_once(kit, who, changes, reason=reason, session=session, kind=kind))
 
 
 def _propose_once(

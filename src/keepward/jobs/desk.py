@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from keepward.domain.change import Change
+from keepward.domain.change import BOOKKEEPING, Change
 from keepward.domain.memory import Access, Kind, Record, Stability, Tier
 from keepward.domain.policy import Policy, access_for
 from keepward.domain.query import Filter
@@ -52,7 +52,11 @@ class Desk:
             return False
         if access_for(self.policy, record.tier, record.key, record.access) in _KEPT:
             return False
-        return self.asked.get(record.id) != record.version
+        asked = self.asked.get(record.id)
+        return asked is None or any(
+            step.after.version > asked and step.op not in BOOKKEEPING
+            for _, step in self.reader.history(self.tenant, record.id)
+        )
 
     def brought_back(self, record: Record) -> bool:
         """Whether somebody restored a memory, or undid what was done to it, and nothing else happened since.
@@ -61,7 +65,7 @@ class Desk:
         """
         if record.version == 1:
             return False
-        ops = [step.op for _, step in self.reader.history(self.tenant, record.id) if step.op != "reinforce"]
+        ops = [step.op for _, step in self.reader.history(self.tenant, record.id) if step.op not in BOOKKEEPING]
         return ops[-1:] in (["restore"], ["revert"])
 
     def live(self, *tiers: Tier) -> list[Record]:

@@ -8,29 +8,21 @@ Invariants
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from keepward.domain.codec import encode_record
 from keepward.domain.memory import Record
-from keepward.surfaces import present
 from keepward.surfaces.api.problems import Problem
 
 _TAG = re.compile(r'\s*(W/)?"([\x21\x23-\x7e]*)"\s*(?:,|$)')
 
 
 def etag_of(record: Record) -> str:
-    """Return the ETag of a memory at one version, in its quotes."""
-    return etag_of_value(present.record(record))
-
-
-def etag_of_value(value: Any) -> str:
-    """Return the ETag of JSON values: 32 hex digits of the SHA-256 of their sorted JSON, in quotes."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return f'"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
+    """Return the ETag of a memory at one version, in its quotes: what is stored, whatever has faded since."""
+    return f'"{hashlib.sha256(encode_record(record)).hexdigest()[:32]}"'
 
 
 def etag_of_text(text: str) -> str:
@@ -38,8 +30,10 @@ def etag_of_text(text: str) -> str:
     return f'"{text}"'
 
 
-def require_match(request: Request, current: str, *, required: bool = True) -> bool:
-    """See that a call is about the present version; return whether it said so.
+def require_match(request: Request, *current: str, required: bool = True) -> str | None:
+    """See that a call is about the present version, by one of its ETags; return the first that it names.
+
+    None where it names none; ``*`` stands for the first.
 
     Raises:
         Problem: no ``If-Match`` where one is required: 428; none of its tags is the current one: 412; it is
@@ -50,11 +44,14 @@ def require_match(request: Request, current: str, *, required: bool = True) -> b
         if required:
             detail = "send If-Match with the ETag that you read, so that nothing unseen is changed"
             raise Problem(428, "precondition_required", detail)
-        return False
+        return None
     tags = _tags(", ".join(sent), "If-Match")
-    if tags is not None and current not in tags:
-        raise Problem(412, "precondition_failed", "it has changed since; read it again and decide anew")
-    return True
+    if tags is None:
+        return current[0]
+    for each in current:
+        if each in tags:
+            return each
+    raise Problem(412, "precondition_failed", "it has changed since; read it again and decide anew")
 
 
 def not_modified(request: Request, current: str) -> Response | None:

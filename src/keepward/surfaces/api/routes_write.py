@@ -2,7 +2,8 @@
 
 Invariants
 (1) A write answers 201 committed, 202 held for review, 200 the same was there already, 422 refused by a gate.
-(2) Where a call names the version it saw, another newest version refuses it before and while it is written.
+(2) Where a call names the version it saw, a change made since refuses it before and while it is written; mere
+    bookkeeping does not.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keepward.app import Memory
+from keepward.domain.change import BOOKKEEPING
 from keepward.errors import StaleVersion
 from keepward.surfaces.api import bodies, schemas
 from keepward.surfaces.api.bodies_changes import Edit
@@ -194,8 +196,15 @@ def _matched(request: Request, memory: Memory, name: str, *, required: bool) -> 
     if not required and "if-match" not in request.headers:
         return None
     record = memory.get(name)
-    require_match(request, etag_of(record))
-    return record.version
+    versions = {etag_of(record): record.version}
+    if record.version > 1:
+        for each in reversed(memory.history(record.id)):
+            versions.setdefault(etag_of(each.record), each.record.version)
+            # What was read before mere bookkeeping is still what is there.
+            if each.op not in BOOKKEEPING:
+                break
+    matched = require_match(request, *versions)
+    return None if matched is None else versions[matched]
 
 
 def _agreed(seen: int | None, fields: dict[str, Any]) -> dict[str, Any]:
