@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.app.handle import Handle
 from keepward.domain.memory import Record
-from keepward.domain.query import Filter, Recall
+from keepward.domain.query import Filter, Memories, Recall
 
 if TYPE_CHECKING:
     from keepward.context.render import Replayed
@@ -84,8 +84,11 @@ class Reads(Handle):
         include_ended: bool = False,
         include_sensitive: bool = True,
         as_of: AsOf = None,
-    ) -> list[Record]:
-        """Return the memories that pass all filters, newest first; ``tags`` match any."""
+    ) -> Memories:
+        """Return the memories that pass all filters, newest first; ``tags`` match any.
+
+        ``withheld`` of the list names those that would have passed and do not hold.
+        """
         from keepward.engine.read import find, own_and_shared
 
         filters = Filter(
@@ -125,8 +128,13 @@ class Reads(Handle):
         as_of: AsOf = None,
         format: str = "markdown",  # noqa: A002  the word users know
         include_sensitive: bool = False,
+        without: Sequence[str] = (),
     ) -> CompiledContext:
-        """Compile what a model should know for an objective, within a budget, with a receipt."""
+        """Compile what a model should know for an objective, within a budget, with a receipt.
+
+        A core block that was edited outside of Keepward or is missing is an error, unless ``without`` names it, by
+        key or id; a block that holds is never left out.
+        """
         from keepward.engine.contexts import context
 
         return context(
@@ -138,13 +146,23 @@ class Reads(Handle):
             as_of=as_of,
             form=format,
             include_sensitive=include_sensitive,
+            without=without,
         )
 
-    def snapshot(self, *, budget_tokens: int | None = None, format: str = "markdown") -> CompiledContext:  # noqa: A002
-        """Compile what belongs in every prompt of this scope: core, lasting memories and keyed state, no recall."""
+    def snapshot(
+        self,
+        *,
+        budget_tokens: int | None = None,
+        format: str = "markdown",  # noqa: A002
+        without: Sequence[str] = (),
+    ) -> CompiledContext:
+        """Compile what belongs in every prompt of this scope: core, lasting memories and keyed state, no recall.
+
+        ``without`` is as for ``context``.
+        """
         from keepward.engine.contexts import part
 
-        return part(self._kit, self._who, "", "snapshot", budget_tokens=budget_tokens, form=format)
+        return part(self._kit, self._who, "", "snapshot", budget_tokens=budget_tokens, form=format, without=without)
 
     def memory_block(
         self,

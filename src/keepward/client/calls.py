@@ -108,8 +108,15 @@ class Calls:
         outcome: Outcome = decode_hint(Outcome, self._post(path, body, headers))
         return outcome
 
-    def _pages(self, path: str, query: Iterable[tuple[str, Any]] = (), *, limit: int | None = None) -> list[Any]:
-        """Return the items of a list, all of them or the first ones; see (2)."""
+    def _pages(
+        self,
+        path: str,
+        query: Iterable[tuple[str, Any]] = (),
+        *,
+        limit: int | None = None,
+        told: dict[str, Any] | None = None,
+    ) -> list[Any]:
+        """Return the items of a list, all of them or the first ones; see (2). ``told`` takes up what else it says."""
         found: list[Any] = []
         cursor: str | None = None
         # The size stays the same: a page begins where the one before ended.
@@ -117,6 +124,8 @@ class Calls:
         while True:
             answer = self._get(path, [*query, ("limit", size), ("cursor", cursor)])
             found += decode_hint(list[Any], answer["items"])
+            if told is not None:
+                told.update(answer)
             cursor = answer.get("cursor")
             if cursor is None or (limit is not None and len(found) >= limit):
                 return found if limit is None else found[:limit]

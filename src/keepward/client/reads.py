@@ -11,7 +11,7 @@ from keepward.client.calls import PAGE, Calls
 from keepward.client.decode import decode, decode_each
 from keepward.client.transport import path_of
 from keepward.domain.memory import Record
-from keepward.domain.query import Recall
+from keepward.domain.query import Memories, Recall
 from keepward.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Reads(Calls):
         include_ended: bool = False,
         include_sensitive: bool = True,
         as_of: AsOf = None,
-    ) -> list[Record]:
+    ) -> Memories:
         """Return the memories that pass all filters, newest first; ``tags`` match any."""
         if limit is not None and limit < 1:
             raise InvalidInput("a limit is at least 1")
@@ -97,7 +97,11 @@ class Reads(Calls):
             ("include_sensitive", include_sensitive),
             ("as_of", wire.moment(as_of)),
         ]
-        return decode_each(Record, self._pages("/memory/items", asked, limit=limit))
+        told: dict[str, Any] = {}
+        records = decode_each(Record, self._pages("/memory/items", asked, limit=limit, told=told))
+        # A server of an older release says nothing of it.
+        lost, notes = (tuple(map(str, told.get(name, ()))) for name in ("withheld", "notes"))
+        return Memories(records, withheld=lost, notes=notes)
 
     def get(self, memory_id: str, *, as_of: AsOf = None) -> Record:
         """Return a memory by id or alias, whatever its status."""
@@ -118,6 +122,7 @@ class Reads(Calls):
         as_of: AsOf = None,
         format: str = "markdown",  # noqa: A002  the word users know
         include_sensitive: bool = False,
+        without: Sequence[str] = (),
     ) -> CompiledContext:
         """Compile what a model should know for an objective, within a budget, with a receipt."""
         from keepward.engine.contexts import CompiledContext
@@ -129,14 +134,21 @@ class Reads(Calls):
             as_of=wire.moment(as_of),
             format=format,
             include_sensitive=include_sensitive,
+            without=_words("without", without) or None,
         )
         return decode(CompiledContext, self._post("/memory/compile", asked))
 
-    def snapshot(self, *, budget_tokens: int | None = None, format: str = "markdown") -> CompiledContext:  # noqa: A002
+    def snapshot(
+        self,
+        *,
+        budget_tokens: int | None = None,
+        format: str = "markdown",  # noqa: A002
+        without: Sequence[str] = (),
+    ) -> CompiledContext:
         """Compile what belongs in every prompt of this scope: core, lasting memories and keyed state, no recall."""
         from keepward.engine.contexts import CompiledContext
 
-        asked = [("budget_tokens", budget_tokens), ("format", format)]
+        asked = [("budget_tokens", budget_tokens), ("format", format), ("without", _words("without", without))]
         return decode(CompiledContext, self._get("/memory/snapshot", asked))
 
     def memory_block(

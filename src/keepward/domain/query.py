@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -43,6 +43,21 @@ class Filter:
     include_sensitive: bool = False
 
 
+class Memories(list[Record]):
+    """The memories that passed a filter, and what could not be shown of them."""
+
+    __slots__ = ("notes", "withheld")
+
+    def __init__(
+        self, records: Iterable[Record] = (), *, withheld: tuple[str, ...] = (), notes: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(records)
+        #: Ids of memories that would have passed, and were edited outside of Keepward or are missing.
+        self.withheld = withheld
+        #: Plain sentences on that, with the command that looks closer.
+        self.notes = notes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
     """One recalled memory."""
@@ -75,6 +90,8 @@ class Recall:
     reranker: str | None = None
     #: Id of the receipt that feedback can name, where one was asked for.
     receipt: str | None = None
+    #: Ids of memories in reach that were edited outside of Keepward or are missing, and could not be ranked or shown.
+    withheld: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.hits)

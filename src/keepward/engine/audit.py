@@ -16,7 +16,7 @@ from keepward.engine.review import pending
 from keepward.engine.rollback import Difference
 from keepward.engine.view import reaches, shown
 from keepward.errors import NotFound
-from keepward.ports.store import CommitView, Fault
+from keepward.ports.store import CommitView, Fault, Found
 
 #: What an embedder adds to words, where it is not meaning.
 _MEANING = {"none": " alone", "hashed": " and their parts"}
@@ -178,7 +178,7 @@ def status(kit: Kit, who: Who) -> dict[str, Any]:
 
 
 def _blocks(kit: Kit, who: Who) -> dict[str, dict[str, Any]]:
-    live = {record.key: record for record in core_of(kit, who)}
+    live = {record.key: record for record in core_of(kit, who).records}
     identity = kit.identity()
     blocks: dict[str, dict[str, Any]] = {}
     for name in dict.fromkeys((*CORE_BLOCKS, *kit.policy.core_keys)):
@@ -195,12 +195,12 @@ def _blocks(kit: Kit, who: Who) -> dict[str, dict[str, Any]]:
     return blocks
 
 
-def core_of(kit: Kit, who: Who) -> list[Record]:
+def core_of(kit: Kit, who: Who) -> Found:
     """Return the live core blocks a handle sees; of two with one key the nearer scope's counts."""
     filters = Filter(scopes=visible_from(who.scope), tiers=(Tier.CORE.value,), include_sensitive=True)
-    found = kit.store.find(who.tenant, filters, live_at=kit.clock.now(), limit=None).records
-    nearest = sorted(found, key=lambda record: (len(record.scope), record.id))
-    return list({record.key: record for record in nearest}.values())
+    found = kit.store.find(who.tenant, filters, live_at=kit.clock.now(), limit=None)
+    nearest = sorted(found.records, key=lambda record: (len(record.scope), record.id))
+    return Found(records=list({record.key: record for record in nearest}.values()), damaged=found.damaged)
 
 
 def doctor(kit: Kit, who: Who) -> list[Check]:

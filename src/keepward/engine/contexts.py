@@ -9,7 +9,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
@@ -30,9 +30,10 @@ from keepward.engine.read import AsOf, Stand, search, stand
 from keepward.engine.review import pending
 from keepward.engine.screening import screen
 from keepward.engine.view import reaches
+from keepward.engine.withheld import ids_of, notes_of, refuse_without_core, unsound, withheld
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable
 from keepward.gates import privacy, secrets
-from keepward.ports.store import Writer
+from keepward.ports.store import Found, Withheld, Writer
 
 #: Ended working memories are named among the exclusions for this long.
 REMEMBERED = timedelta(days=7)
@@ -59,6 +60,8 @@ class CompiledContext:
     head: str
     #: Whether the receipt is in the store.
     kept: bool
+    #: Ids of memories in reach that were edited outside of Keepward or are missing.
+    withheld: tuple[str, ...] = ()
 
 
 def context(
@@ -71,16 +74,21 @@ def context(
     as_of: AsOf = None,
     form: str = "markdown",
     include_sensitive: bool = False,
+    without: Collection[str] = (),
 ) -> CompiledContext:
     """Compile what the handle's scope remembers for an objective.
 
+    ``without`` names core blocks, by key or id, that may be missing where they do not hold; others stay in.
+
     Raises:
+        Tampered: a core block was edited outside of Keepward or is missing, and ``without`` does not name it.
         ContextTooSmall: core memory alone is larger than the budget.
         InvalidInput: an unknown purpose or format, or a budget below 1.
         NotFound: ``as_of`` names no commit.
     """
     budget, chosen = _asked(kit, budget_tokens, form)
     gathered = _gather(kit, who, objective, purpose, stand(kit, who, as_of), include_sensitive=include_sensitive)
+    refuse_without_core(gathered.withheld, without)
     inputs = replace(
         gathered.inputs,
         purpose=purpose,
@@ -109,13 +117,17 @@ def part(
     purpose: str = "answer",
     floor: float | None = None,
     form: str = "markdown",
+    without: Collection[str] = (),
 ) -> CompiledContext:
     """Compile the always-injected summary alone, or what is relevant to a query alone.
 
-    A memory below ``floor``, by default the policy's ``relevance_floor``, is not relevant.
+    A memory below ``floor``, by default the policy's ``relevance_floor``, is not relevant. ``without`` is as for
+    ``context``; a memory block holds no core memory, and needs none.
     """
     budget, chosen = _asked(kit, budget_tokens, form)
     gathered = _gather(kit, who, query, purpose, stand(kit, who, None), include_sensitive=False)
+    if which == "snapshot":
+        refuse_without_core(gathered.withheld, without)
     inputs = replace(gathered.inputs, purpose=purpose, budget_tokens=budget, format=chosen)
     least = kit.policy.relevance_floor if floor is None else floor
     compiled = snapshot(inputs) if which == "snapshot" else memory_block(inputs, floor=least)
@@ -137,6 +149,7 @@ class _Gathered:
     inputs: Inputs
     used: tuple[str, ...]
     notes: tuple[str, ...]
+    withheld: list[Withheld]
 
 
 def _gather(
@@ -155,13 +168,16 @@ def _gather(
 
     # A state of the past is folded from the journal: once, and not for each section.
     past = seq is not None and on
-    then = kit.store.find(who.tenant, everything, live_at=None, limit=None, as_of=seq).records if past else []
+    before = kit.store.find(who.tenant, everything, live_at=None, limit=None, as_of=seq) if past else Found()
+    then, damaged = before.records, list(before.damaged)
 
     def held(belongs: Callable[[Record], bool], narrowed: Filter) -> list[Record]:
         """Return what belongs to a section; ``narrowed`` lets all of it through, and little else."""
         found = then
         if seq is None and on:
-            found = kit.store.find(who.tenant, narrowed, live_at=None, limit=None).records
+            present = kit.store.find(who.tenant, narrowed, live_at=None, limit=None)
+            found = present.records
+            damaged.extend(present.damaged)
         return [
             record
             for record in found
@@ -170,7 +186,8 @@ def _gather(
             and (record.expires_at is None or record.expires_at > now - REMEMBERED)
         ]
 
-    core = core_of(kit, who) if seq is None and on else held(_is_core, replace(everything, tiers=("core",)))
+    blocks = core_of(kit, who) if seq is None and on else Found()
+    core = blocks.records if seq is None and on else held(_is_core, replace(everything, tiers=("core",)))
     pinned = held(_is_pinned, replace(everything, permanent=True))
     state = held(_is_state, replace(everything, keyed=True, kinds=(Kind.STATE.value,)))
     working = held(_is_working, replace(everything, tiers=(Tier.WORKING.value,), permanent=False))
@@ -188,6 +205,7 @@ def _gather(
         # One stand for all of it: no section is of another instant, and none of a state before the one named.
         found = search(kit, who, objective, lasting, limit=limit, purpose=purpose, gated=False, unread=fixed, at=at)
         used, notes, reranker = found.used, found.notes, found.reranker
+        damaged.extend(found.withheld)
         hits = [hit for hit in found.hits if hit.memory.id not in fixed]
         low = _untrusted([hit.memory for hit in hits], least)
         excluded += low
@@ -224,7 +242,11 @@ def _gather(
         versions={"embedder": kit.embedder.id if kit.embedder else "none", "reranker": reranker or "none"},
         include_sensitive=include_sensitive,
     )
-    return _Gathered(inputs=inputs, used=used, notes=notes)
+    gone = {each.id: each for each in unsound(damaged)} | {each.id: each for each in unsound(blocks.damaged, core=True)}
+    if seq is None and on:
+        gone |= {each.id: each for each in withheld(kit, who, everything, live_at=now)}
+    lost = sorted(gone.values(), key=lambda each: each.id or "~")
+    return _Gathered(inputs=inputs, used=used, notes=(*notes, *notes_of(lost)), withheld=lost)
 
 
 def _is_core(record: Record) -> bool:
@@ -308,6 +330,7 @@ def _keep(kit: Kit, who: Who, inputs: Inputs, compiled: Compiled, gathered: _Gat
         notes=notes,
         head=inputs.head,
         kept=kept,
+        withheld=ids_of(gathered.withheld),
     )
 
 

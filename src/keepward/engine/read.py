@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 from keepward.domain.commit import EMPTY_HASH, Commit, CommitDetails, Head
 from keepward.domain.instant import to_micros
 from keepward.domain.memory import Record
-from keepward.domain.query import ORDERS, PURPOSES, Filter, Hit, Recall
+from keepward.domain.query import ORDERS, PURPOSES, Filter, Hit, Memories, Recall
 from keepward.domain.scope import visible_from
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import Standing, unfit
 from keepward.engine.view import fetch, reaches
+from keepward.engine.withheld import ids_of, notes_of, unsound, withheld
 from keepward.errors import InvalidInput, ModelUnavailable, NotFound
 from keepward.ports.store import Found
 
@@ -156,7 +157,10 @@ def recall(
     found = search(kit, who, query, filters, limit=limit, purpose=purpose, as_of=as_of, order=order)
     for hit in found.hits:
         kit.uses[who.tenant, hit.memory.id] += 1
-    return found
+    if as_of is not None:
+        return replace(found, notes=(*found.notes, *notes_of(unsound(found.withheld))))
+    gone = withheld(kit, who, filters, live_at=found.now, damaged=found.withheld)
+    return replace(found, withheld=ids_of(gone), notes=(*found.notes, *notes_of(gone)))
 
 
 def search(
@@ -176,7 +180,7 @@ def search(
     """Recall without counting uses; ``gated`` off also returns what the purpose or sensitivity excludes.
 
     What ``unread`` names takes its place in the ranking and is not among the hits. ``at`` is where ``as_of`` stands,
-    if that is known already.
+    if that is known already. What was ranked and does not hold is named in ``withheld``, and in no note yet.
     """
     if purpose not in PURPOSES:
         raise InvalidInput(f"unknown purpose: use one of {', '.join(PURPOSES)}")
@@ -202,7 +206,6 @@ def search(
         weights = reranker.weights if reranker else None
         scored = index.search(asked, allowed, limit, weights=weights, by_cosine=order == "cosine")
     found = kit.store.records(who.tenant, [each.id for each in scored if each.id not in unread], as_of=seq)
-    notes += [f"memory {name} does not match its seal and was left out" for name in found.damaged]
     hits = _hits(scored, found, now)
     signals = {signal for each in scored for signal in each.used}
     used = tuple(signal for signal in ("text", "vector") if signal in signals)
@@ -217,6 +220,7 @@ def search(
         head=name,
         now=now,
         reranker=reranker.version if reranker else None,
+        withheld=tuple(found.damaged),
     )
 
 
@@ -306,7 +310,7 @@ def _hits(scored: Sequence[Scored], found: Found, now: datetime) -> tuple[Hit, .
 
 def find(
     kit: Kit, who: Who, filters: Filter, *, limit: int | None, include_ended: bool, as_of: AsOf = None
-) -> list[Record]:
+) -> Memories:
     """Return the memories that pass, newest first.
 
     Raises:
@@ -316,7 +320,11 @@ def find(
         raise InvalidInput("a limit is at least 1; leave it out for all")
     seq = seq_of(kit, who, as_of)
     live_at = None if include_ended else moment(kit, who, as_of, seq)
-    return kit.store.find(who.tenant, filters, live_at=live_at, limit=limit, as_of=seq).records
+    found = kit.store.find(who.tenant, filters, live_at=live_at, limit=limit, as_of=seq)
+    gone = (
+        withheld(kit, who, filters, live_at=live_at, damaged=found.damaged) if seq is None else unsound(found.damaged)
+    )
+    return Memories(found.records, withheld=ids_of(gone), notes=tuple(notes_of(gone)))
 
 
 def get(kit: Kit, who: Who, memory_id: str, *, as_of: AsOf = None) -> Record:

@@ -114,6 +114,20 @@ class Found:
     damaged: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withheld:
+    """A memory that no read can show, since its row is missing or was edited outside of Keepward."""
+
+    #: None where the journal does not name it any more.
+    id: str | None
+    #: Its key, where the journal still tells.
+    key: str | None
+    #: Whether it is core memory, or cannot be shown not to be.
+    core: bool
+    #: What is wrong with it.
+    why: str
+
+
 class Writer(Erases, KeepsJobs, WritesBlobs, Protocol):
     """What may be done inside one transaction."""
 
@@ -187,6 +201,15 @@ class Reader(TellsJobs, ReadsBlobs, Searches, Protocol):
         self, tenant: str, filters: Filter, *, live_at: datetime | None, limit: int | None, as_of: int | None = None
     ) -> Found:
         """Return records that pass, newest arrival first; ``live_at`` None includes those that do not hold."""
+        ...
+
+    def withheld(self, tenant: str, filters: Filter, *, live_at: datetime | None) -> list[Withheld]:
+        """Return memories whose rows are not those that were written, and that would have passed, by id.
+
+        In constant time while nobody but this handle has changed the file. A memory of which the journal does not
+        tell enough passes every filter. Memories whose row is as written and whose content does not hold are not among
+        them: reads name those as ``damaged``.
+        """
         ...
 
     def similar(self, tenant: str, record: Record, features: Features, now: datetime) -> Found:

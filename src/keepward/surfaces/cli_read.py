@@ -190,8 +190,13 @@ def list_memories(
             include_ended=include_ended,
             as_of=as_of,
         )
-    data = {"memories": [present.record(each) for each in found], "count": len(found)}
-    return Answer(data=data, show=lambda screen: _show_list(screen, data))
+    data = {
+        "memories": [present.record(each) for each in found],
+        "count": len(found),
+        "withheld": list(found.withheld),
+        "notes": list(found.notes),
+    }
+    return Answer(data=data, show=lambda screen: _show_list(screen, data), talk=found.notes)
 
 
 def _show_list(screen: Screen, data: dict[str, Any]) -> None:
@@ -215,6 +220,10 @@ def context(
     ] = "markdown",
     include_sensitive: Sensitive = False,
     as_of: AsOf = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Core block, by key or id, that may be missing. Several times."),
+    ] = None,
 ) -> Answer:
     """Compile the context for a model: within a budget, with a receipt of what went in and what stayed out."""
     with call.memory() as memory:
@@ -225,6 +234,7 @@ def context(
             as_of=as_of,
             format=text_format,
             include_sensitive=include_sensitive,
+            without=tuple(without or ()),
         )
     data = compiled_data(compiled)
     return Answer(data=data, show=lambda screen: screen.exact(data["text"]), talk=(_summary(data), *data["notes"]))
@@ -261,6 +271,7 @@ def compiled_data(compiled: Any) -> dict[str, Any]:
         "used": list(compiled.used),
         "notes": list(compiled.notes),
         "kept": compiled.kept,
+        "withheld": list(compiled.withheld),
         "sections": [
             {"name": section.name, "tokens": section.tokens, "items": [present.plain(item) for item in section.items]}
             for section in compiled.sections

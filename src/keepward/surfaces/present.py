@@ -206,6 +206,7 @@ def recall(found: Recall) -> dict[str, Any]:
         "excluded": [{"id": name, "reason": why} for name, why in found.excluded],
         "reranker": found.reranker,
         "receipt": found.receipt,
+        "withheld": list(found.withheld),
     }
 
 

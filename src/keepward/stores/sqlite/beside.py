@@ -9,24 +9,32 @@ Invariants
 (2) It is written in the transaction whose rows it counts.
 (3) Without a key there are no sums: seals say nothing there either, and accepting the store makes them anew.
 (4) Number and digest are noted outside the store: an older state of everything does not pass for the newest.
+(5) Records have sums as well, core memory apart from the rest: what a filter passes over because its row was edited
+    or is gone is missed all the same; see ``withheld.py``.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from keepward.domain.commit import Head
+from keepward.domain.memory import Tier
 from keepward.errors import Tampered
 from keepward.ports.store import Fault
 from keepward.stores.sql import load_queries
+from keepward.stores.sqlite.rows import WIDTH, Row, record_at, record_row
 from keepward.stores.sqlite.seals import Sealer, sha256
 
 SQL = load_queries("keepward.stores.sqlite")
-#: Tables with sums, in the order in which these stand in the row; one more goes to the end.
+#: Tables whose rows are sealed one by one, and have sums.
 TABLES = ("receipts", "proposals", "artefacts", "usage", "feedback", "tokens", "blobs")
+#: The records of core memory, and all others.
+RECORDS = ("core", "records")
+#: All sums, in the order in which they stand in the row; one more goes to the end.
+SUMS = (*TABLES, *RECORDS)
 _SUM = struct.Struct(">Q32s")
 _WHOLE = 1 << 256
 _LOST = "what stands beside the journal does not carry this machine's seal; run `keepward verify`"
@@ -38,12 +46,14 @@ class Sums:
 
     #: Transactions that changed any of the tables.
     writes: int = 0
-    counts: list[int] = field(default_factory=lambda: [0] * len(TABLES))
-    totals: list[int] = field(default_factory=lambda: [0] * len(TABLES))
+    counts: list[int] = field(default_factory=lambda: [0] * len(SUMS))
+    totals: list[int] = field(default_factory=lambda: [0] * len(SUMS))
+    #: How many of the sums the row holds: an older release wrote none of records.
+    held: int = len(SUMS)
 
     def packed(self) -> bytes:
         """Return the sums as they are stored."""
-        both = zip(self.counts, self.totals, strict=True)
+        both = list(zip(self.counts, self.totals, strict=True))[: self.held]
         return b"".join(_SUM.pack(count, total.to_bytes(32, "big")) for count, total in both)
 
     def head(self, tenant: str) -> Head:
@@ -65,14 +75,41 @@ class Ledger:
         """Count a row with the seal ``after`` in place of one with the seal ``before``; None for no row."""
         if not self._sealer.active:
             return
-        sums = self._open.get(tenant)
-        if sums is None:
-            sums = self._open[tenant] = read(self._db, self._sealer, tenant) or Sums()
-        at = TABLES.index(table)
+        sums = self._sums(tenant)
+        at = SUMS.index(table)
         sums.counts[at] += (after is not None) - (before is not None)
         for sign, seal in ((-1, before), (1, after)):
             if seal is not None:
                 sums.totals[at] = (sums.totals[at] + sign * self._sealer.term(table, seal)) % _WHOLE
+
+    def begin(self, tenant: str) -> None:
+        """Read a tenant's sums before its journal grows: those of records may have to be made from it."""
+        if self._sealer.active:
+            self._sums(tenant)
+
+    def turn_records(self, tenant: str, before: Iterable[Row], after: Iterable[Row]) -> None:
+        """Count some rows of ``records`` in place of others."""
+        if not self._sealer.active:
+            return
+        sums = self._sums(tenant)
+        for sign, rows in ((-1, before), (1, after)):
+            for row in rows:
+                _count(sums, self._sealer, row, sign)
+
+    def recount_records(self, tenant: str) -> None:
+        """Count the rows of ``records`` anew, as the journal calls for them."""
+        if self._sealer.active:
+            _count_records(self._db, self._sealer, tenant, self._sums(tenant))
+
+    def _sums(self, tenant: str) -> Sums:
+        sums = self._open.get(tenant)
+        if sums is None:
+            found = read(self._db, self._sealer, tenant)
+            sums = self._open[tenant] = found or Sums()
+            if found is not None and found.held < len(SUMS):
+                found.held = len(SUMS)
+                _count_records(self._db, self._sealer, tenant, found)
+        return sums
 
     def write(self) -> dict[str, Head]:
         """Write what has changed; return by tenant what is to be noted once the transaction is durable."""
@@ -100,7 +137,7 @@ def read(connection: sqlite3.Connection, sealer: Sealer, tenant: str) -> Sums | 
     writes, packed, seal = row
     if not sealer.holds_row(seal, "beside", tenant, writes, packed):
         raise Tampered(_LOST)
-    sums = Sums(writes=writes)
+    sums = Sums(writes=writes, held=len(packed) // _SUM.size)
     for at, (count, total) in enumerate(_SUM.iter_unpack(packed)):
         sums.counts[at], sums.totals[at] = count, int.from_bytes(total, "big")
     return sums
@@ -117,13 +154,66 @@ def counted(connection: sqlite3.Connection, sealer: Sealer, tenant: str) -> Sums
     return sums
 
 
+def _count(sums: Sums, sealer: Sealer, row: Row, sign: int) -> None:
+    at = SUMS.index("core" if row[8] == Tier.CORE else "records")
+    sums.counts[at] += sign
+    sums.totals[at] = (sums.totals[at] + sign * sealer.row_term(row)) % _WHOLE
+
+
+def due_records(connection: sqlite3.Connection, sealer: Sealer, tenant: str) -> Iterator[tuple[str, Row | None]]:
+    """Yield each memory of the journal, and the row of ``records`` that its newest event calls for.
+
+    None where that event does not hold.
+    """
+    raw = tenant.encode()
+    for row in connection.execute(SQL["due_records"], {"tenant": tenant}):
+        try:
+            record = record_at(sealer, raw, row[:9])
+        except Tampered:
+            yield row[3], None
+            continue
+        yield row[3], record_row(tenant, row[0], row[1], row[0] * WIDTH + row[1] if row[9] is None else row[9], record)
+
+
+def _count_records(connection: sqlite3.Connection, sealer: Sealer, tenant: str, sums: Sums) -> None:
+    for name in RECORDS:
+        sums.counts[SUMS.index(name)] = sums.totals[SUMS.index(name)] = 0
+    for _, row in due_records(connection, sealer, tenant):
+        if row is not None:
+            _count(sums, sealer, row, 1)
+
+
+def count_of_records(connection: sqlite3.Connection, sealer: Sealer, tenant: str) -> Sums:
+    """Return the sums of the records that are there; those of other tables are left at nothing."""
+    sums = Sums()
+    term = sealer.row_term
+    core, others = (SUMS.index(name) for name in RECORDS)
+    for row in connection.execute(SQL["whole_records"], {"tenant": tenant}):
+        at = core if row[8] == "core" else others
+        sums.counts[at] += 1
+        sums.totals[at] += term(row)
+    for at in (core, others):
+        sums.totals[at] %= _WHOLE
+    return sums
+
+
+def same_records(one: Sums, other: Sums) -> bool:
+    """Whether two sums are of the same records."""
+    return all(
+        (one.counts[at], one.totals[at]) == (other.counts[at], other.totals[at]) for at in map(SUMS.index, RECORDS)
+    )
+
+
 def count_anew(connection: sqlite3.Connection, sealer: Sealer) -> dict[str, Head]:
     """Write the sums of every tenant from the rows that are there; return by tenant what is to be noted."""
     before = dict(connection.execute("SELECT tenant, writes FROM beside").fetchall())
-    tenants = {name for table in TABLES for (name,) in connection.execute(f"SELECT DISTINCT tenant FROM {table}")}
+    tenants = {
+        name for table in (*TABLES, "commits") for (name,) in connection.execute(f"SELECT DISTINCT tenant FROM {table}")
+    }
     heads = {}
     for tenant in sorted(tenants | before.keys()):
         sums = counted(connection, sealer, tenant)
+        _count_records(connection, sealer, tenant, sums)
         sums.writes = before.get(tenant, 0) + 1
         put(connection, sealer, tenant, sums)
         heads[tenant] = sums.head(tenant)
@@ -160,7 +250,11 @@ def check(connection: sqlite3.Connection, sealer: Sealer, tenant: str) -> Iterat
         yield Fault(check="beside", row=f"beside {tenant}", detail=str(fault))
         return
     held = counted(connection, sealer, tenant)
-    for at, table in enumerate(TABLES):
+    if said.held == len(SUMS):
+        present = count_of_records(connection, sealer, tenant)
+        for at in map(SUMS.index, RECORDS):
+            held.counts[at], held.totals[at] = present.counts[at], present.totals[at]
+    for at, table in enumerate(SUMS[: said.held]):
         rows, due = held.counts[at], said.counts[at]
         if rows != due:
             detail = f"it holds {rows} rows where {due} were written"

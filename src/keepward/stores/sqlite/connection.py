@@ -180,12 +180,7 @@ class Connections:
         with self._lock:
             if self._writing is not None:
                 raise StoreUnavailable("a transaction is open already on this thread; finish it first")
-            if self._writer is None:
-                self._writer = self._pool[0] if self.in_memory else self._open()
-                # Waiting is done here, in short steps: the driver's own steps grow to a tenth of a second.
-                self._writer.execute("PRAGMA busy_timeout=0")
-                self._writer.execute(f"PRAGMA {_WRITER_CACHE}")
-            connection = self._writer
+            connection = self._own()
             self._begin(connection)
             self._writing = threading.get_ident()
             try:
@@ -197,6 +192,33 @@ class Connections:
                 raise
             finally:
                 self._writing = None
+
+    def _own(self) -> sqlite3.Connection:
+        """Return the connection that writes; the caller holds the lock."""
+        if self._writer is None:
+            self._writer = self._pool[0] if self.in_memory else self._open()
+            # Waiting is done here, in short steps: the driver's own steps grow to a tenth of a second.
+            self._writer.execute("PRAGMA busy_timeout=0")
+            self._writer.execute(f"PRAGMA {_WRITER_CACHE}")
+        return self._writer
+
+    def others(self) -> int | None:
+        """Return a number that is another one once somebody else has changed the file; None while this handle writes.
+
+        Somebody else is whoever does not write through this handle, in this process or another.
+        """
+        self._check()
+        if self.in_memory:
+            return 0
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            if self._writing is not None:
+                return None
+            with translated():
+                return int(self._own().execute("PRAGMA data_version").fetchone()[0])
+        finally:
+            self._lock.release()
 
     def migrate(self, migrate: Callable[[sqlite3.Connection], None]) -> None:
         """Run something that opens transactions of its own, on a connection of its own."""

@@ -58,8 +58,16 @@ INSERT INTO records (tenant, id, version, seq, n, position, arrival, status, tie
        stability, standing)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
+-- whole_record --
+-- Fragment: every column of a record, as ``rows.record_row`` has them.
+tenant, id, version, seq, n, position, arrival, status, tier, kind, scope, key, subject, category, content_type,
+       sensitivity, source, trust, importance, created_at, expires_at, job, session, tags, stability, standing
+
+-- whole_records --
+SELECT {{whole_record}} FROM records WHERE tenant = :tenant;
+
 -- drop_records --
-DELETE FROM records WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids));
+DELETE FROM records WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids)) RETURNING {{whole_record}};
 
 -- drop_lineage --
 DELETE FROM lineage WHERE tenant = :tenant AND child IN (SELECT value FROM json_each(:ids));
@@ -312,6 +320,13 @@ SELECT e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_co
          WHERE tenant = :tenant AND seq <= :as_of GROUP BY memory_id) AS newest
   JOIN events e ON e.tenant = :tenant AND e.memory_id = newest.memory_id AND e.version = newest.version
   LEFT JOIN events f ON f.tenant = :tenant AND f.memory_id = newest.memory_id AND f.version = 1
+
+-- due_records --
+-- The newest version of each memory, and its first position.
+{{event_row}}, f.seq * 1048576 + f.n
+  FROM (SELECT memory_id, max(version) AS version FROM events WHERE tenant = :tenant GROUP BY memory_id) AS newest
+  JOIN events e ON e.tenant = :tenant AND e.memory_id = newest.memory_id AND e.version = newest.version
+  LEFT JOIN events f ON f.tenant = :tenant AND f.memory_id = newest.memory_id AND f.version = 1;
 
 -- find_as_of --
 {{newest_as_of}} ORDER BY f.seq DESC, f.n DESC, e.memory_id;

@@ -16,9 +16,9 @@ from keepward.stores.sqlite.chain import walk_chain
 from keepward.stores.sqlite.connection import Connections
 from keepward.stores.sqlite.heads import read_head, write_head
 from keepward.stores.sqlite.journal import payload_fits
-from keepward.stores.sqlite.rows import WIDTH, Row, bond_of, event_hash, payload_commitment, record_at
+from keepward.stores.sqlite.rows import WIDTH, Row, bond_of, event_hash, payload_commitment, record_at, record_row
 from keepward.stores.sqlite.seals import Sealer
-from keepward.stores.sqlite.write import commit_row, link_rows, mark_rows, record_row, recount
+from keepward.stores.sqlite.write import commit_row, link_rows, mark_rows, recount
 
 SQL = load_queries("keepward.stores.sqlite")
 #: Sealed tables beside the journal: columns under the seal, tenant and key first.

@@ -89,6 +89,11 @@ def columns_of(record: Record) -> Row:
     )
 
 
+def record_row(tenant: str, seq: int, n: int, arrival: int, record: Record) -> Row:
+    """Return the row of ``records``."""
+    return (tenant, record.id, record.version, seq, n, seq * WIDTH + n, arrival, *columns_of(record))
+
+
 def place_of(record: Record) -> str:
     """Return what must be equal for two memories to be compared: tier, sensitivity and scope."""
     return f"{record.tier._value_} {record.sensitivity._value_} {record.scope}"

@@ -27,7 +27,7 @@ from keepward.domain.query import Filter
 from keepward.domain.token import Token
 from keepward.errors import StoreUnavailable
 from keepward.ports.searching import Likely, Profile
-from keepward.ports.store import CommitView, Fault, Features, Found, Indexed
+from keepward.ports.store import CommitView, Fault, Features, Found, Indexed, Withheld
 from keepward.ports.world import Anchor
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite import facts as counted
@@ -44,6 +44,7 @@ from keepward.stores.sqlite.sealing import Standing, claim, stand
 from keepward.stores.sqlite.seals import Sealer
 from keepward.stores.sqlite.tokens import token_by_hash, tokens
 from keepward.stores.sqlite.upkeep import Upkeep
+from keepward.stores.sqlite.withheld import Watch
 from keepward.stores.sqlite.write import SqliteWriter
 
 SQL = load_queries("keepward.stores.sqlite")
@@ -95,6 +96,7 @@ class SqliteStore(Noted, Upkeep, BlobRows):
         self._known: set[str] = set()
         self._known_lock = threading.Lock()
         self._shared = threading.local()
+        self._watch = Watch(connections)
         #: Names the store; also beside it and in the anchor.
         self.store_id = store_id
 
@@ -155,6 +157,13 @@ class SqliteStore(Noted, Upkeep, BlobRows):
         """Return records that pass; see the port."""
         with self._asked(tenant) as asked:
             return asked.find(filters, live_at, limit, as_of)
+
+    def withheld(self, tenant: str, filters: Filter, *, live_at: datetime | None) -> list[Withheld]:
+        """Return memories that cannot be shown and would have passed; see the port."""
+        mark = self._watch.mark()
+        with self._reading(tenant) as connection:
+            found = self._watch.amiss(connection, self._sealer, tenant, mark)
+        return [each.told() for each in found if each.passes(filters, live_at)]
 
     def similar(self, tenant: str, record: Record, features: Features, now: datetime) -> Found:
         """Return up to 8 like memories; see the port."""
@@ -368,13 +377,16 @@ class SqliteStore(Noted, Upkeep, BlobRows):
     def rebuild(self, tenant: str) -> int:
         """Compute the records anew from the journal; see the port."""
         with self.write() as writer:
-            return renew.rebuild(writer.connection(tenant), self._sealer, tenant)
+            count = renew.rebuild(writer.connection(tenant), self._sealer, tenant)
+            writer.ledger.recount_records(tenant)
+            return count
 
     def restore_journal(self, tenant: str, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
         """Write an exported journal into an empty tenant; see the port. Features are to be computed afterwards."""
         with self.write() as writer:
             head = renew.restore(writer.connection(tenant), self._sealer, tenant, commits)
             writer.set_head(tenant, head, head.seq)
+            writer.ledger.recount_records(tenant)
             return head
 
     def close(self) -> None:

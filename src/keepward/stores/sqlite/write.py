@@ -38,7 +38,6 @@ from keepward.stores.sqlite.heads import read_head, write_head
 from keepward.stores.sqlite.rows import (
     WIDTH,
     Row,
-    columns_of,
     event_hash,
     facts_of,
     feature_row,
@@ -49,6 +48,7 @@ from keepward.stores.sqlite.rows import (
     place_of,
     placed_marks,
     record_of,
+    record_row,
     unpack_marks,
 )
 from keepward.stores.sqlite.seals import Sealer, sha256
@@ -82,6 +82,7 @@ class SqliteWriter(BlobWrites):
         if len(stage.salts) != len(steps) + 1 or len(stage.features) != len(steps) or len(steps) >= WIDTH:
             raise InvalidInput("a commit needs a salt of its own, and a salt and features for each of its steps")
         head, restored = read_head(self._db, self._sealer, tenant)
+        self.ledger.begin(tenant)
         self._check_base(tenant, stage)
         self._check_digests(tenant, stage)
         seq, tenant_bytes = head.seq + 1, tenant.encode()
@@ -169,6 +170,7 @@ class SqliteWriter(BlobWrites):
         known = [memory_id for memory_id in final if memory_id not in born]
         arrivals = {memory_id: seq * WIDTH + n for memory_id, n in born.items()}
         old: dict[str, Row] = {}
+        dropped: list[Row] = []
         tally = Counter(record.tier.value for _, record, _ in final.values() if record.status is Status.ACTIVE)
         if known:
             ids = {"tenant": tenant, "ids": listed(known)}
@@ -177,13 +179,15 @@ class SqliteWriter(BlobWrites):
             places = self._db.execute(SQL["places"], ids).fetchall()
             tally.subtract(place.split(" ")[0] for _, _, status, place, _ in places if status == Status.ACTIVE)
             self._drop_marks(tenant, places, old)
-            for name in ("drop_records", "drop_lineage", "drop_aliases", "drop_attachments"):
+            dropped = self._db.execute(SQL["drop_records"], ids).fetchall()
+            for name in ("drop_lineage", "drop_aliases", "drop_attachments"):
                 self._db.execute(SQL[name], ids)
         rows = {each: record_row(tenant, seq, n, arrivals[each], record) for each, (n, record, _) in final.items()}
         try:
             self._db.executemany(SQL["add_record"], rows.values())
         except sqlite3.IntegrityError as fault:
             raise Conflict("the key is taken by another memory; revise that one instead") from fault
+        self.ledger.turn_records(tenant, dropped, rows.values())
         self._db.executemany(SQL["add_tally"], [(tenant, tier, count) for tier, count in tally.items() if count])
         link_rows(self._db, tenant, (record for _, record, _ in final.values()))
         made = []
@@ -356,11 +360,6 @@ def commit_row(commit: Commit, sealer: Sealer) -> Row:
         commit.hash,
         sealer.event(commit.tenant.encode(), commit.seq, -1, commit.hash),
     )
-
-
-def record_row(tenant: str, seq: int, n: int, arrival: int, record: Record) -> Row:
-    """Return the row of ``records``."""
-    return (tenant, record.id, record.version, seq, n, seq * WIDTH + n, arrival, *columns_of(record))
 
 
 def mark_rows(tenant: str, record: Record, position: int, raw: bytes) -> list[Row]:

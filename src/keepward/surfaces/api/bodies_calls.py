@@ -36,6 +36,10 @@ class Compile(Body):
     as_of: AsOf | None = None
     format: Format = "markdown"
     include_sensitive: bool = False
+    without: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=200)]],
+        Field(description="Core blocks, by key or id, that may be missing where they do not hold.", max_length=100),
+    ] = []
 
 
 class Block(Body):

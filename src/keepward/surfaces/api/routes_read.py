@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from keepward.app import Memory
 from keepward.domain.memory import Record
-from keepward.domain.query import Recall
+from keepward.domain.query import Memories, Recall
 from keepward.errors import NotFound
 from keepward.surfaces import present
 from keepward.surfaces.api import schemas
@@ -121,9 +121,12 @@ class Core(BaseModel):
     blocks: list[CoreBlock]
     #: What else is in the core tier, under no block's key.
     items: list[schemas.Memory]  # type: ignore[valid-type]
+    #: Ids of core memories that were edited outside of Keepward or are missing, and a sentence on them.
+    withheld: list[str]
+    notes: list[str]
 
 
-Items = page(schemas.Memory, "Memories", head=str)
+Items = page(schemas.Memory, "Memories", head=str, withheld=list[str], notes=list[str])
 History = page(schemas.MemoryVersion, "Versions", id=str)
 
 
@@ -147,7 +150,8 @@ def status(memory: Handle) -> Response:
 def core(memory: Handle) -> Response:
     """Return the core blocks as they stand now; of two with one key the nearer scope's counts."""
     told = memory.status()
-    found = sorted(memory.find(tiers=["core"], limit=None), key=lambda each: (len(each.scope), each.id))
+    listing = memory.find(tiers=["core"], limit=None)
+    found = sorted(listing, key=lambda each: (len(each.scope), each.id))
     nearest = {each.key: each for each in found}
     blocks = [
         {
@@ -158,7 +162,16 @@ def core(memory: Handle) -> Response:
         for name, each in told["blocks"].items()
     ]
     others = [present.record(each) for each in nearest.values()]
-    return json_response({"head": told["head"], "scope": memory.scope, "blocks": blocks, "items": others})
+    return json_response(
+        {
+            "head": told["head"],
+            "scope": memory.scope,
+            "blocks": blocks,
+            "items": others,
+            "withheld": list(listing.withheld),
+            "notes": list(listing.notes),
+        }
+    )
 
 
 def _block(record: Record | None) -> dict[str, Any]:
@@ -260,6 +273,7 @@ def compile_context(memory: Handle, body: Compile) -> Response:
                 as_of=parse_as_of(body.as_of),
                 format=body.format,
                 include_sensitive=body.include_sensitive,
+                without=body.without,
             )
         )
     )
@@ -286,9 +300,14 @@ def block(memory: Handle, body: Block) -> Response:
 
 
 @router.get("/memory/snapshot", operation_id="snapshot", responses=answers(Given["CompiledContext"], problems=(409,)))
-def snapshot(memory: Handle, budget_tokens: TokensQuery = None, format: FormatQuery = "markdown") -> Response:  # noqa: A002
+def snapshot(
+    memory: Handle,
+    budget_tokens: TokensQuery = None,
+    format: FormatQuery = "markdown",  # noqa: A002
+    without: TagsQuery = [],  # noqa: B006
+) -> Response:
     """Compile what belongs in every prompt of this scope: core, lasting memories and keyed state, no recall."""
-    return json_response(shape(memory.snapshot(budget_tokens=budget_tokens, format=format)))
+    return json_response(shape(memory.snapshot(budget_tokens=budget_tokens, format=format, without=without)))
 
 
 @router.get(
@@ -343,12 +362,11 @@ def find(
         except NotFound as fault:
             raise gone(fault, cursor) from fault
     onward = cursor_of(request, end, moment) if len(found) > end else None
-    return json_response(listed([present.record(each) for each in found[start:end]], onward, head=memory.head))
+    lost = {"withheld": list(found.withheld), "notes": list(found.notes)}
+    return json_response(listed([present.record(each) for each in found[start:end]], onward, head=memory.head, **lost))
 
 
-def _settled(
-    memory: Memory, filters: dict[str, Any], limit: int, asked: datetime | None
-) -> tuple[list[Record], Moment]:
+def _settled(memory: Memory, filters: dict[str, Any], limit: int, asked: datetime | None) -> tuple[Memories, Moment]:
     """Read the present, and return the state that it was; only where writes keep coming is that state asked for."""
     for _ in range(3):
         head, now = memory.head, asked or memory.now
@@ -359,10 +377,12 @@ def _settled(
     return _as_then(memory, filters, moment), moment
 
 
-def _as_then(memory: Memory, filters: dict[str, Any], moment: Moment) -> list[Record]:
+def _as_then(memory: Memory, filters: dict[str, Any], moment: Moment) -> Memories:
     """Return all that pass in a state, by a clock that need not be that of its last commit."""
     found = memory.find(**{**filters, "include_ended": True}, limit=None, as_of=moment.seq)
-    return found if filters["include_ended"] else [each for each in found if each.is_live(moment.at)]
+    if filters["include_ended"]:
+        return found
+    return Memories((each for each in found if each.is_live(moment.at)), withheld=found.withheld, notes=found.notes)
 
 
 @router.get(

@@ -11,7 +11,7 @@ from typing import Any
 
 from keepward.app import Memory
 from keepward.domain.memory import Record, Sensitivity
-from keepward.domain.query import Recall
+from keepward.domain.query import Memories, Recall
 from keepward.domain.trust import Actor, ActorKind, Rights
 from keepward.errors import Unauthorised
 
@@ -30,7 +30,7 @@ class Stranger(Memory):
         _plain(filters)
         return super().recall(query, **filters)
 
-    def find(self, **filters: Any) -> list[Record]:
+    def find(self, **filters: Any) -> Memories:
         """Return what is not sensitive of that which passes."""
         return super().find(**{**filters, "include_sensitive": False})
 

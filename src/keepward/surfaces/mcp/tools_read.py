@@ -28,7 +28,13 @@ def recall(memory: Memory, given: Mapping[str, Any]) -> Given:
     asked = {"limit": 10, **given}
     found = memory.recall(asked.pop("query"), **asked)
     hits = [shapes.hit(item) for item in found]
-    data = {"hits": hits, "used": list(found.used), "notes": list(found.notes), "head": found.head}
+    data = {
+        "hits": hits,
+        "used": list(found.used),
+        "notes": list(found.notes),
+        "withheld": list(found.withheld),
+        "head": found.head,
+    }
     lines = [CONTEXT_LEGEND] if hits else ["Nothing that is remembered fits."]
     for each in hits:
         about = ", ".join(
@@ -55,6 +61,7 @@ def get_context(memory: Memory, given: Mapping[str, Any]) -> Given:
         ],
         "excluded": len(compiled.excluded),
         "notes": list(compiled.notes),
+        "withheld": list(compiled.withheld),
     }
     return Given(data=data, text=compiled.text or "Nothing is remembered that belongs here.", notes=compiled.notes)
 
@@ -164,6 +171,7 @@ RECALL = Tool(
     gives={
         "hits": items(obj({"id": text(), "text": text(), "trust": text()}, ("id", "text"))),
         "notes": texts(),
+        "withheld": texts(),
     },
     always=("hits", "notes"),
     reads=True,
@@ -188,6 +196,7 @@ GET_CONTEXT = Tool(
         "tokens": whole(),
         "memories": items(obj({"id": text(), "version": whole()})),
         "notes": texts(),
+        "withheld": texts(),
     },
     always=("text", "context_id", "receipt", "tokens"),
     reads=True,

@@ -1,0 +1,310 @@
+"""A memory that was edited or taken away in the file is told by every read that would have shown it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from outcomes import kept
+from starlette.testclient import TestClient
+
+from keepward import Actor, Client, Memory, Tampered
+from keepward.surfaces.api import ServerOptions, create_app
+from keepward.surfaces.cli import main
+from keepward.surfaces.mcp import tools_read
+
+BASE = "http://127.0.0.1:8321"
+#: Every table with something of a memory, and how a row of it is found by its id; the journal stays.
+DERIVED = {
+    "marks": "position = (SELECT position FROM records WHERE id = '{0}')",
+    "records": "id = '{0}'",
+    "features": "id = '{0}'",
+    "usage": "id = '{0}'",
+    "aliases": "id = '{0}'",
+    "attachments": "id = '{0}'",
+    "lineage": "child = '{0}' OR parent = '{0}'",
+    "deliveries": "memory_id = '{0}'",
+}
+EDITS = {
+    "importance of all": ["UPDATE records SET importance = 0"],
+    "all derived rows gone": [f"DELETE FROM {table} WHERE {where}" for table, where in DERIVED.items()],
+    "a status set to archived": ["UPDATE records SET status = 'archived' WHERE id = '{0}'"],
+    "its scope moved away": ["UPDATE records SET scope = '/agents/nobody' WHERE id = '{0}'"],
+    "its origin and its record gone": [
+        "DELETE FROM records WHERE id = '{0}'",
+        "UPDATE events SET payload = x'7b7d' WHERE memory_id = '{0}'",
+    ],
+}
+
+
+def by_hand(path: Path, memory_id: str, statements: list[str]) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
+        for statement in statements:
+            raw.execute(statement.format(memory_id))
+
+
+@pytest.fixture
+def victim(mem: Memory) -> str:
+    """The id of a memory among others, all of them looked at once."""
+    for n in range(3):
+        kept(mem.remember(f"The ferry number {n} crosses the sound", tier="archival"))
+    record = kept(mem.remember("Ana prefers tabs for indentation", tier="archival"))
+    assert mem.find(min_importance=0.2).withheld == mem.recall("indentation").withheld == ()
+    return record.id
+
+
+@pytest.fixture(params=EDITS.values(), ids=EDITS.keys())
+def edited(request: pytest.FixtureRequest, victim: str, path: Path) -> str:
+    """The id of the memory, once somebody was in the file; the handle stays open."""
+    by_hand(path, victim, request.param)
+    return victim
+
+
+def surely(notes: Any, name: str) -> None:
+    told = " ".join(notes)
+    assert name in told
+    assert "`keepward verify`" in told
+
+
+@pytest.fixture(params=["the handle that was open", "one opened anew"])
+def reader(request: pytest.FixtureRequest, edited: str, mem: Memory, path: Path, tmp_path: Path, clock: Any) -> Any:
+    if request.param == "the handle that was open":
+        yield mem
+        return
+    with Memory.open(path, embedder="hashed", clock=clock, config_dir=tmp_path / "config") as again:
+        yield again
+
+
+def test_recall_names_it(reader: Memory, edited: str) -> None:
+    found = reader.recall("indentation", min_importance=0.2)
+    assert edited in found.withheld
+    surely(found.notes, edited)
+
+
+def test_a_list_names_it(reader: Memory, edited: str) -> None:
+    found = reader.find(min_importance=0.2)
+    assert edited in found.withheld
+    surely(found.notes, edited)
+
+
+def test_a_context_names_it(reader: Memory, edited: str) -> None:
+    found = reader.context("indentation")
+    assert edited in found.withheld
+    surely(found.notes, edited)
+
+
+def test_a_memory_block_names_it(reader: Memory, edited: str) -> None:
+    assert edited in reader.memory_block("indentation").withheld
+
+
+def test_asking_for_it_by_id_is_an_error_that_names_it(reader: Memory, edited: str) -> None:
+    with pytest.raises(Tampered, match=edited):
+        reader.get(edited)
+
+
+def test_a_filter_that_it_does_not_pass_says_nothing_of_it(mem: Memory, victim: str, path: Path) -> None:
+    by_hand(path, victim, EDITS["a status set to archived"])
+    assert mem.find(tags=["boats"]).withheld == ()
+
+
+def test_another_scope_hears_nothing_of_it(owner: Memory, mem: Memory, victim: str, path: Path) -> None:
+    lent = kept(mem.at(scope="/agents/orion").remember("Orion keeps a log", tier="archival"))
+    by_hand(path, lent.id, EDITS["all derived rows gone"])
+    assert (mem.at(scope="/agents/vega").find().withheld, mem.at(scope="/agents/orion").find().withheld) == (
+        (),
+        (lent.id,),
+    )
+
+
+def test_a_memory_of_which_nothing_is_left_is_missed(mem: Memory, victim: str, path: Path) -> None:
+    by_hand(path, victim, [*EDITS["all derived rows gone"], "DELETE FROM events WHERE memory_id = '{0}'"])
+    assert "gone from the records and from the journal" in " ".join(mem.find().notes)
+
+
+def test_what_was_mended_is_not_told_any_more(owner: Memory, mem: Memory, victim: str, path: Path) -> None:
+    by_hand(path, victim, EDITS["all derived rows gone"])
+    assert mem.find().withheld == (victim,)
+    owner.rebuild()
+    assert (mem.find().withheld, mem.get(victim).id) == ((), victim)
+
+
+def test_later_writes_do_not_cover_it_up(mem: Memory, victim: str, path: Path) -> None:
+    by_hand(path, victim, EDITS["all derived rows gone"])
+    kept(mem.remember("The lamp is on the shelf", tier="archival"))
+    assert mem.find().withheld == (victim,)
+
+
+def test_what_other_handles_write_is_not_taken_for_damage(
+    mem: Memory, victim: str, path: Path, tmp_path: Path, clock: Any
+) -> None:
+    with Memory.open(path, embedder="hashed", clock=clock, config_dir=tmp_path / "config") as other:
+        kept(other.remember("The lamp is on the shelf", tier="archival"))
+        kept(other.revise(victim, text="Ana prefers spaces for indentation", reason="news"))
+        other.forget(victim, reason="no longer")
+    assert (mem.find().withheld, mem.recall("lamp").withheld) == ((), ())
+
+
+def test_records_are_counted_once_and_not_at_every_read(
+    mem: Memory, victim: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from keepward.stores.sqlite import beside
+
+    counted: list[str] = []
+    count = beside.count_of_records
+    monkeypatch.setattr(beside, "count_of_records", lambda *given: (counted.append("once"), count(*given))[1])
+    for n in range(3):
+        mem.recall("indentation")
+        kept(mem.remember(f"The lamp number {n} is lit", tier="archival"))
+        mem.find()
+    assert counted == []
+
+
+def test_a_store_of_an_older_release_gets_its_sums_with_the_first_write(
+    mem: Memory, victim: str, path: Path, tmp_path: Path, clock: Any
+) -> None:
+    from keepward.stores.sqlite import beside
+
+    store: Any = mem._kit.store
+    with store._connections.writing() as db:
+        sums = beside.read(db, store._sealer, mem.tenant)
+        assert sums is not None
+        sums.held = len(beside.TABLES)
+        beside.put(db, store._sealer, mem.tenant, sums)
+    store._note({}, {mem.tenant: sums.head(mem.tenant)})
+    mem.close()
+    with Memory.open(path, embedder="hashed", clock=clock, config_dir=tmp_path / "config") as again:
+        assert again.find().withheld == ()
+        kept(again.remember("The lamp is on the shelf", tier="archival"))
+        assert (again.find().withheld, again.verify().faults) == ((), ())
+        by_hand(path, victim, EDITS["all derived rows gone"])
+        assert again.find().withheld == (victim,)
+
+
+class TestCore:
+    """Core memory steers a model: nothing is compiled without it, unless a block is named."""
+
+    @pytest.fixture
+    def mission(self, owner: Memory, mem: Memory) -> str:
+        kept(owner.remember("Ana is the user", tier="core", key="human"))
+        return kept(owner.remember("Never deploy on Friday", tier="core", key="mission")).id
+
+    @pytest.fixture(
+        params=[
+            *EDITS.values(),
+            ["UPDATE records SET tier = 'archival' WHERE id = '{0}'"],
+            ["UPDATE events SET payload = x'7b7d' WHERE memory_id = '{0}'"],
+            [*EDITS["all derived rows gone"], "DELETE FROM events WHERE memory_id = '{0}'"],
+        ],
+        ids=[*EDITS, "another tier", "its content", "nothing left"],
+    )
+    def broken(self, request: pytest.FixtureRequest, mission: str, path: Path) -> str:
+        by_hand(path, mission, request.param)
+        return mission
+
+    def test_a_context_is_refused(self, mem: Memory, broken: str) -> None:
+        with pytest.raises(Tampered, match="core memory is not whole"):
+            mem.context("deploy")
+
+    def test_a_snapshot_is_refused(self, mem: Memory, broken: str) -> None:
+        with pytest.raises(Tampered, match="--without"):
+            mem.snapshot()
+
+    def test_the_rest_is_compiled_by_name(self, mem: Memory, mission: str, path: Path) -> None:
+        by_hand(path, mission, EDITS["all derived rows gone"])
+        found = mem.context("deploy", without=["mission"])
+        assert ("Ana is the user" in found.text, "Friday" in found.text, found.withheld) == (True, False, (mission,))
+
+    def test_a_block_that_holds_is_never_left_out(self, mem: Memory, mission: str) -> None:
+        assert "Never deploy on Friday" in mem.context("deploy", without=["mission"]).text
+
+    def test_what_has_neither_id_nor_key_is_called_unknown(self, mem: Memory, mission: str, path: Path) -> None:
+        by_hand(path, mission, [*EDITS["all derived rows gone"], "DELETE FROM events WHERE memory_id = '{0}'"])
+        assert "Ana is the user" in mem.context("deploy", without=["unknown"]).text
+
+
+class TestSurfaces:
+    """Each surface tells it where a caller looks."""
+
+    @pytest.fixture
+    def gone(self, victim: str, path: Path) -> str:
+        by_hand(path, victim, EDITS["a status set to archived"])
+        return victim
+
+    @pytest.fixture
+    def mission(self, owner: Memory, path: Path) -> str:
+        record = kept(owner.remember("Never deploy on Friday", tier="core", key="mission"))
+        by_hand(path, record.id, EDITS["all derived rows gone"])
+        return record.id
+
+    @pytest.fixture
+    def run(
+        self,
+        owner: Memory,
+        path: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+    ) -> Callable[..., tuple[int, str]]:
+        """Run a command; return its exit code and what it said on stderr."""
+        monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "config"))
+
+        def call(*given: str) -> tuple[int, str]:
+            code = main([*given, "--db", str(path), "--embedder", "none"])
+            return code, capsys.readouterr().err
+
+        return call
+
+    @pytest.fixture
+    def http(self, owner: Memory) -> Any:
+        app = create_app(owner, options=ServerOptions(writes_per_minute=0))
+        token = owner.owner_token().read_text().strip()
+        with TestClient(app, base_url=BASE, headers={"Authorization": f"Bearer {token}"}) as client:
+            yield client
+
+    @pytest.mark.parametrize("command", [("recall", "indentation"), ("list",), ("context", "indentation")])
+    def test_a_command_says_it_on_stderr(self, run: Any, gone: str, command: tuple[str, ...]) -> None:
+        code, said = run(*command)
+        assert code == 0
+        surely([said], gone)
+
+    def test_a_command_without_core_fails_and_names_the_way_on(self, run: Any, mission: str) -> None:
+        code, said = run("context", "deploy")
+        assert (code, "--without mission" in said) == (1, True)
+
+    def test_a_command_compiles_the_rest_by_name(self, run: Any, mission: str) -> None:
+        assert run("context", "deploy", "--without", "mission")[0] == 0
+
+    @pytest.mark.parametrize("url", ["/memory/search?query=indentation", "/memory/items", "/memory/snapshot"])
+    def test_http_says_it_in_a_field(self, http: Any, gone: str, url: str) -> None:
+        body = http.get(url).json()
+        assert body["withheld"] == [gone]
+        surely(body["notes"], gone)
+
+    def test_http_refuses_to_compile_without_core(self, http: Any, mission: str) -> None:
+        answer = http.post("/memory/compile", json={"objective": "deploy"})
+        assert (answer.status_code >= 400, answer.json()["code"]) == (True, "tampered")
+
+    def test_http_compiles_the_rest_by_name(self, http: Any, mission: str) -> None:
+        answer = http.post("/memory/compile", json={"objective": "deploy", "without": ["mission"]})
+        assert (answer.status_code, answer.json()["withheld"]) == (200, [mission])
+
+    def test_tools_say_it_in_text_and_values(self, mem: Memory, gone: str) -> None:
+        for given in (
+            tools_read.recall(mem, {"query": "indentation"}),
+            tools_read.get_context(mem, {"objective": "indentation"}),
+        ):
+            assert given.data["withheld"] == [gone]
+            surely(given.notes, gone)
+
+    def test_a_client_hears_it(self, owner: Memory, gone: str) -> None:
+        served = create_app(owner, options=ServerOptions(writes_per_minute=0))
+        token = owner.owner_token().read_text().strip()
+        with TestClient(served) as server, Client("http://127.0.0.1:8321", token, transport=server) as client:
+            found = client.find()
+            assert (client.recall("indentation").withheld, found.withheld) == ((gone,), (gone,))
+            surely(found.notes, gone)
+            assert client.snapshot().withheld == (gone,)
