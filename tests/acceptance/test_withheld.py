@@ -12,7 +12,7 @@ import pytest
 from outcomes import kept
 from starlette.testclient import TestClient
 
-from keepward import Actor, Client, Memory, Tampered
+from keepward import Client, Memory, Tampered
 from keepward.surfaces.api import ServerOptions, create_app
 from keepward.surfaces.cli import main
 from keepward.surfaces.mcp import tools_read

@@ -121,8 +121,7 @@ def _compared(connection: sqlite3.Connection, sealer: Sealer, tenant: str, said:
     ]
     strange = sorted(rows.keys() - due.keys())
     found += [
-        Amiss(id=name, record=None, core=open_core, why="the journal does not tell of it any more")
-        for name in strange
+        Amiss(id=name, record=None, core=open_core, why="the journal does not tell of it any more") for name in strange
     ]
     if said is not None and summed:
         found += _unnamed(said, due, len(strange))

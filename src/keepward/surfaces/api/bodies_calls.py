@@ -39,7 +39,7 @@ class Compile(Body):
     without: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=200)]],
         Field(description="Core blocks, by key or id, that may be missing where they do not hold.", max_length=100),
-    ] = []
+    ] = []  # noqa: RUF012  pydantic copies it
 
 
 class Block(Body):
