@@ -310,6 +310,8 @@ class Found(BaseModel):
     hits: list[Hit]
     excluded: list[Exclusion]
     reranker: str | None
+    #: Ids of memories in reach that were edited outside of Keepward or are missing.
+    withheld: list[str]
     receipt: str | None
     cursor: str | None
 
