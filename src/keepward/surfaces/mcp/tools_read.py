@@ -171,7 +171,6 @@ RECALL = Tool(
     gives={
         "hits": items(obj({"id": text(), "text": text(), "trust": text()}, ("id", "text"))),
         "notes": texts(),
-        "withheld": texts(),
     },
     always=("hits", "notes"),
     reads=True,
@@ -196,7 +195,6 @@ GET_CONTEXT = Tool(
         "tokens": whole(),
         "memories": items(obj({"id": text(), "version": whole()})),
         "notes": texts(),
-        "withheld": texts(),
     },
     always=("text", "context_id", "receipt", "tokens"),
     reads=True,
