@@ -28,10 +28,13 @@ ACTORS = {
     "reviewer": Actor.reviewer("rita"),
     "owner": Actor.operator("olga"),
 }
+#: The source of the other memory that an operation needs.
+WRITTEN = {"archival": "import", "core": "inference"}
 #: How the tables of the page are headed, and where their memories live.
 TABLES = {"Archival memory": ("archival", None), "A core block": ("core", "mission")}
 MARKS = {"committed": "yes", "quarantined": "waits", "refused": "no"}
-WHERE = {"archival": {"tier": "archival"}, "core": {"tier": "core", "key": "mission", "confidence": 0.9}}
+#: What is in the archive is trusted no more than who asks, so that access alone decides; `origin` tries the rest.
+WHERE = {"archival": {"tier": "archival", "source": "import"}, "core": {"tier": "core", "key": "mission", "confidence": 0.9}}
 
 
 class Cell:
@@ -47,7 +50,8 @@ class Cell:
         return kept(self.owner.remember(text, **WHERE[self.tier])).id
 
     def other(self) -> str:
-        return kept(self.owner.remember("The crane is red", tier="archival")).id
+        writer = self.owner if self.tier == "archival" else self.owner.acting_as(Actor.agent())
+        return kept(writer.remember("The crane is red", **WHERE["archival"] | {"source": WRITTEN[self.tier]})).id
 
     def retired(self) -> str:
         name = self.made()

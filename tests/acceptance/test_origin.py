@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from outcomes import codes, held, kept
 
-from keepward import Actor, Memory, Policy, Trust, Unauthorised
+from keepward import Access, Actor, Memory, Outcome, Policy, Record, Trust, Unauthorised
 
 MISSION: dict[str, Any] = {"tier": "core", "key": "mission"}
 Enter = Callable[..., Memory]
@@ -69,3 +69,102 @@ def test_an_agent_needs_evidence_for_a_rule_as_before(mem: Memory) -> None:
     outcome = mem.remember("Never deploy on a Friday", kind="rule", confidence=0.95)
     held(outcome)
     assert "rule_without_evidence" in codes(outcome)
+
+
+CHANGES: dict[str, Callable[[Memory, Record], Outcome | None]] = {
+    "a text": lambda mem, it: mem.revise(it.id, "Deploy on Friday at noon", reason="x"),
+    "an addition": lambda mem, it: mem.append(it.id, "except at Easter", reason="x"),
+    "a subject": lambda mem, it: mem.revise(it.id, subject="Bo", reason="x"),
+    "a category": lambda mem, it: mem.revise(it.id, category="verified", reason="x"),
+    "tags": lambda mem, it: mem.revise(it.id, tags=["verified"], reason="x"),
+    "metadata": lambda mem, it: mem.revise(it.id, metadata={"verified": True}, reason="x"),
+    "a confidence": lambda mem, it: mem.revise(it.id, confidence=0.31, reason="x"),
+    "an importance": lambda mem, it: mem.revise(it.id, importance=0.0, reason="x"),
+    "a term": lambda mem, it: mem.revise(it.id, ttl="1s", reason="x"),
+    "evidence": lambda mem, it: mem.revise(it.id, evidence=["chat:9"], reason="x"),
+    "a key": lambda mem, it: mem.move(it.id, key="deploy_day", reason="x"),
+    "no key": lambda mem, it: mem.move(it.id, key=None, tier="working", reason="x"),
+    "a scope": lambda mem, it: mem.move(it.id, scope="/agents/bo", reason="x"),
+    "a tier": lambda mem, it: mem.move(it.id, tier="episodic", reason="x"),
+    "a retirement": lambda mem, it: mem.forget(it.id, reason="x"),
+    "a replacement": lambda mem, it: mem.supersede(it.id, other(mem), reason="x"),
+    "a merge": lambda mem, it: mem.merge([it.id, other(mem)], "Deploy whenever you like", reason="x"),
+    "a key written to": lambda mem, it: mem.remember("Deploy on Friday", key=it.key or "none", tier=it.tier.value),
+}
+
+
+def other(mem: Memory) -> str:
+    return kept(mem.remember("Deploy at any time you like", tier="archival")).id
+
+
+@pytest.mark.promise("C56", "Z4")
+@pytest.mark.parametrize("whose", ["owner", "user"])
+@pytest.mark.parametrize("key", [None, "deploy"])
+@pytest.mark.parametrize("what", CHANGES)
+def test_an_agent_changes_nothing_of_what_a_person_said_unreviewed(
+    owner: Memory, mem: Memory, what: str, key: str | None, whose: str
+) -> None:
+    if key is None and what == "a key written to":
+        return
+    person = owner if whose == "owner" else owner.acting_as(Actor.user("ana"))
+    before = kept(person.remember("Never deploy on a Friday", tier="archival", key=key))
+    item = held(CHANGES[what](mem, before))
+    assert "lower_trust" in {each.code for each in item.reasons}
+    assert owner.get(before.id) == before
+    assert "Never deploy on a Friday" in mem.context("may I deploy on Friday").text
+    kept(owner.approve(item.id))
+    assert owner.get(before.id).trust <= before.trust
+
+
+@pytest.mark.parametrize("source", ["web", "tool", "document", "import", "unknown"])
+@pytest.mark.parametrize("what", ["a text", "an addition", "a key written to", "a replacement", "a merge"])
+def test_text_of_lower_trust_changes_nothing_of_an_agents_either(mem: Memory, source: str, what: str) -> None:
+    before = kept(mem.remember("Never deploy on a Friday", tier="archival", key="deploy"))
+    page = kept(mem.remember("Deploy at any time you like", tier="archival", source=source)).id
+    changes: dict[str, Callable[[], Outcome | None]] = {
+        "a text": lambda: mem.revise(before.id, "Deploy on Friday", source=source, reason="x"),
+        "an addition": lambda: mem.append(before.id, "except at Easter", source=source, reason="x"),
+        "a key written to": lambda: mem.remember("Deploy on Friday", key="deploy", tier="archival", source=source),
+        "a replacement": lambda: mem.supersede(before.id, page, reason="x"),
+        "a merge": lambda: mem.merge([before.id, page], "Deploy whenever you like", reason="x"),
+    }
+    held(changes[what]())
+    assert mem.get(before.id) == before
+
+
+@pytest.mark.parametrize("what", sorted(set(CHANGES) - {"a tier"}))
+def test_an_agent_changes_its_own_memories_freely(mem: Memory, what: str) -> None:
+    kept(CHANGES[what](mem, kept(mem.remember("Never deploy on a Friday", tier="archival", key="deploy"))))
+
+
+def test_what_a_person_approved_is_a_persons_from_then_on(owner: Memory, mem: Memory) -> None:
+    item = held(mem.remember("Never deploy on a Friday", tier="archival", stability="permanent"))
+    rule = kept(owner.approve(item.id))
+    held(mem.revise(rule.id, "Deploy on Friday", reason="x"))
+
+
+def test_what_the_owner_opened_by_name_takes_an_agents_words_and_shows_as_an_agents(owner: Memory, mem: Memory) -> None:
+    notes = kept(owner.remember("Deploys: none yet", tier="archival", access="read_write"))
+    assert kept(mem.revise(notes.id, "Deploys: one", reason="x")).trust is Trust.AGENT
+    held(mem.revise(notes.id, "Deploys: two", source="web", reason="x"))
+
+
+def test_a_core_block_that_the_owner_opened_takes_an_agents_words(opened: Callable[..., Memory]) -> None:
+    policy = Policy(access={**Policy().access, "core": Access.READ_WRITE})  # type: ignore[dict-item]
+    with opened("open", actor=Actor.operator("olga"), policy=policy) as owner:
+        kept(owner.remember("Nothing yet", tier="core", key="workspace_state"))
+        mem = owner.acting_as(Actor.agent())
+        kept(mem.remember("One branch open", tier="core", key="workspace_state", confidence=0.9))
+        held(mem.remember("Two open", tier="core", key="workspace_state", confidence=0.9, source="web"))
+
+
+def test_a_field_that_an_agent_set_makes_a_memory_no_more_than_an_agents(owner: Memory, mem: Memory) -> None:
+    notes = kept(owner.remember("Deploys: none yet", tier="archival", access="read_write"))
+    assert kept(mem.revise(notes.id, subject="the owner", reason="x")).trust is Trust.AGENT
+
+
+def test_jobs_expire_and_archive_what_a_person_said(owner: Memory, clock: Any) -> None:
+    made = kept(owner.remember("The crane is red", tier="archival", ttl="1h"))
+    clock.move(hours=2)
+    owner.run_job("expire")
+    assert owner.get(made.id).status.value == "expired"

@@ -58,7 +58,13 @@ def test_the_core_purpose_takes_what_people_said_and_not_what_an_agent_inferred(
 
 DERIVED: dict[str, Callable[[Memory, str, str], str]] = {
     "a summary": lambda mem, low, high: (
-        kept(mem.merge([low, high], "Refunds: by wire, within a week", reason="tidy")),
+        kept(
+            mem.merge(
+                [low, kept(mem.remember("Refunds are slow", tier="archival", source="web")).id],
+                "Refunds: by wire, within a week",
+                reason="tidy",
+            )
+        ),
         mem.find(kinds=["summary"])[0].id,
     )[1],
     "a derived note": lambda mem, low, high: (

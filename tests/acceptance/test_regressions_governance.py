@@ -18,6 +18,7 @@ from keepward import (
     EthicsRule,
     KeepwardError,
     Memory,
+    Outcome,
     NotFound,
     Policy,
     StaleVersion,
@@ -205,12 +206,14 @@ def test_what_is_stored_is_the_redacted_text(mem: Memory, owner: Memory) -> None
 
 
 SENSITIVE: dict[str, Callable[[Memory, str], str]] = {
-    "update": lambda owner, name: kept(owner.acting_as(Actor.agent()).revise(name, "Ana owes 50", reason="x")).id,
-    "update that says it is not": lambda owner, name: (
-        kept(owner.acting_as(Actor.agent()).revise(name, "Ana owes 50", sensitivity="normal", reason="x")).id
+    "update": lambda owner, name: _approved(
+        owner, owner.acting_as(Actor.agent()).revise(name, "Ana owes 50", reason="x")
     ),
-    "upsert": lambda owner, name: (
-        kept(owner.acting_as(Actor.agent()).remember("Ana owes 60", key="debt", tier="archival")).id
+    "update that says it is not": lambda owner, name: _approved(
+        owner, owner.acting_as(Actor.agent()).revise(name, "Ana owes 50", sensitivity="normal", reason="x")
+    ),
+    "upsert": lambda owner, name: _approved(
+        owner, owner.acting_as(Actor.agent()).remember("Ana owes 60", key="debt", tier="archival")
     ),
     "merge": lambda owner, name: _merged(owner, name),
     "promotion": lambda owner, name: kept(owner.promote(name, "Ana owes 50", reason="x")).id,
@@ -223,6 +226,10 @@ SENSITIVE: dict[str, Callable[[Memory, str], str]] = {
         kept(owner.restore(name, reason="x")).id,
     )[1],
 }
+
+
+def _approved(owner: Memory, outcome: Outcome) -> str:
+    return kept(owner.approve(held(outcome).id)).id
 
 
 def _merged(owner: Memory, name: str) -> str:

@@ -6,6 +6,7 @@ Invariants
 (3) What is derived inherits strictest sensitivity, narrowest scope, earliest expiry, least trust and
     least confidence of its parents.
 (4) A ``Revert`` gives the content of the version that it names, whatever came after that.
+(5) A memory is trusted no more than the least trusted of those who set any of its fields.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from keepward.domain.memory import (
 from keepward.domain.names import unknown
 from keepward.domain.policy import Policy, access_for
 from keepward.domain.scope import in_task, visible_from
-from keepward.domain.trust import SOURCES, Actor, Trust, default_source, trust_of
+from keepward.domain.trust import SOURCES, Actor, ActorKind, Trust, default_source, trust_of
 from keepward.errors import Conflict, InvalidInput
 
 _E = TypeVar("_E", bound=StrEnum)
@@ -314,6 +315,9 @@ def _replace(change: ask.Replace, before: Record, frame: Frame) -> Record:
             fields[name] = share(getattr(change, name))
     if change.ttl is not KEEP:
         fields["expires_at"] = None if change.ttl is None else frame.now + change.ttl
+    if change.text is KEEP and not (frame.actor.kind is ActorKind.JOB and set(fields) <= {"evidence"}):
+        # A job gives what stays the evidence of what it lets go, and says nothing itself.
+        fields["trust"] = min(before.trust, trust_of(frame.actor, change.source or default_source(frame.actor)))
     if change.sensitivity is not None:
         wanted = _named(Sensitivity, change.sensitivity, "sensitivity")
         # Only the owner may declare that something sensitive no longer is.
@@ -352,8 +356,9 @@ def _move(change: ask.Move, before: Record, frame: Frame) -> Record:
             fields |= {"stability": Stability.VOLATILE, "expires_at": min(before.expires_at or ends, ends)}
     if change.scope is not KEEP:
         fields["scope"] = change.scope
-    if change.key is not KEEP:
-        fields["key"] = change.key
+    if change.key is not KEEP and change.key != before.key:
+        # A name is a field like any other (5).
+        fields |= {"key": change.key, "trust": min(before.trust, trust_of(frame.actor, default_source(frame.actor)))}
     return replace(before, **fields)
 
 

@@ -284,6 +284,8 @@ def look(kit: Kit, who: Who, change: Change, before: Record | None, after: Recor
         seen["user_evidence"] = _recorded(kit, who, after.evidence)
     if isinstance(change, Move | Restore):
         _key_is_free(kit, who, after, overlay)
+    if isinstance(change, Supersede):
+        seen["successor"] = overlay.records.get(change.by) or fetch(kit, who, change.by)
     if isinstance(change, Restore):
         seen["contained"] = kit.store.history(who.tenant, after.id)[-1][1].op == "contain"
     if not isinstance(change, Insert):

@@ -276,6 +276,9 @@ def _judge(
     if judged.decision == "quarantine" and authority.vouches(judged.case):
         # What a person approves is vouched for by a person.
         after = replace(after, trust=max(after.trust, Trust.USER))
+    elif judged.decision == "quarantine" and before is not None and after.trust < before.trust:
+        # So are its fields; the text is nobody's but whose it was.
+        after = replace(after, trust=min(before.trust, max(after.trust, Trust.USER)))
     if view.spare is not None and capacity.makes_room(judged.case, view, kit.policy):
         _add(draft, result, Archive(id=view.spare.id), view.spare, apply(Archive(id=view.spare.id), view.spare, frame))
     _add(draft, result, change, before, after)

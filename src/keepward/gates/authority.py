@@ -8,6 +8,8 @@ Invariants
 (2) Nothing that is not the owner's own reaches core, permanence or a promotion unreviewed; where policy asks for
     four eyes, nor does the owner's.
 (3) A stricter access only ever tightens.
+(4) What is trusted less changes nothing of what is trusted more unreviewed, whatever the verb and the field. Where the
+    owner opened a memory or a core block by its access, an agent's own words may.
 """
 
 from __future__ import annotations
@@ -31,8 +33,20 @@ from keepward.domain.memory import CORE_BLOCKS, Access, Kind, Record, Stability,
 from keepward.domain.policy import Policy, access_for
 from keepward.domain.receipt import Reason
 from keepward.domain.scope import visible_from
-from keepward.domain.trust import ActorKind, Rights, Trust
+from keepward.domain.trust import ActorKind, Rights, Trust, default_source, trust_of
 from keepward.gates.verdict import Case, Quarantine, Refuse, Verdict, View
+
+#: How a message names an origin.
+_ORIGINS = {
+    Trust.UNKNOWN: "something of unknown origin",
+    Trust.WEB: "the web",
+    Trust.IMPORT: "an import",
+    Trust.DOCUMENT: "a document",
+    Trust.TOOL: "a tool",
+    Trust.AGENT: "an agent",
+    Trust.USER: "the user",
+    Trust.OWNER: "the owner",
+}
 
 
 def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
@@ -42,7 +56,7 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
         return Refuse(reasons=forbidden)
     if policy.decides(case.actor) or _is_upkeep(case):
         return None
-    held = tuple(_held(case, policy))
+    held = (*_held(case, policy), *_lesser(case, view, policy))
     return Quarantine(reasons=held) if held else None
 
 
@@ -95,6 +109,33 @@ def _held(case: Case, policy: Policy) -> Iterator[Reason]:
             )
         if after.kind is Kind.RULE:
             yield _reason("untrusted_origin", f"a rule does not take text of {after.trust.label} origin unreviewed")
+
+
+def _lesser(case: Case, view: View, policy: Policy) -> Iterator[Reason]:
+    """Object to a change that is trusted less than what it changes (4)."""
+    before, change = case.before, case.change
+    if before is None:
+        return
+    least = case.after.trust
+    if not isinstance(change, Insert | Replace | Append):
+        # What these set is in the trust of what they make; of the others only who asks is known.
+        least = min(least, trust_of(case.actor, default_source(case.actor)))
+    if view.successor is not None:
+        least = min(least, view.successor.trust)
+    if least >= before.trust or (least >= Trust.AGENT and _opened(case, policy)):
+        return
+    detail = f"what the {before.trust.label} told is not changed by {_ORIGINS[least]}: a person has to decide"
+    yield _reason("lower_trust", detail)
+
+
+def _opened(case: Case, policy: Policy) -> bool:
+    """Whether the owner's setting, and not a default, lets agents do this to the memory."""
+    before = case.before
+    if before is None or (before.tier is not Tier.CORE and before.access is None):
+        return False
+    access = access_for(policy, before.tier, before.key, before.access)
+    adds = isinstance(case.change, Append | Insert) and access is Access.APPEND
+    return access is Access.READ_WRITE or adds
 
 
 def _brings_text(case: Case) -> bool:

@@ -59,6 +59,8 @@ class View:
     occupant: Record | None = None
     #: Least useful memory of the tier, which may make room when the tier is full.
     spare: Record | None = None
+    #: What is to stand in place of the memory, where the step lets another replace it.
+    successor: Record | None = None
     #: Whether what is to be restored was contained.
     contained: bool = False
     #: Text of the identity document, to recognise it when it is pasted as a memory.
