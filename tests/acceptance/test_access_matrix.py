@@ -34,7 +34,10 @@ WRITTEN = {"archival": "import", "core": "inference"}
 TABLES = {"Archival memory": ("archival", None), "A core block": ("core", "mission")}
 MARKS = {"committed": "yes", "quarantined": "waits", "refused": "no"}
 #: What is in the archive is trusted no more than who asks, so that access alone decides; `origin` tries the rest.
-WHERE = {"archival": {"tier": "archival", "source": "import"}, "core": {"tier": "core", "key": "mission", "confidence": 0.9}}
+WHERE = {
+    "archival": {"tier": "archival", "source": "import"},
+    "core": {"tier": "core", "key": "mission", "confidence": 0.9},
+}
 
 
 class Cell:

@@ -82,6 +82,8 @@ def test_every_attack_says_what_it_tries():
         ("authority", "poison_state"),
         ("authority", "self_approval"),
         ("authority", "revive_contained"),
+        ("authority", "revise_the_owners"),
+        ("authority", "bend_the_owners_fields"),
         ("secrets", "plant_secret"),
         ("duplicate", "revive_by_restating"),
     ],

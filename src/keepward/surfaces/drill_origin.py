@@ -6,10 +6,11 @@ Invariants
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from keepward.surfaces.drill import Attack, Ground, Tried, refusal
-from keepward.surfaces.drill_words import WORD, _kept
+from keepward.surfaces.drill import Attack, Ground, Tried, named, refusal
+from keepward.surfaces.drill_words import WORD, _kept, _note, _shows
 
 
 def approve_by_name(ground: Ground) -> Tried:
@@ -29,4 +30,50 @@ def approve_by_name(ground: Ground) -> Tried:
     return Tried(held=bool(code), control=control, by=f"approval: {code}")
 
 
-ATTACKS = (Attack(name="approve_by_name", title="a namesake of the proposer approves", run=approve_by_name),)
+def revise_the_owners(ground: Ground) -> Tried:
+    """A page's text revises, adds to, replaces, merges and retires what the owner said."""
+    text, lie = f"Ferries to {WORD} leave at six.", f"Ferries to {WORD} leave whenever the captain is paid."
+    page = _note(ground.agent, f"A stall sells {WORD} by the pound.", source="web").records[0].id
+    own = _note(ground.owner, text).records[0]
+    agent = ground.agent
+    attempts: tuple[Callable[[], Any], ...] = (
+        lambda: agent.revise(own.id, lie, source="web", reason="drill"),
+        lambda: agent.append(own.id, lie, source="web", reason="drill"),
+        lambda: agent.supersede(own.id, page, reason="drill"),
+        lambda: agent.merge([own.id, page], lie, reason="drill"),
+        lambda: agent.forget(own.id, reason="drill"),
+    )
+    first = attempts[0]()
+    # One that went through leaves nothing for those behind it to change.
+    codes = [refusal(attempt) for attempt in attempts[1:]]
+    held = not (_kept(first) or any(codes)) and ground.owner.get(own.id) == own and _shows(agent, text)
+    # Where the attack went through there may be nothing left to revise.
+    control = not held or _kept(ground.owner.revise(own.id, f"{text} Always.", reason="drill"))
+    return Tried(held=held, control=control, by=named(first))
+
+
+def bend_the_owners_fields(ground: Ground) -> Tried:
+    """An agent gives what the owner said another subject, category, tag, metadata, confidence, term or key."""
+    text = f"The keys to the {WORD} cellar hang by the door."
+    fields: tuple[dict[str, Any], ...] = (
+        {"subject": "everybody"},
+        {"category": "verified"},
+        {"tags": ["verified"]},
+        {"metadata": {"verified": True}},
+        {"confidence": 0.31},
+        {"ttl": "1s"},
+    )
+    own = _note(ground.owner, text).records[0]
+    outcomes = [ground.agent.revise(own.id, reason="drill", **each) for each in fields]
+    outcomes.append(ground.agent.move(own.id, key="drill-cellar", reason="drill"))
+    held = not any(map(_kept, outcomes)) and ground.owner.get(own.id) == own
+    mine = _note(ground.agent, f"The {WORD} lamp burns oil.").records[0]
+    control = all(_kept(ground.agent.revise(mine.id, reason="drill", **each)) for each in fields)
+    return Tried(held=held, control=control, by=named(outcomes[0]))
+
+
+ATTACKS = (
+    Attack(name="approve_by_name", title="a namesake of the proposer approves", run=approve_by_name),
+    Attack(name="revise_the_owners", title="a page's text changes what the owner said", run=revise_the_owners),
+    Attack(name="bend_the_owners_fields", title="an agent relabels what the owner said", run=bend_the_owners_fields),
+)
