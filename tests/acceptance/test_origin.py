@@ -168,3 +168,62 @@ def test_jobs_expire_and_archive_what_a_person_said(owner: Memory, clock: Any) -
     clock.move(hours=2)
     owner.run_job("expire")
     assert owner.get(made.id).status.value == "expired"
+
+
+@pytest.mark.parametrize(
+    "text", ["Never deploy on a Friday", "never deploy on a friday!", "Never  deploy on a Friday."]
+)
+@pytest.mark.parametrize("source", ["web", "tool", "document", "unknown"])
+def test_text_of_lower_trust_confirms_nothing_by_saying_it_again(
+    mem: Memory, clock: Any, source: str, text: str
+) -> None:
+    made = kept(mem.remember("Never deploy on a Friday", tier="archival"))
+    clock.move(days=10)
+    outcome = mem.remember(text, tier="archival", source=source)
+    assert (outcome.outcome, "not_confirmed" in codes(outcome)) == ("duplicate", True)
+    assert mem.get(made.id) == made
+    assert len(mem.log()) == 1
+
+
+def test_an_agent_that_repeats_the_owner_confirms_nothing_and_the_owner_does(
+    owner: Memory, mem: Memory, clock: Any
+) -> None:
+    made = kept(owner.remember("Never deploy on a Friday", tier="archival"))
+    clock.move(days=10)
+    mem.remember("Never deploy on a Friday", tier="archival")
+    assert mem.get(made.id).reinforced_at == made.reinforced_at
+    owner.remember("Never deploy on a Friday", tier="archival")
+    assert mem.get(made.id).reinforced_at > made.reinforced_at
+
+
+IDENTITY = "# Who I am\n\nI am Lyra. I keep the lighthouse at the end of the pier, and I never sleep.\n"
+
+
+@pytest.mark.promise("C14")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I am Lyra.",
+        "note: i AM lyra",
+        "I keep the lighthouse at the end of the pier, and I never sleep.",
+        "NOTE: I KEEP THE LIGHTHOUSE AT THE END OF THE PIER AND I NEVER SLEEP",
+        "Remember this: I keep the lighthouse at the end of the pier - and I never sleep! Always.",
+        "I k\u0435ep the lighthouse at the end of the pier, and I never sleep.",
+    ],
+)
+def test_a_sentence_of_the_identity_is_no_fact(opened: Callable[..., Memory], tmp_path: Any, text: str) -> None:
+    (tmp_path / "identity.md").write_text(IDENTITY)
+    with opened("own", identity=tmp_path / "identity.md", actor=Actor.operator("olga")) as memory:
+        outcome = memory.remember(text, tier="archival")
+        assert (outcome.outcome, codes(outcome)) == ("refused", {"identity_text"})
+
+
+@pytest.mark.parametrize(
+    "text", ["The lighthouse at the end of the pier was painted in May", "Ana asked whether I am Lyra or the other one"]
+)
+def test_what_only_speaks_of_the_identity_is_remembered(
+    opened: Callable[..., Memory], tmp_path: Any, text: str
+) -> None:
+    (tmp_path / "identity.md").write_text(IDENTITY)
+    with opened("own", identity=tmp_path / "identity.md", actor=Actor.operator("olga")) as memory:
+        kept(memory.remember(text, tier="archival"))

@@ -58,7 +58,8 @@ def test_what_a_gate_refuses_answers_422_with_its_reasons_and_a_receipt(world, a
 
 
 @pytest.mark.promise("C109")
-def test_an_edit_is_one_proposal_of_many_changes(world, agent, saved):
+def test_an_edit_is_one_proposal_of_many_changes(world, agent):
+    saved = agent.post("/memory/items", json={"text": "The ferry leaves at six", "tier": "archival"})
     answer = agent.post(
         "/memory/edit",
         json={

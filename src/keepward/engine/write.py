@@ -42,6 +42,8 @@ class Judgement:
     reason: str
     steps: list[Step] = field(default_factory=list)
     existing: Record | None = None
+    #: Whether saying the same again confirms what is there: it takes no less trust than that has.
+    confirms: bool = True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -264,6 +266,8 @@ def _judge(
         result.reasons = tuple(map(_untold, result.reasons))
         if judged.decision == "same":
             return Judgement(decision="refuse", reasons=result.reasons, reason="")
+    if judged.decision == "same" and judged.existing is not None:
+        _weigh(result, judged.case.after, judged.existing)
     if judged.decision in {"refuse", "same"}:
         if isinstance(change, Insert) and judged.existing is not None:
             draft.overlay.renamed[change.id] = judged.existing.id
@@ -289,6 +293,17 @@ def _untold(reason: Reason) -> Reason:
     if reason.gate != "duplicate":
         return reason
     return replace(reason, detail="something like it is known in that scope, which this handle does not see")
+
+
+def _weigh(result: Judgement, after: Record, existing: Record) -> None:
+    """Note where the same was said by somebody who is trusted less: that confirms nothing."""
+    if after.trust >= existing.trust:
+        return
+    result.confirms = False
+    detail = (
+        f"said again by the {after.trust.label}, which is trusted less than the {existing.trust.label}: not confirmed"
+    )
+    result.reasons = (*result.reasons, Reason(gate="authority", code="not_confirmed", detail=detail))
 
 
 def _put_elsewhere(asked: Record, judged: Record) -> bool:
@@ -346,6 +361,7 @@ def _duplicate(kit: Kit, who: Who, item: Judgement, reasons: tuple[Reason, ...],
     existing = item.existing
     assert existing is not None
     now = kit.clock.now()
+    confirm = confirm and item.confirms
     if confirm and existing.kind is not Kind.EVENT and existing.tier is not Tier.CORE and who.actor.kind != "importer":
         change = Reinforce(id=existing.id)
         after = apply(change, existing, Frame(now=now, actor=who.actor, policy=kit.policy))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields as fields_of
 from datetime import timedelta
@@ -38,7 +39,7 @@ from keepward.domain.query import CONTEXT_LEGEND
 from keepward.domain.receipt import Reason
 from keepward.domain.scope import RESERVED, is_scope, parse_scope
 from keepward.domain.trust import SOURCES
-from keepward.gates.detect.normal import odd_unicode
+from keepward.gates.detect.normal import normal, odd_unicode
 from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View
 
 #: Longest of the short fields, in characters, and most items of a list.
@@ -47,6 +48,11 @@ REFERENCE = 512
 METADATA = 8_192
 REASON = 1_000
 ITEMS = 64
+#: Characters of a sentence of the identity that counts wherever it stands, of one that counts at all, and of what may
+#: stand beside a short one.
+QUOTED, LEAST, BESIDE = 30, 8, 16
+_ENDS = re.compile(r"[.!?;:。！？；：]+")
+_MARKS = re.compile(r"[\W_]+")
 _LINES = ("key", "subject", "category", "session", "speaker", "job")
 _LISTS = {"tags": SHORT, "evidence": REFERENCE, "aliases": SHORT, "derived_from": SHORT}
 _lines, _lists = attrgetter(*_LINES), attrgetter(*_LISTS)
@@ -231,12 +237,29 @@ def _defaults_told(case: Case) -> Verdict | None:
 
 
 def _quotes_identity(after: Record, identity: str | None) -> bool:
-    """Whether a text repeats a whole line of 40 characters or more of the identity document."""
+    """Whether a text repeats a sentence of the identity document, whatever its case, marks and look-alike letters.
+
+    A long sentence counts wherever it stands; a short one where little else is said.
+    """
     if not identity:
         return False
-    text = " ".join(after.text.casefold().split())
-    lines = (" ".join(line.casefold().split()) for line in identity.splitlines())
-    return any(len(line) >= 40 and line in text for line in lines)
+    text = f" {_plainly(after.text)} "
+    return any(
+        f" {sentence} " in text and (len(sentence) >= QUOTED or len(text) - len(sentence) <= BESIDE)
+        for sentence in _sentences(identity)
+    )
+
+
+@functools.lru_cache(maxsize=8)
+def _sentences(identity: str) -> tuple[str, ...]:
+    lines = (part for line in identity.splitlines() for part in (line, *_ENDS.split(line)))
+    plain = dict.fromkeys(map(_plainly, lines))
+    return tuple(sentence for sentence in plain if len(sentence) >= LEAST)
+
+
+def _plainly(text: str) -> str:
+    """Return the words of a text in one case, each after one blank."""
+    return " ".join(_MARKS.sub(" ", normal(text).text.casefold()).split())
 
 
 def _strings(change: Change) -> Iterator[tuple[str, str]]:
