@@ -146,6 +146,13 @@ def test_names_that_are_told_apart_by_class_turn_a_line_red(store, monkeypatch):
     assert lines(store, "approve_by_name")["approve_by_name"].status == "breached"
 
 
+def test_a_repetition_that_confirms_whoever_says_it_turns_a_line_red(store, monkeypatch):
+    from keepward.engine import write
+
+    monkeypatch.setattr(write, "_weigh", lambda *_: None)
+    assert lines(store, "confirm_from_a_page")["confirm_from_a_page"].status == "breached"
+
+
 def test_a_check_that_cannot_fail_is_no_green_line(store):
     policy = Policy(core_keys=())
     assert lines(store, "poison_core", policy=policy)["poison_core"].status == "inconclusive"

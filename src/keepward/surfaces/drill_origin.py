@@ -7,6 +7,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from keepward.surfaces.drill import Attack, Ground, Tried, named, refusal
@@ -72,8 +73,21 @@ def bend_the_owners_fields(ground: Ground) -> Tried:
     return Tried(held=held, control=control, by=named(outcomes[0]))
 
 
+def confirm_from_a_page(ground: Ground) -> Tried:
+    """A page says again what an agent remembered, so that it fades no more."""
+    text = f"The {WORD} bridge opens at nine."
+    made = _note(ground.agent, text).records[0]
+    ground.clock.move(timedelta(days=1))
+    outcome = _note(ground.agent, text, source="web")
+    held = not _kept(outcome) and ground.owner.get(made.id).reinforced_at == made.reinforced_at
+    _note(ground.agent, text)
+    control = ground.owner.get(made.id).reinforced_at > made.reinforced_at
+    return Tried(held=held, control=control, by=f"{outcome.outcome}: {outcome.reasons[-1].code}")
+
+
 ATTACKS = (
     Attack(name="approve_by_name", title="a namesake of the proposer approves", run=approve_by_name),
     Attack(name="revise_the_owners", title="a page's text changes what the owner said", run=revise_the_owners),
     Attack(name="bend_the_owners_fields", title="an agent relabels what the owner said", run=bend_the_owners_fields),
+    Attack(name="confirm_from_a_page", title="a page confirms a memory by repeating it", run=confirm_from_a_page),
 )
