@@ -30,7 +30,7 @@ from keepward.surfaces.cli_frame import COMMON, EXIT_CODES
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 NOTICE = "<!-- Written by tools/generate_reference.py; do not edit. -->"
-WRITE = "outcome id version commit proposal receipt reasons[] tier kind key expires_at memories[] next"
+WRITE = "outcome id version commit proposal receipt reasons[] redacted[] tier kind key expires_at memories[] next"
 RECORD = (
     "id version tier kind text scope key subject category tags content_type blob metadata source trust evidence "
     "derived_from confidence importance sensitivity stability access status superseded_by author session speaker job "

@@ -66,11 +66,33 @@ def digest_of(steps: tuple[Step, ...], base: dict[str, int]) -> str:
 
 
 # Every outcome has the same attributes, with None or nothing where it has none of a sort, so that a caller can ask
-# without a match statement: ``ok``, ``id``, ``record``, ``records``, ``commit``, ``item``, ``receipt``, ``reasons``.
+# without a match statement: ``ok``, ``id``, ``record``, ``records``, ``commit``, ``item``, ``receipt``, ``reasons``,
+# ``redacted``.
+
+
+class _Told:
+    """What every outcome can say of its reasons."""
+
+    __slots__ = ()
+    reasons: tuple[Reason, ...]
+
+    @property
+    def redacted(self) -> tuple[str, ...]:
+        """Kinds of personal identifiers and secrets that stand as markers in what was stored or is held, in order.
+
+        Empty where the text stands as it was given, and where nothing was stored.
+        """
+        return tuple(dict.fromkeys(each.code for each in self.reasons if _is_redaction(each)))
+
+
+def _is_redaction(reason: Reason) -> bool:
+    if reason.gate == "privacy":
+        return not reason.code.startswith("kept_")
+    return reason.gate == "secrets"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
+class Committed(_Told):
     """The changes are in the journal."""
 
     records: tuple[Record, ...]
@@ -100,7 +122,7 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quarantined:
+class Quarantined(_Told):
     """The changes wait for a person; what held before still holds."""
 
     item: Waiting
@@ -166,9 +188,14 @@ class Refused:
     def item(self) -> None:
         """Nothing waits for a person."""
 
+    @property
+    def redacted(self) -> tuple[str, ...]:
+        """Nothing was stored."""
+        return ()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Duplicate:
+class Duplicate(_Told):
     """The same is already remembered; the existing memory was confirmed."""
 
     record: Record

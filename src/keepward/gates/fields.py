@@ -16,8 +16,10 @@ from keepward.gates.verdict import Case
 _SINGLE = ("text", "key", "subject", "category", "metadata", "source", "session", "speaker", "job", "blob")
 _MANY = ("tags", "evidence", "aliases")
 _singles, _manies = attrgetter(*_SINGLE), attrgetter(*_MANY)
-#: Fields that name somebody or something and are compared for equality; redacting them breaks links.
-IDENTIFIERS = frozenset({"key", "subject", "session", "speaker", "job", "aliases", "evidence", "blob", "source"})
+#: Fields by which memories are looked up: one marker in place of two names would make them one.
+NAMES = frozenset({"key", "subject", "session", "job", "source"})
+#: Handles of other systems, and hashes: nobody reads them.
+HANDLES = frozenset({"aliases", "blob"})
 
 
 def texts(case: Case) -> Sequence[tuple[str, str]]:

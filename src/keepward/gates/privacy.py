@@ -1,35 +1,49 @@
 """The privacy gate: personal identifiers are replaced by typed markers unless given with consent.
 
-With consent they stay and the memory becomes sensitive, so that no context holds it unasked. Fields
-that identify (subject, speaker, evidence, ...) are the caller's handles and are left as they are.
+With consent they stay and the memory becomes sensitive, so that no context holds it unasked.
+
+Invariants
+(1) Every stored text is read: what is replaced in the text is replaced in evidence, speaker, tags, category, metadata
+    and the reason as well.
+(2) A name by which memories are looked up (key, subject, session, job, source) is never replaced: one marker would put
+    different people under one name. It is refused instead, with what to do. What a job derives keeps the names of its
+    sources, which were judged when they came.
+(3) In names and references only what is certain counts: digits in an id are no phone number.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from keepward.domain.memory import Sensitivity
 from keepward.domain.policy import Policy
 from keepward.domain.receipt import Reason
+from keepward.domain.trust import ActorKind
 from keepward.gates.detect import privacy
 from keepward.gates.detect.engine import redact
-from keepward.gates.fields import IDENTIFIERS, mapped, named, texts, whole
-from keepward.gates.verdict import Case, Rewrite, Verdict, View
+from keepward.gates.detect.finding import Finding
+from keepward.gates.fields import HANDLES, NAMES, mapped, named, texts, whole
+from keepward.gates.verdict import Case, Refuse, Rewrite, Verdict, View
+
+#: What can be told from an id for certain.
+_PLAIN = frozenset({"email", "phone", "iban", "us_ssn", "payment_card"})
 
 
 def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
-    """Redact personal identifiers, or mark the memory sensitive where consent was given."""
+    """Redact personal identifiers, refuse those in names, or mark the memory sensitive where consent was given."""
     del view, policy
     if privacy.calm(whole(case)):
         return None
     # What stands already was judged when it was written: it may have been kept with consent.
     stood = set() if case.before is None else set(named(case.before))
+    derived = case.actor.kind is ActorKind.JOB
     found = sorted(
         {
             (name, finding.detector)
             for name, text in texts(case)
-            if name not in IDENTIFIERS and (name, text) not in stood
-            for finding in privacy.scan(text)
+            if (name, text) not in stood and not (derived and name in NAMES)
+            for finding in _found(name, text)
         }
     )
     if not found:
@@ -44,6 +58,18 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
             for field, detector in found
         )
         return Rewrite(after=replace(case.after, sensitivity=Sensitivity.SENSITIVE), reasons=kept)
+    unnamed = tuple(
+        Reason(
+            gate="privacy",
+            code=detector,
+            detail=f"{field} is a personal identifier ({detector}), and a marker would put different people under one "
+            "name: choose a name that is not, such as a first name or a number of your own, or give consent",
+        )
+        for field, detector in found
+        if field in NAMES
+    )
+    if unnamed:
+        return Refuse(reasons=unnamed)
     reasons = tuple(
         Reason(
             gate="privacy",
@@ -56,11 +82,23 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
     return Rewrite(
         after=mapped(
             case.after,
-            lambda name, text: text if name in IDENTIFIERS or (name, text) in stood else scrub(text),
+            lambda name, text: (
+                text if name in NAMES or (name, text) in stood else redact(text, list(_found(name, text)))
+            ),
         ),
         reasons=reasons,
         reason=scrub(case.reason),
     )
+
+
+def _found(name: str, text: str) -> Iterator[Finding]:
+    """Yield what a stored text gives away; see (3)."""
+    if name in HANDLES:
+        return
+    reference = name in NAMES or (name == "evidence" and " " not in text)
+    for finding in privacy.scan(text):
+        if not reference or (finding.certainty == "certain" and finding.detector in _PLAIN):
+            yield finding
 
 
 def scrub(text: str) -> str:

@@ -204,7 +204,11 @@ _WORDS = {
 def show_written(screen: Screen, data: dict[str, Any], *, indent: int = 0, brief: bool = False) -> None:
     """Print what became of a write, its reasons and its receipt; `brief` leaves out the ids to look it up by."""
     word, style, rest = _WORDS[data["outcome"]]
-    screen.labelled(word, rest.format(**data), style=style, indent=indent)
+    from keepward.surfaces.present import redaction
+
+    # What is stored is not what was said: that belongs in the first line.
+    said = "; ".join(filter(None, (rest.format(**data), redaction(data["redacted"]))))
+    screen.labelled(word, said, style=style, indent=indent)
     if data["outcome"] != "refused" and data["tier"]:
         named = f" · key {data['key']}" if data["key"] else ""
         until = f" · until {data['expires_at'][:16].replace('T', ' ')} UTC" if data["expires_at"] else ""

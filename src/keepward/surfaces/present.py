@@ -159,12 +159,19 @@ def outcome(result: Outcome) -> dict[str, Any]:
         "proposal": result.item.id if result.item else None,
         "receipt": result.receipt.id,
         "reasons": reasons(result.reasons),
+        "redacted": list(result.redacted),
         "tier": first and first.tier.value,
         "kind": first and first.kind.value,
         "key": first and first.key,
         "expires_at": instant(first.expires_at) if first else None,
         "memories": [{"id": each.id, "version": each.version} for each in records],
     }
+
+
+def redaction(kinds: Iterable[str]) -> str:
+    """Return the words that say what was replaced and how to keep it; empty where nothing was."""
+    named = ", ".join(each.replace("_", " ") for each in kinds)
+    return f"redacted: {named} (given with consent, it is kept)" if named else ""
 
 
 def hit(item: Hit) -> dict[str, Any]:

@@ -230,6 +230,8 @@ class Written(BaseModel):
     proposal: str | None
     receipt: str
     reasons: list[Why]  # type: ignore[valid-type]
+    #: Kinds of personal identifiers and secrets that were replaced by markers; consent keeps the former.
+    redacted: list[str]
     tier: str | None
     kind: str | None
     key: str | None

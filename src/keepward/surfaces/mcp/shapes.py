@@ -78,7 +78,9 @@ def outcome(result: Outcome, notices: Iterable[str] = ()) -> tuple[dict[str, Any
     told = list(notices)
     if told:
         data["notices"] = told
-    lines = [_SAID[result.outcome]]
+    if result.redacted:
+        data["redacted"] = list(result.redacted)
+    lines = ["; ".join(filter(None, (_SAID[result.outcome], present.redaction(result.redacted))))]
     if result.outcome != "refused" and full["id"]:
         until = f", until {full['expires_at'][:16]} UTC" if full["expires_at"] else ""
         lines.append(f"memory {full['id']} version {full['version']} ({full['tier']} {full['kind']}{until})")
