@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from keepward.app.handle import Handle
+from keepward.domain.decay import as_read
 from keepward.domain.memory import Record
 from keepward.domain.query import Filter, Memories, Recall
 
@@ -61,11 +63,12 @@ class Reads(Handle):
         )
         narrowed = own_and_shared(self._who, filters)
         found = recall(self._kit, self._who, query, narrowed, limit=limit, purpose=purpose, as_of=as_of, order=order)
-        if not receipt:
-            return found
-        from keepward.engine.feedback import keep_recall
+        if receipt:
+            from keepward.engine.feedback import keep_recall
 
-        return keep_recall(self._kit, self._who, query, purpose, found)
+            found = keep_recall(self._kit, self._who, query, purpose, found)
+        hits = tuple(replace(hit, memory=as_read(hit.memory, found.now)) for hit in found.hits)
+        return replace(found, hits=hits)
 
     def find(
         self,

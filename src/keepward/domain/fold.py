@@ -21,6 +21,7 @@ from typing import Any, TypeVar, assert_never
 from keepward.domain import change as ask
 from keepward.domain.change import KEEP
 from keepward.domain.codec import encode_record
+from keepward.domain.decay import confidence_at, importance_at
 from keepward.domain.memory import (
     Access,
     ContentType,
@@ -86,7 +87,7 @@ def apply(change: ask.Change, before: Record | None, frame: Frame) -> Record:
         case ask.Restore():
             after = _restore(change, before, frame)
         case ask.Reinforce():
-            raised = share(min(1.0, before.importance + change.gain))
+            raised = share(min(1.0, importance_at(before, now) + change.gain))
             confirmed = now if change.confirms else before.reinforced_at
             after = replace(before, reinforced_at=confirmed, importance=raised)
         case ask.Revert():
@@ -232,7 +233,7 @@ def inherit(child: Record, parents: Sequence[Record]) -> Record:
         child,
         scope=narrowest,
         trust=min(child.trust, *(parent.trust for parent in parents)),
-        confidence=min(child.confidence, *(parent.confidence for parent in parents)),
+        confidence=min(child.confidence, *(confidence_at(parent, child.created_at) for parent in parents)),
         sensitivity=Sensitivity.SENSITIVE if sensitive else Sensitivity.NORMAL,
         expires_at=min(ends) if ends else None,
         evidence=_sorted([*child.evidence, *(item for parent in parents for item in parent.evidence)]),

@@ -4,13 +4,16 @@ Invariants
 (1) A record is immutable; every change makes a new record with the next version.
 (2) ``status`` holds what the journal decided; expiry is a fact of the clock and is computed.
 (3) Shares (confidence, importance) are multiples of 1/10,000, so that they encode as integers.
+(4) A record that was read has them as faded at that instant, and the stored ones beside; what is stored, compared
+    and encoded are the stored ones alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
+from operator import attrgetter
 
 from keepward.domain.trust import Trust
 
@@ -89,7 +92,7 @@ class ContentType(StrEnum):
 CORE_BLOCKS = ("persona", "human", "operating_rules", "mission", "workspace_state")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Record:
     """One memory at one version."""
 
@@ -117,9 +120,9 @@ class Record:
     evidence: tuple[str, ...] = ()
     #: Ids of the memories this one was made from.
     derived_from: tuple[str, ...] = ()
-    #: 0..1, is it true.
+    #: 0..1, is it true; faded at the instant of reading, see (4).
     confidence: float
-    #: 0..1, is it useful.
+    #: 0..1, is it useful; likewise.
     importance: float
     sensitivity: Sensitivity = Sensitivity.NORMAL
     stability: Stability = Stability.STABLE
@@ -145,6 +148,29 @@ class Record:
     expires_at: datetime | None = None
     #: Last time the memory was confirmed; confidence fades from here.
     reinforced_at: datetime
+    #: What is stored of ``confidence`` and ``importance``; None in a record that is as stored.
+    base_confidence: float | None = None
+    base_importance: float | None = None
+    #: How often it was handed out by recall or in a context, and when last; None where they were not asked for.
+    uses: int | None = None
+    last_used: datetime | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """Whether what is stored is the same, whenever it was read."""
+        return isinstance(other, Record) and _stored(self) == _stored(other)
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.version))
+
+    @property
+    def stored_confidence(self) -> float:
+        """Confidence as it was when the memory was last confirmed, 0..1."""
+        return self.confidence if self.base_confidence is None else self.base_confidence
+
+    @property
+    def stored_importance(self) -> float:
+        """Importance as it was when the memory was last changed, confirmed or learned from, 0..1."""
+        return self.importance if self.base_importance is None else self.base_importance
 
     @property
     def pinned(self) -> bool:
@@ -160,6 +186,15 @@ class Record:
     def is_live(self, now: datetime) -> bool:
         """Whether the memory holds at an instant."""
         return self.status_at(now) is Status.ACTIVE
+
+
+#: Fields that a read fills in; no version has them.
+READ_FIELDS = ("base_confidence", "base_importance", "uses", "last_used")
+_stored = attrgetter(
+    *(each.name for each in fields(Record) if each.name not in {*READ_FIELDS, "confidence", "importance"}),
+    "stored_confidence",
+    "stored_importance",
+)
 
 
 def share(value: float) -> float:

@@ -38,8 +38,9 @@ class Filter:
     category: str | None = None
     session: str | None = None
     job: str | None = None
-    #: 0..1.
+    #: 0..1, of what importance has faded to by ``at``; without an instant, of what is stored.
     min_importance: float = 0.0
+    at: datetime | None = None
     include_sensitive: bool = False
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from keepward.domain.memory import Record
+from keepward.domain.memory import READ_FIELDS, Record
 from keepward.engine.contexts import text_at
 from keepward.engine.kit import Kit, Who
 from keepward.engine.read import Version, history
@@ -73,7 +73,7 @@ def blame(kit: Kit, who: Who, name: str) -> Blame:
     for each in dataclasses.fields(Record):
         value = getattr(record, each.name)
         made = _maker(versions, each.name)
-        if each.name in _BOOKKEEPING or (made.record.version == 1 and value in (None, (), "")):
+        if each.name in {*_BOOKKEEPING, *READ_FIELDS} or (made.record.version == 1 and value in (None, (), "")):
             continue
         origins.append(
             Origin(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeVar
 
 from keepward.domain.commit import Commit, CommitDetails, Step
@@ -146,13 +147,15 @@ def flush_uses(kit: Kit, writer: Writer) -> None:
     """Write the uses counted since the last write."""
     if not kit.uses:
         return
-    taken = dict(kit.uses)
+    taken, at = dict(kit.uses), dict(kit.used_at)
     kit.uses.clear()
-    tenants: dict[str, list[str]] = {}
+    kit.used_at.clear()
+    groups: dict[tuple[str, datetime], list[str]] = {}
     for (tenant, memory_id), count in sorted(taken.items()):
-        tenants.setdefault(tenant, []).extend([memory_id] * count)
-    for tenant, ids in tenants.items():
-        writer.count_use(tenant, ids, kit.clock.now())
+        when = at.get((tenant, memory_id)) or kit.clock.now()
+        groups.setdefault((tenant, when), []).extend([memory_id] * count)
+    for (tenant, when), ids in groups.items():
+        writer.count_use(tenant, ids, when)
 
 
 def _features(kit: Kit, who: Who, steps: Sequence[Step], spoken: Callable[[Record], Features]) -> list[Features | None]:

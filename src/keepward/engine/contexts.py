@@ -307,7 +307,7 @@ def _keep(kit: Kit, who: Who, inputs: Inputs, compiled: Compiled, gathered: _Gat
     kept = kit.policy.enabled
     for section in compiled.sections:
         for item in section.items:
-            kit.uses[who.tenant, item.id] += 1
+            kit.count_use(who.tenant, item.id)
     if kept:
         try:
             with kit.store.write() as writer:

@@ -144,6 +144,7 @@ def _apply(
 
     for name in ids:
         kit.uses.pop((who.tenant, name), None)
+        kit.used_at.pop((who.tenant, name), None)
     try:
         stored = store_steps(
             kit,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 
 from keepward.domain.policy import Policy
@@ -44,6 +45,8 @@ class Kit:
     summarizer: Summarizer | None = None
     #: Uses not yet written, by (tenant, memory id); written with the next write or at close.
     uses: Counter[tuple[str, str]] = field(default_factory=Counter)
+    #: When each of them was last used.
+    used_at: dict[tuple[str, str], datetime] = field(default_factory=dict)
     rerankers: Rerankers = field(default_factory=Rerankers)
     #: Remembers erasures outside of the store; None where this machine has no place for it.
     erasures: ErasureList | None = None
@@ -51,6 +54,11 @@ class Kit:
     wake: Wake = lambda *, wrote: None
     #: Bytes beside the store; None for a copy that is only looked into.
     blobs: BlobStore | None = None
+
+    def count_use(self, tenant: str, memory_id: str) -> None:
+        """Count that a memory was handed out."""
+        self.uses[tenant, memory_id] += 1
+        self.used_at[tenant, memory_id] = self.clock.now()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,9 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from keepward.domain.decay import importance_at
 from keepward.domain.erasure import ERASED
 from keepward.domain.feedback import Feedback
-from keepward.domain.instant import to_micros
+from keepward.domain.instant import from_micros, to_micros
 from keepward.domain.memory import Record
 from keepward.engine.checkpoints import Checkpoints, Progress
 from keepward.engine.kit import Kit, Who
@@ -190,11 +191,12 @@ def _facts(
     # A learned score is not what is learned from, or training would chase itself.
     fused = np.array([item["parts"].get("fused", item["score"]) for item in items], dtype=np.float64)
     happened = [to_micros(record.occurred_at or record.created_at) for record in records]
+    asked = from_micros(int(receipt["inputs"]["now"]))
     facts = facts_of(
         [np.array([part.get(name, 0.0) for part in parts], dtype=np.float64) for name in PARTS[:4]],
         happened=np.array(happened, dtype=np.int64),
         now=int(receipt["inputs"]["now"]),
-        importance=np.array([record.importance for record in records], dtype=np.float64),
+        importance=np.array([importance_at(record, asked) for record in records], dtype=np.float64),
         trust=np.array([int(record.trust) for record in records], dtype=np.int64),
     )
     return fused, facts

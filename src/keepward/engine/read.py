@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from keepward.domain.commit import EMPTY_HASH, Commit, CommitDetails, Head
+from keepward.domain.decay import as_read
 from keepward.domain.instant import to_micros
 from keepward.domain.memory import Record
 from keepward.domain.query import ORDERS, PURPOSES, Filter, Hit, Memories, Recall
@@ -156,7 +157,7 @@ def recall(
         raise InvalidInput(f"a limit is from 1 to {MOST}")
     found = search(kit, who, query, filters, limit=limit, purpose=purpose, as_of=as_of, order=order)
     for hit in found.hits:
-        kit.uses[who.tenant, hit.memory.id] += 1
+        kit.count_use(who.tenant, hit.memory.id)
     if as_of is not None:
         return replace(found, notes=(*found.notes, *notes_of(unsound(found.withheld))))
     gone = withheld(kit, who, filters, live_at=found.now, damaged=found.withheld)
@@ -319,17 +320,24 @@ def find(
     if limit is not None and limit < 1:
         raise InvalidInput("a limit is at least 1; leave it out for all")
     seq = seq_of(kit, who, as_of)
-    live_at = None if include_ended else moment(kit, who, as_of, seq)
-    found = kit.store.find(who.tenant, filters, live_at=live_at, limit=limit, as_of=seq)
+    now = moment(kit, who, as_of, seq)
+    live_at = None if include_ended else now
+    found = kit.store.find(who.tenant, replace(filters, at=now), live_at=live_at, limit=limit, as_of=seq)
     gone = (
         withheld(kit, who, filters, live_at=live_at, damaged=found.damaged) if seq is None else unsound(found.damaged)
     )
-    return Memories(found.records, withheld=ids_of(gone), notes=tuple(notes_of(gone)))
+    records = [as_read(record, now) for record in found.records]
+    return Memories(records, withheld=ids_of(gone), notes=tuple(notes_of(gone)))
 
 
 def get(kit: Kit, who: Who, memory_id: str, *, as_of: AsOf = None) -> Record:
-    """Return the newest record of a memory, whatever its status, or as it stood at a commit."""
-    return fetch(kit, who, memory_id, as_of=seq_of(kit, who, as_of))
+    """Return a memory, whatever its status, or as it stood at a commit: faded, and how often it was used by now."""
+    seq = seq_of(kit, who, as_of)
+    record = fetch(kit, who, memory_id, as_of=seq)
+    pending = kit.uses[who.tenant, record.id]
+    count, last = kit.store.usage(who.tenant, [record.id]).get(record.id, (0, None))
+    read = as_read(record, moment(kit, who, as_of, seq))
+    return replace(read, uses=count + pending, last_used=kit.used_at.get((who.tenant, record.id), last))
 
 
 def history(kit: Kit, who: Who, memory_id: str) -> list[Version]:

@@ -3,7 +3,7 @@
 Invariants
 (1) Each use counts once: what was learned is noted in the same transaction as the commit.
 (2) Learning in one go or in many gives the same importance, to a ten-thousandth each time, and never more than 1.
-(3) Use makes a memory more important and no truer: its confidence goes on fading.
+(3) Use makes a memory more important, from what it has faded to, and no truer: its confidence goes on fading.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from keepward.domain.change import Reinforce
 from keepward.domain.commit import Commit, Step
+from keepward.domain.decay import importance_at
 from keepward.domain.fold import Frame, apply
 from keepward.domain.memory import Record
 from keepward.domain.receipt import Receipt
@@ -57,10 +58,10 @@ def learn_importance(kit: Kit, who: Who) -> Reinforced:
     for record in sorted(found, key=lambda each: each.id):
         if not record.is_live(now):
             continue
-        gain = (1.0 - record.importance) * (1.0 - (1.0 - PER_USE) ** counted[record.id])
+        gain = (1.0 - importance_at(record, now)) * (1.0 - (1.0 - PER_USE) ** counted[record.id])
         change = Reinforce(id=record.id, gain=gain, confirms=False)
         after = apply(change, record, frame)
-        if after.importance == record.importance:
+        if after.importance <= importance_at(record, now):
             continue
         case = Case(change=change, actor=who.actor, scope=who.scope, before=record, after=after)
         if pipeline.judge(case, look(kit, who, change, record, after, Overlay()), kit.policy).decision == "allow":

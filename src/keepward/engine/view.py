@@ -10,6 +10,7 @@ import heapq
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import chain
 from typing import Any
 
@@ -28,6 +29,7 @@ from keepward.domain.change import (
     Supersede,
 )
 from keepward.domain.commit import Step
+from keepward.domain.decay import importance_at
 from keepward.domain.memory import Kind, Record, Sensitivity, Status, Tier
 from keepward.domain.query import Filter
 from keepward.domain.scope import visible_from
@@ -39,7 +41,7 @@ from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion, Tamp
 from keepward.gates.detect.likeness import Form
 from keepward.gates.verdict import View
 from keepward.ports.searching import Likely
-from keepward.ports.store import PREFIX, Features, Slot
+from keepward.ports.store import PREFIX, Features, Reader, Slot
 
 #: Candidates for a likeness looked at closely, and the newest holders of one mark that are counted.
 ALIKE = 8
@@ -47,6 +49,7 @@ ALIKE = 8
 #: pairs shares fewer.
 SHARED_MARKS = 2
 CROWD = 64
+_PAGE = 1_000
 #: Kinds of actor that work on a whole store: upkeep, and what brings memories in. No token makes one of these.
 _WHOLE = frozenset({ActorKind.JOB, ActorKind.SYSTEM, ActorKind.IMPORTER})
 _USER_SOURCES = frozenset({"user_message", "user", "chat"})
@@ -309,12 +312,29 @@ def _key_is_free(kit: Kit, who: Who, after: Record, overlay: Overlay) -> None:
         raise Conflict("the key is held by another memory; revise that one, or choose another key")
 
 
+def least_useful(reader: Reader, tenant: str, records: Sequence[Record], now: datetime) -> list[Record]:
+    """Return records in the order in which a full tier gives them up.
+
+    Least important by now first, then least used, least trusted, oldest, by id.
+    """
+    ids = [record.id for record in records]
+    uses: dict[str, tuple[int, datetime]] = {}
+    for start in range(0, len(ids), _PAGE):
+        uses |= reader.usage(tenant, ids[start : start + _PAGE])
+
+    def useful(record: Record) -> tuple[float, int, Trust, datetime, str]:
+        used = uses[record.id][0] if record.id in uses else 0
+        return importance_at(record, now), used, record.trust, record.created_at, record.id
+
+    return sorted(records, key=useful)
+
+
 def _spare(kit: Kit, who: Who, tier: Tier) -> Record | None:
-    """Return the least useful memory of a full tier: least important, least trusted, oldest."""
+    """Return the least useful memory of a full tier that is not the owner's own."""
     everything = Filter(scopes=(), tiers=(tier.value,), permanent=False, include_sensitive=True)
     found = kit.store.find(who.tenant, everything, live_at=None, limit=None).records
     spares = [record for record in found if record.status is Status.ACTIVE and record.trust is not Trust.OWNER]
-    return min(spares, key=lambda record: (record.importance, record.trust, record.created_at, record.id), default=None)
+    return next(iter(least_useful(kit.store, who.tenant, spares, kit.clock.now())), None)
 
 
 def _recorded(kit: Kit, who: Who, evidence: tuple[str, ...]) -> frozenset[str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from keepward.domain.change import Archive, Change, Replace
-from keepward.domain.decay import confidence_at
+from keepward.domain.decay import confidence_at, importance_at
 from keepward.domain.memory import Kind, Record, Stability, Tier
 from keepward.domain.receipt import Reason
 from keepward.jobs.alike import pairs
@@ -41,7 +41,8 @@ def _doubles(desk: Desk) -> Iterator[Ask]:
         near.setdefault(pair.second.id, set()).add(pair.first.id)
 
     def worth(record: Record) -> tuple[object, ...]:
-        return record.trust, confidence_at(record, desk.now), record.importance, record.created_at, record.id
+        faded = confidence_at(record, desk.now), importance_at(record, desk.now)
+        return record.trust, *faded, record.created_at, record.id
 
     taken: set[str] = set()
     for best in sorted(records.values(), key=worth, reverse=True):

@@ -14,6 +14,7 @@ from keepward.domain.change import Archive, Retire
 from keepward.domain.decay import confidence_at
 from keepward.domain.memory import Tier
 from keepward.domain.trust import Trust
+from keepward.engine.view import least_useful
 from keepward.jobs.decay import faded
 from keepward.jobs.desk import Ask, Desk, Plan, batches
 from keepward.jobs.expire import lapsed
@@ -35,7 +36,7 @@ def _room(desk: Desk) -> Iterator[Ask]:
         lapsed_ones = desk.reader.lapsed(desk.tenant, desk.now, limit=-1).records
         excess = tally[tier.value] - sum(1 for each in lapsed_ones if each.tier is tier) - limit
         spares = [record for record in desk.live(tier) if record.trust is not Trust.OWNER]
-        spares.sort(key=lambda each: (each.importance, each.trust, each.created_at, each.id))
+        spares = least_useful(desk.reader, desk.tenant, spares, desk.now)
         changes = [Archive(id=record.id, if_version=record.version) for record in spares[: max(excess, 0)]]
         yield from batches(changes, f"the {tier.value} tier is over its capacity", removes=True)
 

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from keepward.domain.decay import idle_since
 from keepward.domain.instant import to_micros
 from keepward.domain.memory import Kind, Record, Sensitivity
 
@@ -46,6 +47,8 @@ class Profile(NamedTuple):
     sensitive: bool
     importance: float
     confidence: float
+    #: From when importance fades; None: it does not.
+    idle_since: int | None
     #: When what it tells happened, or else when it was first written.
     created_at: int
     expires_at: int | None
@@ -77,6 +80,7 @@ class Profile(NamedTuple):
             sensitive=record.sensitivity is Sensitivity.SENSITIVE,
             importance=record.importance,
             confidence=record.confidence,
+            idle_since=None if (since := idle_since(record)) is None else to_micros(since),
             created_at=to_micros(record.occurred_at or record.created_at),
             expires_at=None if record.expires_at is None else to_micros(record.expires_at),
             terms=features.terms,

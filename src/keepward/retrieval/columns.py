@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from keepward.domain.decay import FLOOR, IDLE_RATE
 from keepward.ports.searching import Profile
 from keepward.retrieval.entries import Allowed, Entry
 from keepward.retrieval.growable import Codes, Growable
@@ -23,6 +24,9 @@ Mask = npt.NDArray[np.bool_]
 
 _TEXT: Final = ("scope", "tier", "kind", "content_type", "subject", "category", "session", "speaker")
 _NEVER: Final = np.iinfo(np.int64).max
+_DAY: Final = 86_400_000_000
+#: None stands for never.
+_INSTANTS: Final = ("expires_at", "idle_since")
 _NUMBERS: Final[dict[str, type]] = {
     "version": np.int32,
     "position": np.int64,
@@ -43,7 +47,8 @@ class Columns:
         self._codes: dict[str, dict[str, int]] = {name: {} for name in (*_TEXT, "tag")}
         self._columns: dict[str, Growable] = {name: Codes() for name in _TEXT}
         self._columns |= {name: Growable(dtype) for name, dtype in _NUMBERS.items()}
-        self._columns |= {"expires_at": Growable(np.int64), "live": Growable(np.bool_)}
+        self._columns |= {name: Growable(np.int64) for name in _INSTANTS}
+        self._columns["live"] = Growable(np.bool_)
         self._tag_rows = Growable(np.int32)
         self._tag_codes = Growable(np.int32)
 
@@ -76,7 +81,8 @@ class Columns:
             self._columns[name].extend([-1 if v is None else codes[v] for v in values])
         for name in _NUMBERS:
             self._columns[name].extend(list(map(attrgetter(name), entries)))
-        self._columns["expires_at"].extend([_NEVER if e.expires_at is None else e.expires_at for e in entries])
+        for name in _INSTANTS:
+            self._columns[name].extend([_NEVER if (at := getattr(e, name)) is None else at for e in entries])
         self._columns["live"].extend(np.ones(len(entries), dtype=np.bool_))
         tagged = [(first + n, tag) for n, entry in enumerate(entries) for tag in entry.tags]
         if tagged:
@@ -94,7 +100,8 @@ class Columns:
             columns[name].append(code)
         for name in _NUMBERS:
             columns[name].append(getattr(entry, name))
-        columns["expires_at"].append(_NEVER if entry.expires_at is None else entry.expires_at)
+        for name in _INSTANTS:
+            columns[name].append(_NEVER if (at := getattr(entry, name)) is None else at)
         columns["live"].append(True)
         for tag in entry.tags:
             codes = self._codes["tag"]
@@ -132,6 +139,12 @@ class Columns:
         self._tag_rows.extend(moved)
         self.ids.keep(rows, new_rows)
 
+    def importance(self, rows: npt.NDArray[np.intp], now: int) -> npt.NDArray[np.float64]:
+        """Return what the importance of rows has faded to at an instant, as ``domain.decay.importance_at`` does."""
+        base = self["importance"][rows].astype(np.float64).round(4)
+        days = np.maximum(now - self["idle_since"][rows], 0) / _DAY
+        return np.asarray(np.maximum(base * np.exp(-IDLE_RATE * days), np.minimum(base, FLOOR)).round(4))
+
     def _among(self, column: str, values: frozenset[str]) -> Mask:
         known = sorted(code for value in values if (code := self._codes[column].get(value)) is not None)
         if len(known) <= 4:
@@ -163,7 +176,8 @@ class Columns:
         if allowed.tags is not None:
             mask &= self._tagged(allowed.tags)
         if allowed.min_importance is not None:
-            mask &= self["importance"] >= np.float32(allowed.min_importance)
+            shown = np.flatnonzero(mask)
+            mask[shown] = self.importance(shown, allowed.now) >= round(allowed.min_importance, 4)
         if allowed.min_trust is not None:
             mask &= self["trust"] >= allowed.min_trust
         if not allowed.include_sensitive:

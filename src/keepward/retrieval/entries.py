@@ -40,6 +40,8 @@ class Entry:
     sensitive: bool = False
     importance: float = 0.5
     confidence: float = 0.5
+    #: Microseconds since the epoch from which importance fades; None: it does not.
+    idle_since: int | None = None
     #: Microseconds since the epoch.
     created_at: int = 0
     #: Microseconds since the epoch; gone at this instant. None: never.
@@ -80,6 +82,7 @@ class Allowed:
     subject: str | None = None
     category: str | None = None
     session: str | None = None
+    #: Of what importance has faded to at ``now``.
     min_importance: float | None = None
     min_trust: int | None = None
     include_sensitive: bool = False

@@ -266,7 +266,7 @@ class Index:
             [parts[name][picks] for name in rerank.PARTS[:4]],
             happened=self._columns["created_at"][chosen],
             now=now,
-            importance=self._columns["importance"][chosen],
+            importance=self._columns.importance(chosen, now),
             trust=self._columns["trust"][chosen],
         )
         learned = np.zeros(len(rows))

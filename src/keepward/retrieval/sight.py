@@ -56,6 +56,9 @@ def look(columns: Columns, lengths: Floats, allowed: Allowed) -> Sight:
     coming = limits[limits > allowed.now]
     since = int(gone.max()) if len(gone) else int(np.iinfo(np.int64).min)
     until = int(coming.min()) if len(coming) else allowed.now + 1
+    if allowed.min_importance is not None:
+        # What fades passes at one instant and not at the next.
+        since, until = allowed.now, allowed.now + 1
     mask &= expires > allowed.now
     count = int(np.count_nonzero(mask))
     before, after, session, sessions = _neighbours(columns, mask)

@@ -16,13 +16,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from keepward.domain.commit import CommitDetails, Step
-from keepward.domain.memory import Record
+from keepward.domain.memory import READ_FIELDS, Record
 from keepward.domain.proposal import Outcome, Waiting
 from keepward.domain.query import Hit, Recall
 from keepward.domain.receipt import Reason
 
 #: Fields that say who wrote which version when; a diff is about the rest.
-_BOOKKEEPING = frozenset({"id", "version", "updated_at", "reinforced_at", "created_at", "author"})
+_BOOKKEEPING = frozenset({"id", "version", "updated_at", "reinforced_at", "created_at", "author", *READ_FIELDS})
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _FIELDS = tuple(each.name for each in dataclasses.fields(Record))
 #: Joiners that ordinary writing needs: Persian, Indic scripts, emoji.
@@ -86,10 +86,15 @@ def plain(value: Any) -> Any:
 
 
 def record(item: Record) -> dict[str, Any]:
-    """Return a memory at one version, every field of it."""
+    """Return a memory, every field of it: confidence and importance as read, and as stored beside."""
     # Most fields are what they are already, and a page of memories has thousands of them.
     fields = {name: value if type(value := getattr(item, name)) in _PLAIN else plain(value) for name in _FIELDS}
-    return {**fields, "metadata": item.metadata and json.loads(item.metadata)}
+    return {
+        **fields,
+        "base_confidence": item.stored_confidence,
+        "base_importance": item.stored_importance,
+        "metadata": item.metadata and json.loads(item.metadata),
+    }
 
 
 def reasons(items: Iterable[Reason]) -> list[dict[str, str]]:

@@ -29,6 +29,7 @@ from keepward.stores.sqlite.erasing import record_or_blank
 from keepward.stores.sqlite.rows import (
     Row,
     features_of,
+    important,
     passes,
     place_of,
     record_of,
@@ -166,9 +167,13 @@ class Asked:
             if limit is not None and len(found.records) >= limit:
                 break
             try:
-                found.records.append(self._record(row))
+                record = self._record(row)
             except Tampered as fault:
                 self._damaged(found, row[0], fault)
+                continue
+            # The statement compares what is stored, and nothing fades upwards.
+            if important(record, filters):
+                found.records.append(record)
         return found
 
     def _find_as_of(self, filters: Filter, live_at: datetime | None, limit: int | None, as_of: int) -> Found:

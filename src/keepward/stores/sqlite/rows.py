@@ -18,6 +18,7 @@ from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any
 
 from keepward.domain.codec import decode_record
+from keepward.domain.decay import idle_since, importance_at
 from keepward.domain.instant import to_micros
 from keepward.domain.memory import Record, Stability, Tier
 from keepward.domain.query import Filter
@@ -34,7 +35,9 @@ _sha256 = hashlib.sha256
 _log = logging.getLogger(__name__)
 
 Row = tuple[Any, ...]
-_FACTS = struct.Struct(">Hq")
+_FACTS = struct.Struct(">Hqq")
+#: Set in the first number where the instant from which importance fades is told; releases before did not.
+_TOLD = 0x8000
 _NEVER = -(1 << 63)
 _NONE = type(None)
 _EVENT_TYPES = (int, int, str, str, int, bytes, bytes, bytes, bytes)
@@ -212,10 +215,12 @@ def feature_row(sealer: Sealer, tenant: str, record: Row, facts: bytes, features
 
 
 def facts_of(record: Record) -> bytes:
-    """Return what ranking needs of a record that its columns do not say: confidence, instant told of, speaker."""
+    """Return what ranking needs of a record beside its columns: confidence, instant told of, idle since, speaker."""
     occurred = _NEVER if record.occurred_at is None else to_micros(record.occurred_at)
     speaker = b"" if record.speaker is None else b"=" + record.speaker.encode("utf-8", "surrogatepass")
-    return _FACTS.pack(round(record.confidence * 10_000), occurred) + speaker
+    since = idle_since(record)
+    idle = _NEVER if since is None else to_micros(since)
+    return _FACTS.pack(round(record.stored_confidence * 10_000) | _TOLD, occurred, idle) + speaker
 
 
 def bond_of(sealer: Sealer, tenant: str, row: Row) -> bytes:
@@ -229,7 +234,9 @@ def profile_of(sealer: Sealer, tenant: str, row: Row) -> Profile | None:
     if row[25] != row[1] or not facts or (sealer.active and row[35] != bond_of(sealer, tenant, row)):
         return None
     try:
-        confidence, occurred = _FACTS.unpack_from(facts)
+        confidence, occurred, idle = _FACTS.unpack_from(facts)
+        if not confidence & _TOLD:
+            return None
         speaker = facts[_FACTS.size + 1 :].decode("utf-8", "surrogatepass") if len(facts) > _FACTS.size else None
         tags = () if row[22] == "[]" else tuple(json.loads(row[22]))
     except (ValueError, struct.error):
@@ -254,7 +261,8 @@ def profile_of(sealer: Sealer, tenant: str, row: Row) -> Profile | None:
         row[16],
         row[14] != "normal",
         row[17] / 10_000,
-        confidence / 10_000,
+        (confidence ^ _TOLD) / 10_000,
+        None if idle == _NEVER else idle,
         row[18] if occurred == _NEVER else occurred,
         row[19],
         row[30],
@@ -288,6 +296,14 @@ def features_of(sealer: Sealer, tenant: str, memory_id: str, version: int, row: 
     return _features(row)
 
 
+def important(record: Record, filters: Filter) -> bool:
+    """Whether the importance of a record passes: what it has faded to at the filter's instant."""
+    if not filters.min_importance:
+        return True
+    share = record.stored_importance if filters.at is None else importance_at(record, filters.at)
+    return round(share * 10_000) >= round(filters.min_importance * 10_000)
+
+
 def passes(record: Record, filters: Filter) -> bool:
     """Whether a record passes a filter: the rule that the SQL of ``find`` states too."""
     if filters.scopes and record.scope not in filters.scopes:
@@ -309,6 +325,6 @@ def passes(record: Record, filters: Filter) -> bool:
         return False
     if filters.permanent is not None and filters.permanent != (record.stability is Stability.PERMANENT):
         return False
-    if round(record.importance * 10_000) < round(filters.min_importance * 10_000):
+    if not important(record, filters):
         return False
     return filters.include_sensitive or record.sensitivity.value == "normal"
