@@ -75,6 +75,7 @@ JSON_KEYS = {
     "erase": "applied plan commit receipt certificate lifted[]",
     "backup": "path bytes heads listed blobs faulty[]",
     "restore-backup": "path store_id separate heads erased revoked blobs faulty[]",
+    "config": "file digest named loosens[] accepted",
     "adopt": "applied digest foreign heads live waiting core[] tokens[] faults[] warning",
     "verify": "ok checked first_fault faults[] notes[]",
     "rebuild": "rebuilt head",

@@ -7,11 +7,14 @@ Invariants
     entries it names.
 (4) Without a file, pydantic is not imported: a start costs nothing that is not used.
 (5) Where a server listens and whom it lets in stands under ``[server]``; reads are opened on the command line alone.
+(6) A file that was found and not named loosens nothing until its owner has accepted it.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,10 +28,12 @@ from keepward.domain.instant import parse_duration
 from keepward.domain.policy import EthicsRule, Policy
 from keepward.domain.query import PURPOSES
 from keepward.domain.trust import Trust
-from keepward.errors import InvalidInput
+from keepward.errors import InvalidInput, StoreUnavailable
 
 #: Looked for in the folder of the store.
 FILE_NAME = "keepward.toml"
+#: Name of the user's own store, in the data folder; and of one in the working folder, where this machine knows it.
+STORE_NAME = "keepward.db"
 _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"0", "false", "no", "off"})
 
@@ -87,8 +92,14 @@ class Settings:
     policy: Policy = field(default_factory=Policy)
     #: Where `keepward serve` listens and whom it lets in.
     server: ServerSettings = field(default_factory=ServerSettings)
-    #: The file that was read.
+    #: The file that was read, the digest of what it said, and whether somebody named it.
     file: Path | None = None
+    digest: str = ""
+    named: bool = False
+    #: What of it loosens or leaves this machine, with its value; and what of that does not hold, as its owner has not
+    #: accepted the file.
+    loosens: Mapping[str, str] = field(default_factory=dict)
+    withheld: tuple[str, ...] = ()
 
 
 #: Names at the top of the file, and what each is called in the environment.
@@ -107,7 +118,8 @@ MAINTENANCE = "KEEPWARD_MAINTENANCE"
 SWITCHES = {"enabled": "KEEPWARD_ENABLED", "capture": "KEEPWARD_CAPTURE", "recall": "KEEPWARD_RECALL"}
 #: What the environment alone names.
 PLACES = {
-    "KEEPWARD_DB": "Path of the store; default `./keepward.db`.",
+    "KEEPWARD_DB": "Path of the store; default `keepward.db` in the data folder, or here where this machine knows it.",
+    "KEEPWARD_DATA": "Folder of the user's own store; default the platform's, such as `~/.local/share/keepward`.",
     "KEEPWARD_CONFIG": "Path of the settings file; default `keepward.toml` beside the store.",
     "KEEPWARD_TOKEN": "Token that a command comes with; principal, tenant and scope are then the token's.",
     "KEEPWARD_HOME": "Folder of keys and head anchors; default `$XDG_CONFIG_HOME/keepward` or `~/.config/keepward`.",
@@ -119,7 +131,8 @@ _TABLES = ("policy", "server")
 def load(*, store: Path, file: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
     """Read the settings that hold for a store.
 
-    `file` must exist when given; else `KEEPWARD_CONFIG` must; else `keepward.toml` beside the store may.
+    `file` must exist when given; else `KEEPWARD_CONFIG` must; else `keepward.toml` beside the store may. Of one that
+    is only found, what loosens holds once its owner has accepted it: see ``accepted``.
 
     Raises:
         InvalidInput: the file is missing or is not TOML, a name is unknown, a value is wrong.
@@ -127,7 +140,19 @@ def load(*, store: Path, file: Path | None = None, environ: Mapping[str, str] | 
     env = os.environ if environ is None else environ
     named = file or (Path(env["KEEPWARD_CONFIG"]) if env.get("KEEPWARD_CONFIG") else None)
     path = named or store.parent / FILE_NAME
-    table = _read(path, required=named is not None)
+    table, raw = _read(path, required=named is not None)
+    loosens: dict[str, str] = {}
+    withheld: tuple[str, ...] = ()
+    if table:
+        from keepward import accepted
+
+        # Everything is read before anything is left out: what is wrong is told either way.
+        _choices({name: value for name, value in table.items() if name not in _TABLES}, path)
+        meant = _policy(table.get("policy", {}), path), _server(table.get("server", {}), path)
+        names = accepted.loosening(table, *meant, ServerSettings())
+        loosens = {name: _shown(table, name) for name in names}
+        if names and named is None and not accepted.is_accepted(home(env), path, raw):
+            table, withheld = accepted.without(table, names), names
     top = {name: value for name, value in (table or {}).items() if name not in _TABLES}
     chosen = _choices(top, path)
     for name, variable in ENVIRONMENT.items():
@@ -141,6 +166,10 @@ def load(*, store: Path, file: Path | None = None, environ: Mapping[str, str] | 
         policy=dataclasses.replace(policy, **_switches(env)) if _switches(env) else policy,
         server=_server((table or {}).get("server", {}), path),
         file=path if table is not None else None,
+        digest="" if table is None else hashlib.sha256(raw).hexdigest(),
+        named=named is not None,
+        loosens=loosens,
+        withheld=withheld,
     )
 
 
@@ -169,15 +198,67 @@ def home(environ: Mapping[str, str] | None = None) -> Path:
         return Path.cwd() / ".keepward"
 
 
-def _read(path: Path, *, required: bool) -> dict[str, Any] | None:
+def data_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the folder of the user's own store; it need not exist. `KEEPWARD_DATA`, else the platform's."""
+    env = os.environ if environ is None else environ
+    if env.get("KEEPWARD_DATA"):
+        return Path(env["KEEPWARD_DATA"]).expanduser().absolute()
+    from platformdirs import user_data_path
+
+    found = user_data_path("keepward", appauthor=False)
+    # A user without a home folder has no such place.
+    return found if found.is_absolute() else home(environ)
+
+
+def default_store(environ: Mapping[str, str] | None = None, *, config_dir: Path | None = None) -> tuple[Path, str]:
+    """Return the path of the store where none is named, and a sentence on one here that was left alone, or nothing.
+
+    One in the working folder is used only where this machine knows it, by its id and its place.
+    """
+    own, here = data_folder(environ) / STORE_NAME, Path.cwd() / STORE_NAME
+    if here == own or not here.is_file():
+        return own, ""
+    from keepward.adapters.anchor import store_at
+    from keepward.stores.sqlite.opening import id_in
+
+    known = store_at(config_dir or home(environ), here)
+    if known is not None and known == id_in(here):
+        return here, ""
+    return own, f"{STORE_NAME} in this folder is none that this machine knows and was left alone; --db names it"
+
+
+def make_room(path: Path, environ: Mapping[str, str] | None = None) -> None:
+    """Make the data folder where a store in it is about to be made; no other folder is ever made for a store.
+
+    Raises:
+        StoreUnavailable: it cannot be made.
+    """
+    folder = data_folder(environ)
+    if path.parent != folder or folder.exists():
+        return
+    try:
+        folder.mkdir(mode=0o700, parents=True)
+    except OSError as fault:
+        raise StoreUnavailable(f"the data folder {folder} cannot be made: {fault.strerror}") from fault
+
+
+def _shown(table: Mapping[str, Any], name: str) -> str:
+    """Return the value of a setting for a person to look at."""
+    outer, _, inner = name.partition(".")
+    value = table[outer][inner] if inner else table[outer]
+    return _safe(json.dumps(value, ensure_ascii=True, default=str), 200)
+
+
+def _read(path: Path, *, required: bool) -> tuple[dict[str, Any] | None, bytes]:
     import tomllib
 
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        raw = path.read_bytes()
+        return tomllib.loads(raw.decode("utf-8")), raw
     except FileNotFoundError as fault:
         if required:
             raise InvalidInput("there is no settings file at the path that was named") from fault
-        return None
+        return None, b""
     except OSError as fault:
         raise InvalidInput(f"{path.name} cannot be read: {fault.strerror}") from fault
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
@@ -342,7 +423,7 @@ def _plainly(message: str) -> str:
     return message.removeprefix("Value error, ").removeprefix("Input ")
 
 
-def _safe(name: str) -> str:
+def _safe(name: str, most: int = 40) -> str:
     """Return a name from a file fit for a message: short, and printable ASCII alone."""
     shown = "".join(char if char.isascii() and char.isprintable() else "?" for char in name)
-    return shown if len(shown) <= 40 else shown[:40] + "..."
+    return shown if len(shown) <= most else shown[:most] + "..."

@@ -78,6 +78,7 @@ def served(folder: Path) -> Iterator[Served]:
     tokens, bearers = furnish(folder / "memory.db", home)
     command = [sys.executable, "-m", "keepward", "serve", "--port", "0", "--no-mcp", "--quiet", "--json"]
     environment = {**os.environ, "KEEPWARD_HOME": str(home), "KEEPWARD_EMBEDDER": "none", "KEEPWARD_DB": "memory.db"}
+    environment["KEEPWARD_CONFIG"] = str(folder / "keepward.toml")
     with (folder / "server.log").open("w") as log:
         process = subprocess.Popen(
             command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=log, text=True, encoding="utf-8"

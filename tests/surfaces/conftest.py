@@ -39,6 +39,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     for name in ("DB", "TENANT", "SCOPE", "ACTOR", "CONFIG", "COUNTER", "IDENTITY", "USER_FILE", "TRACE", "TOKEN"):
         monkeypatch.delenv(f"KEEPWARD_{name}", raising=False)
     monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("KEEPWARD_DATA", str(tmp_path))
     monkeypatch.setenv("KEEPWARD_EMBEDDER", "none")
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)

@@ -72,7 +72,7 @@ FILES = {"identity": "SOUL.md", "user_file": "USER.md"}
 
 def read(folder: Path, text: str, environ: dict[str, str] | None = None) -> Settings:
     (folder / "keepward.toml").write_text(text)
-    return load(store=folder / "m.db", environ=environ or {})
+    return load(store=folder / "m.db", file=folder / "keepward.toml", environ=environ or {})
 
 
 def test_every_field_of_a_policy_is_covered_here():
@@ -90,7 +90,8 @@ def test_every_choice_outside_policy_is_covered_here():
     assert (
         ENVIRONMENT.keys()
         == {*PLAIN, *FILES}
-        == {e.name for e in dataclasses.fields(Settings)} - {"policy", "server", "file", "maintenance"}
+        == {e.name for e in dataclasses.fields(Settings)}
+        - {"policy", "server", "maintenance", "file", "digest", "named", "loosens", "withheld"}
     )
 
 

@@ -104,7 +104,7 @@ def test_memory_that_is_off_is_said(run, store, served):
 
 def test_settings_of_the_file_are_taken_and_the_command_line_beats_them(run, store, served):
     Path("keepward.toml").write_text('[server]\nport = 1\nwrites_per_minute = 7\nallow_hosts = ["one.example"]\n')
-    serve(run, "--allow-host", "two.example")
+    serve(run, "--allow-host", "two.example", "--config", "keepward.toml")
     options = served[0].options
     assert (options.port > 1, options.writes_per_minute, options.allow_hosts) == (
         True,
@@ -130,7 +130,7 @@ def test_every_setting_of_the_server_is_covered_here():
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_setting_of_the_file_reaches_the_server(tmp_path, name):
     (tmp_path / "keepward.toml").write_text(f"[server]\n{name} = {SETTINGS[name]}\n")
-    settings = load(store=tmp_path / "m.db", environ={}).server
+    settings = load(store=tmp_path / "m.db", file=tmp_path / "keepward.toml", environ={}).server
     reached = ServerOptions(**asdict(settings))
     assert getattr(reached, name) == getattr(settings, name) != getattr(ServerOptions(), name)
 

@@ -123,6 +123,8 @@ def test_the_person_at_the_terminal_can_be_asked_where_the_settings_say_so(talk,
 
     result = talk(
         lambda client: client.call_tool("remember", {"text": "Ship it", "tier": "core", "key": "mission"}),
+        "--config",
+        str(tmp_path / "keepward.toml"),
         era=era,
         elicitation_callback=person,
     )
@@ -139,6 +141,8 @@ def test_a_shell_that_is_an_agents_asks_nobody(talk, tmp_path):
 
     result = talk(
         lambda client: client.call_tool("remember", {"text": "Ship it", "tier": "core", "key": "mission"}),
+        "--config",
+        str(tmp_path / "keepward.toml"),
         elicitation_callback=person,
     )
     assert result.structured_content["outcome"] == "quarantined"

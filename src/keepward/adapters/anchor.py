@@ -40,11 +40,13 @@ _DAMAGED = "what this machine noted of the store is damaged; run `keepward verif
 
 
 def default_config_dir() -> Path:
-    """Return ``$XDG_CONFIG_HOME/keepward`` or ``~/.config/keepward``; works without ``HOME`` too.
+    """Return ``$KEEPWARD_HOME``, ``$XDG_CONFIG_HOME/keepward`` or ``~/.config/keepward``; works without ``HOME`` too.
 
     Raises:
         OSError: this user has no home.
     """
+    if chosen := os.environ.get("KEEPWARD_HOME"):
+        return Path(chosen).expanduser()
     named = os.environ.get("XDG_CONFIG_HOME", "")
     if named and Path(named).is_absolute():
         return Path(named) / "keepward"
@@ -99,6 +101,10 @@ class FileAnchor:
         # Last: a folder without a key is not yet one of the store's.
         durable.replace(self._folder / "key", (home / "key").read_bytes())
         return "copied"
+
+    def knows(self, place: Path) -> bool:
+        """Whether a store of this configuration folder was opened at a place last."""
+        return store_at(self._config, place) is not None
 
     def key(self) -> bytes | None:
         """Return the key, or None when there is none here.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
     from keepward.ports.models import Embedder, Summarizer, TokenCounter
     from keepward.ports.world import Clock, IdSource
 
-#: The file a store is kept in when none is named.
-DEFAULT_PATH = "keepward.db"
+_log = logging.getLogger(__name__)
 
 
 class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copying, Jobs, Blobs):
@@ -36,7 +36,7 @@ class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copyi
     @classmethod
     def open(
         cls,
-        url: str | Path = DEFAULT_PATH,
+        url: str | Path | None = None,
         *,
         tenant: str | None = None,
         scope: str | None = None,
@@ -54,8 +54,10 @@ class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copyi
         config_dir: Path | None = None,
         maintenance: bool | Callable[[], None] | None = None,
     ) -> Memory:
-        """Open a store; a file that is not there is created.
+        """Open a store; a file that is not there is created, in a folder that is.
 
+        Without ``url`` it is the user's own, in the data folder (``KEEPWARD_DATA``, else the platform's), or
+        ``keepward.db`` in the working folder where this machine knows it.
         The handle is an agent's unless an actor is named: it reads and proposes, and nothing it says reaches
         core memory unreviewed. ``actor=Actor.operator(...)`` opens it as its owner; no handle gets there later.
         With a ``token`` actor, tenant and scope are the token's, and the store has to be there. ``identity`` and
@@ -83,7 +85,8 @@ class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copyi
             scope=parse_scope("/" if scope is None else scope),
             actor=actor or Actor.agent(),
         )
-        path = str(url).removeprefix("sqlite:///")
+        path = _default(config_dir, create=create and token is None) if url is None else str(url)
+        path = path.removeprefix("sqlite:///")
         keeper = maintenance_of(maintenance, own_time=clock is not None or path == ":memory:")
         kit = open_kit(
             path,
@@ -114,3 +117,14 @@ class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copyi
     def head(self) -> str:
         """Name of the tenant's newest commit: its number, a colon, 16 digits of its hash; zeros before the first."""
         return self._kit.store.head(self._who.tenant).name
+
+
+def _default(config_dir: Path | None, *, create: bool) -> str:
+    from keepward.config import default_store, make_room
+
+    path, left_alone = default_store(config_dir=config_dir)
+    if left_alone:
+        _log.warning("%s", left_alone, extra={"action": "left_alone"})
+    if create:
+        make_room(path)
+    return str(path)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keepward.domain.policy import Policy
-from keepward.errors import InvalidInput, KeepwardError
+from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable
 
 if TYPE_CHECKING:
     from keepward.engine.kit import Kit
@@ -47,7 +47,7 @@ def open_kit(
     from keepward.stores.sqlite.store import open_sqlite
 
     # Models are chosen first: a name that means nothing must not leave a new store behind.
-    models = _embedder(embedder), _counter(counter)
+    models = _embedder(embedder, config_dir), _counter(counter)
     kit = Kit(
         store=open_sqlite(path, anchor=anchor_in(config_dir), create=create),
         clock=clock or SystemClock(),
@@ -180,15 +180,43 @@ def _erasures(config_dir: Path | None) -> ErasureList | None:
         return None
 
 
-def _embedder(choice: str | Embedder | None) -> Embedder | None:
+def _embedder(choice: str | Embedder | None, config_dir: Path | None) -> Embedder | None:
     if choice is None or not isinstance(choice, str):
         return choice
     from keepward.adapters.embed_choice import choose
 
+    key = os.environ.get("KEEPWARD_EMBEDDER_KEY")
     try:
-        return choose(choice, api_key=os.environ.get("KEEPWARD_EMBEDDER_KEY"))
+        found = choose(choice, api_key=key)
+        if key and choice.strip().startswith("http"):
+            _bind_key(key, choice, config_dir)
+        return found
     except ValueError as fault:
         raise InvalidInput(str(fault)) from fault
+
+
+def _bind_key(key: str, choice: str, config_dir: Path | None) -> None:
+    """Let a key go to one host alone.
+
+    Raises:
+        InvalidInput: it went to another before.
+    """
+    from urllib.parse import urlsplit
+
+    from keepward.accepted import host_of_key
+    from keepward.adapters.anchor import default_config_dir
+
+    url = choice.strip().removeprefix("http:") if not choice.strip().startswith(("http://", "https://")) else choice
+    host = urlsplit(url.strip()).netloc
+    try:
+        bound = host_of_key(config_dir or default_config_dir(), key, host)
+    except OSError as fault:
+        raise StoreUnavailable("the host of KEEPWARD_EMBEDDER_KEY cannot be noted; see to the folder") from fault
+    if bound != host:
+        raise InvalidInput(
+            f"KEEPWARD_EMBEDDER_KEY belongs to {bound} and is sent to no other host; set the key of this server, or "
+            "let it go with `keepward config --release-key`"
+        )
 
 
 def _counter(choice: str | TokenCounter) -> TokenCounter:

@@ -42,6 +42,10 @@ class Anchor(Protocol):
         """Say which store this is about and where its file is; the store calls it once, before anything else."""
         ...
 
+    def knows(self, place: Path) -> bool:
+        """Whether a store was at a place, as far as this machine has noted."""
+        ...
+
     def key(self) -> bytes | None:
         """Return the store's 32-byte sealing key, or None when this machine holds none."""
         ...

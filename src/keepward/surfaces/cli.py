@@ -23,6 +23,7 @@ import typer
 from keepward.errors import KeepwardError
 from keepward.surfaces import (
     cli_blobs,
+    cli_config,
     cli_demo,
     cli_drill,
     cli_erase,
@@ -89,6 +90,7 @@ SECTIONS: dict[str, tuple[tuple[str, Callable[..., Answer]], ...]] = {
     ),
     "Look after the store": (
         ("token", cli_token.token),
+        ("config", cli_config.config),
         ("jobs", cli_jobs.jobs),
         ("erase", cli_erase.erase),
         ("backup", cli_erase.backup),

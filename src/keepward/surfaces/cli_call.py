@@ -66,8 +66,15 @@ class Call:
 
     @cached_property
     def path(self) -> Path:
-        """Path of the store: `--db`, `KEEPWARD_DB` or `keepward.db` here."""
-        return Path(self.db or self.environ.get("KEEPWARD_DB") or "keepward.db").expanduser()
+        """Path of the store: `--db`, `KEEPWARD_DB`, or the user's own; a store here that is unknown is told of."""
+        if named := self.db or self.environ.get("KEEPWARD_DB"):
+            return Path(named).expanduser()
+        from keepward.config import default_store
+
+        path, left_alone = default_store(self.environ)
+        if left_alone:
+            self.say(left_alone)
+        return path
 
     @cached_property
     def settings(self) -> Settings:
@@ -75,7 +82,17 @@ class Call:
         from keepward.config import load
 
         named = Path(self.config).expanduser() if self.config else None
-        return load(store=self.path, file=named, environ=self.environ)
+        found = load(store=self.path, file=named, environ=self.environ)
+        if found.withheld:
+            self.say(
+                f"{found.file} loosens {', '.join(found.withheld)}: the safe defaults hold for these until you look at "
+                "it with `keepward config` and accept it"
+            )
+        return found
+
+    def forget_settings(self) -> None:
+        """Read the settings anew when they are asked for next."""
+        self.__dict__.pop("settings", None)
 
     def principal(self, duty: Duty) -> Actor:
         """Return who this command acts as.
@@ -102,8 +119,8 @@ class Call:
             StoreUnavailable: there is no store and none is to be made.
             InvalidInput: an option or a setting is wrong.
         """
-        missing = not self.path.exists()
-        if missing and not create:
+        missing = not self.path.exists() or (self.path.is_file() and not self.path.stat().st_size)
+        if missing and not create and not self.path.exists():
             raise StoreUnavailable(
                 f"there is no store at {self.path}; make one with `keepward init`, or name it with --db PATH"
             )
@@ -113,8 +130,10 @@ class Call:
             raise Unauthorised("KEEPWARD_TOKEN says who asks and where; leave out --as, --tenant and --scope")
         who = None if token else self.principal(duty)
         from keepward.app import Memory
-        from keepward.config import home
+        from keepward.config import home, make_room
 
+        if missing:
+            make_room(self.path, self.environ)
         memory = Memory.open(
             self.path,
             tenant=None if token else self.tenant or settings.tenant,

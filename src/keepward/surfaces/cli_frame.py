@@ -56,7 +56,7 @@ _AS_HELP = (
 )
 COMMON: dict[str, Any] = {
     "db": Annotated[
-        str | None, typer.Option("--db", metavar="PATH", help="The store. [env: KEEPWARD_DB; default: ./keepward.db]")
+        str | None, typer.Option("--db", metavar="PATH", help="The store. [env: KEEPWARD_DB; default: your own]")
     ],
     "tenant": Annotated[
         str | None, typer.Option("--tenant", metavar="NAME", help="[env: KEEPWARD_TENANT; default: default]")

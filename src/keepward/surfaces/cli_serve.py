@@ -103,7 +103,8 @@ def _play(call: Call) -> None:
     from keepward.config import home
     from keepward.surfaces.demo import leave_waiting, play
 
-    call.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if call.path == DEMO:
+        DEMO.parent.mkdir(mode=0o700, exist_ok=True)
     chosen = call.embedder or call.settings.embedder
     with Memory.open(
         call.path, actor=call.principal("decide"), embedder=chosen, config_dir=home(call.environ)

@@ -61,6 +61,7 @@ def status(call: Call) -> Answer:
         **found,
         "schema_version": found["schema"],
         "settings": str(call.settings.file) if call.settings.file else None,
+        "settings_withheld": list(call.settings.withheld),
     }
     return Answer(data=data, show=lambda screen: _show_status(screen, data))
 

@@ -23,21 +23,19 @@ def test_a_new_store_can_be_read_by_its_user_alone(tmp_path):
     assert modes == dict.fromkeys(("m.db", "m.db-wal", "m.db-shm", "m.db.id"), 0o600)
 
 
-def test_a_folder_that_is_made_can_be_entered_by_its_user_alone(tmp_path):
-    open_sqlite(tmp_path / "made" / "m.db").close()
-    assert (tmp_path / "made").stat().st_mode & 0o777 == 0o700
-
-
 def test_the_key_is_not_in_the_folder_of_the_store(tmp_path):
+    (tmp_path / "data").mkdir()
     open_sqlite(tmp_path / "data" / "m.db", anchor=FileAnchor(tmp_path / "config")).close()
     [key] = (tmp_path / "config").rglob("key")
     found = [each for each in (tmp_path / "data").iterdir() if key.read_bytes() in each.read_bytes()]
     assert found == []
 
 
-def test_a_folder_two_levels_down_is_not_made_up(tmp_path):
-    with pytest.raises(StoreUnavailable, match="create it"):
-        open_sqlite(tmp_path / "no" / "such" / "m.db")
+@pytest.mark.parametrize("path", ["typo/m.db", "no/such/m.db"])
+def test_a_folder_that_is_not_there_is_not_made_up(tmp_path, path):
+    with pytest.raises(StoreUnavailable, match="check the path"):
+        open_sqlite(tmp_path / path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_store_is_not_made_when_that_was_not_asked(tmp_path):

@@ -13,6 +13,7 @@ import contextlib
 import os
 import sqlite3
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from keepward import durable
@@ -35,8 +36,10 @@ def id_file(path: Path) -> Path:
     return path.with_name(path.name + ".id")
 
 
-def prepare(path: Path, *, create: bool, read_only: bool) -> str:
+def prepare(path: Path, *, create: bool, read_only: bool, known: Callable[[Path], bool] | None = None) -> str:
     """Make sure that a store is there; return the mode in which it can be opened: rw, ro or immutable.
+
+    An empty file becomes a new store where nothing says that one was here: the id file does, and ``known``.
 
     Raises:
         StoreUnavailable, NotAStore, NewerSchema: see (2).
@@ -45,6 +48,10 @@ def prepare(path: Path, *, create: bool, read_only: bool) -> str:
         present = path.exists()
         if not present:
             _make_room(path, create=create and not read_only)
+            _create(path)
+        elif path.is_file() and path.stat().st_size == 0 and not (id_file(path).exists() or (known and known(path))):
+            if read_only or not create:
+                raise StoreUnavailable(f"{path} is empty, there is no store in it yet; make one with `keepward init`")
             _create(path)
         elif not path.is_file():
             raise NotAStore(f"{path} is not a file; name a file for the store")
@@ -61,6 +68,19 @@ def prepare(path: Path, *, create: bool, read_only: bool) -> str:
     return "ro" if shared else "immutable"
 
 
+def id_in(path: Path) -> str | None:
+    """Return the id that a file's own tables name, as they stand; None where it is not a store."""
+    try:
+        connection = connect(str(path), mode="immutable", pragmas=())
+        try:
+            row = connection.execute(_SQL["meta"], {"name": "store_id"}).fetchone()
+        finally:
+            connection.close()
+    except (sqlite3.Error, OSError, UnicodeDecodeError):
+        return None
+    return str(row[0]) if row else None
+
+
 def _make_room(path: Path, *, create: bool) -> None:
     if id_file(path).exists():
         raise NotAStore(
@@ -69,10 +89,8 @@ def _make_room(path: Path, *, create: bool) -> None:
         )
     if not create:
         raise StoreUnavailable(f"there is no store at {path}; check the path")
-    try:
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-    except FileNotFoundError as fault:
-        raise StoreUnavailable(f"the folder {path.parent.parent} does not exist; create it") from fault
+    if not path.parent.is_dir():
+        raise StoreUnavailable(f"the folder {path.parent} does not exist; check the path, or create it")
 
 
 def _create(path: Path) -> None:
@@ -91,7 +109,9 @@ def _create(path: Path) -> None:
         try:
             os.link(aside, path)
         except FileExistsError:
-            return  # Another process was first; its store is as good.
+            if path.stat().st_size:
+                return  # Another process was first; its store is as good.
+            aside.rename(path)
         except OSError:
             # A file system without links: the check and the rename are two steps there.
             if not path.exists():
@@ -154,7 +174,7 @@ def _inspect(path: Path) -> None:
     """
     beside = " (its id file says that a store was here: restore it from a backup)" if id_file(path).exists() else ""
     if path.stat().st_size == 0:
-        raise NotAStore(f"{path} is empty and not a store{beside}; delete it to begin a new one")
+        raise NotAStore(f"{path} is empty, and a store was here; restore it from a backup")
     application, schema = _header(path, beside)
     if application != APPLICATION_ID:
         raise NotAStore(f"{path} is another program's database{beside}; choose another file")

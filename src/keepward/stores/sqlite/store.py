@@ -71,7 +71,8 @@ def open_sqlite(
         standing = Standing(sealer=Sealer(key), anchor=None, state="memory")
         return SqliteStore(connections, confirm(connections, None), standing)
     file = Path(path)
-    connections = Connections(str(file), mode=prepare(file, create=create, read_only=read_only))
+    mode = prepare(file, create=create, read_only=read_only, known=None if anchor is None else anchor.knows)
+    connections = Connections(str(file), mode=mode)
     try:
         store_id = confirm(connections, file)
         standing = stand(connections, store_id, anchor, file)
