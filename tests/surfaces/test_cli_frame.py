@@ -203,9 +203,9 @@ def test_an_interrupt_exits_130_and_says_what_it_means(run, monkeypatch):
     assert (ran.code, ran.json["error"]["code"]) == (130, "interrupted")
 
 
-def test_what_the_library_logs_is_one_line_on_stderr(run, saved, monkeypatch, tmp_path):
-    monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "another"))
-    told = run("list", "--json")
+def test_what_the_library_logs_is_one_line_on_stderr(run, saved, tmp_path):
+    (tmp_path / "copy.db").write_bytes((tmp_path / "keepward.db").read_bytes())
+    told = run("list", "--json", "--db", "copy.db")
     assert (told.code, [line.startswith("keepward: ") for line in told.err.splitlines()]) == (0, [True])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ def test_remember_carries_the_documented_keys(run):
 
 
 def test_remember_makes_a_missing_store_and_says_so_on_stderr(run):
-    assert "made a new store at keepward.db" in run("remember", "Ana prefers tabs", "--json").err
+    assert f"made a new store at {Path.cwd() / 'keepward.db'}" in run("remember", "Ana prefers tabs", "--json").err
 
 
 def test_remember_reads_the_text_from_stdin(run):

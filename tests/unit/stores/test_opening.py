@@ -57,7 +57,7 @@ def test_a_missing_id_file_is_written_again(path):
     assert beside.read_text() == before
 
 
-@pytest.mark.parametrize("content", [b"", b"hello, this is a text file" * 99])
+@pytest.mark.parametrize("content", [b"hello", b"hello, this is a text file" * 99])
 def test_a_file_that_is_not_a_store_is_refused(tmp_path, content):
     (tmp_path / "m.db").write_bytes(content)
     with pytest.raises(NotAStore):
