@@ -210,7 +210,7 @@ def _names(mem: Memory, conversation: Conversation, done: Run) -> dict[str, str]
     names: dict[str, str] = {}
     for record in mem.find(limit=None):
         alias = record.aliases[0] if record.aliases else record.id
-        part = json.loads(record.metadata or "{}").get("part")
+        part = record.metadata.get("part")
         names[record.id] = alias.removesuffix(f"/{part}") if part else alias
     held: dict[str, str] = {}
     for item in mem.pending():

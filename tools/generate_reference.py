@@ -435,9 +435,9 @@ def _schema(schema: dict[str, Any]) -> str:
         return ", ".join(schema["enum"])
     low, high = schema.get("minimum"), schema.get("maximum")
     bounds = f" {low} to {high}" if low is not None and high is not None else f" from {low}" if low is not None else ""
-    return {"string": "text", "integer": "whole number", "boolean": "true or false"}.get(
-        schema["type"], schema["type"]
-    ) + bounds
+    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    names = {"string": "text", "integer": "whole number", "boolean": "true or false"}
+    return " or ".join(names.get(kind, kind) for kind in kinds) + bounds
 
 
 def _needed(tool: Any, name: str, schema: dict[str, Any]) -> str:

@@ -197,7 +197,7 @@ def test_patterns_and_documents_are_kinds_of_their_own_and_found(mem: Memory) ->
     kept(mem.remember("Fog follows a cold night", kind="rule", confidence=0.9, evidence=["log:1", "log:2"]))
     kept(mem.remember("Pilot handbook: approach from the east", kind="document", metadata={"ref": "handbook.pdf#12"}))
     assert [each.tier.value for each in mem.find(kinds=["rule", "document"])] == ["archival"] * 2
-    assert mem.recall("approach", kinds=["document"])[0].memory.metadata == '{"ref":"handbook.pdf#12"}'
+    assert mem.recall("approach", kinds=["document"])[0].memory.metadata == {"ref": "handbook.pdf#12"}
     assert mem.recall("fog cold night")[0].memory.kind.value == "rule"
 
 

@@ -9,12 +9,14 @@ Invariants
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields as fields_of
 from datetime import datetime, timedelta
 from typing import Any
 
 from keepward.domain.change import KEEP, Append, Insert, Move, Replace
+from keepward.domain.fold import metadata_text
 from keepward.domain.instant import Duration, parse_duration, parse_instant
 from keepward.domain.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
 from keepward.domain.names import chosen, meant
@@ -154,8 +156,11 @@ def _flag(name: str, value: Any) -> bool:
 
 
 def _object(name: str, value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise InvalidInput(f"{name} is a JSON object: its keys are texts")
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"{name} is a JSON object")
+    # What JSON would change on its way, such as a key that is a number, must not come back as something else.
+    if value and json.loads(metadata_text(value) or "{}") != value:
+        raise InvalidInput(f"{name} is a JSON object: its keys are texts, its values what JSON has")
     return value
 
 

@@ -24,6 +24,7 @@ from keepward.domain.instant import to_micros
 from keepward.domain.memory import Tier
 from keepward.domain.query import Filter
 from keepward.domain.trust import Actor
+from keepward.domain.value import Value
 from keepward.errors import Conflict, StoreUnavailable, Tampered, Unauthorised
 from keepward.ports.store import Fault
 
@@ -43,7 +44,7 @@ WARNING = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backup:
+class Backup(Value):
     """A copy that was made."""
 
     path: str
@@ -58,7 +59,7 @@ class Backup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
+class Restored(Value):
     """A backup that was brought back."""
 
     path: str
@@ -97,7 +98,7 @@ class AdoptedToken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adoption:
+class Adoption(Value):
     """What would be accepted."""
 
     #: Names exactly this state; 64 hex digits.

@@ -139,7 +139,7 @@ def _class(kind: Any) -> Reader:
 def _dataclass(kind: Any) -> Reader:
     if kind is Record:
         plain = _fields(kind)
-        return lambda value: plain({**_object(value), "metadata": metadata_text(value.get("metadata"))})
+        return lambda value: plain({**_object(value), "metadata_json": metadata_text(value.get("metadata"))})
     if kind.__name__ == "Origin":
         return _origin(kind)
     plain, shape = _fields(kind), shapes.FIELDS.get(kind.__name__)

@@ -21,6 +21,7 @@ from keepward.context.sections import PREFIX, Format, happened_at, is_turn
 from keepward.domain.memory import ContentType, Record
 from keepward.domain.query import CONTEXT_LEGEND
 from keepward.domain.trust import Trust
+from keepward.domain.value import Value
 from keepward.errors import InvalidInput
 
 #: Number of this way of rendering.
@@ -97,7 +98,7 @@ class Rendered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed:
+class Replayed(Value):
     """A context rendered again from its receipt."""
 
     text: str

@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 
 from keepward.domain.codec import digest
 from keepward.domain.trust import Actor, ActorKind, Rights
+from keepward.domain.value import Value
 from keepward.errors import InvalidInput
 
 #: Most bytes of one blob.
@@ -31,7 +32,7 @@ _PLACE = re.compile(r"[0-9a-f]{16}/[0-9]{4}/[0-9]{2}/[0-9]{2}/[0-9a-f]{64}", re.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blob:
+class Blob(Value):
     """What can be told of a blob without reading it."""
 
     #: ``sha256:`` and 64 hex digits.

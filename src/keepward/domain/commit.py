@@ -20,6 +20,7 @@ from typing import Any
 from keepward.domain.codec import SAFE, canonical, commitment, digest
 from keepward.domain.instant import to_micros
 from keepward.domain.memory import Record
+from keepward.domain.value import Value
 from keepward.errors import InvalidInput, Tampered
 
 #: What commit 1 names as the hash before it.
@@ -27,7 +28,7 @@ EMPTY_HASH = bytes(32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Value):
     """One change as it happened to one memory."""
 
     seq: int
@@ -62,7 +63,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class Commit(Value):
     """The atomic unit of the journal."""
 
     id: str
@@ -137,7 +138,7 @@ def decode_details(payload: bytes) -> CommitDetails:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Value):
     """One event to be: what changed, from what, to what."""
 
     op: str
@@ -146,7 +147,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
+class Head(Value):
     """The newest commit of a tenant; ``seq`` 0 and the empty hash before the first."""
 
     seq: int

@@ -51,7 +51,7 @@ def blank(record: Record, version: int) -> Record:
         tags=(),
         content_type=ContentType.TEXT,
         blob=None,
-        metadata=None,
+        metadata_json=None,
         source="unknown",
         trust=Trust.UNKNOWN,
         evidence=(),

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from keepward.domain.trust import Trust
+from keepward.domain.value import Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Feedback:
+class Feedback(Value):
     """What one principal said of one recall or context; what it names on neither side, it says nothing of."""
 
     tenant: str

@@ -192,7 +192,7 @@ def _insert(change: ask.Insert, frame: Frame) -> Record:
         tags=_sorted(change.tags),
         content_type=_named(ContentType, change.content_type, "content type"),
         blob=change.blob,
-        metadata=metadata_text(change.metadata),
+        metadata_json=metadata_text(change.metadata),
         source=source,
         trust=trust_of(frame.actor, source),
         evidence=_sorted(change.evidence),
@@ -271,7 +271,7 @@ def _upsert(change: ask.Insert, before: Record, frame: Frame) -> Record:
         category=change.category or before.category,
         tags=fields.tags or before.tags,
         evidence=fields.evidence or before.evidence,
-        metadata=fields.metadata or before.metadata,
+        metadata_json=fields.metadata_json or before.metadata_json,
         trust=min(_retrusted(before, frame, change.source), fields.trust),
         importance=before.importance if change.importance is None else fields.importance,
         sensitivity=Sensitivity.SENSITIVE if sensitive else Sensitivity.NORMAL,
@@ -310,7 +310,7 @@ def _replace(change: ask.Replace, before: Record, frame: Frame) -> Record:
         if getattr(change, name) is not KEEP:
             fields[name] = _sorted(getattr(change, name))
     if change.metadata is not KEEP:
-        fields["metadata"] = metadata_text(change.metadata)
+        fields["metadata_json"] = metadata_text(change.metadata)
     for name in ("confidence", "importance"):
         if getattr(change, name) is not None:
             fields[name] = share(getattr(change, name))

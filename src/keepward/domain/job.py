@@ -17,6 +17,7 @@ from typing import Literal
 from keepward.domain.instant import parse_duration
 from keepward.domain.memory import Record
 from keepward.domain.receipt import Reason, Receipt
+from keepward.domain.value import Value
 from keepward.errors import InvalidInput
 
 RunOutcome = Literal["run", "failed", "skipped"]
@@ -132,7 +133,7 @@ class JobRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Value):
     """One execution of a job, or why there was none."""
 
     job: str
@@ -153,7 +154,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobState:
+class JobState(Value):
     """How a job stands."""
 
     name: str
@@ -173,7 +174,7 @@ class JobState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alike:
+class Alike(Value):
     """Two live memories that resemble each other."""
 
     first: Record

@@ -10,12 +10,16 @@ Invariants
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import dataclasses
+import json
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from operator import attrgetter
+from typing import Any
 
 from keepward.domain.trust import Trust
+from keepward.domain.value import Value
 
 
 class Tier(StrEnum):
@@ -93,7 +97,7 @@ CORE_BLOCKS = ("persona", "human", "operating_rules", "mission", "workspace_stat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Record:
+class Record(Value):
     """One memory at one version."""
 
     id: str
@@ -111,8 +115,8 @@ class Record:
     content_type: ContentType = ContentType.TEXT
     #: Name of the content that lies beside the store; see ``domain.blob``.
     blob: str | None = None
-    #: Canonical JSON text of an object, or None.
-    metadata: str | None = None
+    #: Canonical JSON text of ``metadata``, as it is stored and hashed; None for an empty one.
+    metadata_json: str | None = None
     #: What the writer named as the source; see ``trust.SOURCES``.
     source: str
     trust: Trust
@@ -173,6 +177,11 @@ class Record:
         return self.importance if self.base_importance is None else self.base_importance
 
     @property
+    def metadata(self) -> dict[str, Any]:
+        """The writer's own fields, as they came in; a new object at each reading, empty where there are none."""
+        return json.loads(self.metadata_json) if self.metadata_json else {}
+
+    @property
     def pinned(self) -> bool:
         """Whether the memory is in every compiled context of its scope."""
         return self.tier is Tier.CORE or self.stability is Stability.PERMANENT
@@ -188,10 +197,12 @@ class Record:
         return self.status_at(now) is Status.ACTIVE
 
 
+#: The fields of a memory by the names under which people meet them, in order.
+FIELDS = tuple(each.name.removesuffix("_json") for each in dataclasses.fields(Record))
 #: Fields that a read fills in; no version has them.
 READ_FIELDS = ("base_confidence", "base_importance", "uses", "last_used")
 _stored = attrgetter(
-    *(each.name for each in fields(Record) if each.name not in {*READ_FIELDS, "confidence", "importance"}),
+    *(each.name for each in dataclasses.fields(Record) if each.name not in {*READ_FIELDS, "confidence", "importance"}),
     "stored_confidence",
     "stored_importance",
 )

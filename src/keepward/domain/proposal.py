@@ -17,6 +17,7 @@ from keepward.domain.commit import Commit, Step
 from keepward.domain.memory import Record
 from keepward.domain.receipt import Reason, Receipt
 from keepward.domain.trust import Actor
+from keepward.domain.value import Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ ProposalState = Literal["pending", "approved", "rejected", "expired", "stale"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class Waiting(Value):
     """A proposal in the review queue, already redacted."""
 
     id: str
@@ -70,7 +71,7 @@ def digest_of(steps: tuple[Step, ...], base: dict[str, int]) -> str:
 # ``redacted``.
 
 
-class _Told:
+class _Told(Value):
     """What every outcome can say of its reasons."""
 
     __slots__ = ()
@@ -155,7 +156,7 @@ class Quarantined(_Told):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class Refused(Value):
     """Nothing was stored but the receipt."""
 
     receipt: Receipt

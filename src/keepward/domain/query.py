@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from keepward.domain.memory import Record
+from keepward.domain.value import Value
 
 #: By what recall orders: the learned reranker where one serves, the fused score, or closeness in meaning alone.
 Order = Literal["learned", "fused", "cosine"]
@@ -44,7 +45,7 @@ class Filter:
     include_sensitive: bool = False
 
 
-class Memories(list[Record]):
+class Memories(list[Record], Value):
     """The memories that passed a filter, and what could not be shown of them."""
 
     __slots__ = ("notes", "withheld")
@@ -58,9 +59,14 @@ class Memories(list[Record]):
         #: Plain sentences on that, with the command that looks closer.
         self.notes = notes
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the memories, newest first, and what could not be shown, as plain JSON values."""
+        items = [each.to_dict() for each in self]
+        return {"memories": items, "withheld": list(self.withheld), "notes": list(self.notes)}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class Hit(Value):
     """One recalled memory."""
 
     #: From 1.
@@ -75,7 +81,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recall:
+class Recall(Value):
     """The answer to a query: hits best first, and how they were found."""
 
     hits: tuple[Hit, ...]

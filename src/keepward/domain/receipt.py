@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from keepward.domain.value import Value
+
 ReceiptKind = Literal[
     "commit",
     "duplicate",
@@ -32,7 +34,7 @@ ReceiptKind = Literal[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
+class Reason(Value):
     """Why a gate decided as it did, or why an item stayed out of a context."""
 
     #: Name of the gate or compiler step.
@@ -48,7 +50,7 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
+class Receipt(Value):
     """One decision."""
 
     id: str

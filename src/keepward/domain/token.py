@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from keepward.domain.trust import CAN, Actor, ActorKind, Rights
+from keepward.domain.value import Value
 from keepward.errors import InvalidInput
 
 PREFIX = "kw_"
@@ -22,7 +23,7 @@ _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
+class Token(Value):
     """What the store knows of a token."""
 
     id: str
@@ -55,7 +56,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Issued:
+class Issued(Value):
     """A new token: the only moment at which its secret is known."""
 
     token: Token

@@ -9,6 +9,7 @@ from typing import Any
 from keepward.domain.memory import CORE_BLOCKS, Record, Status, Tier
 from keepward.domain.query import Filter
 from keepward.domain.scope import visible_from
+from keepward.domain.value import Value
 from keepward.engine import blob_upkeep, learned
 from keepward.engine.kit import Kit, Who
 from keepward.engine.read import AsOf, seq_of
@@ -25,7 +26,7 @@ STUCK = timedelta(days=7)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
+class Verification(Value):
     """What was checked, and what does not hold."""
 
     ok: bool
@@ -38,7 +39,7 @@ class Verification:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Value):
     """One thing ``doctor`` looked at."""
 
     name: str

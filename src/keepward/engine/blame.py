@@ -7,12 +7,12 @@ Invariants
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from keepward.domain.memory import READ_FIELDS, Record
+from keepward.domain.memory import FIELDS, READ_FIELDS, Record
+from keepward.domain.value import Value
 from keepward.engine.contexts import text_at
 from keepward.engine.kit import Kit, Who
 from keepward.engine.read import Version, history
@@ -41,7 +41,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blame:
+class Blame(Value):
     """One memory as it stands, and where each of its values comes from, in the order of ``Record``."""
 
     record: Record
@@ -49,7 +49,7 @@ class Blame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bisection:
+class Bisection(Value):
     """The commit with which a context changed its answer to a predicate."""
 
     commit: CommitView
@@ -70,14 +70,14 @@ def blame(kit: Kit, who: Who, name: str) -> Blame:
     versions = history(kit, who, record.id)
     proposers = _proposers(kit, who, versions)
     origins: list[Origin] = []
-    for each in dataclasses.fields(Record):
-        value = getattr(record, each.name)
-        made = _maker(versions, each.name)
-        if each.name in {*_BOOKKEEPING, *READ_FIELDS} or (made.record.version == 1 and value in (None, (), "")):
+    for field in FIELDS:
+        value = getattr(record, field)
+        made = _maker(versions, field)
+        if field in {*_BOOKKEEPING, *READ_FIELDS} or (made.record.version == 1 and value in (None, (), "", {})):
             continue
         origins.append(
             Origin(
-                field=each.name,
+                field=field,
                 value=value,
                 version=made.record.version,
                 made=made,

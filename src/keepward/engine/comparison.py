@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from keepward.domain.instant import from_micros
+from keepward.domain.value import Value
 from keepward.engine.kit import Kit, Who
 from keepward.engine.view import reaches
 from keepward.errors import NotFound
@@ -38,7 +39,7 @@ class ContextItem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextDifference:
+class ContextDifference(Value):
     """What differs between two contexts."""
 
     first: str

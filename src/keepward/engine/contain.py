@@ -17,6 +17,7 @@ from keepward.domain.codec import canonical, digest
 from keepward.domain.commit import Commit, Step
 from keepward.domain.memory import Record, Status
 from keepward.domain.receipt import Receipt
+from keepward.domain.value import Value
 from keepward.engine.commit import store_steps
 from keepward.engine.impact import Impact, Selector, impact
 from keepward.engine.kit import Kit, Who
@@ -29,7 +30,7 @@ CONTAIN = "contain"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Containment:
+class Containment(Value):
     """What was contained, or would be."""
 
     applied: bool

@@ -23,6 +23,7 @@ from keepward.domain.query import Filter
 from keepward.domain.receipt import Reason, Receipt
 from keepward.domain.scope import visible_from
 from keepward.domain.trust import Trust
+from keepward.domain.value import Value
 from keepward.engine.audit import core_of
 from keepward.engine.commit import flush_uses
 from keepward.engine.kit import Kit, Who
@@ -43,7 +44,7 @@ FORMATS: tuple[Format, ...] = ("markdown", "xml", "messages")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledContext:
+class CompiledContext(Value):
     """What a model is given, and the proof of how it came about."""
 
     text: str

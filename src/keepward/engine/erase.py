@@ -19,6 +19,7 @@ from keepward.domain.commit import Commit, CommitDetails, Step
 from keepward.domain.erasure import OWN, Place, place_name, tombstone
 from keepward.domain.memory import Record, Status
 from keepward.domain.receipt import Receipt
+from keepward.domain.value import Value
 from keepward.engine.certificate import COUNTS, counts
 from keepward.engine.checkpoints import drop as drop_checkpoints
 from keepward.engine.commit import Moved, store_steps
@@ -48,7 +49,7 @@ __all__ = ["ErasePlan", "Erased", "Selection", "erase", "plan", "replay"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Erased:
+class Erased(Value):
     """An erasure that was carried out."""
 
     plan: ErasePlan

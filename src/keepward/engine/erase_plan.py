@@ -19,6 +19,7 @@ from keepward.domain.feedback import Feedback
 from keepward.domain.memory import Record, Status
 from keepward.domain.proposal import Waiting
 from keepward.domain.query import Filter
+from keepward.domain.value import Value
 from keepward.engine.blobs import ref_in, refs_of
 from keepward.engine.certificate import CERTIFICATE, COUNTS
 from keepward.engine.checkpoints import KINDS as CHECKPOINTS
@@ -55,7 +56,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ErasePlan:
+class ErasePlan(Value):
     """What an erasure would destroy; it holds no content."""
 
     #: Names this very plan; 64 hex digits.

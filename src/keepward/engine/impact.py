@@ -17,6 +17,7 @@ from typing import Any
 from keepward.domain.commit import Commit, CommitDetails, Event, decode_details
 from keepward.domain.memory import Record
 from keepward.domain.proposal import Waiting
+from keepward.domain.value import Value
 from keepward.engine.kit import Kit, Who
 from keepward.engine.view import fetch
 from keepward.errors import InvalidInput, NotFound, Tampered, Unauthorised
@@ -53,7 +54,7 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Impact:
+class Impact(Value):
     """What was touched. Memories are shown at their newest version, whatever their status."""
 
     selector: Selector

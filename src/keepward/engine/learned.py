@@ -95,7 +95,7 @@ def standing(store: Reader, tenant: str, seq: int) -> Standing:
     record = next((each for each in found.records if each.status is Status.ARCHIVED), None)
     if record is None:
         return Standing()
-    told = json.loads(record.metadata or "{}")
+    told = record.metadata
     name = told.get("weights")
     plain = Standing(record=record, name=name, chosen=bool(told.get("serving")), told=told)
     if not plain.chosen or name is None:
@@ -112,7 +112,7 @@ def standing(store: Reader, tenant: str, seq: int) -> Standing:
 def _erased(store: Reader, tenant: str, ids: list[str]) -> list[str]:
     """Return the names of weights that went with an erasure, as the newest record says."""
     newest = store.records(tenant, ids).records
-    return [name for record in newest for name in json.loads(record.metadata or "{}").get("erased", ())]
+    return [name for record in newest for name in record.metadata.get("erased", ())]
 
 
 def load(store: Reader, tenant: str, name: str) -> Weights:

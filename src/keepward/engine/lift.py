@@ -21,6 +21,7 @@ from keepward.domain.instant import to_micros
 from keepward.domain.memory import Record, Status
 from keepward.domain.query import Filter
 from keepward.domain.receipt import Receipt
+from keepward.domain.value import Value
 from keepward.engine.commit import Moved, store_steps
 from keepward.engine.kit import Kit, Who
 from keepward.engine.view import fetch
@@ -32,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lifted:
+class Lifted(Value):
     """A lift that was carried out."""
 
     #: Ids of the tombstones that stand less in the way, the named one first, then by id.

@@ -19,6 +19,7 @@ from keepward.domain.instant import to_micros
 from keepward.domain.memory import Record
 from keepward.domain.query import ORDERS, PURPOSES, Filter, Hit, Memories, Recall
 from keepward.domain.scope import visible_from
+from keepward.domain.value import Value
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import Standing, unfit
 from keepward.engine.view import fetch, reaches
@@ -39,7 +40,7 @@ AsOf = int | str | datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class Version(Value):
     """One version of a memory and the commit that made it."""
 
     record: Record

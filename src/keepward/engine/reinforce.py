@@ -16,6 +16,7 @@ from keepward.domain.decay import importance_at
 from keepward.domain.fold import Frame, apply
 from keepward.domain.memory import Record
 from keepward.domain.receipt import Receipt
+from keepward.domain.value import Value
 from keepward.engine.commit import flush_uses, store_steps
 from keepward.engine.kit import Kit, Who
 from keepward.engine.view import Overlay, look
@@ -27,7 +28,7 @@ PER_USE = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reinforced:
+class Reinforced(Value):
     """What learning from use did."""
 
     #: Memories whose importance rose, by id.

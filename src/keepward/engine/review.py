@@ -21,6 +21,7 @@ from keepward.domain.commit import Step
 from keepward.domain.memory import Record, Status
 from keepward.domain.proposal import Committed, ProposalState, Waiting, digest_of
 from keepward.domain.receipt import Reason, Receipt
+from keepward.domain.value import Value
 from keepward.engine.commit import Moved, settled, store_steps
 from keepward.engine.kit import Kit, Who
 from keepward.engine.revalidation import objection
@@ -102,7 +103,7 @@ def _carry_out(kit: Kit, who: Who, item: Waiting, decided: Waiting) -> Committed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class Decided(Value):
     """What became of one proposal of many."""
 
     id: str

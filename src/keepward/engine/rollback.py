@@ -12,7 +12,9 @@ Invariants
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
+from keepward.domain import plain
 from keepward.domain.change import BOOKKEEPING, Revert
 from keepward.domain.commit import Commit, Step
 from keepward.domain.fold import Frame, apply
@@ -20,6 +22,7 @@ from keepward.domain.memory import Record, Status, Tier
 from keepward.domain.receipt import Reason, Receipt
 from keepward.domain.scope import RESERVED
 from keepward.domain.trust import Rights
+from keepward.domain.value import Value
 from keepward.engine.commit import settled, store_steps
 from keepward.engine.impact import closure
 from keepward.engine.kit import Kit, Who
@@ -33,12 +36,16 @@ _IN_NO_WAY = BOOKKEEPING | {"expire"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(Value):
     """One memory in two states; None where it does not hold."""
 
     id: str
     before: Record | None
     after: Record | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as ``--json`` prints it."""
+        return plain.difference(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +58,7 @@ class Conflicting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rollback:
+class Rollback(Value):
     """What a rollback did, or would do."""
 
     applied: bool

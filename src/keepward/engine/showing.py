@@ -16,13 +16,14 @@ from keepward.domain.codec import encode_record
 from keepward.domain.instant import from_micros
 from keepward.domain.memory import Record
 from keepward.domain.proposal import Waiting
+from keepward.domain.value import Value
 from keepward.gates.detect.normal import show_invisible
 
 _BOOKKEEPING = frozenset({"v", "id", "version", "updated_at", "created_at", "reinforced_at", "author"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class Shown(Value):
     """One step of a proposal."""
 
     op: str

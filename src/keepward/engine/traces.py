@@ -9,7 +9,6 @@ Invariants
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -74,8 +73,7 @@ def traces_of(records: Iterable[Record]) -> Traces:
         single = (record.key, record.subject, record.category, record.speaker, record.session, record.job, record.blob)
         names.update(folded(name) for name in single if name)
         names.update(folded(name) for name in (*record.tags, *record.evidence, *record.aliases))
-        if record.metadata:
-            names.update(folded(text) for text in _strings(json.loads(record.metadata)))
+        names.update(folded(text) for text in _strings(record.metadata))
     texts.discard("")
     names.discard("")
     return Traces(

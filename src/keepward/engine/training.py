@@ -23,6 +23,7 @@ from keepward.domain.memory import ContentType, Kind, Record, Sensitivity, Stabi
 from keepward.domain.receipt import Reason, Receipt
 from keepward.domain.scope import RESERVED
 from keepward.domain.trust import Trust
+from keepward.domain.value import Value
 from keepward.engine import checkpoints
 from keepward.engine.checkpoints import Checkpoints, Progress
 from keepward.engine.commit import store_steps
@@ -44,7 +45,7 @@ _AGENTS_ALONE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Training:
+class Training(Value):
     """What a training found and did."""
 
     #: Version of the weights that stand now, None when there are none.
@@ -205,7 +206,7 @@ def _step(kit: Kit, who: Who, stands: Standing, facts: dict[str, Any], judged: J
     text = f"The learned reranker {facts['weights'][:16]} {'serves' if judged.serves else 'does not serve'}."
     if stands.record is not None:
         before = stands.record
-        after = replace(before, version=before.version + 1, text=text, metadata=metadata, updated_at=now)
+        after = replace(before, version=before.version + 1, text=text, metadata_json=metadata, updated_at=now)
         return Step(op="replace", before=before, after=after)
     born = Record(
         id=kit.ids.new_id(now),
@@ -216,7 +217,7 @@ def _step(kit: Kit, who: Who, stands: Standing, facts: dict[str, Any], judged: J
         scope=RESERVED,
         key=KEY,
         content_type=ContentType.STRUCTURED,
-        metadata=metadata,
+        metadata_json=metadata,
         source="job",
         trust=Trust.OWNER,
         confidence=1.0,

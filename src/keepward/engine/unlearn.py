@@ -98,5 +98,5 @@ def stopped(kit: Kit, who: Who, weights: Collection[str]) -> Step | None:
         told |= {"weights": None, "serving": False, "why": WHY, "seen": 0, "held_out": 0, "pairs": 0, "gain": 0.0}
         text = "The learned reranker was erased and does not serve."
     metadata = json.dumps(told, sort_keys=True, separators=(",", ":"))
-    after = replace(before, version=before.version + 1, text=text, metadata=metadata, updated_at=kit.clock.now())
+    after = replace(before, version=before.version + 1, text=text, metadata_json=metadata, updated_at=kit.clock.now())
     return Step(op="replace", before=before, after=after)

@@ -15,7 +15,9 @@ from keepward.gates.verdict import Case
 
 _SINGLE = ("text", "key", "subject", "category", "metadata", "source", "session", "speaker", "job", "blob")
 _MANY = ("tags", "evidence", "aliases")
-_singles, _manies = attrgetter(*_SINGLE), attrgetter(*_MANY)
+#: Where they are kept: of an object, its JSON text.
+_KEPT = {**{name: name for name in _SINGLE}, "metadata": "metadata_json"}
+_singles, _manies = attrgetter(*_KEPT.values()), attrgetter(*_MANY)
 #: Fields by which memories are looked up: one marker in place of two names would make them one.
 NAMES = frozenset({"key", "subject", "session", "job", "source"})
 #: Handles of other systems, and hashes: nobody reads them.
@@ -59,10 +61,10 @@ def aside(case: Case) -> str:
 def mapped(record: Record, change: Callable[[str, str], str]) -> Record:
     """Return the record with ``change(field name, text)`` in place of every stored text."""
     fields: dict[str, Any] = {}
-    for name in _SINGLE:
-        value = getattr(record, name)
+    for name, kept in _KEPT.items():
+        value = getattr(record, kept)
         if value:
-            fields[name] = change(name, value)
+            fields[kept] = change(name, value)
     for name in _MANY:
         values = getattr(record, name)
         if values:

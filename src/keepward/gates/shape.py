@@ -104,7 +104,7 @@ def _oversize(change: Change, reason: str, policy: Policy) -> Iterator[Reason]:
 
 def oversized(after: Record) -> tuple[Reason, ...]:
     """Return why what would be stored is too long to be read by a detector (1), where only the whole tells."""
-    if after.metadata is not None and len(after.metadata) > METADATA:
+    if after.metadata_json is not None and len(after.metadata_json) > METADATA:
         return (_reason("too_long", f"metadata is at most {METADATA} characters of JSON"),)
     return ()
 

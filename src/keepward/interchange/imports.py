@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, assert_never
 from keepward.domain.proposal import Committed, Duplicate, Outcome, Quarantined, Refused
 from keepward.domain.receipt import Reason
 from keepward.domain.trust import Actor
+from keepward.domain.value import Value
 from keepward.errors import InvalidInput
 from keepward.interchange import vault
 from keepward.interchange.formats import FORMATS, Format, plan_of, recognise
@@ -34,7 +35,7 @@ BATCH = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class Imported(Value):
     """What came of an import: ``total`` is the sum of the counts and of ``failed``."""
 
     format: Format

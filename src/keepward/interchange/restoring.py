@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -124,7 +123,7 @@ def _fields(record: Record, now: datetime) -> dict[str, Any]:
         "tags": record.tags,
         "content_type": record.content_type.value,
         "blob": record.blob,
-        "metadata": None if record.metadata is None else json.loads(record.metadata),
+        "metadata": record.metadata or None,
         "evidence": record.evidence,
         # A core block was judged by a person there, and is judged again here: its floor is not in question.
         "confidence": None if record.tier is Tier.CORE else record.confidence,

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+from keepward.domain import plain
 from keepward.domain.commit import Commit, CommitDetails, Event, Head, Step
 from keepward.domain.feedback import Feedback
 from keepward.domain.memory import Record
@@ -22,6 +23,7 @@ from keepward.domain.proposal import Waiting
 from keepward.domain.query import Filter
 from keepward.domain.receipt import Receipt
 from keepward.domain.token import Token
+from keepward.domain.value import Value
 from keepward.ports.blobs import ReadsBlobs, WritesBlobs
 from keepward.ports.erasing import Erasable, Erases
 from keepward.ports.jobs import KeepsJobs, TellsJobs
@@ -87,12 +89,16 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitView:
+class CommitView(Value):
     """A commit with its details and steps."""
 
     commit: Commit
     details: CommitDetails
     steps: tuple[Step, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as ``--json`` prints it."""
+        return plain.commit(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,6 +64,7 @@ def remember(
     derived_from: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="A memory it was made from. Several times.")
     ] = None,
+    metadata: Annotated[str | None, typer.Option(metavar="JSON", help="A JSON object of your own.")] = None,
     consent: Consent = False,
     reason: Reason = "",
     file: Annotated[
@@ -80,6 +81,7 @@ def remember(
         "source": source,
         "stability": stability,
         "sensitivity": sensitivity,
+        "metadata": None if metadata is None else _object(metadata),
     }
     with call.memory(create=True) as memory:
         result = memory.remember(

@@ -111,7 +111,7 @@ class StoreSuite(ReadSuite, JobsSuite):
 
     def test_a_record_comes_back_as_it_went_in(self, store: Store, make: Maker) -> None:
         record = make.record(
-            'grüß 茶 🍵\n\t"quoted"', key="k", tags=("a", "ü"), metadata='{"a":1}', evidence=("chat:1",)
+            'grüß 茶 🍵\n\t"quoted"', key="k", tags=("a", "ü"), metadata_json='{"a":1}', evidence=("chat:1",)
         )
         self.put(store, make, record)
         assert store.records(TENANT, [record.id]).records == [record]

@@ -38,7 +38,7 @@ records: st.SearchStrategy[Record] = st.builds(
     tags=st.lists(texts.filter(bool), max_size=3).map(_sorted),
     content_type=st.sampled_from(ContentType),
     blob=st.none() | names,
-    metadata=st.none() | st.just('{"a":1.5}'),
+    metadata_json=st.none() | st.just('{"a":1.5}'),
     source=st.sampled_from(sorted(SOURCES)),
     trust=st.sampled_from(Trust),
     evidence=st.lists(names, max_size=2).map(_sorted),

@@ -64,6 +64,10 @@ def mirror(kind: type, name: str | None = None, **more: Any) -> type[BaseModel]:
     hints = typing.get_type_hints(kind)
     fields: dict[str, Any] = {}
     for each in dataclasses.fields(kind):
+        if each.name == "metadata_json":
+            # Kept as text, and given as the object that it is.
+            fields["metadata"] = (dict[str, Any] | None, ...)
+            continue
         hint = hints[each.name]
         whole = next((part for part in (hint, *typing.get_args(hint)) if part in (CommitHeader, Receipt)), None)
         if whole is not None:
@@ -102,9 +106,6 @@ def _typed(hint: Any) -> Any:
 
 
 Memory = mirror(Record, "Memory")
-_models[Record] = Memory = create_model(
-    "Memory", __doc__="One memory at one version.", __base__=Memory, metadata=(dict[str, Any] | None, ...)
-)
 ReceiptRecord = mirror(Receipt, "ReceiptRecord")
 Header = mirror(CommitHeader, "CommitHeader")
 Details = mirror(CommitDetails)

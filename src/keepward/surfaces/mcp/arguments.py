@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from keepward.domain.names import meant
 from keepward.errors import InvalidInput
 from keepward.surfaces.mcp.spec import Schema, Tool
 
@@ -37,7 +38,8 @@ def _object(schema: Schema, value: Any, name: str) -> dict[str, Any]:
     properties: dict[str, Schema] = schema["properties"]
     if not value.keys() <= properties.keys():
         takes = f"takes {_named(schema)}" if properties else "takes no arguments"
-        raise InvalidInput(f"{name} {takes}; leave out anything else")
+        guess = next((found for key in value if key not in properties and (found := meant(key, properties))), "")
+        raise InvalidInput(f"{name} {takes}; {guess}leave out anything else")
     given = {key: value[key] for key in properties if value.get(key) is not None}
     for key in schema.get("required", ()):
         if key not in given:
@@ -62,6 +64,12 @@ def _value(schema: Schema, value: Any, name: str) -> Any:
             if len(value) > MOST:
                 raise InvalidInput(f"{name} has at most {MOST} items; send the rest in another call")
             return [_value(schema["items"], each, f"each of {name}") for each in value]
+        case ["string", "number"]:
+            return _text(schema, value, name) if isinstance(value, str) else _number(schema, value, name)
+        case _ if "properties" not in schema:
+            if not isinstance(value, Mapping):
+                raise InvalidInput(f"{name} is an object")
+            return dict(value)
         case _:
             return _object(schema, value, name)
 
@@ -69,7 +77,8 @@ def _value(schema: Schema, value: Any, name: str) -> Any:
 def _text(schema: Schema, value: Any, name: str) -> str:
     options = schema.get("enum")
     if options and value not in options:
-        raise InvalidInput(f"{name} is one of {', '.join(options)}")
+        guess = meant(value, options)
+        raise InvalidInput(f"{name} is one of {', '.join(options)}" + (f"; {guess.rstrip()}" if guess else ""))
     if not isinstance(value, str):
         raise InvalidInput(f"{name} is a text")
     if len(value) > LONGEST:

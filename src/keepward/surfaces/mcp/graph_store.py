@@ -79,7 +79,7 @@ def as_dict(triple: Triple) -> dict[str, str]:
 
 def facts_of(record: Record) -> dict[str, Any]:
     """Return the metadata of a record."""
-    return dict(json.loads(record.metadata)) if record.metadata else {}
+    return record.metadata
 
 
 def content_of(record: Record) -> str:

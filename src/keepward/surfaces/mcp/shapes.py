@@ -34,6 +34,7 @@ _HIT = (
     "confidence",
     "version",
     "tags",
+    "metadata",
     "speaker",
     "occurred_at",
     "created_at",

@@ -123,6 +123,16 @@ def yes_no(about: str = "") -> Schema:
     return _about({"type": "boolean"}, about)
 
 
+def anything(about: str = "") -> Schema:
+    """Return the schema of an object with any keys."""
+    return _about({"type": "object"}, about)
+
+
+def span(about: str = "") -> Schema:
+    """Return the schema of a span of time: text such as ``30d``, or seconds."""
+    return _about({"type": ["string", "number"]}, about)
+
+
 def items(of: Schema, about: str = "") -> Schema:
     """Return the schema of a list."""
     return _about({"type": "array", "items": of}, about)

@@ -10,7 +10,7 @@ from keepward.domain.memory import Kind, Sensitivity, Stability, Tier
 from keepward.domain.proposal import Outcome, Quarantined
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.surfaces.mcp import shapes
-from keepward.surfaces.mcp.spec import Given, Tool, number, text, texts, whole, yes_no
+from keepward.surfaces.mcp.spec import Given, Tool, anything, number, span, text, texts, whole, yes_no
 
 if TYPE_CHECKING:
     from keepward.app import Memory
@@ -19,7 +19,7 @@ _BECAME = {"rejected": "rejected", "expired": "not decided in time", "stale": "s
 #: What an identity is, is written outside of memory.
 _KINDS = tuple(kind.value for kind in Kind if kind is not Kind.IDENTITY)
 _ID = text("Memory id.")
-_REASON = text("Why, for the journal.")
+_REASON = text("Why.")
 _IF_VERSION = whole("Fail unless it is the newest.", low=1)
 #: What every write gives back.
 OUTCOME = {
@@ -93,10 +93,10 @@ _BACKING = {
     "source": text("Where it comes from: user_message, tool, document, web, inference (default)."),
     "evidence": texts("What backs it, such as chat:42."),
     "confidence": number("Is it true?", low=0, high=1),
-    "importance": number("Is it useful?", low=0, high=1),
-    "ttl": text("How long it holds, such as 24h or 30d."),
+    "importance": number(low=0, high=1),
+    "ttl": span("24h, 30d, or seconds."),
     "sensitivity": text(options=tuple(Sensitivity)),
-    "consent": yes_no("Personal identifiers were given with consent."),
+    "consent": yes_no("Personal data was given with consent."),
 }
 _LABELS = {"subject": text("Whom or what it is about."), "category": text(), "tags": texts()}
 REMEMBER = Tool(
@@ -108,10 +108,11 @@ REMEMBER = Tool(
     takes={
         "text": text("What to remember; at most 1,200 characters."),
         "tier": text("core changes wait for a person.", options=tuple(Tier)),
-        "kind": text(options=_KINDS),
-        "key": text("Stable name; writing to it again updates it."),
+        "kind": text("A rule needs evidence and confidence 0.8.", options=_KINDS),
+        "key": text("Stable name; writing it again updates."),
         "scope": text("shared, an agent's name, or a path."),
         **_LABELS,
+        "metadata": anything(),
         **_BACKING,
         "stability": text(options=tuple(Stability)),
         "derived_from": texts("Ids it was made from."),
@@ -126,7 +127,7 @@ REMEMBER = Tool(
 REVISE = Tool(
     name="revise",
     title="Revise",
-    about="Give a memory new text or fields, or append to it. The old version stays in its history.",
+    about="Give a memory new text or fields, or append to it; the old version stays in its history.",
     run=revise,
     takes={
         "id": _ID,
