@@ -396,7 +396,7 @@ def test_learning_importance_twice_is_learning_it_once(keeper: Memory) -> None:
 def test_use_makes_a_memory_no_truer(keeper: Memory) -> None:
     before = keeper.recall(asked("atlas"), limit=1)[0].memory
     after = keeper.learn_importance().records[0]
-    assert (after.reinforced_at, after.confidence) == (before.reinforced_at, before.confidence)
+    assert (after.reinforced_at, after.confidence) == (before.reinforced_at, before.base_confidence)
 
 
 @pytest.mark.promise("E38")
@@ -405,4 +405,4 @@ def test_what_was_learned_from_use_is_rolled_back_like_anything_else(keeper: Mem
     done = keeper.learn_importance()
     assert done.commit is not None
     keeper.rollback(done.commit.id)
-    assert keeper.get(before.id).importance == before.importance
+    assert keeper.get(before.id).base_importance == before.base_importance

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from outcomes import kept
 
-from keepward import Memory, Policy
+from keepward import Committed, Memory, Policy
 from keepward.domain.fold import content
 
 IDLE = 1_110
@@ -151,3 +151,22 @@ def test_a_memory_shows_what_is_stored_beside_what_it_has_faded_to_in_json(owner
     shown = json.loads(json.dumps(present.record(owner.get(name))))
     assert (shown["confidence"], shown["base_confidence"], shown["base_importance"]) == (0.45, 0.9, 0.8)
     assert (shown["importance"], shown["uses"], shown["last_used"]) == (0.5927, 1, clock.now().isoformat())
+
+
+@pytest.mark.promise("E18", "E29")
+def test_what_a_memory_was_made_from_and_what_was_made_from_it_are_told_both_ways(owner: Memory, mem: Memory) -> None:
+    parents = [kept(owner.remember(text)) for text in ("The ferry is red", "The ferry is slow")]
+    child = kept(owner.remember("Red boats are slow", derived_from=[parents[0].id]))
+    hidden = kept(owner.at(scope="/agents/bo").remember("Bo thinks so", derived_from=[parents[0].id]))
+    assert owner.get(child.id).derived_from == (parents[0].id,)
+    assert owner.get(parents[0].id).children == tuple(sorted([child.id, hidden.id]))
+    assert owner.get(parents[1].id).children == ()
+    merged = owner.merge([each.id for each in parents], "The ferry is red and slow", reason="one note")
+    assert isinstance(merged, Committed)
+    summary = merged.records[0]
+    for each in parents:
+        assert summary.id in (owner.get(each.id).children or ())
+    assert set(summary.derived_from) == {each.id for each in parents}
+    assert owner.get(parents[1].id, as_of=owner.log()[-1].commit.seq + 1).children == ()
+    other = mem.at(scope="/agents/ana")
+    assert hidden.id not in (other.get(parents[0].id).children or ())

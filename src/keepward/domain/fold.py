@@ -244,6 +244,34 @@ def _sorted(items: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(set(items)))
 
 
+def strengthened(existing: Record, restated: Record, change: ask.Insert, frame: Frame) -> Record | None:
+    """Return a memory with what a restatement of it adds: trust, evidence, confidence, the kind of a rule.
+
+    Nothing is ever weakened. None where nothing is added; where it comes from somebody who is trusted less; and where
+    a program says again what it may have read here, with more trust than there was: only a person lends that.
+    """
+    person = frame.actor.kind in {ActorKind.OPERATOR, ActorKind.USER}
+    raised = restated.trust > existing.trust
+    if restated.trust < existing.trust or (raised and not person) or existing.kind is Kind.EVENT:
+        return None
+    backed = not set(restated.evidence) <= set(existing.evidence)
+    surer = restated.confidence > existing.confidence and (
+        backed or raised or (person and change.confidence is not None)
+    )
+    after = replace(
+        existing,
+        trust=restated.trust,
+        source=restated.source if raised or surer else existing.source,
+        evidence=_sorted([*existing.evidence, *restated.evidence]),
+        confidence=restated.confidence if surer else existing.confidence,
+        kind=Kind.RULE if change.kind == Kind.RULE.value else existing.kind,
+    )
+    if content(after) == content(existing):
+        return None
+    importance, now = importance_at(existing, frame.now), frame.now
+    return replace(after, version=existing.version + 1, importance=importance, updated_at=now, reinforced_at=now)
+
+
 def _retrusted(before: Record, frame: Frame, source: str | None) -> Trust:
     """Return the trust of new text: an owner's own words count as the owner's, others' never raise it."""
     fresh = trust_of(frame.actor, source or default_source(frame.actor))

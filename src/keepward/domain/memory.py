@@ -158,6 +158,8 @@ class Record(Value):
     #: How often it was handed out by recall or in a context, and when last; None where they were not asked for.
     uses: int | None = None
     last_used: datetime | None = None
+    #: Ids of the memories made from it, whatever their status, sorted; None where they were not asked for.
+    children: tuple[str, ...] | None = None
 
     def __eq__(self, other: object) -> bool:
         """Whether what is stored is the same, whenever it was read."""
@@ -200,7 +202,7 @@ class Record(Value):
 #: The fields of a memory by the names under which people meet them, in order.
 FIELDS = tuple(each.name.removesuffix("_json") for each in dataclasses.fields(Record))
 #: Fields that a read fills in; no version has them.
-READ_FIELDS = ("base_confidence", "base_importance", "uses", "last_used")
+READ_FIELDS = ("base_confidence", "base_importance", "uses", "last_used", "children")
 _stored = attrgetter(
     *(each.name for each in dataclasses.fields(Record) if each.name not in {*READ_FIELDS, "confidence", "importance"}),
     "stored_confidence",

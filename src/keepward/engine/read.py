@@ -332,13 +332,22 @@ def find(
 
 
 def get(kit: Kit, who: Who, memory_id: str, *, as_of: AsOf = None) -> Record:
-    """Return a memory, whatever its status, or as it stood at a commit: faded, and how often it was used by now."""
+    """Return a memory, whatever its status, or as it stood at a commit.
+
+    It has faded to then; how often it was used, and what was made from it, stand beside.
+    """
     seq = seq_of(kit, who, as_of)
     record = fetch(kit, who, memory_id, as_of=seq)
     pending = kit.uses[who.tenant, record.id]
     count, last = kit.store.usage(who.tenant, [record.id]).get(record.id, (0, None))
     read = as_read(record, moment(kit, who, as_of, seq))
-    return replace(read, uses=count + pending, last_used=kit.used_at.get((who.tenant, record.id), last))
+    made = kit.store.records(who.tenant, kit.store.children(who.tenant, [record.id]), as_of=seq).records
+    return replace(
+        read,
+        uses=count + pending,
+        last_used=kit.used_at.get((who.tenant, record.id), last),
+        children=tuple(sorted(each.id for each in made if reaches(who, each.scope))),
+    )
 
 
 def history(kit: Kit, who: Who, memory_id: str) -> list[Version]:

@@ -12,13 +12,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from keepward.domain.change import Archive, Change, Insert, Reinforce, Supersede, operation
+from keepward.domain.change import Archive, Change, Insert, Reinforce, Replace, Supersede, operation
 from keepward.domain.commit import Step
-from keepward.domain.fold import Frame, apply
+from keepward.domain.fold import Frame, apply, strengthened
 from keepward.domain.memory import Kind, Record, Tier
 from keepward.domain.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting, digest_of
 from keepward.domain.receipt import Reason, Receipt, ReceiptKind
-from keepward.domain.trust import Trust
+from keepward.domain.trust import ActorKind, Trust
 from keepward.engine import blobs
 from keepward.engine.commit import settled, store_steps
 from keepward.engine.kit import Kit, Who
@@ -271,6 +271,8 @@ def _judge(
     if judged.decision in {"refuse", "same"}:
         if isinstance(change, Insert) and judged.existing is not None:
             draft.overlay.renamed[change.id] = judged.existing.id
+            if judged.decision == "same":
+                _strengthen(kit, who, change, judged.case, judged.existing, draft, result)
         return result
     unburied = draft.overlay.unburied.get(after.id) is judged.case.after
     stone = None if unburied else revived(kit, who.tenant, after, judged.case.after)
@@ -304,6 +306,43 @@ def _weigh(result: Judgement, after: Record, existing: Record) -> None:
         f"said again by the {after.trust.label}, which is trusted less than the {existing.trust.label}: not confirmed"
     )
     result.reasons = (*result.reasons, Reason(gate="authority", code="not_confirmed", detail=detail))
+
+
+def _strengthen(
+    kit: Kit, who: Who, change: Insert, case: Case, existing: Record, draft: Draft, result: Judgement
+) -> None:
+    """Give a memory what its restatement adds, where the gates let that through or let a person decide."""
+    stronger = None
+    if who.actor.kind is not ActorKind.IMPORTER:
+        frame = Frame(now=kit.clock.now(), actor=who.actor, policy=kit.policy)
+        stronger = strengthened(existing, case.after, change, frame)
+    if stronger is None:
+        return
+    added = Replace(
+        id=existing.id,
+        source=stronger.source,
+        evidence=stronger.evidence,
+        confidence=stronger.confidence,
+        consent=change.consent,
+    )
+    view = look(kit, who, added, existing, stronger, draft.overlay)
+    asked = replace(case, change=added, before=existing, after=stronger)
+    judged = pipeline.judge(asked, view, kit.policy, meter=time.thread_time)
+    if judged.decision not in {"allow", "quarantine"}:
+        return
+    result.decision = judged.decision
+    more = len(stronger.evidence) - len(existing.evidence)
+    told = [
+        f"trust {existing.trust.label} -> {stronger.trust.label}" if stronger.trust > existing.trust else "",
+        f"confidence {existing.confidence:g} -> {stronger.confidence:g}"
+        if stronger.confidence > existing.confidence
+        else "",
+        f"{more} more {'reference' if more == 1 else 'references'} as evidence" if more else "",
+        f"{existing.kind.value} -> rule" if stronger.kind is not existing.kind else "",
+    ]
+    detail = f"what {existing.id} rests on is strengthened: {', '.join(filter(None, told))}"
+    result.reasons = (*result.reasons, Reason(gate="duplicate", code="strengthened", detail=detail), *judged.reasons)
+    _add(draft, result, added, existing, judged.case.after)
 
 
 def _put_elsewhere(asked: Record, judged: Record) -> bool:
