@@ -124,6 +124,18 @@ def test_a_reach_that_goes_down_turns_a_line_red(store, monkeypatch):
     assert lines(store, "read_below")["read_below"].status == "breached"
 
 
+def test_names_of_blocks_that_are_not_reserved_turn_a_line_red(store, without):
+    without("shape")
+    assert lines(store, "borrow_block")["borrow_block"].status == "breached"
+
+
+def test_a_prompt_without_origins_turns_a_line_red(store, monkeypatch):
+    from keepward.context import render
+
+    monkeypatch.setattr(render, "origin", lambda *_: None)
+    assert lines(store, "borrow_voice")["borrow_voice"].status == "breached"
+
+
 def test_an_erasure_that_passes_over_the_queue_turns_a_line_red(store, monkeypatch):
     from keepward.engine import erase_plan
 

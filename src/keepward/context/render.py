@@ -4,7 +4,9 @@ Invariants
 (1) The text depends on the lines and the format alone: no policy, no clock, no counter.
 (2) ``replay`` of a context's facts gives its bytes; an erased memory shows as one fixed line instead.
 (3) The stable prefix is the same bytes whatever follows it.
-(4) Whatever changes the bytes of unchanged lines raises ``RENDERER``; receipts name it.
+(4) Whatever changes the bytes of unchanged lines raises ``RENDERER``; receipts name it, and every earlier one is kept.
+(5) What is trusted less than a person stands under a heading that says where it is from, one for all of a section;
+    no name that it gives to a speaker or a key takes it out of there.
 """
 
 from __future__ import annotations
@@ -18,14 +20,15 @@ from typing import Any, TypeAlias
 
 from keepward.context.guard import Mask, guard, label, masked, xml_attribute, xml_text
 from keepward.context.sections import PREFIX, Format, happened_at, is_turn
-from keepward.domain.memory import ContentType, Record
+from keepward.domain.memory import CORE_BLOCKS, ContentType, Record
 from keepward.domain.query import CONTEXT_LEGEND
 from keepward.domain.trust import Trust
 from keepward.domain.value import Value
 from keepward.errors import InvalidInput
 
-#: Number of this way of rendering.
-RENDERER = 1
+#: Number of this way of rendering. 1 marked each line of an origin below an agent, and told nothing of agents.
+RENDERER = 2
+_KNOWN = frozenset({1, RENDERER})
 #: Stands where an erased memory or a lost document stood.
 TOMBSTONE = "[erased]"
 #: Opens the dynamic tail, once.
@@ -37,6 +40,8 @@ _HEADING = {
     "recalled": "Memory Context",
 }
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+#: How the group of an origin begins in XML; no memory's own paragraph begins so.
+_FROM = "<from "
 _escape = json.JSONEncoder(ensure_ascii=False).encode
 
 #: What has been opened so far: sections, blocks, groups.
@@ -55,6 +60,7 @@ class Line:
     record: Record | None = None
     #: Label of the core block it stands in.
     block: str | None = None
+    renderer: int = RENDERER
     #: Its own paragraph by format: a line is priced, placed and told of in the receipt, and written once.
     _own: dict[Format, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -117,7 +123,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def line_of(section: str, record: Record, masks: Iterable[Mask]) -> Line:
+def line_of(section: str, record: Record, masks: Iterable[Mask], *, renderer: int = RENDERER) -> Line:
     """Return the line of a memory with its tidy masks applied."""
     return Line(
         section=section,
@@ -125,6 +131,7 @@ def line_of(section: str, record: Record, masks: Iterable[Mask]) -> Line:
         body=masked(record.text, masks),
         record=record,
         block=record.key or "core" if section == "core" else None,
+        renderer=renderer,
     )
 
 
@@ -144,10 +151,12 @@ def document(kind: str, text: str | None) -> Line | None:
     return Line(section=section, tier="core", body=body, block=block)
 
 
-def origin(record: Record) -> str | None:
-    """Return the mark of an origin that is trusted less than an agent, or None."""
-    if record.trust >= Trust.AGENT:
+def origin(record: Record, renderer: int = RENDERER) -> str | None:
+    """Return the words for an origin that is trusted less than a person, or None."""
+    if record.trust >= (Trust.AGENT if renderer == 1 else Trust.USER):
         return None
+    if record.trust is Trust.AGENT:
+        return "noted by an agent"
     return f"from {'unknown source' if record.trust is Trust.UNKNOWN else record.trust.label}, unverified"
 
 
@@ -163,23 +172,31 @@ def paragraphs(line: Line, form: Format, opened: Opened) -> list[str]:
 
 
 def _headings(line: Line, form: Format, opened: Opened) -> list[str]:
-    section = line.section
+    section, record = line.section, line.record
+    mark = origin(record, line.renderer) if record is not None else None
+    # The group of an origin within its section (5); a line that is gone stands where it stood.
+    group = mark if line.renderer > 1 and section in _HEADING else None
     if form == "xml":
         parts = [f"<about>{LEGEND}</about>"] if section not in PREFIX and _opens(opened, ("tail",)) else []
-        return [*parts, f"<{section}>"] if _opens(opened, ("section", section)) else parts
+        parts += [f"<{section}>"] if _opens(opened, ("section", section)) else []
+        return [*parts, _group(group)] if group and _opens(opened, ("origin", section, group)) else parts
     if section not in _HEADING:
         block = line.block or "core"
         return [f"## {label(block)}"] if _opens(opened, ("block", block)) else []
     parts = []
-    if _opens(opened, ("section", section)):
+    fresh = _opens(opened, ("section", section))
+    if _opens(opened, ("origin", section, group)) if group else fresh:
         legend = "" if section in PREFIX or not _opens(opened, ("tail",)) else f"\n{LEGEND}"
-        parts.append(f"## {_HEADING[section]}{legend}")
-    record = line.record
+        parts.append(f"## {_HEADING[section]}{f' · {group}' if group else ''}{legend}")
     if record is not None and _grouped(line):
-        mark, told = origin(record), day(record)
+        told = day(record)
         if _opens(opened, ("group", record.session or "", told, mark or "")):
-            parts.append(f"### {told}{f' · {mark}' if mark else ''}")
+            parts.append(f"### {told}{f' · {mark}' if mark and not group else ''}")
     return parts
+
+
+def _group(mark: str) -> str:
+    return f"<from{xml_attribute('origin', mark)}>"
 
 
 def _opens(opened: Opened, key: tuple[str, ...]) -> bool:
@@ -215,13 +232,19 @@ def _item(line: Line, *, grouped: bool) -> str:
     if not grouped:
         if record.occurred_at is not None:
             marks.append(day(record))
-        marks += [mark for mark in (origin(record),) if mark]
+        marks += [mark for mark in (origin(record, 1),) if mark and line.renderer == 1]
     text = guard(line.body)
-    for name in (record.key, record.speaker):
+    for name in (_shown_key(line), record.speaker):
         if name:
             head = f"{label(name)}:"
             text = text if text.casefold().startswith(head.casefold()) else f"{head} {text}"
     return f"[{' · '.join(marks)}] {text}"
+
+
+def _shown_key(line: Line) -> str | None:
+    """Return the key of a memory; one that was given the name of a core block, before these were reserved, has none."""
+    key = line.record.key if line.record is not None else None
+    return None if line.renderer > 1 and key in CORE_BLOCKS else key
 
 
 def _xml_item(line: Line) -> str:
@@ -236,10 +259,10 @@ def _xml_item(line: Line) -> str:
     attributes = (
         xml_attribute("kind", record.kind.value)
         + xml_attribute("type", typed)
-        + xml_attribute("key", record.key)
+        + xml_attribute("key", _shown_key(line))
         + xml_attribute("speaker", record.speaker)
         + xml_attribute("date", day(record) if dated else None)
-        + xml_attribute("origin", origin(record))
+        + xml_attribute("origin", origin(record, 1) if line.renderer == 1 else None)
     )
     return f"<memory{attributes}>{body}</memory>"
 
@@ -301,8 +324,14 @@ def _wrapped(found: Sequence[tuple[str, str, str]], border: int, form: Format) -
     if form == "xml":
         names = [section for section, _, _ in found]
         pieces = [f"{part}\n" for _, _, part in found]
+        within = False
         for at, name in enumerate(names):
-            if at + 1 == len(names) or names[at + 1] != name:
+            within = within or found[at][2].startswith(_FROM)
+            ends = at + 1 == len(names) or names[at + 1] != name
+            if within and (ends or found[at + 1][2].startswith(_FROM)):
+                pieces[at] += "</from>\n"
+                within = False
+            if ends:
                 pieces[at] += f"</{name}>\n"
         pieces[0] = f"<context>\n{pieces[0]}"
         pieces[-1] += "</context>"
@@ -332,7 +361,8 @@ def replay(
     Raises:
         InvalidInput: the facts are of a renderer this version does not have.
     """
-    if facts.get("renderer") != RENDERER:
+    renderer = facts.get("renderer")
+    if renderer not in _KNOWN:
         raise InvalidInput("the context was rendered by another version; replay it with the Keepward that made it")
     missing: list[tuple[str, int]] = []
     documents: dict[str, Line | None] = {"identity": None, "user_file": None}
@@ -347,10 +377,17 @@ def replay(
             record = fetch(item["id"], item["version"])
             if record is None or record.version != item["version"]:
                 missing.append((item["id"], item["version"]))
-                lines.append(Line(section=section["name"], tier=item["tier"], body=None, block=item.get("block")))
+                gone = Line(
+                    section=section["name"],
+                    tier=item["tier"],
+                    body=None,
+                    block=item.get("block"),
+                    renderer=renderer,
+                )
+                lines.append(gone)
             else:
                 masks = [(start, end, name) for start, end, name in item["masks"]]
-                lines.append(line_of(section["name"], record, masks))
+                lines.append(line_of(section["name"], record, masks, renderer=renderer))
     again = render(with_documents(lines, documents["identity"], documents["user_file"]), facts["format"])
     then = {section["name"]: section["digest"] for section in facts["sections"]}
     now = again.section_digests()

@@ -3,6 +3,8 @@
 Invariants
 (1) Every order here is total: its last key is the id.
 (2) Identity, core, pinned and state form the stable prefix; working and recalled the dynamic tail.
+(3) Outside of core what is trusted as a person stands first, then the other origins, the least trusted last, so that
+    each takes one heading.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from keepward.domain.memory import CORE_BLOCKS, Kind, Record, Tier
 from keepward.domain.policy import Policy
 from keepward.domain.receipt import Reason
 from keepward.domain.scope import SHARED, in_task
+from keepward.domain.trust import Trust
 
 Format = Literal["markdown", "xml", "messages"]
 #: All sections, in the order of the text.
@@ -175,15 +178,20 @@ def core_order(record: Record) -> tuple[int, str, int, str, int, str]:
     return rank, key, depth(record.scope), record.scope, to_micros(record.created_at), record.id
 
 
-def pinned_order(record: Record) -> tuple[int, int, str, int, str]:
-    """Sort key of pinned: identity, rules, the rest; within, own scope first, then oldest first."""
+def origin_rank(record: Record) -> int:
+    """Return the place of an origin among those of a section (3); 0 for a person's own."""
+    return max(0, int(Trust.USER) - int(record.trust))
+
+
+def pinned_order(record: Record) -> tuple[int, int, int, str, int, str]:
+    """Sort key of pinned: by origin; identity, rules, the rest; within, own scope first, then oldest first."""
     rank = {Kind.IDENTITY: 0, Kind.RULE: 1}.get(record.kind, 2)
-    return rank, -depth(record.scope), record.scope, to_micros(record.created_at), record.id
+    return origin_rank(record), rank, -depth(record.scope), record.scope, to_micros(record.created_at), record.id
 
 
-def state_order(record: Record) -> tuple[int, str, str, str]:
-    """Sort key of state: shared scope first, then by key."""
-    return depth(record.scope), record.scope, record.key or "", record.id
+def state_order(record: Record) -> tuple[int, int, str, str, str]:
+    """Sort key of state: by origin; shared scope first, then by key."""
+    return origin_rank(record), depth(record.scope), record.scope, record.key or "", record.id
 
 
 def working_order(record: Record) -> tuple[bool, int, str, int, str]:
@@ -200,8 +208,8 @@ def is_turn(record: Record) -> bool:
 def recalled_order(records: Mapping[str, tuple[Record, int]]) -> list[str]:
     """Return ids in reading order, given record and rank by id.
 
-    Archival by rank, then core and working by rank, then summaries, plain events and turns, each oldest
-    first; the turns of one session stay together, where its earliest turn stands.
+    By origin; within, archival by rank, then core and working by rank, then summaries, plain events and turns, each
+    oldest first; the turns of one session stay together, where its earliest turn stands.
     """
     opened: dict[str, int] = {}
     for record, _ in records.values():
@@ -209,7 +217,10 @@ def recalled_order(records: Mapping[str, tuple[Record, int]]) -> list[str]:
             at = to_micros(happened_at(record))
             opened[record.session] = min(at, opened.get(record.session, at))
 
-    def place(entry: tuple[str, tuple[Record, int]]) -> tuple[int, int, str, int, int, str]:
+    def place(entry: tuple[str, tuple[Record, int]]) -> tuple[int, int, int, str, int, int, str]:
+        return origin_rank(entry[1][0]), *placed(entry)
+
+    def placed(entry: tuple[str, tuple[Record, int]]) -> tuple[int, int, str, int, int, str]:
         name, (record, rank) = entry
         at = to_micros(happened_at(record))
         if record.tier is Tier.ARCHIVAL:

@@ -32,7 +32,7 @@ from keepward.domain.change import (
     Supersede,
 )
 from keepward.domain.instant import LONGEST
-from keepward.domain.memory import Kind, Record, Stability, Tier
+from keepward.domain.memory import CORE_BLOCKS, Kind, Record, Stability, Tier
 from keepward.domain.names import unknown
 from keepward.domain.policy import Policy
 from keepward.domain.query import CONTEXT_LEGEND
@@ -136,6 +136,10 @@ def _problems(case: Case, policy: Policy) -> Iterator[Reason]:
     if after.source not in SOURCES or (type(asked) is str and asked not in SOURCES):
         yield _reason("unknown_source", unknown("source", asked, SOURCES))
     yield from _unknown_scope(case, policy)
+    if _takes_a_blocks_name(case, policy):
+        yield _reason(
+            "reserved_key", "that is the name of a core block: use another key, or propose it for the core tier"
+        )
     if isinstance(change, Insert) and change.ttl is not None and after.stability is Stability.PERMANENT:
         yield _reason("ttl_on_permanent", "a permanent memory has no time to live: leave out one of the two")
     if isinstance(change, Replace) and isinstance(change.ttl, timedelta) and after.stability is Stability.PERMANENT:
@@ -151,6 +155,17 @@ def _problems(case: Case, policy: Policy) -> Iterator[Reason]:
             yield _reason("stability_of_kind", "an identity is permanent")
     if before is not None and _rewrites_event(case, before):
         yield _reason("append_only", "an event is not changed after the fact: remember the correction as a new memory")
+
+
+def _takes_a_blocks_name(case: Case, policy: Policy) -> bool:
+    """Whether a memory outside of core is given the name of a core block, in whatever letters."""
+    after, before = case.after, case.before
+    if after.key is None or after.tier is Tier.CORE or isinstance(case.change, Revert | Restore):
+        return False
+    if before is not None and (before.key, before.tier) == (after.key, after.tier):
+        return False
+    name = normal(after.key).text.casefold().replace("-", "_").replace(" ", "_").strip("_:.")
+    return name in {*CORE_BLOCKS, *policy.core_keys}
 
 
 def _unknown_scope(case: Case, policy: Policy) -> Iterator[Reason]:
