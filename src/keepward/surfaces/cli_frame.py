@@ -90,8 +90,38 @@ _TAKES = {"0..1": "a number from 0 to 1", **dict.fromkeys(("N", "SEQ", "TOKENS")
 _PLAIN_OPTION = re.compile(r"--?[a-z][a-z-]{0,23}", re.ASCII)
 
 
+#: Where Typer keeps what converts the value of a parameter; one that keeps it elsewhere converts as before.
+_CONVERTER = "_runtime_param"
+
+
+class _AsTyped:
+    """Takes what needs no converting, and leaves everything else to Typer: its converters load pydantic, for 0.1 s."""
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        kind = param.type_descriptor.annotation
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        if isinstance(kind, type) and type(value) is kind:
+            return value
+        if kind == list[str] and isinstance(value, tuple | list) and all(type(each) is str for each in value):
+            return list(value)
+        setattr(param, _CONVERTER, None)
+        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
+
+
+def _unburdened(params: list[Any]) -> list[Any]:
+    for each in params:
+        if getattr(each, _CONVERTER, each) is None:
+            setattr(each, _CONVERTER, _AsTyped())
+    return params
+
+
 class Group(TyperGroup):
     """Lists commands in the sections they were registered under, and the exit codes at the end."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, for which nothing is loaded that they do not need."""
+        return _unburdened(super().get_params(ctx))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write one section a panel, in the order of registration."""
@@ -114,6 +144,10 @@ class Group(TyperGroup):
 
 class Command(TyperCommand):
     """Shows a command's own options apart from those that every command takes."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, for which nothing is loaded that they do not need."""
+        return _unburdened(super().get_params(ctx))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return what stands behind the command in its usage line."""
