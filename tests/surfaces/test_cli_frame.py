@@ -211,3 +211,19 @@ def test_what_the_library_logs_is_one_line_on_stderr(run, saved, tmp_path):
 
 def test_a_message_cannot_move_the_cursor(run, saved):
     assert "\x1b" not in run("get", "\x1b[2Jid").err
+
+
+def test_a_command_loads_no_converter_that_it_does_not_need(tmp_path):
+    script = (
+        "import sys; from keepward.surfaces.cli import main;"
+        "code = main(['recall', 'tea', '--db', sys.argv[1]]);"
+        "print(code, [name for name in sys.modules if name.startswith('pydantic')])"
+    )
+    given = [sys.executable, "-c", script, str(tmp_path / "none.db")]
+    done = subprocess.run(given, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "8 []"
+
+
+def test_numbers_and_lists_are_converted_as_before(run, saved):
+    assert run("recall", "tabs", "--limit", "1", "--tag", "style", "--json").json["hits"]
+    assert run("recall", "tabs", "--limit", "one").code == 2
