@@ -55,7 +55,7 @@ class ServerSettings:
     allow_hosts: tuple[str, ...] = ()
     #: Origins, such as `https://console.example`, whose pages may call beside the server's own.
     allow_origins: tuple[str, ...] = ()
-    #: Changing calls of one principal in a minute; 0 for no limit.
+    #: Changing calls of one principal in a minute, the owner's apart; 0 for no limit.
     writes_per_minute: int = 60
     #: Longest body of a call, of a blob, and of an import, in bytes; each is held in memory.
     body_limit: int = 1_048_576
@@ -78,7 +78,7 @@ class Settings:
     scope: str = "/"
     #: Principal of every command, as `agent`, `user`, `operator` or `reviewer`, with `:name`.
     actor: str | None = None
-    #: What turns texts into vectors: `auto`, `minilm`, `hashed`, `none`, or a server's address.
+    #: What turns texts into vectors: `auto`, `minilm`, `hashed`, `none`, or a server's model as `http:URL#MODEL`.
     embedder: str = "auto"
     #: What counts tokens: `estimate`, or the name of a tokenizer.
     counter: str = "estimate"

@@ -77,6 +77,19 @@ def test_one_write_too_many_waits_as_long_as_it_is_told(stage):
     assert ([each.status_code for each in answers], told.headers["retry-after"]) == ([201, 201, 201, 429], "20")
 
 
+def test_the_answer_to_one_too_many_names_the_setting(stage):
+    header = stage.token()
+    answers = [stage.client.post("/memory/items", json={"text": f"Fact {n} of four"}, headers=header) for n in range(4)]
+    assert "`writes_per_minute` under [server]" in answers[3].json()["detail"]
+
+
+def test_the_owner_waits_for_nobody(stage):
+    answers = [
+        stage.client.post("/memory/items", json={"text": f"Fact {n} of nine"}, headers=stage.owner) for n in range(9)
+    ]
+    assert {each.status_code for each in answers} == {201}
+
+
 def test_after_that_time_it_goes_on(stage):
     header = stage.token()
     for n in range(3):
@@ -162,11 +175,12 @@ def test_a_refusal_is_answered_again_too(stage):
 
 
 def test_what_a_gate_of_the_server_turned_away_is_not_kept(stage):
+    token = stage.token()
     for n in range(3):
-        post(stage, f"Fact {n} of four", headers={})
-    turned = post(stage)
+        post(stage, f"Fact {n} of four", headers=token)
+    turned = post(stage, headers={**token, **KEY})
     stage.ticks.now += 60
-    assert (turned.status_code, post(stage).status_code) == (429, 201)
+    assert (turned.status_code, post(stage, headers={**token, **KEY}).status_code) == (429, 201)
 
 
 def test_after_a_day_a_key_is_free_again(stage):

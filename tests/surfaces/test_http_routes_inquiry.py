@@ -119,6 +119,15 @@ def test_a_rollback_names_the_head_it_saw(world):
     assert (codes, world.memory.get(made["id"]).status.value) == ([428, 412], "active")
 
 
+def test_the_tag_of_a_rollback_is_the_header_of_status_and_the_refusal_without_it_says_so(world):
+    made = put(world, "Tea is served at nine")
+    path = f"/memory/rollback/{made['commit']}"
+    refused = world.owner.post(path)
+    tags = {world.owner.get(f"/memory/{name}").headers["ETag"] for name in ("status", "commits")}
+    assert (refused.status_code, "GET /memory/status" in refused.json()["detail"], len(tags)) == (428, True, 1)
+    assert world.owner.post(path, headers={"If-Match": tags.pop()}).status_code == 200
+
+
 def test_a_dry_run_of_a_rollback_changes_nothing_and_gives_the_tag_to_go_on(world):
     made = put(world, "The ferry leaves at six")
     path = f"/memory/rollback/{made['commit']}"

@@ -68,7 +68,11 @@ COMMON: dict[str, Any] = {
     "actor": Annotated[str | None, typer.Option("--as", metavar="WHO", help=_AS_HELP)],
     "embedder": Annotated[
         str | None,
-        typer.Option("--embedder", metavar="NAME", help="auto, minilm, hashed or none. [env: KEEPWARD_EMBEDDER]"),
+        typer.Option(
+            "--embedder",
+            metavar="NAME",
+            help="auto, minilm, hashed, none, or a server's model as http:URL#MODEL. [env: KEEPWARD_EMBEDDER]",
+        ),
     ],
     "config": Annotated[
         str | None,

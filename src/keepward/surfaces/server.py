@@ -62,7 +62,7 @@ def _add_mcp(app: FastAPI) -> None:
         return handle_of(serving, request.headers)
 
     def admit(handle: Memory) -> float:
-        return serving.rates.take(principal_of(handle))
+        return 0.0 if handle.actor.is_owner else serving.rates.take(principal_of(handle))
 
     options = serving.options
     routes = http.routes(

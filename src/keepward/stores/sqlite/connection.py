@@ -7,10 +7,14 @@ Invariants
 (3) Every error of the driver leaves as one of ours.
 (4) Writers of several processes that have to wait do so in line, asleep; see ``turns.py``.
 (5) A connection is never used on the other side of a fork.
+(6) Who waits for another process for longer than a second says so in the log, once.
+(7) On a full disk what is there can be read. A store that nobody is writing is then read as it stands, and the next
+    write tries whether there is space again.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
@@ -20,10 +24,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from keepward.errors import KeepwardError, NotAStore, StoreUnavailable, Tampered
-from keepward.stores.sqlite.turns import Turns
+from keepward.stores.sqlite.turns import WORD, Turns
 
 #: How long a writer waits for another, in seconds.
 PATIENCE = 30.0
+#: What a write gets on a full disk.
+FULL = "the disk is full; free some space and try again: nothing was lost, and what is there can be read"
 #: How often the first in line tries in short steps, before it takes longer ones: about 50 ms.
 SHORT = 100
 # Readers come by the dozen, and each drops its pages when anybody wrote: a large cache of theirs takes memory and saves
@@ -32,6 +38,9 @@ _PRAGMAS = ("trusted_schema=OFF", "foreign_keys=ON", "secure_delete=ON", "synchr
 _WRITER_CACHE = "cache_size=-16384"
 #: Connections of a parent process: kept, since closing them here would disturb the parent's locks.
 _left_behind: list[object] = []
+_log = logging.getLogger(__name__)
+#: What the driver answers where there is no room for the index that readers share, or for its name.
+_NO_ROOM = frozenset({"SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_SHMOPEN"})
 
 
 def connect(path: str, *, mode: str = "rw", pragmas: tuple[str, ...] = _PRAGMAS) -> sqlite3.Connection:
@@ -44,8 +53,12 @@ def connect(path: str, *, mode: str = "rw", pragmas: tuple[str, ...] = _PRAGMAS)
     connection = sqlite3.connect(
         target, uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE, cached_statements=256
     )
-    for pragma in pragmas:
-        connection.execute(f"PRAGMA {pragma}")
+    try:
+        for pragma in pragmas:
+            connection.execute(f"PRAGMA {pragma}")
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 
@@ -61,14 +74,14 @@ def translated() -> Iterator[None]:
 def explained(fault: sqlite3.Error) -> KeepwardError:
     """Return our error for one of the driver's."""
     name = getattr(fault, "sqlite_errorname", None) or ""
-    family = "_".join(name.split("_")[:2])
+    family = "SQLITE_FULL" if name in _NO_ROOM else "_".join(name.split("_")[:2])
     match family:
         case "SQLITE_BUSY" | "SQLITE_LOCKED":
             return StoreUnavailable("the store is locked by another process; close it or try again")
         case "SQLITE_READONLY":
             return StoreUnavailable("the store can only be read: its file or folder is not writable by this user")
         case "SQLITE_FULL":
-            return StoreUnavailable("the disk is full; free some space and try again, nothing was lost")
+            return StoreUnavailable(FULL)
         case "SQLITE_IOERR":
             return StoreUnavailable("the disk gave an error; check it and try again, what was acknowledged is kept")
         case "SQLITE_CANTOPEN" | "SQLITE_PERM" | "SQLITE_AUTH":
@@ -82,6 +95,23 @@ def explained(fault: sqlite3.Error) -> KeepwardError:
     return Tampered("the store's file is damaged; run `keepward verify` and restore it from a backup")
 
 
+def _once() -> Callable[[], None]:
+    """Return what says once that another process is waited for (6)."""
+    told = False
+
+    def tell() -> None:
+        nonlocal told
+        if not told:
+            told = True
+            _log.warning(
+                "another process is writing to the store; waiting for it, %d seconds at most",
+                PATIENCE,
+                extra={"action": "waiting"},
+            )
+
+    return tell
+
+
 class Connections:
     """The connections to one file, or the single one to ``:memory:``."""
 
@@ -89,6 +119,8 @@ class Connections:
         self.path = path
         self.mode = mode
         self.writable = mode == "rw"
+        #: Whether there was no room to open it for writing.
+        self.full = False
         self._sleep = sleep
         #: Held for a whole write; reads of a file never wait for it.
         self._lock = threading.RLock()
@@ -108,18 +140,35 @@ class Connections:
 
     def _open(self) -> sqlite3.Connection:
         with translated():
-            connection = connect(self.path, mode=self.mode)
             try:
-                # The first statement opens the file; before it, its errors lie hidden.
-                connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            except UnicodeDecodeError as fault:
-                # The driver cannot even tell what is wrong with the schema.
-                connection.close()
-                raise Tampered("the store's schema is damaged; restore it from a backup") from fault
-            except sqlite3.Error:
-                connection.close()
-                raise
-            return connection
+                return self._opened()
+            except sqlite3.Error as fault:
+                name = getattr(fault, "sqlite_errorname", None)
+                if name not in _NO_ROOM or self.mode != "rw" or self._logged():
+                    raise
+            # Nothing is in a log, so the file alone is the store: see (7).
+            _log.warning("%s", FULL, extra={"action": "disk_full"})
+            self.full, self.writable, self.mode = True, False, "immutable"
+            return self._opened()
+
+    def _logged(self) -> bool:
+        """Whether there is a log that holds what is not in the file yet."""
+        log = Path(f"{self.path}-wal")
+        return log.exists() and log.stat().st_size > 0
+
+    def _opened(self) -> sqlite3.Connection:
+        connection = connect(self.path, mode=self.mode)
+        try:
+            # The first statement opens the file; before it, its errors lie hidden.
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        except UnicodeDecodeError as fault:
+            # The driver cannot even tell what is wrong with the schema.
+            connection.close()
+            raise Tampered("the store's schema is damaged; restore it from a backup") from fault
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
 
     def _check(self) -> None:
         if self._pid != os.getpid():
@@ -167,6 +216,25 @@ class Connections:
                 return
         connection.close()
 
+    def _find_room(self) -> None:
+        """Open the store for writing again, where there is space by now.
+
+        Raises:
+            StoreUnavailable: there is not.
+        """
+        with self._lock, self._pool_lock:
+            self.full, self.writable, self.mode = False, True, "rw"
+            try:
+                connection = self._opened()
+            except sqlite3.Error as fault:
+                self.full, self.writable, self.mode = True, False, "immutable"
+                raise explained(fault) from fault
+            pool, self._pool = self._pool, [connection]
+            writer, self._writer = self._writer, None
+        for each in (*pool, writer):
+            if each is not None:
+                each.close()
+
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Lend the writing connection inside one transaction, which commits when the block ends.
@@ -175,12 +243,16 @@ class Connections:
             StoreUnavailable: read-only, or another process held the lock for half a minute.
         """
         self._check()
+        if self.full:
+            self._find_room()
         if not self.writable:
             raise StoreUnavailable("the store was opened for reading; its file or folder is not writable by this user")
         with self._lock:
             if self._writing is not None:
                 raise StoreUnavailable("a transaction is open already on this thread; finish it first")
             connection = self._own()
+            if self.full:
+                raise StoreUnavailable(FULL)
             self._begin(connection)
             self._writing = threading.get_ident()
             try:
@@ -245,17 +317,20 @@ class Connections:
             # Whoever is awake when the file is free takes it: to wake the first in line first would leave it idle.
             return
         until = time.monotonic() + PATIENCE
-        first = self._turns.take(PATIENCE)
+        tell = _once()
+        first = self._turns.take(PATIENCE, tell)
         try:
-            self._try(connection, until, first=first)
+            self._try(connection, until, tell, first=first)
         finally:
             # The next one comes to the front while this one writes: it is awake when the file is free.
             self._turns.give()
 
-    def _try(self, connection: sqlite3.Connection, until: float, *, first: bool) -> None:
+    def _try(self, connection: sqlite3.Connection, until: float, tell: Callable[[], None], *, first: bool) -> None:
         """Begin, or wait and try again; ``first`` in line nobody else tries, and short steps are cheap."""
         attempt = 0
         while not self._begun(connection, last=time.monotonic() > until):
+            if time.monotonic() > until - PATIENCE + WORD:
+                tell()
             # Differs from process to process, so that those who wait do not return together.
             jitter = 0.5 + (os.getpid() * 7919 + attempt * 104_729) % 997 / 997
             longest = 0.0005 if first and attempt < SHORT else 0.008

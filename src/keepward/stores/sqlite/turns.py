@@ -16,7 +16,11 @@ import contextlib
 import fcntl
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
+
+#: Seconds of waiting after which that is told.
+WORD = 1.0
 
 
 class Turns:
@@ -27,15 +31,18 @@ class Turns:
         self._pid = os.getpid()
         self._handle: int | None = None
 
-    def take(self, patience: float) -> bool:
-        """Wait for the turn, at most so many seconds; return whether it has come."""
+    def take(self, patience: float, tell: Callable[[], None] = lambda: None) -> bool:
+        """Wait for the turn, at most so many seconds; return whether it has come.
+
+        ``tell`` is called where it takes longer than a second.
+        """
         handle = self._opened()
         if handle is None:
             return False
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return _wait(handle, patience)
+            return _wait(handle, patience, tell)
         except OSError:
             return False
         return True
@@ -66,7 +73,7 @@ class Turns:
         return self._handle
 
 
-def _wait(handle: int, patience: float) -> bool:
+def _wait(handle: int, patience: float, tell: Callable[[], None]) -> bool:
     """Wait in the kernel's line; in a thread, since only a thread can be left waiting."""
     came, lock = threading.Event(), threading.Lock()
     left = False
@@ -84,8 +91,12 @@ def _wait(handle: int, patience: float) -> bool:
             fcntl.flock(handle, fcntl.LOCK_UN)
 
     threading.Thread(target=stand, name="keepward-turn", daemon=True).start()
-    if came.wait(patience):
+    if came.wait(min(WORD, patience)):
         return True
+    if patience > WORD:
+        tell()
+        if came.wait(patience - WORD):
+            return True
     with lock:
         left = not came.is_set()
     return not left

@@ -30,10 +30,10 @@ def etag_of_text(text: str) -> str:
     return f'"{text}"'
 
 
-def require_match(request: Request, *current: str, required: bool = True) -> str | None:
+def require_match(request: Request, *current: str, required: bool = True, where: str = "what you read") -> str | None:
     """See that a call is about the present version, by one of its ETags; return the first that it names.
 
-    None where it names none; ``*`` stands for the first.
+    None where it names none; ``*`` stands for the first. ``where`` says which answer has the tag as its header.
 
     Raises:
         Problem: no ``If-Match`` where one is required: 428; none of its tags is the current one: 412; it is
@@ -42,7 +42,7 @@ def require_match(request: Request, *current: str, required: bool = True) -> str
     sent = request.headers.getlist("if-match")
     if not sent:
         if required:
-            detail = "send If-Match with the ETag that you read, so that nothing unseen is changed"
+            detail = f"send If-Match with the ETag header of {where}, so that nothing unseen is changed"
             raise Problem(428, "precondition_required", detail)
         return None
     tags = _tags(", ".join(sent), "If-Match")

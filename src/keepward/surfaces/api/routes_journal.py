@@ -99,7 +99,8 @@ def log(
             "items": [commit_view(each, events=events) for each in found],
             "next_before": found[-1].commit.seq if len(found) == limit and found[-1].commit.seq > 1 else None,
             "etag": etag_of_text(head),
-        }
+        },
+        headers={"ETag": etag_of_text(head)},
     )
 
 
@@ -134,12 +135,15 @@ def rollback(
 ) -> Response:
     """Undo one commit exactly; a second call changes nothing and gives the first receipt.
 
-    `If-Match` carries the head's ETag (`etag` of `/memory/status`); a dry run needs none. Where later commits
-    touched the same memories the answer is 409 with all the keys of the result: nothing was changed.
+    `If-Match` carries the head's ETag (the header of `/memory/status` and of `/memory/commits`); a dry run needs
+    none. Where later commits touched the same memories the answer is 409 with all the keys of the result: nothing was
+    changed.
     """
     del if_match
     asked = body or RollBack()
-    require_match(request, etag_of_text(memory.head), required=not asked.dry_run)
+    require_match(
+        request, etag_of_text(memory.head), required=not asked.dry_run, where="GET /memory/status or /memory/commits"
+    )
     done = memory.rollback(commit_id, with_later=asked.with_later, dry_run=asked.dry_run)
     data: dict[str, Any] = {**shape(done), "dry_run": asked.dry_run, "etag": etag_of_text(memory.head)}
     if done.conflicts and not asked.dry_run:

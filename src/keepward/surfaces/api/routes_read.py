@@ -142,7 +142,8 @@ def status(memory: Handle) -> Response:
             "etag": etag_of_text(told["head"]),
             "actor_record": actor(memory.actor),
             "now": present.instant(memory.now),
-        }
+        },
+        headers={"ETag": etag_of_text(told["head"])},
     )
 
 

@@ -1,0 +1,98 @@
+"""What a person is told while a store cannot be written: another process writes, or the disk is full."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from outcomes import kept
+
+from keepward import Memory
+from keepward.stores.sqlite import connection, turns
+
+#: Lets no file of this process grow beyond a kilobyte, which to SQLite is a disk without room.
+FULL_DISK = """
+import resource, sys
+from keepward.surfaces.cli import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def shell(folder: Path, *arguments: str, script: str | None = None) -> subprocess.CompletedProcess[str]:
+    names = {**os.environ, "KEEPWARD_HOME": str(folder / "home"), "KEEPWARD_DB": str(folder / "store.db")}
+    names["KEEPWARD_EMBEDDER"] = "none"
+    program = ["-m", "keepward"] if script is None else ["-c", script]
+    return subprocess.run(
+        [sys.executable, *program, *arguments], env=names, cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+def test_waiting_for_another_process_is_told_once(
+    owner: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(turns, "WORD", 0.05)
+    monkeypatch.setattr(connection, "WORD", 0.05)
+    with closing(sqlite3.connect(owner.path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        release = threading.Timer(0.5, lambda: other.execute("ROLLBACK"))
+        release.start()
+        kept(owner.remember("The ferry leaves at six"))
+        release.join()
+    said = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+    assert said == ["another process is writing to the store; waiting for it, 30 seconds at most"]
+
+
+def test_a_command_that_waits_says_so_on_stderr(tmp_path: Path) -> None:
+    shell(tmp_path, "remember", "The ferry leaves at six")
+    with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        release = threading.Timer(5, lambda: other.execute("ROLLBACK"))
+        release.start()
+        done = shell(tmp_path, "remember", "Tea is served at nine")
+        release.join()
+    assert (done.returncode, done.stderr.count("another process is writing")) == (0, 1)
+
+
+def test_on_a_full_disk_what_is_there_can_be_read_and_a_write_says_that_it_is_full(tmp_path: Path) -> None:
+    shell(tmp_path, "remember", "The ferry leaves at six")
+    for command in (("recall", "ferry"), ("list",), ("status",)):
+        done = shell(tmp_path, *command, script=FULL_DISK)
+        assert done.returncode == 0
+        assert "the disk is full" in done.stderr
+    assert "ferry" in shell(tmp_path, "recall", "ferry", script=FULL_DISK).stdout
+    done = shell(tmp_path, "remember", "Tea is served at nine", script=FULL_DISK)
+    assert (done.returncode, "the disk is full" in done.stderr) == (8, True)
+    # With room again everything goes on.
+    assert shell(tmp_path, "remember", "Tea is served at nine").returncode == 0
+    assert shell(tmp_path, "verify").returncode == 0
+
+
+def test_a_store_opened_on_a_full_disk_is_written_once_there_is_room(tmp_path: Path) -> None:
+    script = """
+import resource
+from keepward import Memory
+from keepward.errors import StoreUnavailable
+with Memory.open("store.db", embedder=None) as memory:
+    memory.remember("The ferry leaves at six")
+hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+resource.setrlimit(resource.RLIMIT_FSIZE, (1024, hard))
+with Memory.open("store.db", embedder=None) as memory:
+    assert memory.recall("ferry").hits
+    try:
+        memory.remember("Tea is served at nine")
+    except StoreUnavailable as fault:
+        print(fault)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    print(type(memory.remember("Tea is served at nine")).__name__)
+"""
+    done = shell(tmp_path, script=script)
+    assert done.stdout.splitlines()[0].startswith("the disk is full")
+    assert done.stdout.splitlines()[1:] == ["Committed"]
