@@ -22,7 +22,8 @@ def _start(folder, name, count):
 def _run(folder, processes, count):
     running = [_start(folder, f"p{n}", count) for n in range(processes)]
     said = [each.communicate() for each in running]
-    assert [err for _, err in said if err] == []
+    # Of so many some wait for longer than a second, and say so.
+    assert [line for _, err in said for line in err.splitlines() if "another process is writing" not in line] == []
     return sorted(int(line) for out, _ in said for line in out.split())
 
 
