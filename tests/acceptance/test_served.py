@@ -305,7 +305,7 @@ def test_nothing_is_added_to_a_text_by_an_insert_without_one(harbour):
 def test_an_insert_at_a_taken_key_names_a_known_source(harbour):
     event = {"tier": "episodic", "key": "current"}
     assert one(harbour, "POST", "/memory/items", {"text": "The current was strong", **event}).status_code == 201
-    assert one(harbour, "POST", "/memory/items", {"text": "Then weak", **event, "source": "sea"}).status_code == 422
+    assert one(harbour, "POST", "/memory/items", {"text": "Then weak", **event, "source": "sea"}).status_code == 400
 
 
 def test_an_insert_at_a_taken_key_has_every_field_in_form(harbour):

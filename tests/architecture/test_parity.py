@@ -19,6 +19,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "client.md"
 LOCAL = {
     "acting_as",
     "backup",
+    "call_tool",
     "holding",
     "journal",
     "open",
@@ -27,6 +28,7 @@ LOCAL = {
     "policy",
     "restore_backup",
     "restore_journal",
+    "tools",
 }
 #: Of ``Client`` alone: what is no verb of ``Memory``, since a program that has the store reads or calls it itself.
 REMOTE = {"events", "export", "import_"}

@@ -261,3 +261,5 @@ class AsyncMemory:
     put_blob = hop(Memory.put_blob)
     blob = hop(Memory.blob)
     read_blob = hop(Memory.read_blob)
+    tools = hop(Memory.tools)
+    call_tool = hop(Memory.call_tool)

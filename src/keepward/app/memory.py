@@ -17,6 +17,7 @@ from keepward.app.inquiries import Inquiries
 from keepward.app.jobs import Jobs
 from keepward.app.learning import Learning
 from keepward.app.opening import maintenance_of, open_kit
+from keepward.app.tools import Tools
 from keepward.app.writes import Writes
 from keepward.domain.policy import Policy
 from keepward.domain.scope import parse_scope, parse_tenant
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copying, Jobs, Blobs):
+class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copying, Jobs, Blobs, Tools):
     """A handle on a store of memories."""
 
     @classmethod
