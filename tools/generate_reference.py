@@ -48,6 +48,7 @@ JSON_KEYS = {
     "serve": "path url console mcp token_file live waiting open_reads notes[]",
     "revise": WRITE,
     "forget": WRITE,
+    "archive": WRITE,
     "restore": WRITE,
     "blob": "ref bytes media_type active path next",
     "recall": "used[] notes[] head now hits[] excluded[] reranker receipt withheld[]",

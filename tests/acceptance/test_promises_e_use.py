@@ -9,9 +9,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from outcomes import kept
+from outcomes import held, kept
 
-from keepward import Committed, Memory, Policy
+from keepward import Committed, Conflict, Memory, Policy
 from keepward.domain.fold import content
 
 IDLE = 1_110
@@ -170,3 +170,27 @@ def test_what_a_memory_was_made_from_and_what_was_made_from_it_are_told_both_way
     assert owner.get(parents[1].id, as_of=owner.log()[-1].commit.seq + 1).children == ()
     other = mem.at(scope="/agents/ana")
     assert hidden.id not in (other.get(parents[0].id).children or ())
+
+
+@pytest.mark.promise("E19")
+def test_a_person_puts_a_memory_away_and_brings_it_back(owner: Memory) -> None:
+    made = kept(owner.remember("The ferry is red"))
+    away = kept(owner.archive(made.id, reason="nobody asks", if_version=1))
+    assert (away.status.value, owner.find(), len(owner.recall("the ferry")), owner.context("ferry").text) == (
+        "archived",
+        [],
+        0,
+        "",
+    )
+    with pytest.raises(Conflict):
+        owner.archive(made.id, reason="again")
+    back = kept(owner.restore(made.id, reason="asked for"))
+    assert ([each.id for each in owner.find()], back.text) == ([made.id], made.text)
+
+
+@pytest.mark.promise("E19")
+def test_putting_away_a_memory_that_takes_approval_waits_for_a_person(owner: Memory, mem: Memory) -> None:
+    made = kept(owner.remember("The ferry is red", access="approval"))
+    item = held(mem.archive(made.id, reason="in the way"))
+    assert [each.id for each in owner.find()] == [made.id]
+    assert kept(owner.approve(item.id)).status.value == "archived"

@@ -19,6 +19,7 @@ ARGUMENTS = {
     "remember": ("Bo prefers spaces",),
     "revise": ("{id}", "Ana prefers spaces", "--reason", "new"),
     "forget": ("{id}", "--reason", "old"),
+    "archive": ("{id}", "--reason", "quiet"),
     "restore": ("{id}", "--reason", "again"),
     "blob": ("put", "chat.json"),
     "recall": ("tabs",),

@@ -135,7 +135,7 @@ def test_a_restored_memory_shows_again(run, saved):
     assert run("list", "--json").json["count"] == 1
 
 
-@pytest.mark.parametrize("command", ["forget", "restore", "revise"])
+@pytest.mark.parametrize("command", ["archive", "forget", "restore", "revise"])
 def test_an_unknown_id_exits_3(run, saved, command):
     more: list[Any] = ["text"] if command == "revise" else []
     assert run(command, "nobody", *more, "--reason", "x").code == 3

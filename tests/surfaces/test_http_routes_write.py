@@ -335,3 +335,26 @@ def test_if_match_and_a_body_agree_on_the_version_that_was_read_before_a_confirm
     world.owner.post(f"{place}/reinforce", json={"reason": "still so"})
     body = {"text": "The ferry leaves at seven", "reason": "x", "if_version": 1}
     assert world.owner.patch(place, json=body, headers={"If-Match": tag}).status_code == 201
+
+
+@pytest.mark.promise("E19")
+def test_a_memory_is_put_away_and_found_by_its_id_alone(world, saved):
+    place = saved.headers["location"]
+    stale = world.owner.post(f"{place}/archive", json={"reason": "quiet"}, headers={"If-Match": '"other"'})
+    away = world.owner.post(f"{place}/archive", json={"reason": "quiet"}, headers={"If-Match": saved.headers["etag"]})
+    listed = world.owner.get("/memory/items").json()["items"]
+    again = world.owner.get(place).json()
+    assert (stale.status_code, away.status_code, listed, again["status"]) == (412, 201, [], "archived")
+
+
+def test_what_is_read_has_faded_and_says_what_is_stored_while_its_etag_stays(world, saved):
+    place, tag = saved.headers["location"], saved.headers["etag"]
+    first = world.owner.get(place).json()
+    world.clock.move(days=400)
+    later = world.owner.get(place)
+    item = later.json()
+    assert (first["confidence"], later.headers["etag"]) == (first["base_confidence"], tag)
+    assert (item["base_confidence"], item["base_importance"]) == (first["confidence"], first["importance"])
+    assert (item["confidence"] < 0.01, item["importance"] < 0.02) == (True, True)
+    assert (item["uses"], item["last_used"], item["children"]) == (0, None, [])
+    assert world.owner.get("/memory/items", params={"min_importance": 0.4}).json()["items"] == []

@@ -187,6 +187,7 @@ class AsyncMemory:
     merge = hop(Memory.merge)
     update_by_key = hop(Memory.update_by_key)
     forget = hop(Memory.forget)
+    archive = hop(Memory.archive)
     restore = hop(Memory.restore)
     reinforce = hop(Memory.reinforce)
     move = hop(Memory.move)

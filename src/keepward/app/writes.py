@@ -13,6 +13,7 @@ from keepward.domain.change import (
     KEEP,
     Append,
     AppendFields,
+    Archive,
     Change,
     Insert,
     InsertFields,
@@ -165,6 +166,10 @@ class Writes(Reads):
     def forget(self, memory_id: str, *, reason: str, if_version: int | None = None) -> Outcome:
         """Propose that a memory no longer holds; it can be restored."""
         return self.propose([Retire(id=self._id(memory_id), if_version=if_version)], reason=reason)
+
+    def archive(self, memory_id: str, *, reason: str, if_version: int | None = None) -> Outcome:
+        """Propose to put a memory away: it holds and is not at hand until ``restore`` brings it back."""
+        return self.propose([Archive(id=self._id(memory_id), if_version=if_version)], reason=reason)
 
     def restore(
         self,

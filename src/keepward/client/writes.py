@@ -75,6 +75,10 @@ class Writes(Reads):
         """Propose that a memory no longer holds; it can be restored."""
         return self._one({"op": "retire", "id": memory_id, **wire.present(if_version=if_version)}, reason)
 
+    def archive(self, memory_id: str, *, reason: str, if_version: int | None = None) -> Outcome:
+        """Propose to put a memory away: it holds and is not at hand until ``restore`` brings it back."""
+        return self._one({"op": "archive", "id": memory_id, **wire.present(if_version=if_version)}, reason)
+
     def restore(
         self,
         memory_id: str,

@@ -50,7 +50,7 @@ PROGRAM = "keepward"
 INTERRUPTED = 130
 ABOUT = """Memory for AI agents that one can audit, approve and undo.
 
-Commands that propose (remember, revise, forget, restore, import) and those that read act as the agent `cli`:
+Commands that propose (remember, revise, forget, archive, restore, import) and those that read act as the agent `cli`:
 agents in a shell use them, and nothing of an agent's reaches core memory unreviewed. Commands that decide or look
 after the store (approve, reject, rollback, verify, export ...) act as the operator, you, by the name of your login.
 `--as operator` makes a write your own: it is decided by that, at once. Where KEEPWARD_ACTOR names somebody, `--as`
@@ -63,6 +63,7 @@ SECTIONS: dict[str, tuple[tuple[str, Callable[..., Answer]], ...]] = {
         ("remember", cli_write.remember),
         ("revise", cli_write.revise),
         ("forget", cli_write.forget),
+        ("archive", cli_write.archive),
         ("restore", cli_write.restore),
         ("blob", cli_blobs.blob),
     ),

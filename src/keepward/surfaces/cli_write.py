@@ -166,6 +166,12 @@ def forget(call: Call, memory_id: MemoryId, reason: Reason = "", if_version: IfV
         return written(memory.forget(memory_id, reason=reason, if_version=if_version))
 
 
+def archive(call: Call, memory_id: MemoryId, reason: Reason = "", if_version: IfVersion = None) -> Answer:
+    """Put a memory away: it is not at hand until `restore` brings it back."""
+    with call.memory() as memory:
+        return written(memory.archive(memory_id, reason=reason, if_version=if_version))
+
+
 def restore(
     call: Call,
     memory_id: MemoryId,

@@ -268,6 +268,13 @@ class MoveBody(Moved):
     reason: Why
 
 
+class ArchiveBody(Body):
+    """A memory that is put away."""
+
+    reason: Why
+    if_version: Version | None = None
+
+
 class RestoreBody(Body):
     """A return of what had ended."""
 

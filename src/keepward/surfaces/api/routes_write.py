@@ -148,6 +148,15 @@ def move(request: Request, memory: Handle, id: Name, body: bodies.MoveBody, if_m
     return write_response(memory.move(id, reason=body.reason, **{**fields, **_agreed(seen, fields)}))
 
 
+@router.post("/memory/items/{id:named}/archive", operation_id="archive", status_code=201, responses=written(404, 412))
+def archive(request: Request, memory: Handle, id: Name, body: bodies.ArchiveBody, if_match: IfMatch = None) -> Response:  # noqa: A002
+    """Propose to put a memory away: it is not at hand until it is restored."""
+    del if_match
+    seen = _matched(request, memory, id, required=False)
+    fields = body.given("reason")
+    return write_response(memory.archive(id, reason=body.reason, **{**fields, **_agreed(seen, fields)}))
+
+
 @router.post("/memory/items/{id:named}/restore", operation_id="restore", status_code=201, responses=written(404, 412))
 def restore(request: Request, memory: Handle, id: Name, body: bodies.RestoreBody, if_match: IfMatch = None) -> Response:  # noqa: A002
     """Propose to bring back a retired, archived, superseded or expired memory."""

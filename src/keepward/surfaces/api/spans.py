@@ -34,6 +34,7 @@ OPERATIONS: dict[tuple[str, str], str] = {
     ("PATCH", "/memory/items/{id}"): "update_memory",
     ("POST", "/memory/items/{id}/append"): "update_memory",
     ("POST", "/memory/items/{id}/move"): "update_memory",
+    ("POST", "/memory/items/{id}/archive"): "update_memory",
     ("POST", "/memory/items/{id}/restore"): "update_memory",
     ("POST", "/memory/items/{id}/reinforce"): "update_memory",
     ("POST", "/memory/items/{id}/promote"): "update_memory",
