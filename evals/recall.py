@@ -31,7 +31,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finished: list[tuple[DataSet, Run, dict[str, list[Answer]]]] = []
     for data in sets:
         done = run(
-            data, embedder=embedder, counter=counter, parts=not options.no_parts, aged=options.aged, progress=_show
+            data,
+            embedder=embedder,
+            counter=counter,
+            parts=not options.no_parts,
+            aged=options.aged,
+            floor=options.floor,
+            progress=_show,
         )
         baselines = _baselines(data, embedder, counter)
         finished.append((data, done, baselines))
@@ -54,7 +60,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.out.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     if not options.repeat:
         return 0
-    second = (run(data, embedder=embedder, counter=counter, aged=options.aged, progress=_show) for data in sets)
+    second = (
+        run(data, embedder=embedder, counter=counter, aged=options.aged, floor=options.floor, progress=_show)
+        for data in sets
+    )
     again = [answer.line() for done in second for answer in done.answers]
     options.repeat.write_text("".join(f"{line}\n" for line in again), "utf-8")
     differing = differences(lines, again)
@@ -76,6 +85,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--categories", default=",".join(CATEGORIES), help="of LoCoMo, with commas between")
     parser.add_argument("--cache", type=Path, help="a folder to keep vectors in between runs")
     parser.add_argument("--aged", action="store_true", help="tell each memory on its own day, ask after the last")
+    parser.add_argument("--floor", type=float, help="least score of the best answer; 0 for none, else the policy's own")
     parser.add_argument("--no-parts", action="store_true", help="leave out recall by words and by vectors alone")
     options = parser.parse_args(arguments)
     if options.dataset != "own" and options.data is None:

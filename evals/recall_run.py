@@ -108,22 +108,24 @@ def run(
     policy: Policy = POLICY,
     parts: bool = False,
     aged: bool = False,
+    floor: float | None = None,
     progress: Progress = lambda *_: None,
 ) -> Run:
     """Tell and ask a whole data set.
 
-    ``parts`` also asks by words alone and by vectors alone, without contexts. ``aged`` sets the store's clock:
-    each memory is told on its own day, and all questions are asked a day after the last; else now.
+    ``parts`` also asks by words alone and by vectors alone, without contexts and without a floor. ``aged`` sets the
+    store's clock: each memory is told on its own day, and all questions are asked a day after the last; else now.
+    ``floor`` is the least score of the best answer; None for the policy's own.
     """
     done = Run()
     days = [each.at for it in data.conversations for each in it.told if each.at is not None]
     clock = SteppingClock(min(days, default=EPOCH)) if aged else None
     with TemporaryDirectory() as name:
         folder = Path(name)
-        with _opened(folder, embedder, counter, policy, clock) as mem:
+        with opened(folder, embedder, counter, policy, clock) as mem:
             start = time.perf_counter()
             for conversation in data.conversations:
-                _tell(mem.at(tenant=conversation.name), conversation, data.file, clock, done)
+                tell(mem.at(tenant=conversation.name), conversation, data.file, clock, done)
             done.ingest_seconds = time.perf_counter() - start
             if clock is not None:
                 clock.advance(timedelta(days=1))
@@ -131,7 +133,8 @@ def run(
                 here = mem.at(tenant=conversation.name)
                 names = _names(here, conversation, done)
                 for place, asked in enumerate(conversation.asked, 1):
-                    done.answers.append(_ask(here, asked, asked.text, conversation.name, names, budgets, done))
+                    answer = _ask(here, asked, asked.text, conversation.name, names, budgets, done, floor=floor)
+                    done.answers.append(answer)
                     progress(conversation.name, place, len(conversation.asked))
         if parts:
             done.parts = dict(_parts(data, folder, embedder, counter, policy, clock))
@@ -153,17 +156,18 @@ def _parts(
     if embedder is not None:
         ways.append(("vectors", WordlessVectors(embedder, words)))
     for way, model in ways:
-        with _opened(folder, model, counter, policy, clock) as mem:
+        with opened(folder, model, counter, policy, clock) as mem:
             names = {each.name: _names(mem.at(tenant=each.name), each, Run()) for each in data.conversations}
             found = []
             for (each, question), word in zip(asked, words, strict=True):
                 said = question.text if way == "words" else word
-                found.append(_ask(mem.at(tenant=each.name), question, said, each.name, names[each.name], (), Run()))
+                here = mem.at(tenant=each.name)
+                found.append(_ask(here, question, said, each.name, names[each.name], (), Run(), floor=0.0))
             yield way, found
 
 
 @contextmanager
-def _opened(
+def opened(
     folder: Path, embedder: Embedder | None, counter: TokenCounter, policy: Policy, clock: SteppingClock | None
 ) -> Iterator[Memory]:
     with Memory.open(
@@ -178,7 +182,7 @@ def _opened(
         yield mem
 
 
-def _tell(mem: Memory, conversation: Conversation, file: Path | None, clock: SteppingClock | None, done: Run) -> None:
+def tell(mem: Memory, conversation: Conversation, file: Path | None, clock: SteppingClock | None, done: Run) -> None:
     if file is not None and clock is None:
         imported = load(mem, file, format="locomo")
         done.outcomes.update(
@@ -232,15 +236,17 @@ def _ask(
     names: Mapping[str, str],
     budgets: Sequence[int],
     done: Run,
+    *,
+    floor: float | None,
 ) -> Answer:
     start = time.perf_counter()
-    hits = mem.recall(said, limit=LIMIT)
+    hits = mem.recall(said, limit=LIMIT, floor=floor)
     latency = time.perf_counter() - start
     packs: dict[int, Pack] = {}
     spent: dict[int, float] = {}
     for budget in budgets:
         start = time.perf_counter()
-        made = mem.context(said, budget_tokens=budget)
+        made = mem.context(said, budget_tokens=budget, floor=floor)
         spent[budget] = 1000 * (time.perf_counter() - start)
         done.excluded.update(each.reason.code for each in made.excluded if each.reason.code != "budget")
         done.placed.update({section.name: len(section.items) for section in made.sections})

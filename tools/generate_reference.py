@@ -51,10 +51,11 @@ JSON_KEYS = {
     "archive": WRITE,
     "restore": WRITE,
     "blob": "ref bytes media_type active path next",
-    "recall": "used[] notes[] head now hits[] excluded[] reranker receipt withheld[]",
+    "recall": "used[] notes[] head now hits[] excluded[] reranker receipt withheld[] floor best below calibration",
     "feedback": "number receipt actor trust at used[] ignored[]",
     "train": "version serving feedback held_out learned fused cosine gain why from_agents resumed commit receipt",
-    "context": "text context_id receipt tokens head used[] notes[] kept sections[] excluded[] withheld[]",
+    "context": "text context_id receipt tokens head used[] notes[] kept sections[] excluded[] withheld[] "
+    "floor best below",
     "replay": "receipt text same unchanged[] missing[]",
     "list": "memories[] count withheld[] notes[]",
     "get": RECORD,
@@ -97,7 +98,7 @@ OPEN = ("status", "receipt", "token")
 ELEMENTS = {
     "reasons[]": "gate code detail",
     "hits[]": "rank id text score parts tier kind key scope trust source confidence importance version tags "
-    "content_type blob speaker occurred_at created_at why",
+    "content_type blob speaker occurred_at created_at why weak",
     "sections[]": "name tokens items",
     "excluded[] of context": "id version reason code",
     "versions[]": "version op commit seq at actor approved_by reason receipt before after changed",

@@ -359,9 +359,6 @@ def _reading(hint: Any, name: str) -> Any:
         Trust: Annotated[Trust, BeforeValidator(_trust)],
         EthicsRule: Annotated[EthicsRule, BeforeValidator(_closed), AfterValidator(_compiles)],
     }
-    if name == "relevance_floor":
-        # A share of words plus a closeness, each 0..1.
-        return Annotated[float, Field(ge=0, le=2, allow_inf_nan=False, strict=True)]
     origin, arguments = get_origin(hint), get_args(hint)
     if hint == Path | None:
         return Annotated[Path, BeforeValidator(_path)]

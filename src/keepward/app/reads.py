@@ -41,10 +41,13 @@ class Reads(Handle):
         include_sensitive: bool = False,
         as_of: AsOf = None,
         order: str = "learned",
+        floor: float | None = None,
         receipt: bool = False,
     ) -> Recall:
         """Return the memories most relevant to a query, best first; filters apply before the limit.
 
+        Where even the best score is below ``floor`` (0..1, None for the policy's own, 0 for no floor) nothing that is
+        remembered bears on the query: there are no hits, and ``notes``, ``best`` and ``below`` say what was left out.
         ``order`` is ``learned`` (by the reranker where one serves), ``fused`` or ``cosine``. With ``receipt`` a
         receipt is kept, for ``feedback`` to name.
         """
@@ -62,7 +65,17 @@ class Reads(Handle):
             include_sensitive=include_sensitive,
         )
         narrowed = own_and_shared(self._who, filters)
-        found = recall(self._kit, self._who, query, narrowed, limit=limit, purpose=purpose, as_of=as_of, order=order)
+        found = recall(
+            self._kit,
+            self._who,
+            query,
+            narrowed,
+            limit=limit,
+            purpose=purpose,
+            as_of=as_of,
+            order=order,
+            floor=floor,
+        )
         if receipt:
             from keepward.engine.feedback import keep_recall
 
@@ -132,11 +145,13 @@ class Reads(Handle):
         format: str = "markdown",  # noqa: A002  the word users know
         include_sensitive: bool = False,
         without: Sequence[str] = (),
+        floor: float | None = None,
     ) -> CompiledContext:
         """Compile what a model should know for an objective, within a budget, with a receipt.
 
         A core block that was edited outside of Keepward or is missing is an error, unless ``without`` names it, by
-        key or id; a block that holds is never left out.
+        key or id; a block that holds is never left out. Nothing is recalled where even the best score is below
+        ``floor``: 0..1, None for the policy's own.
         """
         from keepward.engine.contexts import context
 
@@ -150,6 +165,7 @@ class Reads(Handle):
             form=format,
             include_sensitive=include_sensitive,
             without=without,
+            floor=floor,
         )
 
     def snapshot(
@@ -178,7 +194,7 @@ class Reads(Handle):
     ) -> CompiledContext:
         """Compile only what is relevant to a query; the empty text when nothing is.
 
-        ``floor`` is the least score that counts as relevant; None for the store's own.
+        ``floor`` is the least score of each, 0..1; None for the policy's own, 0 for no floor.
         """
         from keepward.engine.contexts import part
 

@@ -11,7 +11,7 @@ from keepward.client.calls import PAGE, Calls
 from keepward.client.decode import decode, decode_each
 from keepward.client.transport import path_of
 from keepward.domain.memory import Record
-from keepward.domain.query import Memories, Recall
+from keepward.domain.query import Memories, Recall, check_names
 from keepward.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class Reads(Calls):
         include_sensitive: bool = False,
         as_of: AsOf = None,
         order: str = "learned",
+        floor: float | None = None,
         receipt: bool = False,
     ) -> Recall:
         """Return the memories most relevant to a query, best first; scores are rounded to six decimals."""
@@ -57,6 +58,7 @@ class Reads(Calls):
             ("include_sensitive", include_sensitive or None),
             ("as_of", wire.moment(as_of)),
             ("order", order),
+            ("floor", floor),
             ("receipt", receipt or None),
         ]
         # A receipt that is kept is one more each time it is asked for.
@@ -123,6 +125,7 @@ class Reads(Calls):
         format: str = "markdown",  # noqa: A002  the word users know
         include_sensitive: bool = False,
         without: Sequence[str] = (),
+        floor: float | None = None,
     ) -> CompiledContext:
         """Compile what a model should know for an objective, within a budget, with a receipt."""
         from keepward.engine.contexts import CompiledContext
@@ -135,6 +138,7 @@ class Reads(Calls):
             format=format,
             include_sensitive=include_sensitive,
             without=_words("without", without) or None,
+            floor=floor,
         )
         return decode(CompiledContext, self._post("/memory/compile", asked))
 
@@ -197,11 +201,15 @@ def _filters(
     session: str | None,
     min_importance: float,
 ) -> list[tuple[str, Any]]:
+    named = [
+        _words(name, given) for name, given in (("tiers", tiers), ("kinds", kinds), ("content_types", content_types))
+    ]
+    check_names(tiers=named[0], kinds=named[1], content_types=named[2])
     return [
-        ("tier", _words("tiers", tiers)),
-        ("kind", _words("kinds", kinds)),
+        ("tier", named[0]),
+        ("kind", named[1]),
         ("tags", _words("tags", tags)),
-        ("content_type", _words("content_types", content_types)),
+        ("content_type", named[2]),
         ("subject", subject),
         ("category", category),
         ("session", session),

@@ -47,9 +47,14 @@ def finite(value: float) -> float:
 class Ledger:
     """Who is in, who is out and why, and what has been spent."""
 
-    def __init__(self, inputs: Inputs, floor: float | None) -> None:
+    def __init__(self, inputs: Inputs, *, each: bool) -> None:
+        """Begin; with ``each`` every memory must reach the floor, else the best alone."""
         self.inputs = inputs
-        self._floor = floor
+        self._each = each
+        #: Score of the best that was recalled and may come in but for the floor.
+        self.best: float | None = None
+        #: How many the floor keeps out.
+        self.below = 0
         self.reasons: dict[tuple[str, int], Reason] = {}
         #: Memories that say what another one says.
         self.repeats: dict[tuple[str, int], tuple[str, int]] = {}
@@ -87,6 +92,8 @@ class Ledger:
         A memory given for several sections has an entry for the first, and one for ``recalled``.
         """
         sources = self._sources()
+        scores = [finite(each.score) for each in self.inputs.recalled if self._may(each)]
+        self.best = max(scores, default=None)
         newest: dict[str, int] = {}
         for _, candidates in sources:
             for each in candidates:
@@ -114,6 +121,7 @@ class Ledger:
                             confidence=confidence_at(record, now),
                             rank=rank,
                             score=finite(each.score) if recalled else None,
+                            strength=finite(each.score if each.strength is None else each.strength),
                             parts=each.parts,
                         )
                     )
@@ -140,9 +148,22 @@ class Ledger:
             return reason("trust", f"the purpose needs an origin of at least {self._least.label}")
         if section == "state" and record.key is None:
             return reason("unkeyed", "state without a key is found by recall alone")
-        if section == "recalled" and self._floor is not None and not candidate.score >= self._floor:
-            return reason("relevance", "its score is below the floor")
+        if section == "recalled":
+            score = candidate.score if self._each else self.best or 0.0
+            if not score >= inputs.floor:
+                self.below += 1
+                whose = "its score" if self._each else "even the best score"
+                return reason("relevance", f"{whose} is below the floor of {inputs.floor:g}")
         return None
+
+    def _may(self, candidate: Candidate) -> bool:
+        """Whether this reader may be shown a recalled memory: what is hidden from them speaks for nothing."""
+        inputs, record = self.inputs, candidate.record
+        return (
+            record.status_at(inputs.now) is Status.ACTIVE
+            and record.trust >= self._least
+            and (inputs.include_sensitive or record.sensitivity is not Sensitivity.SENSITIVE)
+        )
 
     def bare(self, entry: Entry, opened: Opened) -> int:
         """Return the estimated price of an entry as it stands, unscreened, noting the headings it opens."""

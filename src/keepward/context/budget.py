@@ -42,6 +42,7 @@ class Entry:
     #: Which of the groups of about equally relevant memories it is in, from 0, the most relevant.
     band: int = 0
     score: float | None = None
+    strength: float = 0.0
     parts: Mapping[str, float] = field(default_factory=dict)
     #: Set once it is screened.
     masks: tuple[Mask, ...] = ()
@@ -90,7 +91,7 @@ def eviction_order(entry: Entry) -> tuple[int, int, int, float, float, int, str,
     """Sort key: what is evicted first comes first; see (1) and (2)."""
     record, (section, band, tier) = entry.record, entry.group
     newness = renewed_at(record)
-    return -section, -band, -tier, entry.confidence, entry.score or 0.0, newness, record.id, record.version
+    return -section, -band, -tier, entry.confidence, entry.strength, newness, record.id, record.version
 
 
 def banded(entries: Sequence[Entry]) -> list[Entry]:
@@ -100,9 +101,8 @@ def banded(entries: Sequence[Entry]) -> list[Entry]:
     """
     band, best = -1, 0.0
     for entry in entries:
-        score = entry.score or 0.0
-        if band < 0 or score < ALIKE * best:
-            band, best = band + 1, score
+        if band < 0 or entry.strength < ALIKE * best:
+            band, best = band + 1, entry.strength
         entry.band = band
     return kept_order(entries)
 

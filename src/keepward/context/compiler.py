@@ -70,22 +70,22 @@ def snapshot(inputs: Inputs) -> Compiled:
     return _Assembly(fixed, "snapshot").result()
 
 
-def memory_block(inputs: Inputs, *, floor: float | None = None) -> Compiled:
+def memory_block(inputs: Inputs) -> Compiled:
     """Assemble recalled memories alone; the empty text when there are none.
 
-    Those with a score below ``floor`` are excluded with the code ``relevance``.
+    Each with a score below the floor is excluded with the code ``relevance``.
     """
     alone = replace(inputs, identity=None, user_file=None, core=(), pinned=(), state=(), working=())
-    return _Assembly(alone, "memory_block", floor).result()
+    return _Assembly(alone, "memory_block").result()
 
 
 class _Assembly:
     """One context being put together, most needed first."""
 
-    def __init__(self, inputs: Inputs, mode: str, floor: float | None = None) -> None:
+    def __init__(self, inputs: Inputs, mode: str) -> None:
         self._inputs = inputs
         self._mode = mode
-        self._ledger = Ledger(inputs, floor)
+        self._ledger = Ledger(inputs, each=mode == "memory_block")
         self._full = reason("cap", f"a context recalls at most {inputs.policy.max_items} memories")
         self._identity = document("identity", inputs.identity[1]) if inputs.identity else None
         self._user_file = document("user_file", inputs.user_file[1]) if inputs.user_file else None
@@ -105,6 +105,8 @@ class _Assembly:
             tokens=tokens,
             entries={name: self._section(name) for name in SECTIONS[1:]},
             left_out=self._ledger.outcome(),
+            best=self._ledger.best,
+            below=self._ledger.below,
             count=self._ledger.count,
         )
 

@@ -28,6 +28,8 @@ def compiled(
     entries: Mapping[str, Sequence[Entry]],
     left_out: Sequence[tuple[tuple[str, int], Reason]],
     count: Callable[[str], int],
+    best: float | None,
+    below: int,
 ) -> Compiled:
     """Return the finished context, given the entries of each section in the order of the text."""
     digests = rendered.section_digests()
@@ -66,6 +68,7 @@ def compiled(
         "tokens": tokens.whole,
         "tokens_by_tier": by_tier,
         "sections": [_section(section) for section in sections],
+        "relevance": {"floor": inputs.floor, "below": below},
         "excluded": [{"id": out.id, "version": out.version, **out.reason.as_dict()} for out in excluded],
     }
     return Compiled(
@@ -78,6 +81,8 @@ def compiled(
         prefix_digest=rendered.prefix_digest,
         tail_digest=rendered.tail_digest,
         facts=facts,
+        best=best,
+        below=below,
     )
 
 
@@ -93,6 +98,8 @@ def _determinants(inputs: Inputs) -> dict[str, Any]:
         "counter": inputs.counter_name,
         "versions": dict(sorted(inputs.versions.items())),
         "include_sensitive": inputs.include_sensitive,
+        # A hash is of whole numbers, so that it is the same on every machine.
+        "floor": round(inputs.floor * 1_000_000),
     }
 
 
@@ -108,6 +115,7 @@ def _item(entry: Entry, inputs: Inputs, count: Callable[[str], int]) -> Item:
         masks=entry.masks,
         score=entry.score,
         parts={name: finite(part) for name, part in sorted(entry.parts.items())},
+        weak=entry.score is not None and entry.score < inputs.policy.relevance_weak,
         block=line.block if line else None,
     )
 
@@ -126,6 +134,6 @@ def _section(section: Section) -> dict[str, Any]:
         if item.block is not None:
             facts["block"] = item.block
         if item.score is not None:
-            facts |= {"score": item.score, "parts": dict(item.parts)}
+            facts |= {"score": item.score, "weak": item.weak, "parts": dict(item.parts)}
         items.append(facts)
     return {"name": section.name, "tokens": section.tokens, "digest": section.digest, "items": items}

@@ -34,8 +34,10 @@ class Candidate:
     """One recalled memory, before it is known whether it fits."""
 
     record: Record
-    #: Relevance to the objective; only the order means something.
+    #: How sure it is that it bears on the objective, 0..1.
     score: float = 0.0
+    #: By what it was ranked, where that is not the score; bands of about equally relevant ones are shares of it.
+    strength: float | None = None
     #: Named parts of the score.
     parts: Mapping[str, float] = field(default_factory=dict)
 
@@ -91,6 +93,8 @@ class Inputs:
     #: Names of embedder, reranker and the like, for the receipt.
     versions: Mapping[str, str] = field(default_factory=dict)
     include_sensitive: bool = False
+    #: Least score of the best that was recalled, 0..1; below it nothing recalled comes in.
+    floor: float = 0.0
     format: Format = "markdown"
 
 
@@ -109,6 +113,8 @@ class Item:
     #: None for what was not recalled.
     score: float | None = None
     parts: Mapping[str, float] = field(default_factory=dict)
+    #: Whether the score is below the line from which a memory counts as relevant, and so as used.
+    weak: bool = False
     #: Label of the core block it stands in.
     block: str | None = None
 
@@ -154,6 +160,10 @@ class Compiled:
     tail_digest: str
     #: JSON-safe and enough for ``render.replay``; holds no memory text.
     facts: dict[str, Any]
+    #: Score of the best that was recalled for this reader, 0..1; None where nothing was.
+    best: float | None = None
+    #: How many were left out below the floor.
+    below: int = 0
 
 
 def depth(scope: str) -> int:

@@ -208,6 +208,7 @@ def hit(item: Hit) -> dict[str, Any]:
         "occurred_at": instant(memory.occurred_at),
         "created_at": instant(memory.created_at),
         "why": list(item.why),
+        "weak": item.weak,
     }
 
 
@@ -223,6 +224,10 @@ def recall(found: Recall) -> dict[str, Any]:
         "reranker": found.reranker,
         "receipt": found.receipt,
         "withheld": list(found.withheld),
+        "floor": found.floor,
+        "best": found.best,
+        "below": found.below,
+        "calibration": found.calibration,
     }
 
 

@@ -115,9 +115,11 @@ class Policy:
     #: Most recalled memories in a context.
     max_items: int = 20
 
-    #: Least score of a memory in a block of relevant memories alone; the share of the query's words that it
-    #: covers plus its closeness in meaning.
-    relevance_floor: float = 0.2
+    #: Least score (0..1) of the best memory: below it recall, context and memory block say that nothing is remembered.
+    #: 0 for no floor.
+    relevance_floor: float = 0.1
+    #: Score (0..1) below which what is recalled is marked weak and does not count as used.
+    relevance_weak: float = 0.5
 
     #: Least trust each purpose accepts.
     least_trust: Mapping[str, Trust] = _frozen(answer=Trust.UNKNOWN, act=Trust.AGENT, core=Trust.USER)

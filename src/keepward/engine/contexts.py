@@ -27,7 +27,7 @@ from keepward.domain.value import Value
 from keepward.engine.audit import core_of
 from keepward.engine.commit import flush_uses
 from keepward.engine.kit import Kit, Who
-from keepward.engine.read import AsOf, Stand, search, stand
+from keepward.engine.read import AsOf, Stand, below_floor, floor_of, search, stand
 from keepward.engine.review import pending
 from keepward.engine.screening import screen
 from keepward.engine.view import reaches
@@ -63,6 +63,12 @@ class CompiledContext(Value):
     kept: bool
     #: Ids of memories in reach that were edited outside of Keepward or are missing.
     withheld: tuple[str, ...] = ()
+    #: Least score of the best that is recalled, 0..1; below it nothing recalled comes in.
+    floor: float = 0.0
+    #: Score of the best that was recalled, whether it came in or not; None where nothing was.
+    best: float | None = None
+    #: How many recalled memories were left out below the floor.
+    below: int = 0
 
 
 def context(
@@ -76,6 +82,7 @@ def context(
     form: str = "markdown",
     include_sensitive: bool = False,
     without: Collection[str] = (),
+    floor: float | None = None,
 ) -> CompiledContext:
     """Compile what the handle's scope remembers for an objective.
 
@@ -84,7 +91,7 @@ def context(
     Raises:
         Tampered: a core block was edited outside of Keepward or is missing, and ``without`` does not name it.
         ContextTooSmall: core memory alone is larger than the budget.
-        InvalidInput: an unknown purpose or format, or a budget below 1.
+        InvalidInput: an unknown purpose or format, a budget below 1, or a floor outside 0..1.
         NotFound: ``as_of`` names no commit.
     """
     budget, chosen = _asked(kit, budget_tokens, form)
@@ -95,6 +102,7 @@ def context(
         purpose=purpose,
         budget_tokens=budget,
         include_sensitive=include_sensitive,
+        floor=floor_of(kit, floor),
         format=chosen,
     )
     compiled = compile_context(inputs)
@@ -105,7 +113,9 @@ def text_at(kit: Kit, who: Who, objective: str, seq: int, *, purpose: str = "ans
     """Return the context's text as it was after a commit; nothing is kept of it, since nobody is given it."""
     gathered = _gather(kit, who, objective, purpose, stand(kit, who, seq), include_sensitive=False)
     budget, chosen = _asked(kit, None, "markdown")
-    return compile_context(replace(gathered.inputs, purpose=purpose, budget_tokens=budget, format=chosen)).text
+    least = kit.policy.relevance_floor
+    inputs = replace(gathered.inputs, purpose=purpose, budget_tokens=budget, floor=least, format=chosen)
+    return compile_context(inputs).text
 
 
 def part(
@@ -129,9 +139,9 @@ def part(
     gathered = _gather(kit, who, query, purpose, stand(kit, who, None), include_sensitive=False)
     if which == "snapshot":
         refuse_without_core(gathered.withheld, without)
-    inputs = replace(gathered.inputs, purpose=purpose, budget_tokens=budget, format=chosen)
-    least = kit.policy.relevance_floor if floor is None else floor
-    compiled = snapshot(inputs) if which == "snapshot" else memory_block(inputs, floor=least)
+    least = floor_of(kit, floor)
+    inputs = replace(gathered.inputs, purpose=purpose, budget_tokens=budget, floor=least, format=chosen)
+    compiled = snapshot(inputs) if which == "snapshot" else memory_block(inputs)
     return _keep(kit, who, inputs, compiled, gathered)
 
 
@@ -199,20 +209,25 @@ def _gather(
     recalled: list[Candidate] = []
     used: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    reranker: str | None = None
+    reranker = calibration = None
     if objective.strip():
         lasting = replace(everything, tiers=(Tier.EPISODIC.value, Tier.ARCHIVAL.value))
         limit = min(1_000, kit.policy.max_items * SPARE + len(fixed))
         # One stand for all of it: no section is of another instant, and none of a state before the one named.
         found = search(kit, who, objective, lasting, limit=limit, purpose=purpose, gated=False, unread=fixed, at=at)
-        used, notes, reranker = found.used, found.notes, found.reranker
+        used, notes, reranker, calibration = found.used, found.notes, found.reranker, found.calibration
         damaged.extend(found.withheld)
         hits = [hit for hit in found.hits if hit.memory.id not in fixed]
         low = _untrusted([hit.memory for hit in hits], least)
         excluded += low
         barred = {name for name, _, _ in low}
         recalled = [
-            Candidate(record=hit.memory, score=hit.score, parts=hit.parts)
+            Candidate(
+                record=hit.memory,
+                score=hit.score,
+                strength=max(hit.parts["fused"] + hit.parts.get("learned", 0.0), 0.0),
+                parts=hit.parts,
+            )
             for hit in hits
             if hit.memory.id not in barred
         ]
@@ -240,7 +255,11 @@ def _gather(
         counter_name=kit.counter.name,
         count=kit.counter.count,
         screen=screen,
-        versions={"embedder": kit.embedder.id if kit.embedder else "none", "reranker": reranker or "none"},
+        versions={
+            "embedder": kit.embedder.id if kit.embedder else "none",
+            "reranker": reranker or "none",
+            "relevance": calibration or "none",
+        },
         include_sensitive=include_sensitive,
     )
     gone = {each.id: each for each in unsound(damaged)} | {each.id: each for each in unsound(blocks.damaged, core=True)}
@@ -293,7 +312,10 @@ def _clean(document: tuple[str, str] | None) -> tuple[str, str] | None:
 
 def _keep(kit: Kit, who: Who, inputs: Inputs, compiled: Compiled, gathered: _Gathered) -> CompiledContext:
     now = kit.clock.now()
-    reasons = tuple(Reason(gate="recall", code="note", detail=note) for note in gathered.notes)
+    notes = gathered.notes
+    if compiled.below and compiled.best is not None and compiled.best < inputs.floor:
+        notes = (*notes, below_floor(compiled.below, inputs.floor))
+    reasons = tuple(Reason(gate="recall", code="note", detail=note) for note in notes)
     receipt = Receipt(
         id=kit.ids.new_id(now),
         tenant=who.tenant,
@@ -308,7 +330,8 @@ def _keep(kit: Kit, who: Who, inputs: Inputs, compiled: Compiled, gathered: _Gat
     kept = kit.policy.enabled
     for section in compiled.sections:
         for item in section.items:
-            kit.count_use(who.tenant, item.id)
+            if not item.weak:
+                kit.count_use(who.tenant, item.id)
     if kept:
         try:
             with kit.store.write() as writer:
@@ -317,7 +340,7 @@ def _keep(kit: Kit, who: Who, inputs: Inputs, compiled: Compiled, gathered: _Gat
                 flush_uses(kit, writer)
         except StoreUnavailable:
             kept = False
-    notes = gathered.notes if kept else (*gathered.notes, "the receipt was not kept: the store cannot be written")
+    notes = notes if kept else (*notes, "the receipt was not kept: the store cannot be written")
     return CompiledContext(
         text=compiled.text,
         context_id=compiled.context_id,
@@ -332,6 +355,9 @@ def _keep(kit: Kit, who: Who, inputs: Inputs, compiled: Compiled, gathered: _Gat
         head=inputs.head,
         kept=kept,
         withheld=ids_of(gathered.withheld),
+        floor=inputs.floor,
+        best=compiled.best,
+        below=compiled.below,
     )
 
 

@@ -54,10 +54,18 @@ def keep_recall(kit: Kit, who: Who, query: str, purpose: str, found: Recall) -> 
                 "versions": {
                     "embedder": kit.embedder.id if kit.embedder else "none",
                     "reranker": found.reranker or "none",
+                    "relevance": found.calibration or "none",
                 },
             },
+            "relevance": {"floor": found.floor, "below": found.below},
             "items": [
-                {"id": hit.memory.id, "version": hit.memory.version, "score": hit.score, "parts": hit.parts}
+                {
+                    "id": hit.memory.id,
+                    "version": hit.memory.version,
+                    "score": hit.score,
+                    "weak": hit.weak,
+                    "parts": hit.parts,
+                }
                 for hit in found
             ],
             **who.credential,

@@ -17,7 +17,7 @@ from keepward.domain.commit import EMPTY_HASH, Commit, CommitDetails, Head
 from keepward.domain.decay import as_read
 from keepward.domain.instant import to_micros
 from keepward.domain.memory import Record
-from keepward.domain.query import ORDERS, PURPOSES, Filter, Hit, Memories, Recall
+from keepward.domain.query import ORDERS, PURPOSES, Filter, Hit, Memories, Recall, check_names
 from keepward.domain.scope import visible_from
 from keepward.domain.value import Value
 from keepward.engine.kit import Kit, Who
@@ -148,21 +148,55 @@ def recall(
     purpose: str,
     as_of: AsOf = None,
     order: str = "learned",
+    floor: float | None = None,
 ) -> Recall:
-    """Return the memories most relevant to a query, best first.
+    """Return the memories most relevant to a query, best first; none where even the best is below the floor.
 
     Raises:
-        InvalidInput: an empty query, a limit outside 1..1000, an unknown purpose or order.
+        InvalidInput: an empty query, a limit outside 1..1000, a floor outside 0..1, an unknown purpose, order, tier,
+            kind or content type.
     """
     if not 1 <= limit <= MOST:
         raise InvalidInput(f"a limit is from 1 to {MOST}")
+    least = floor_of(kit, floor)
+    check_names(tiers=filters.tiers, kinds=filters.kinds, content_types=filters.content_types)
     found = search(kit, who, query, filters, limit=limit, purpose=purpose, as_of=as_of, order=order)
+    found = replace(found, floor=least)
+    if found.best is not None and found.best < least:
+        note = below_floor(len(found.hits), least)
+        found = replace(found, hits=(), below=len(found.hits), notes=(*found.notes, note))
     for hit in found.hits:
-        kit.count_use(who.tenant, hit.memory.id)
+        if not hit.weak:
+            kit.count_use(who.tenant, hit.memory.id)
     if as_of is not None:
         return replace(found, notes=(*found.notes, *notes_of(unsound(found.withheld))))
     gone = withheld(kit, who, filters, live_at=found.now, damaged=found.withheld)
     return replace(found, withheld=ids_of(gone), notes=(*found.notes, *notes_of(gone)))
+
+
+def floor_of(kit: Kit, floor: float | None) -> float:
+    """Return the least score of the best answer: as asked for, or by policy where None.
+
+    Raises:
+        InvalidInput: it is not from 0 to 1.
+    """
+    if floor is None:
+        return kit.policy.relevance_floor
+    if isinstance(floor, bool) or not isinstance(floor, (int, float)) or not 0.0 <= floor <= 1.0:
+        raise InvalidInput("a floor is a share from 0 to 1; 0 shows everything that was found")
+    return float(floor)
+
+
+def below_floor(count: int, floor: float) -> str:
+    """Return the sentence that says why an answer is empty although something was found.
+
+    It goes into receipts, and so names no score: with enough queries scores tell where the vector of a memory is.
+    """
+    found = "the one memory found is" if count == 1 else f"the best of {count} memories found is"
+    return (
+        f"nothing that is remembered bears on this: {found} below the floor of {floor:g}; "
+        "--all, or floor=0, shows what was found"
+    )
 
 
 def search(
@@ -208,7 +242,9 @@ def search(
         weights = reranker.weights if reranker else None
         scored = index.search(asked, allowed, limit, weights=weights, by_cosine=order == "cosine")
     found = kit.store.records(who.tenant, [each.id for each in scored if each.id not in unread], as_of=seq)
-    hits = _hits(scored, found, now)
+    hits = _hits(scored, found, now, kit.policy.relevance_weak)
+    from keepward.retrieval.relevance import calibration
+
     signals = {signal for each in scored for signal in each.used}
     used = tuple(signal for signal in ("text", "vector") if signal in signals)
     if lacking:
@@ -223,6 +259,8 @@ def search(
         now=now,
         reranker=reranker.version if reranker else None,
         withheld=tuple(found.damaged),
+        best=max((hit.score for hit in hits), default=None),
+        calibration=calibration(kit.embedder.id if "vector" in used and kit.embedder else None).name,
     )
 
 
@@ -295,7 +333,7 @@ def _allowed(kit: Kit, filters: Filter, purpose: str, now: datetime, *, gated: b
     )
 
 
-def _hits(scored: Sequence[Scored], found: Found, now: datetime) -> tuple[Hit, ...]:
+def _hits(scored: Sequence[Scored], found: Found, now: datetime, weak: float) -> tuple[Hit, ...]:
     records = {record.id: record for record in found.records}
     why = {used: tuple(_WHY[signal] for signal in used) for used in {each.used for each in scored}}
     hits: list[Hit] = []
@@ -305,7 +343,14 @@ def _hits(scored: Sequence[Scored], found: Found, now: datetime) -> tuple[Hit, .
         if record is None or not record.is_live(now):
             continue
         hits.append(
-            Hit(rank=len(hits) + 1, memory=record, score=each.score, parts=dict(each.parts), why=why[each.used])
+            Hit(
+                rank=len(hits) + 1,
+                memory=record,
+                score=each.relevance,
+                parts=dict(each.parts),
+                why=why[each.used],
+                weak=each.relevance < weak,
+            )
         )
     return tuple(hits)
 
@@ -316,10 +361,11 @@ def find(
     """Return the memories that pass, newest first.
 
     Raises:
-        InvalidInput: a limit below 1.
+        InvalidInput: a limit below 1, an unknown tier, kind or content type.
     """
     if limit is not None and limit < 1:
         raise InvalidInput("a limit is at least 1; leave it out for all")
+    check_names(tiers=filters.tiers, kinds=filters.kinds, content_types=filters.content_types)
     seq = seq_of(kit, who, as_of)
     now = moment(kit, who, as_of, seq)
     live_at = None if include_ended else now

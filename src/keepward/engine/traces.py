@@ -144,7 +144,7 @@ def _holds(body: dict[str, Any], ids: Collection[str], documents: Collection[str
 
 def unscored(item: dict[str, Any]) -> dict[str, Any]:
     """Return what a receipt says of a memory without its scores: with enough queries they tell where its vector is."""
-    return {name: value for name, value in item.items() if name not in {"score", "parts"}}
+    return {name: value for name, value in item.items() if name not in {"score", "weak", "parts"}}
 
 
 def _context(body: dict[str, Any], ids: Collection[str], documents: Collection[str]) -> dict[str, Any]:

@@ -97,6 +97,8 @@ class Scored:
     version: int
     #: At least 0; comparable between queries of one tenant: coverage and cosine are absolute.
     score: float
+    #: How sure it is that this bears on the query, 0..1, see ``relevance``; falls with the score.
+    relevance: float = 0.0
     #: Rounded to 1e-6; the score is computed from the rounded parts.
     parts: Mapping[str, float] = field(default_factory=dict)
     #: Signals that spoke for this entry: "text", "vector", and "link", a name that a better answer holds too.

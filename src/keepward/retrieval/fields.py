@@ -8,6 +8,7 @@ Invariants
 (3) additions happen term by term in hash order, so a score does not depend on where its row stands.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,6 +43,8 @@ class Coverage:
     own: Floats
     #: With windows and session, 0..2.3.
     full: Floats
+    #: How many allowed rows hold each term, by its hash.
+    holders: Mapping[int, int]
 
 
 def coverage(terms: tuple[str, ...], postings: lexical.TermStore, sight: Sight) -> Coverage | None:
@@ -53,18 +56,18 @@ def coverage(terms: tuple[str, ...], postings: lexical.TermStore, sight: Sight) 
     in_session = np.zeros(sight.sessions + 1, dtype=np.float32)
     scratch = np.zeros(n + 1, dtype=np.float32)
     most = UNSAID * lexical.idf(sight.count, 0)
-    found = False
+    holders: dict[int, int] = {}
     for key, gram in sorted(keys.items()):
         rows, counts = postings.postings(key)
         if not sight.whole:
             seen = sight.mask[rows]
             rows, counts = rows[seen], counts[seen]
+        holders[key] = len(rows)
         weight = lexical.idf(sight.count, len(rows))
         if not len(rows):
             most += weight * (UNSEEN_GRAM if gram else 1.0)
             continue
         most += weight
-        found = True
         gain = np.float32(weight)
         share = gain * lexical.saturated(counts, sight.norm[rows])
         own[rows] += share
@@ -80,14 +83,14 @@ def coverage(terms: tuple[str, ...], postings: lexical.TermStore, sight: Sight) 
         in_session[held] += (
             SESSION * gain * lexical.saturated(totals[held].astype(np.float32), sight.session_norm[held])
         )
-    if not found:
+    if not any(holders.values()):
         return None
     if sight.sessions:
         full[:n] += in_session[sight.session]
         if not sight.whole:
             full[:n] *= sight.mask
     scale = np.float32(1.0 / most)
-    return Coverage(own=own * scale, full=full[:n] * scale)
+    return Coverage(own=own * scale, full=full[:n] * scale, holders=holders)
 
 
 def _windows(rows: Rows, counts: Floats, gain: np.float32, sight: Sight, full: Floats, scratch: Floats) -> None:

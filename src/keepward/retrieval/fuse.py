@@ -41,6 +41,15 @@ def cosine_weight(mean: float) -> float:
     return COSINE * min(1.0, max(0.0, 1.0 - mean) / REACH)
 
 
+def beyond(cosines: Doubles, mean: float, count: int) -> Doubles:
+    """Return cosines as they would be in a wide space: in a narrow one what all have in common is taken off.
+
+    The mean of fewer memories than ten says little of what is usual, and of two nothing.
+    """
+    shared = max(mean - (1.0 - REACH), 0.0) * min(1.0, max(count - 2, 0) / 8)
+    return np.asarray((cosines - shared) / (1.0 - shared), dtype=np.float64)
+
+
 def rounded(values: npt.NDArray[np.floating]) -> Doubles:
     """Round to 1e-6 as float64."""
     return np.asarray(np.round(values.astype(np.float64), 6) + 0.0, dtype=np.float64)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keepward.ports.searching import Profile
-from keepward.retrieval import fuse, lexical, relations, rerank, vectors
+from keepward.retrieval import fuse, lexical, relations, relevance, rerank, vectors
 from keepward.retrieval.analyze import CHANGE, names, term_hash, terms
 from keepward.retrieval.candidates import Candidates, by_both, by_text, compare
 from keepward.retrieval.columns import Columns
@@ -179,10 +179,10 @@ class Index:
         caught, outdone = self._overtaking(query, near, cover, leading, total[leading])
         parts["caught"][leading], parts["outdone"][leading] = caught, outdone
         total = fuse.rounded((total + parts["caught"]) * (1.0 - fuse.OUTDONE * parts["outdone"]))
+        odds = self._odds(query, sight, cover, near, self._best(total, near.rows, relevance.LEADING), total)
         ids = self._columns.ids
-        if weights is not None or by_cosine:
-            # The score is another one then; what is learned from is the fused one.
-            parts["fused"] = total
+        # Learned from is the fused score, whatever puts the answers in order.
+        parts["fused"] = total
         if by_cosine and near.compared.any():
             total = near.cosine
         depth = limit if weights is None else max(limit, rerank.DEPTH)
@@ -191,7 +191,31 @@ class Index:
             parts["learned"] = self._learned(weights, query, near.rows, picks, parts, allowed.now)
             total = fuse.rounded(total + parts["learned"])
         picks.sort(key=lambda n: (-total[n], -int(positions[near.rows[n]]), ids[int(near.rows[n])]))
-        return [self._scored(n, near, cover, max(float(total[n]), 0.0), parts) for n in picks[:limit]]
+        bears = relevance.shares(odds, total[picks[:limit]]).tolist()
+        return [
+            self._scored(n, near, cover, max(float(total[n]), 0.0), parts, share)
+            for n, share in zip(picks[:limit], bears, strict=True)
+        ]
+
+    def _odds(
+        self, query: Query, sight: Sight, cover: Coverage | None, near: Candidates, places: Rows, total: Doubles
+    ) -> float:
+        """Return the log-odds that the best of the fused answers bear on the query."""
+        rows = near.rows[places]
+        store = self._units_of(query)
+        spoke = store is not None and bool(near.compared.any())
+        cosine, parts = near.cosine[places], np.zeros(len(rows), dtype=np.intp)
+        if store is not None and spoke:
+            parts = np.searchsorted(store.owners, rows, side="right") - np.searchsorted(store.owners, rows)
+            cosine = np.where(near.compared[places], fuse.beyond(cosine, near.mean, sight.count), 0.0)
+        keys = [term_hash(term) for term in dict.fromkeys(query.terms)]
+        held = np.array([self._terms.holding(rows, key) for key in keys], dtype=np.bool_).reshape(len(keys), len(rows))
+        sessions = sight.session[rows]
+        turns = np.where(sessions < sight.sessions, np.append(sight.turns, 0)[sessions], 0)
+        lead = relevance.Leading(cosine=cosine, held=held, parts=parts, turns=turns, score=total[places])
+        how = relevance.calibration(query.vector_model if spoke else None)
+        holders = [cover.holders[key] if cover else 0 for key in keys]
+        return relevance.best_odds(how, lead, holders, sight.count, query.text)
 
     def _candidates(self, query: Query, sight: Sight, cover: Coverage | None, limit: int) -> Candidates | None:
         store, positions = self._units_of(query), self._columns["position"]
@@ -309,6 +333,7 @@ class Index:
         cover: Coverage | None,
         score: float,
         parts: dict[str, npt.NDArray[np.float64]],
+        share: float,
     ) -> Scored:
         row = int(near.rows[n])
         signals = (
@@ -320,6 +345,7 @@ class Index:
             id=self._columns.ids[row],
             version=int(self._columns["version"][row]),
             score=score,
+            relevance=share,
             parts={name: float(values[n]) for name, values in parts.items()},
             used=tuple(name for name, spoke in signals if spoke),
         )

@@ -43,8 +43,9 @@ class Sight:
     #: Session number of each row, or `sessions` where it has none.
     session: Rows
     sessions: int
-    #: BM25 length norm of each session.
+    #: BM25 length norm of each session, and how many rows it has.
     session_norm: Floats
+    turns: npt.NDArray[np.intp]
 
 
 def look(columns: Columns, lengths: Floats, allowed: Allowed) -> Sight:
@@ -65,6 +66,7 @@ def look(columns: Columns, lengths: Floats, allowed: Allowed) -> Sight:
     norm = length_norm(lengths, _mean(lengths[mask]))
     norm_before = norm_both = norm
     totals = np.zeros(0, dtype=np.float32)
+    turns = np.zeros(0, dtype=np.intp)
     if sessions:
         padded = np.append(lengths, np.float32(0.0))
         with_before = lengths + padded[before]
@@ -73,6 +75,7 @@ def look(columns: Columns, lengths: Floats, allowed: Allowed) -> Sight:
         norm_both = length_norm(with_both, _mean(with_both[mask]))
         spoken = np.flatnonzero(mask & (session < sessions))
         totals = np.bincount(session[spoken], weights=lengths[spoken], minlength=sessions).astype(np.float32)
+        turns = np.bincount(session[spoken], minlength=sessions)
     return Sight(
         mask=mask,
         whole=count == len(mask),
@@ -87,6 +90,7 @@ def look(columns: Columns, lengths: Floats, allowed: Allowed) -> Sight:
         session=session,
         sessions=sessions,
         session_norm=length_norm(totals, _mean(totals)),
+        turns=turns,
     )
 
 

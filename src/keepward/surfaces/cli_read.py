@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepward.errors import InvalidInput
 from keepward.surfaces.cli_call import Answer, Call, text_of
 from keepward.surfaces.cli_write import MemoryId
 
@@ -25,6 +24,11 @@ Subject = Annotated[str | None, typer.Option(metavar="NAME", help="About this su
 Category = Annotated[str | None, typer.Option(metavar="NAME", help="Of this category alone.")]
 Session = Annotated[str | None, typer.Option(metavar="NAME", help="Of this conversation alone.")]
 Sensitive = Annotated[bool, typer.Option("--include-sensitive", help="Sensitive memories too.")]
+Floor = Annotated[
+    float | None,
+    typer.Option(metavar="0..1", help="Least score of the best; below it nothing is shown. [default: by policy]"),
+]
+Everything = Annotated[bool, typer.Option("--all", help="No floor: also where nothing bears on it.")]
 
 
 def recall(
@@ -42,6 +46,8 @@ def recall(
     include_sensitive: Sensitive = False,
     as_of: AsOf = None,
     order: Annotated[str, typer.Option(metavar="WORD", help="learned, fused or cosine.")] = "learned",
+    floor: Floor = None,
+    every: Everything = False,
     keep: Annotated[bool, typer.Option("--receipt", help="Keep a receipt that `feedback` can name.")] = False,
 ) -> Answer:
     """Find memories by words and meaning, best first, and say why each was found."""
@@ -52,8 +58,8 @@ def recall(
             text_of(query),
             limit=limit,
             purpose=purpose,
-            tiers=_known(tier, "tier"),
-            kinds=_known(kind, "kind"),
+            tiers=tuple(tier or ()),
+            kinds=tuple(kind or ()),
             tags=tuple(tag or ()),
             subject=subject,
             category=category,
@@ -62,21 +68,12 @@ def recall(
             include_sensitive=include_sensitive,
             as_of=as_of,
             order=order,
+            floor=0.0 if every else floor,
             receipt=keep,
         )
     data = present.recall(found)
     # One visible line for what could not take part; it is in the object as well.
     return Answer(data=data, show=lambda screen: _show_recall(screen, data), talk=tuple(data["notes"]))
-
-
-def _known(names: list[str] | None, of: str) -> tuple[str, ...]:
-    """Return the names, each a `tier` or `kind` that exists: a misspelt filter must not look like an empty store."""
-    from keepward.domain.memory import Kind, Tier
-
-    every = [str(each) for each in (Tier if of == "tier" else Kind)]
-    if any(name not in every for name in names or ()):
-        raise InvalidInput(f"--{of} takes one of: {', '.join(every)}")
-    return tuple(names or ())
 
 
 def _show_recall(screen: Screen, data: dict[str, Any]) -> None:
@@ -85,7 +82,8 @@ def _show_recall(screen: Screen, data: dict[str, Any]) -> None:
         said = ": ".join(part for part in (when and when[:10], hit["speaker"]) if part)
         screen.labelled(f"{hit['rank']:>2}.", f"{said}: {hit['text']}" if said else hit["text"], width=4, style="bold")
         facts = [hit["tier"], hit["kind"], *([f"key {hit['key']}"] if hit["key"] else [])]
-        facts += [f"from {hit['source']} ({hit['trust']})", f"score {hit['score']:.4f}", " + ".join(hit["why"])]
+        score = f"{'weak, ' if hit['weak'] else ''}score {hit['score']:.2f}"
+        facts += [f"from {hit['source']} ({hit['trust']})", score, " + ".join(hit["why"])]
         screen.labelled("", " · ".join(filter(None, facts)), width=4, style="dim")
         screen.labelled("", f"{hit['id']} v{hit['version']}", width=4, style="dim")
     if not data["hits"]:
@@ -179,8 +177,8 @@ def list_memories(
 
     with call.memory() as memory:
         found = memory.find(
-            tiers=_known(tier, "tier"),
-            kinds=_known(kind, "kind"),
+            tiers=tuple(tier or ()),
+            kinds=tuple(kind or ()),
             tags=tuple(tag or ()),
             key=key,
             subject=subject,
@@ -219,6 +217,8 @@ def context(
         str, typer.Option("--format", metavar="WORD", help="markdown, xml or messages.")
     ] = "markdown",
     include_sensitive: Sensitive = False,
+    floor: Floor = None,
+    every: Everything = False,
     as_of: AsOf = None,
     without: Annotated[
         list[str] | None,
@@ -235,6 +235,7 @@ def context(
             format=text_format,
             include_sensitive=include_sensitive,
             without=tuple(without or ()),
+            floor=0.0 if every else floor,
         )
     data = compiled_data(compiled)
     return Answer(data=data, show=lambda screen: screen.exact(data["text"]), talk=(_summary(data), *data["notes"]))
@@ -272,6 +273,9 @@ def compiled_data(compiled: Any) -> dict[str, Any]:
         "notes": list(compiled.notes),
         "kept": compiled.kept,
         "withheld": list(compiled.withheld),
+        "floor": compiled.floor,
+        "best": compiled.best,
+        "below": compiled.below,
         "sections": [
             {"name": section.name, "tokens": section.tokens, "items": [present.plain(item) for item in section.items]}
             for section in compiled.sections

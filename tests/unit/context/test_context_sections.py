@@ -227,8 +227,8 @@ def test_a_memory_block_holds_what_was_recalled_alone() -> None:
 
 
 def test_a_memory_block_leaves_out_what_is_below_the_floor() -> None:
-    made = inputs(recalled=found(record("a", "near"), record("b", "far")))
-    assert why(memory_block(made, floor=0.6)) == {"b": "relevance"}
+    made = inputs(recalled=found(record("a", "near"), record("b", "far")), floor=0.6)
+    assert why(memory_block(made)) == {"b": "relevance"}
 
 
 def test_a_memory_block_of_nothing_is_empty() -> None:

@@ -40,6 +40,8 @@ class Compile(Body):
         list[Annotated[str, Field(min_length=1, max_length=200)]],
         Field(description="Core blocks, by key or id, that may be missing where they do not hold.", max_length=100),
     ] = []  # noqa: RUF012  pydantic copies it
+    #: Least score of the best that is recalled; left out, the policy's own.
+    floor: Annotated[float, Field(ge=0, le=1)] | None = None
 
 
 class Block(Body):
@@ -48,8 +50,8 @@ class Block(Body):
     query: Annotated[str, Field(min_length=1, max_length=20_000)]
     budget_tokens: Tokens | None = None
     purpose: Purpose = "answer"
-    #: The least score that counts as relevant; left out, the store's own.
-    floor: Annotated[float, Field(ge=-1e6, le=1e6)] | None = None
+    #: The least score that counts as relevant; left out, the policy's own.
+    floor: Annotated[float, Field(ge=0, le=1)] | None = None
     format: Format = "markdown"
 
 

@@ -205,6 +205,9 @@ def search(
     min_importance: Annotated[Share, Query()] = 0.0,
     include_sensitive: Annotated[Flag, Query()] = False,
     as_of: AsOfQuery = None,
+    floor: Annotated[
+        Share | None, Query(description="Least score of the best hit, below it there are none; 0 for no floor.")
+    ] = None,
     receipt: Annotated[Flag, Query(description="Keep a receipt that feedback can name.")] = False,
     limit: Limit = 10,
     cursor: Cursor = None,
@@ -227,6 +230,7 @@ def search(
         "min_importance": min_importance,
         "include_sensitive": include_sensitive,
         "order": order,
+        "floor": floor,
         "receipt": receipt,
     }
     try:
@@ -275,6 +279,7 @@ def compile_context(memory: Handle, body: Compile) -> Response:
                 format=body.format,
                 include_sensitive=body.include_sensitive,
                 without=body.without,
+                floor=body.floor,
             )
         )
     )

@@ -291,6 +291,8 @@ class Hit(BaseModel):
     occurred_at: Instant | None
     created_at: Instant
     why: list[str]
+    #: Whether it is below the line from which a memory counts as relevant.
+    weak: bool
     exact_score: float
     exact_parts: dict[str, float]
     memory: Memory  # type: ignore[valid-type]
@@ -315,6 +317,12 @@ class Found(BaseModel):
     reranker: str | None
     #: Ids of memories in reach that were edited outside of Keepward or are missing.
     withheld: list[str]
+    #: Least score of the best hit, the best's own, and how many were left out because it is lower.
+    floor: float
+    best: float | None
+    below: int
+    #: Name of the constants that scores were computed with.
+    calibration: str | None
     receipt: str | None
     cursor: str | None
 

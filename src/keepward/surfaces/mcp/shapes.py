@@ -39,6 +39,7 @@ _HIT = (
     "occurred_at",
     "created_at",
     "score",
+    "weak",
 )
 #: Gates whose findings are not handed back with the text that they are about.
 WITHHELD = frozenset({"injection"})
@@ -57,7 +58,7 @@ def bare(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def hit(item: Hit) -> dict[str, Any]:
     """Return one recalled memory."""
-    full = {**present.hit(item), "subject": item.memory.subject}
+    full = {**present.hit(item), "subject": item.memory.subject, "weak": item.weak or None}
     return bare({name: full[name] for name in _HIT})
 
 

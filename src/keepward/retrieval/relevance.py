@@ -1,0 +1,134 @@
+"""Relevance: how sure it is that the best answer bears on the question, as a share of 0..1.
+
+The score that puts answers in order is comparable between questions of one store, not between stores: among twelve
+plain facts and in a talk of six hundred turns the same sum means different things. A calibration turns it into the
+chance that a question whose best answer looks like this one has an answer at all, where as many have one as have none.
+
+Invariants
+(1) A share depends on allowed rows alone, and falls with the order of the answers.
+(2) A calibration has a name, which receipts tell; whatever changes a constant changes the name.
+(3) Constants are fitted by logistic regression to the development half of ``evals/sets_recall/nothing.py`` and to
+    questions that other conversations answer, against the questions that have an answer; see docs/evals.md.
+"""
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+Doubles = npt.NDArray[np.float64]
+
+#: Answers whose own words and vectors are looked at.
+LEADING: Final = 20
+#: Turns from which a session counts as a talk: in one, neighbours and the session itself speak for an answer too.
+TALK: Final = 8
+#: Log-odds beyond which nothing is surer, and what an answer without any score would lose to the best: of those with
+#: half the score of the best fewer than one in a hundred answered what was asked.
+SUREST: Final = 4.0
+BEHIND: Final = 8.0
+#: Memories that a store is taken to have beside its own, so that the words of a small one are not all common.
+USUAL: Final = 30.0
+#: Log-odds of a request for advice, at least: what somebody likes bears on it and may share neither word nor topic.
+ADVICE: Final = -1.5
+#: Added for a question of one word, which a memory may answer in others: a thing, where its kind was asked for.
+BRIEF: Final = 1.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """Constants of one way of searching; log-odds are sums of products with them."""
+
+    name: str
+    #: Of a memory that stands for itself: of its cosine, of its share of the question's words, of the logarithm of
+    #: how many parts it has, and what is added.
+    cosine: float
+    words: float
+    parts: float
+    alone: float
+    #: Of a turn of a talk: of its score, of the logarithm of how many memories there are, and what is added.
+    score: float
+    size: float
+    talk: float
+
+
+#: Words alone: no embedder, or no memory in reach with a vector of it.
+WORDS: Final = Calibration(
+    name="words.1", cosine=0.0, words=20.5, parts=0.0, alone=-3.4, score=23.3, size=-1.24, talk=-5.5
+)
+#: Vectors of hashed words and letters: near is what shares pieces of words, and much does by chance.
+HASHED: Final = Calibration(
+    name="hashed.1", cosine=5.5, words=16.6, parts=0.0, alone=-3.46, score=22.1, size=-1.61, talk=-6.4
+)
+#: Vectors of a model of meaning, as measured with MiniLM. Another model is taken for alike: where it puts all texts
+#: close together, cosines count from its mean on.
+MEANING: Final = Calibration(
+    name="meaning.1", cosine=31.8, words=5.14, parts=0.81, alone=-12.36, score=15.1, size=-1.49, talk=-10.9
+)
+
+_ADVICE: Final = re.compile(
+    r"\b(?:should|shall)\b"
+    r"|(?:^|[.?!,;:]\s{0,3}|\b(?:can|could|would|will|please)\s(?:\w{1,20}\s){0,2})(?:recommend|suggest|advise)\b"
+    r"|\b(?:would|could|can|might)\b.{0,60}\b(?:me|i|us|we|our|my)\b"
+    r"|\bwhat are (?:some|good|the best)\b|\b(?:good|best|better) (?:idea|way|time|place)\b|\bsuits? (?:me|us)\b"
+    r"|^(?:find|pick|choose|plan) (?:me|us)\b"
+    r"|\bsoll(?:te)?n? (?:ich|wir)\b|\bempf(?:ie|e)hl|\bdevr(?:ais-je|ions-nous)\b|\brecommand"
+    r"|\bdeber[ií]a\b|\brecom(?:ie|e)nd"
+    r"|应该|推荐|建议|おすすめ|お勧め|オススメ|すべき",
+    re.IGNORECASE,
+)
+
+
+def calibration(model: str | None) -> Calibration:
+    """Return the calibration of an embedder's vectors by its id; of words alone for None."""
+    if model is None:
+        return WORDS
+    return HASHED if model.startswith("hashed:") else MEANING
+
+
+def asks_advice(text: str) -> bool:
+    """Whether a text asks what to do or to choose, which likings answer that share nothing with it."""
+    return _ADVICE.search(text) is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Leading:
+    """What is known of the best answers, one cell each."""
+
+    #: From the mean of all allowed vectors (0) to equal (1), unless the mean is so low that it says nothing.
+    cosine: Doubles
+    #: Whether each holds each different word of the question, (words, n).
+    held: npt.NDArray[np.bool_]
+    #: Vectors of each; 0 for none.
+    parts: npt.NDArray[np.intp]
+    #: Visible turns of the session that each stands in; 0 for none.
+    turns: npt.NDArray[np.intp]
+    score: Doubles
+
+
+def best_odds(how: Calibration, lead: Leading, frequencies: list[int], count: int, text: str) -> float:
+    """Return the log-odds that the best answers bear on a question.
+
+    ``frequencies`` are how many of the ``count`` allowed memories hold each word of the question, in the order of
+    ``lead.held``.
+    """
+    weights = [math.log((count + USUAL) / (found + 1)) for found in frequencies]
+    most = math.fsum(weights) + math.log(USUAL)
+    covered = np.array([math.fsum(w for w, there in zip(weights, row, strict=True) if there) for row in lead.held.T])
+    alone = how.cosine * lead.cosine + how.words * covered / most + how.parts * np.log1p(lead.parts) + how.alone
+    # What has no vector of this model is judged by its words, also beside others that have one.
+    alone = np.where(lead.parts > 0, alone, WORDS.words * covered / most + WORDS.alone)
+    talk = how.score * lead.score + how.size * math.log(count) + how.talk
+    if len(frequencies) == 1:
+        alone, talk = alone + BRIEF, talk + BRIEF
+    odds = min(float(np.where(lead.turns >= TALK, talk, alone).max()), SUREST)
+    return max(odds, ADVICE) if asks_advice(text) else odds
+
+
+def shares(odds: float, scores: Doubles) -> Doubles:
+    """Return the share of each score, 0..1 in steps of 0.0001: of the best what its log-odds say, of others less."""
+    best = float(scores.max())
+    behind = np.zeros(len(scores)) if best <= 0.0 else 1.0 - scores / best
+    return np.asarray(np.round(1.0 / (1.0 + np.exp(BEHIND * behind - odds)), 4), dtype=np.float64)

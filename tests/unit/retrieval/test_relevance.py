@@ -1,0 +1,102 @@
+"""Shares of relevance: what lifts them, what does not, and that they fall with the order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from keepward.retrieval import fuse, relevance
+from keepward.retrieval.relevance import HASHED, MEANING, WORDS, Leading, asks_advice, best_odds, calibration, shares
+
+PLAIN = Leading(
+    cosine=np.array([0.2]),
+    held=np.array([[False], [False]]),
+    parts=np.array([1]),
+    turns=np.array([0]),
+    score=np.array([0.4]),
+)
+
+
+def odds(
+    lead: Leading, text: str = "Which ferry sails", *, count: int = 20, how: relevance.Calibration = MEANING
+) -> float:
+    return best_odds(how, lead, [0, 0], count, text)
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [(None, WORDS), ("hashed:1:384", HASHED), ("minilm:ab:384", MEANING), ("http:h:m:8", MEANING)],
+)
+def test_each_way_of_searching_has_constants_of_its_own(model: str | None, expected: relevance.Calibration) -> None:
+    assert calibration(model) is expected
+
+
+def test_what_is_closer_in_meaning_is_surer() -> None:
+    assert odds(replace(PLAIN, cosine=np.array([0.5]))) > 0 > odds(PLAIN)
+
+
+def test_what_holds_words_of_the_question_is_surer() -> None:
+    assert odds(replace(PLAIN, held=np.array([[True], [False]]))) > odds(PLAIN)
+
+
+def test_what_has_no_vector_is_judged_by_its_words() -> None:
+    held = replace(PLAIN, held=np.array([[True], [True]]), parts=np.array([0]), cosine=np.array([0.0]))
+    assert odds(held) == odds(held, how=WORDS) > 0
+
+
+def test_a_turn_of_a_talk_is_judged_by_its_score() -> None:
+    talk = replace(PLAIN, turns=np.array([relevance.TALK]))
+    assert odds(replace(talk, score=np.array([2.0])), count=500) > 0 > odds(talk, count=500)
+
+
+def test_of_many_memories_one_is_good_by_luck() -> None:
+    talk = replace(PLAIN, turns=np.array([relevance.TALK]), score=np.array([1.2]))
+    assert odds(talk, count=30) > odds(talk, count=3_000)
+
+
+def test_nothing_is_surer_than_the_surest() -> None:
+    assert odds(replace(PLAIN, cosine=np.array([1.0]))) == relevance.SUREST
+
+
+def test_shares_fall_with_the_score_and_lie_between_0_and_1() -> None:
+    found = shares(4.0, np.array([2.0, 1.8, 1.0, 0.0])).tolist()
+    assert found == sorted(found, reverse=True)
+    assert (found[0], 0 <= found[-1] < 0.05) == (0.982, True)
+
+
+def test_scores_of_nothing_are_alike() -> None:
+    assert len(set(shares(-3.0, np.zeros(3)).tolist())) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What should I cook tonight?",
+        "Can you recommend a book on tides?",
+        "What would be fun for me?",
+        "Was soll ich Oma schenken?",
+        "周末应该去哪儿?",
+    ],
+)
+def test_a_request_for_advice_is_known(text: str) -> None:
+    assert asks_advice(text)
+    assert odds(PLAIN, text) == relevance.ADVICE
+
+
+@pytest.mark.parametrize(
+    "text", ["Who wrote Hamlet?", "What did Sam suggest Evan try?", "Which book did Tim recommend to John?"]
+)
+def test_a_question_of_what_was_is_no_request_for_advice(text: str) -> None:
+    assert not asks_advice(text)
+
+
+def test_what_all_texts_have_in_common_is_taken_off_a_cosine() -> None:
+    wide, narrow = (fuse.beyond(np.array([0.8]), mean, 50)[0] for mean in (0.1, 0.7))
+    assert wide == pytest.approx(0.8)
+    assert narrow == pytest.approx((0.8 - 0.4) / 0.6)
+
+
+def test_the_mean_of_two_memories_takes_nothing_off() -> None:
+    assert fuse.beyond(np.array([0.8]), 0.8, 2)[0] == pytest.approx(0.8)
