@@ -79,6 +79,7 @@ JSON_KEYS = {
     "backup": "path bytes heads listed blobs faulty[]",
     "restore-backup": "path store_id separate heads erased revoked blobs faulty[]",
     "config": "file digest named loosens[] accepted",
+    "rescue": "path store_id of whole sealed tenants[] blobs lost_blobs[] not_carried",
     "adopt": "applied digest foreign heads live waiting core[] tokens[] faults[] warning",
     "verify": "ok checked first_fault faults[] notes[]",
     "rebuild": "rebuilt head",

@@ -26,6 +26,7 @@ LOCAL = {
     "owner_token",
     "path",
     "policy",
+    "rescue",
     "restore_backup",
     "restore_journal",
     "tools",

@@ -108,6 +108,7 @@ class AsyncMemory:
 
     open = staticmethod(_opened(Memory.open))
     restore_backup = staticmethod(_apart(Memory.restore_backup))
+    rescue = staticmethod(_apart(Memory.rescue))
 
     async def close(self) -> None:
         """Write what is still counted and release the store, for all handles on it; see (3)."""

@@ -11,6 +11,7 @@ Invariants
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -29,6 +30,7 @@ from keepward.errors import Conflict, StoreUnavailable, Tampered, Unauthorised
 from keepward.ports.store import Fault
 
 if TYPE_CHECKING:
+    from keepward.app.rescuing import Rescued
     from keepward.engine.blob_upkeep import Copied
     from keepward.engine.kit import Kit, Who
     from keepward.ports.blobs import BlobStore
@@ -189,6 +191,34 @@ class Copying(Handle):
             raise Unauthorised("restoring a backup takes the owner")
         source, target = Path(backup).expanduser().absolute(), Path(to).expanduser().absolute()
         return _restore(source, target, actor, config_dir=config_dir, clock=clock, ids=ids)
+
+    @classmethod
+    def rescue(
+        cls,
+        broken: str | Path,
+        new: str | Path,
+        *,
+        actor: Actor,
+        config_dir: Path | None = None,
+        clock: Clock | None = None,
+        ids: IdSource | None = None,
+        on_progress: Callable[[str], None] | None = None,
+    ) -> Rescued:
+        """Make a new store at ``new``, which must not be there, of every commit and memory of a damaged one that holds.
+
+        The damaged file is read and never written. Commits come as they are up to the first that does not hold, newer
+        memories in one commit of kind ``rescue``; what was lost is named. It has vectors once it was reindexed.
+        ``on_progress`` is called with sentences.
+
+        Raises:
+            Unauthorised: the actor is not an owner.
+            NotAStore: nothing of the file can be read as a store.
+            InvalidInput, StoreUnavailable: ``new`` is there already, or cannot be made.
+        """
+        from keepward.app.rescuing import rescue
+
+        source, target = Path(broken).expanduser().absolute(), Path(new).expanduser().absolute()
+        return rescue(source, target, actor=actor, config_dir=config_dir, clock=clock, ids=ids, on_progress=on_progress)
 
     def plan_adopt(self) -> Adoption:
         """Return what accepting the store as it stands would accept, under a digest; change nothing."""

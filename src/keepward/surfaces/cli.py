@@ -96,6 +96,7 @@ SECTIONS: dict[str, tuple[tuple[str, Callable[..., Answer]], ...]] = {
         ("erase", cli_erase.erase),
         ("backup", cli_erase.backup),
         ("restore-backup", cli_erase.restore_backup),
+        ("rescue", cli_erase.rescue),
         ("adopt", cli_erase.adopt),
         ("verify", cli_store.verify),
         ("drill", cli_drill.drill),

@@ -7,6 +7,7 @@ Invariants
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -228,6 +229,71 @@ def restore_backup(
             screen.labelled("separate", "the store it was made of lives on; this is now a store of its own")
 
     return Answer(data=data, show=draw)
+
+
+def _progress(said: str) -> None:
+    sys.stderr.write(f"{said}\n")
+
+
+def rescue(
+    call: Call,
+    broken: Annotated[str, typer.Argument(metavar="BROKEN", help="The damaged store.", show_default=False)],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="A store that is not there yet.", show_default=False)],
+) -> Answer:
+    """Make a new store of all that still holds in a damaged one, which is left as it is; name what is lost."""
+    from keepward.app import Memory
+    from keepward.config import home
+
+    made = Memory.rescue(
+        Path(broken).expanduser(),
+        Path(new).expanduser(),
+        actor=call.principal("decide"),
+        config_dir=home(call.environ),
+        on_progress=None if call.quiet else _progress,
+    )
+    data = {
+        "path": made.path,
+        "store_id": made.store_id,
+        "of": made.of,
+        "whole": made.whole,
+        "sealed": made.sealed,
+        "tenants": [
+            {
+                "tenant": each.tenant,
+                "head": each.head,
+                "commits": each.commits,
+                "lost_commits": each.lost_commits,
+                "rescued": list(each.rescued),
+                "outdated": list(each.outdated),
+                "lost": list(each.lost),
+            }
+            for each in made.tenants
+        ],
+        "blobs": made.blobs,
+        "lost_blobs": list(made.lost_blobs),
+        "not_carried": made.not_carried,
+    }
+
+    def draw(screen: Screen) -> None:
+        screen.labelled("rescued", made.path, style="bold green" if made.whole else "bold yellow")
+        for each in made.tenants:
+            lost = f", {each.lost_commits} lost" if each.lost_commits else ""
+            screen.labelled("tenant", f"{each.tenant}: {each.commits} commits as they were{lost}, up to {each.head}")
+            if each.rescued:
+                screen.labelled("newer", f"{len(each.rescued)} memories by a commit of their own")
+            for word, names, why in (
+                ("outdated", each.outdated, "its newest version is lost; an older one came, archived"),
+                ("lost", each.lost, "nothing of it holds"),
+            ):
+                for name in names:
+                    screen.labelled(word, f"{name}: {why}", style="yellow")
+        for name in made.lost_blobs:
+            screen.labelled("blob lost", name, style="yellow")
+        screen.labelled("not in it", made.not_carried, style="dim")
+        if not made.sealed:
+            screen.labelled("note", "this machine has no key of that store: hashes alone speak for what came over")
+
+    return Answer(data=data, show=draw, code=0 if made.whole else 1)
 
 
 def adopt(call: Call, apply: Apply = None) -> Answer:

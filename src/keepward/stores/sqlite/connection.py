@@ -87,12 +87,14 @@ def explained(fault: sqlite3.Error) -> KeepwardError:
         case "SQLITE_CANTOPEN" | "SQLITE_PERM" | "SQLITE_AUTH":
             return StoreUnavailable("the store's file cannot be opened; check that it exists and may be read")
         case "SQLITE_NOTADB":
-            return NotAStore("the file is not a Keepward store, or its beginning is damaged; restore it from a backup")
+            return NotAStore(
+                "the file is not a Keepward store, or its beginning is damaged; `keepward rescue` copies what holds"
+            )
         case "SQLITE_NOMEM":
             return StoreUnavailable("out of memory; free some and try again")
     if isinstance(fault, sqlite3.ProgrammingError) and "closed" in str(fault):
         return StoreUnavailable("the store is closed; open it again")
-    return Tampered("the store's file is damaged; run `keepward verify` and restore it from a backup")
+    return Tampered("the store's file is damaged; `keepward rescue` copies what still holds")
 
 
 def _once() -> Callable[[], None]:
@@ -164,7 +166,7 @@ class Connections:
         except UnicodeDecodeError as fault:
             # The driver cannot even tell what is wrong with the schema.
             connection.close()
-            raise Tampered("the store's schema is damaged; restore it from a backup") from fault
+            raise Tampered("the store's schema is damaged; `keepward rescue` copies what still holds") from fault
         except sqlite3.Error:
             connection.close()
             raise

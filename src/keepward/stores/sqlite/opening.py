@@ -181,7 +181,9 @@ def _inspect(path: Path) -> None:
     if schema > len(migrations()):
         raise NewerSchema
     if _is_short(path):
-        raise NotAStore(f"{path} was cut off; restore it from a backup")
+        raise NotAStore(
+            f"{path} was cut off; `keepward rescue {path} NEW` copies what still holds, or restore a backup"
+        )
 
 
 def _header(path: Path, beside: str) -> tuple[int, int]:
@@ -199,7 +201,8 @@ def _header(path: Path, beside: str) -> tuple[int, int]:
             if told is not None:
                 return told
             if not left or not path.with_name(path.name + "-wal").exists():
-                raise NotAStore(f"{path} is not a Keepward store{beside}; choose another file") from fault
+                hint = f"`keepward rescue {path} NEW` copies what still holds" if beside else "choose another file"
+                raise NotAStore(f"{path} is not a Keepward store{beside}; {hint}") from fault
         time.sleep(0.01)
     raise AssertionError  # The last turn returns or raises.
 
@@ -253,7 +256,7 @@ def confirm(connections: Connections, path: Path | None) -> str:
             raise NewerSchema
         row = connection.execute(_SQL["meta"], {"name": "store_id"}).fetchone()
     if row is None or not row[0]:
-        raise NotAStore("the store has lost its id: its tables were emptied; restore it from a backup")
+        raise NotAStore("the store has lost its id: its tables were emptied; `keepward rescue` copies what still holds")
     store_id = str(row[0])
     if schema < len(migrations()):
         if not connections.writable:

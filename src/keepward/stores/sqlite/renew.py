@@ -60,7 +60,7 @@ def adopt(connections: Connections, anchor: Anchor, note: tuple[str, str] | None
             if faults:
                 raise Tampered(
                     f"the store cannot be sealed anew, since its journal does not hold ({faults[0].row}: "
-                    f"{faults[0].detail}); restore it from a backup"
+                    f"{faults[0].detail}); `keepward rescue` copies what still holds"
                 )
             heads[tenant], _ = read_head(connection, Sealer(None), tenant)
         sealer = Sealer(anchor.adopt())

@@ -122,7 +122,9 @@ def claim(connection: sqlite3.Connection, sealer: Sealer) -> None:
     """
     row = connection.execute(SQL["meta"], {"name": "sealed_by"}).fetchone()
     if row is None:
-        raise Tampered("the store has lost its settings; run `keepward verify` and restore it from a backup")
+        raise Tampered(
+            "the store has lost its settings; run `keepward verify`; `keepward rescue` copies what still holds"
+        )
     if row[0] == sealer.key_id:
         return
     if sealer.active:

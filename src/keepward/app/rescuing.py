@@ -1,0 +1,265 @@
+"""Rescuing: a new store out of what still proves itself of a damaged one.
+
+Invariants
+(1) The damaged store is read and never written.
+(2) The journal is carried over as it is up to the first commit that does not hold; head and ids are those of the
+    damaged store up to there.
+(3) Memories that hold by themselves behind that come with commits of kind ``rescue``, at their newest version that
+    holds. One of which a newer version is known and lost is archived: it may have been changed or retired.
+(4) Everything that was lost is named.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keepward.domain.blob import place
+from keepward.domain.commit import Step
+from keepward.domain.instant import from_micros
+from keepward.domain.memory import Record, Status
+from keepward.domain.query import Filter
+from keepward.domain.trust import Actor
+from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
+
+if TYPE_CHECKING:
+    from keepward.engine.kit import Kit, Who
+    from keepward.ports.world import Clock, IdSource
+    from keepward.stores.sqlite.salvage import Salvaged, Wreck
+    from keepward.stores.sqlite.seals import Sealer
+
+#: Memories of one commit.
+_TOGETHER = 500
+_REASON = "rescued from a damaged store: newer than the first commit that did not hold"
+#: What a new store does not take over, in words.
+NOT_CARRIED = "receipts, tokens, the review queue, feedback and counts of use"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RescuedTenant:
+    """What came of one tenant."""
+
+    tenant: str
+    #: Name of the last commit that was carried over as it is.
+    head: str
+    #: Commits carried over as they are, and those known that are not.
+    commits: int
+    lost_commits: int
+    #: Ids of memories brought by the commit of the rescue, in order.
+    rescued: tuple[str, ...]
+    #: Ids whose newest version is lost: an older one came, archived.
+    outdated: tuple[str, ...]
+    #: Ids of memories of which nothing holds, or whose blob is gone.
+    lost: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rescued:
+    """A store that was made out of a damaged one."""
+
+    path: str
+    store_id: str
+    #: Id of the damaged store; empty where it is lost.
+    of: str
+    #: Whether this machine had the key of the damaged store: without it, hashes alone speak for what was carried over.
+    sealed: bool
+    tenants: tuple[RescuedTenant, ...]
+    #: Blobs carried over, and names of those that are gone or changed.
+    blobs: int
+    lost_blobs: tuple[str, ...]
+    not_carried: str = NOT_CARRIED
+
+    @property
+    def whole(self) -> bool:
+        """Whether every commit and every memory that is known came over."""
+        return not self.lost_blobs and all(
+            not (each.lost_commits or each.outdated or each.lost) for each in self.tenants
+        )
+
+
+def rescue(
+    broken: Path,
+    new: Path,
+    *,
+    actor: Actor,
+    config_dir: Path | None,
+    clock: Clock | None,
+    ids: IdSource | None,
+    on_progress: Callable[[str], None] | None,
+) -> Rescued:
+    """Make the store ``new`` out of what holds of ``broken``; see ``Memory.rescue``."""
+    from keepward.app.opening import open_kit
+    from keepward.engine.kit import Who
+    from keepward.engine.tombstones import erased_commitments
+    from keepward.stores.sqlite.opening import id_file
+    from keepward.stores.sqlite.salvage import Wreck
+
+    if not actor.is_owner:
+        raise Unauthorised("rescuing a store takes the owner")
+    if new.exists() or id_file(new).exists():
+        raise InvalidInput(f"{new} is there already; name a file that is not")
+    if not new.parent.is_dir():
+        raise StoreUnavailable(f"the folder {new.parent} does not exist; create it")
+    told = on_progress or (lambda _: None)
+    with tempfile.TemporaryDirectory(dir=new.parent, prefix=f".{new.name}.") as folder:
+        told(f"reading {broken}")
+        wreck = Wreck(broken, Path(folder) / "copy.db")
+        try:
+            sealer = _sealer(wreck.store_id, broken, config_dir)
+            kit = open_kit(
+                str(new),
+                policy=None,
+                embedder=None,
+                counter="estimate",
+                summarizer=None,
+                identity=None,
+                user_file=None,
+                create=True,
+                clock=clock,
+                ids=ids,
+                config_dir=config_dir,
+            )
+            try:
+                stones = erased_commitments(kit)
+                tenants, blobs, lost_blobs = [], 0, []
+                for name in wreck.tenants():
+                    found = wreck.salvaged(name, sealer, stones)
+                    told(f"tenant {name}: {len(found.commits)} of {found.newest} commits hold")
+                    who = Who(tenant=name, scope="/", actor=actor)
+                    carried, missing = _carry_blobs(kit, who, wreck, broken)
+                    blobs += len(carried)
+                    lost_blobs += missing
+                    tenants.append(_bring(kit, who, found, carried, told))
+                store_id = kit.store.store_id
+            finally:
+                kit.store.close()
+        except BaseException:
+            _remove(new)
+            raise
+        finally:
+            wreck.close()
+    return Rescued(
+        path=str(new),
+        store_id=store_id,
+        of=wreck.store_id,
+        sealed=sealer.active,
+        tenants=tuple(tenants),
+        blobs=blobs,
+        lost_blobs=tuple(lost_blobs),
+    )
+
+
+def _sealer(store_id: str, broken: Path, config_dir: Path | None) -> Sealer:
+    """Return the damaged store's seals, those of a store without a key where this machine has none."""
+    from keepward.app.opening import anchor_in
+    from keepward.stores.sqlite.seals import Sealer
+
+    anchor = anchor_in(config_dir)
+    if anchor is None or not store_id.isalnum():
+        return Sealer(None)
+    # Bound by its id alone: nothing is noted of a place where a damaged file stands.
+    anchor.bind(store_id)
+    return Sealer(anchor.key())
+
+
+def _carry_blobs(kit: Kit, who: Who, wreck: Wreck, broken: Path) -> tuple[set[str], list[str]]:
+    """Put the tenant's blobs into the new store; return those that came, and those that did not."""
+    from keepward.app.opening import blobs_of
+    from keepward.engine.blobs import put
+
+    carried: set[str] = set()
+    lost: list[str] = []
+    files = None
+    for ref, media_type, _, day in wreck.blobs(who.tenant):
+        files = files or blobs_of(broken)
+        try:
+            data = files.read(place(who.tenant, from_micros(day), ref))
+            if data is not None and put(kit, who, data, media_type).ref == ref:
+                carried.add(ref)
+                continue
+        except (KeepwardError, OSError, ValueError, TypeError):
+            pass
+        lost.append(str(ref))
+    return carried, lost
+
+
+def _bring(kit: Kit, who: Who, found: Salvaged, blobs: set[str], told: Callable[[str], None]) -> RescuedTenant:
+    from keepward.engine.reindex import reindex
+
+    if found.commits:
+        kit.store.restore_journal(who.tenant, iter(found.commits))
+        reindex(kit, who, ended=True)
+    head = kit.store.head(who.tenant).name
+    lost = sorted(found.lost | {each.id for each in found.later if each.blob is not None and each.blob not in blobs})
+    later = [each for each in found.later if each.blob is None or each.blob in blobs]
+    for start in range(0, len(later), _TOGETHER):
+        part = later[start : start + _TOGETHER]
+        before = {each.id: each for each in kit.store.records(who.tenant, [each.id for each in part]).records}
+        _commit(kit, who, _steps(kit, who, part, before, found.outdated))
+        told(f"tenant {found.tenant}: {start + len(part)} of {len(later)} newer memories brought over")
+    came = {each.id for each in later}
+    stale = kit.store.records(who.tenant, sorted(found.outdated - came)).records
+    _commit(
+        kit,
+        who,
+        [
+            Step(op="archive", before=each, after=replace(each, version=each.version + 1, status=Status.ARCHIVED))
+            for each in stale
+            if each.status is Status.ACTIVE
+        ],
+    )
+    return RescuedTenant(
+        tenant=found.tenant,
+        head=head,
+        commits=len(found.commits),
+        lost_commits=found.lost_commits,
+        rescued=tuple(each.id for each in later),
+        outdated=tuple(sorted(found.outdated - set(lost))),
+        lost=tuple(lost),
+    )
+
+
+def _commit(kit: Kit, who: Who, steps: list[Step]) -> None:
+    from keepward.engine.commit import store_steps
+
+    if steps:
+        base = {each.after.id: each.before.version if each.before else 0 for each in steps}
+        store_steps(kit, who, steps, base=base, reason=_REASON, kind="rescue")
+
+
+def _steps(kit: Kit, who: Who, part: list[Record], before: dict[str, Record], outdated: set[str]) -> list[Step]:
+    """Return what makes each memory the one that was found; of two that hold a key the later one keeps it."""
+    held: dict[tuple[str, str | None], str] = {
+        (each.scope, each.key): each.id for each in part if each.key and _active(each, outdated)
+    }
+    keyed = Filter(scopes=(), keyed=True, include_sensitive=True)
+    own = {each.id for each in part}
+    for each in kit.store.find(who.tenant, keyed, live_at=None, limit=None).records:
+        if each.status is Status.ACTIVE and each.id not in own:
+            held.setdefault((each.scope, each.key), each.id)
+    steps = []
+    for record in part:
+        old = before.get(record.id)
+        after = replace(record, version=old.version + 1 if old else 1)
+        if record.status is Status.ACTIVE and not _active(record, outdated):
+            after = replace(after, status=Status.ARCHIVED)
+        elif record.key and held.get((record.scope, record.key)) not in {record.id, None}:
+            # Its key went on to another memory, and the commit that says how is lost.
+            after = replace(after, status=Status.ARCHIVED)
+        steps.append(Step(op="restore", before=old, after=after))
+    return steps
+
+
+def _active(record: Record, outdated: set[str]) -> bool:
+    return record.status is Status.ACTIVE and record.id not in outdated
+
+
+def _remove(new: Path) -> None:
+    """Remove what was begun of a new store, all of which was made here."""
+    for suffix in ("", "-wal", "-shm", ".id", ".id.turns"):
+        with contextlib.suppress(OSError):
+            new.with_name(new.name + suffix).unlink(missing_ok=True)

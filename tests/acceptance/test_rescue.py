@@ -1,0 +1,206 @@
+"""A store that is cut or overwritten gives a new one all that still holds, and says what is lost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from outcomes import kept
+
+from keepward import Actor, InvalidInput, KeepwardError, Memory, NotAStore, Unauthorised
+from keepward.surfaces.cli import main
+
+OLGA = Actor.operator("olga")
+PAGE = 4_096
+
+
+@pytest.fixture
+def full(owner: Memory, mem: Memory) -> dict[str, str]:
+    """A closed store of 120 commits: texts by id, with versions, a key, a core block and another tenant."""
+    for n in range(110):
+        kept(mem.remember(f"The ferry number {n} crosses the sound at {n} past six", tier="archival", key=f"f{n}"))
+    kept(owner.remember("Never deploy on Friday", tier="core", key="mission"))
+    kept(mem.revise(mem.find(key="f3")[0].id, text="The ferry number 3 is in the dock", reason="news"))
+    mem.forget(mem.find(key="f4")[0].id, reason="sold")
+    kept(mem.remember("The chart is in the drawer", tier="archival", blob=mem.put_blob(b"a chart").ref))
+    kept(owner.at(tenant="elsewhere").remember("The lamp is on the shelf", tier="archival"))
+    texts = {each.id: each.text for each in owner.find(limit=None)}
+    owner.close()
+    return texts
+
+
+@pytest.fixture
+def rescue(path: Path, tmp_path: Path, clock: Any, full: dict[str, str]) -> Callable[..., Any]:
+    def call(broken: Path = path, new: Path = tmp_path / "new.db", **options: Any) -> Any:
+        given = {"actor": OLGA, "config_dir": tmp_path / "config", "clock": clock, **options}
+        return Memory.rescue(broken, new, **given)
+
+    return call
+
+
+@pytest.fixture
+def reopen(tmp_path: Path, clock: Any) -> Callable[..., Memory]:
+    def call(file: Path = tmp_path / "new.db") -> Memory:
+        return Memory.open(file, actor=OLGA, embedder=None, clock=clock, config_dir=tmp_path / "config")
+
+    return call
+
+
+def digest_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def cut(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size - 1)
+
+
+def overwrite(path: Path, page: int) -> None:
+    with path.open("r+b") as file:
+        file.seek((page - 1) * PAGE)
+        file.write(b"\x5a" * PAGE)
+
+
+def pages_of(path: Path, table: str) -> list[int]:
+    """Return the leaf pages of a table that hold rows, in order."""
+    with closing(sqlite3.connect(path)) as db:
+        try:
+            found = db.execute("SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf'", (table,)).fetchall()
+        except sqlite3.OperationalError:
+            pytest.skip("this SQLite does not tell of pages")
+    return sorted(page for (page,) in found)
+
+
+def test_a_whole_store_is_carried_over_commit_by_commit(rescue: Any, reopen: Any, full: dict[str, str]) -> None:
+    made = rescue()
+    assert made.whole, made
+    with reopen() as again:
+        assert {each.id: each.text for each in again.find(limit=None)} == full
+        assert again.verify().faults == ()
+        assert again.at(tenant="elsewhere").find()[0].text == "The lamp is on the shelf"
+        assert again.recall("drawer")[0].memory.text == "The chart is in the drawer"
+
+
+def test_a_file_cut_by_one_byte_is_refused_with_the_command_that_helps(path: Path, reopen: Any, full: Any) -> None:
+    cut(path)
+    with pytest.raises(NotAStore, match="keepward rescue"):
+        reopen(path)
+
+
+def test_a_file_cut_by_one_byte_loses_little_and_is_left_as_it_is(
+    path: Path, rescue: Any, reopen: Any, full: dict[str, str]
+) -> None:
+    cut(path)
+    before = digest_of(path)
+    made = rescue()
+    with reopen() as again:
+        found = {each.id: each.text for each in again.find(limit=None)}
+        assert again.verify().faults == ()
+    lost = {name for each in made.tenants for name in (*each.lost, *each.outdated)}
+    assert found.keys() | lost >= full.keys()
+    assert (len(found) >= len(full) - 20, digest_of(path)) == (True, before)
+
+
+@pytest.mark.parametrize("table", ["commits", "events", "records", "features", "sqlite_schema"])
+def test_one_overwritten_page_loses_what_was_on_it_and_says_so(
+    path: Path, rescue: Any, reopen: Any, full: dict[str, str], table: str
+) -> None:
+    pages = pages_of(path, table)
+    overwrite(path, pages[len(pages) // 2])
+    made = rescue()
+    with reopen() as again:
+        found = {each.id: each.text for each in again.find(limit=None)}
+        assert again.verify().faults == ()
+    told = {name for each in made.tenants for name in (*each.lost, *each.outdated)}
+    assert full.keys() - found.keys() <= told
+    assert all(full[name] == text for name, text in found.items())
+    assert len(found) >= len(full) - 25
+
+
+def test_the_first_page_can_be_lost(path: Path, rescue: Any, reopen: Any, full: dict[str, str]) -> None:
+    overwrite(path, 1)
+    with pytest.raises(KeepwardError, match="keepward rescue"):
+        reopen(path)
+    assert rescue().whole
+    with reopen() as again:
+        assert {each.id: each.text for each in again.find(limit=None)} == full
+
+
+def test_head_and_ids_are_those_of_the_old_store_up_to_the_first_lost_commit(
+    path: Path, rescue: Any, reopen: Any, full: Any
+) -> None:
+    with reopen(path) as old:
+        names = {view.commit.seq: view.commit.hash for view in old.log(limit=500)}
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("DELETE FROM commits WHERE tenant = 'default' AND seq = 60")
+    (made,) = [each for each in rescue().tenants if each.tenant == "default"]
+    assert (made.commits, made.lost_commits, made.head) == (59, 55, f"59:{names[59].hex()[:16]}")
+    assert made.lost == made.outdated == ()
+    with reopen() as again:
+        assert again.log(limit=1)[0].commit.kind == "rescue"
+        assert {each.text for each in again.find(limit=None)} == set(full.values())
+
+
+def test_a_memory_whose_newest_version_is_lost_comes_back_archived(
+    path: Path, rescue: Any, reopen: Any, full: Any
+) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        (sold,) = db.execute("SELECT memory_id FROM events WHERE op = 'retire'").fetchone()
+        db.execute("UPDATE events SET payload = x'7b7d' WHERE op = 'retire'")
+    (made,) = [each for each in rescue().tenants if each.tenant == "default"]
+    assert made.outdated == (sold,)
+    with reopen() as again:
+        assert again.get(sold).status.value == "archived"
+
+
+def test_an_edited_text_is_lost_and_never_carried_over(path: Path, rescue: Any, reopen: Any, full: Any) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        (name, payload) = db.execute(
+            "SELECT memory_id, payload FROM events WHERE seq = 50 AND tenant = 'default'"
+        ).fetchone()
+        forged = payload.replace(b"ferry", b"fairy")
+        db.execute("UPDATE events SET payload = ? WHERE memory_id = ?", (forged, name))
+    made = rescue()
+    with reopen() as again:
+        assert "fairy" not in " ".join(each.text for each in again.find(limit=None))
+    assert name in {lost for each in made.tenants for lost in each.lost}
+
+
+def test_without_the_key_hashes_alone_speak(path: Path, rescue: Any, tmp_path: Path, full: Any) -> None:
+    made = rescue(config_dir=tmp_path / "another")
+    assert (made.sealed, made.whole) == (False, True)
+
+
+def test_what_is_no_store_leaves_nothing_behind(tmp_path: Path, rescue: Any) -> None:
+    (tmp_path / "notes.txt").write_text("nothing of the kind" * 500)
+    with pytest.raises(NotAStore, match="nothing of"):
+        rescue(tmp_path / "notes.txt")
+    assert sorted(each.name for each in tmp_path.iterdir() if "new" in each.name) == []
+
+
+def test_a_store_that_is_there_is_not_written_over(path: Path, rescue: Any) -> None:
+    with pytest.raises(InvalidInput, match="is there already"):
+        rescue(new=path)
+
+
+def test_it_takes_the_owner(rescue: Any) -> None:
+    with pytest.raises(Unauthorised):
+        rescue(actor=Actor.agent())
+
+
+def test_the_command_names_what_is_lost_and_ends_with_one(
+    path: Path, tmp_path: Path, full: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "config"))
+    assert main(["rescue", str(path), str(tmp_path / "first.db"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["whole"] is True
+    overwrite(path, pages_of(path, "events")[5])
+    assert main(["rescue", str(path), str(tmp_path / "second.db")]) == 1
+    said = capsys.readouterr()
+    assert ("lost" in said.out, "commits hold" in said.err) == (True, True)
