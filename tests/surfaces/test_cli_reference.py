@@ -43,6 +43,7 @@ ARGUMENTS = {
     "erase": ("{id}",),
     "backup": ("copy.db",),
     "restore-backup": ("copy.db", "--to", "back.db"),
+    "rescue": ("copy.db", "rescued.db"),
     "import": ("chat.json",),
     "token": ("create", "--name", "claude", "--scope", "claude"),
     "mcp": ("--list",),
@@ -80,7 +81,7 @@ def succeed(run, saved, held, tmp_path, monkeypatch):
     def call(name, *more):
         if name in {"replay", "context-diff", "feedback"}:
             known["context"] = run("context", "tabs", "--json").json["receipt"]
-        if name == "restore-backup":
+        if name in {"restore-backup", "rescue"}:
             run("backup", "copy.db")
         if name == "restore":
             run("forget", saved["id"], "--reason", "old", "--as", "operator")
