@@ -177,3 +177,23 @@ def test_a_gate_that_fails_lets_nothing_through(text, actor):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "GATES", tuple((name, broken if name == "noise" else gate) for name, gate in gates))
         assert pipeline.judge(case_of(record, actor), VIEW, POLICY).decision in {"refuse", "quarantine"}
+
+
+def test_a_secret_that_is_split_hides_behind_no_other():
+    base = Record(
+        id="m",
+        version=1,
+        tier=Tier.ARCHIVAL,
+        kind=Kind.FACT,
+        text="the wifi password is tulip-garden-44",
+        scope="/",
+        tags=("PASS", "PB00"),
+        source="user",
+        trust=Trust.USER,
+        confidence=1.0,
+        importance=0.5,
+        author="user:ana",
+        created_at=START,
+        reinforced_at=START,
+    )
+    assert isinstance(secrets.judge(case_of(base, Actor.agent()), VIEW, POLICY), Refuse)

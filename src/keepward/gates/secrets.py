@@ -6,6 +6,8 @@ name the detector and the field and never repeat the text.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from keepward.domain.policy import Policy
 from keepward.domain.receipt import Reason
 from keepward.gates.detect import secrets
@@ -21,20 +23,28 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
     if secrets.calm(whole(case)):
         return None
     beside = aside(case)
-    if not secrets.scan(case.after.text) and all(_answered(beside, each) for each in secrets.scan(beside)):
+    if not secrets.scan(case.after.text) and not _spread(beside):
         return None
     found = [(name, finding) for name, text in texts(case) for finding in secrets.scan(text)]
-    if not found:
-        # Only the fields side by side make a secret: somebody has split one.
-        return Refuse(reasons=(_reason("split_secret", "a secret is spread over several fields", "several fields"),))
     certain = [(name, finding) for name, finding in found if finding.certainty == "certain"]
     if certain:
         return Refuse(reasons=_reasons(certain, "remove it and keep it in a secret manager; nothing was stored"))
+    masked = case
+    if found:
+        after = mapped(case.after, lambda _, text: scrub(text))
+        masked = replace(case, after=after, reason=scrub(case.reason))
+        beside = aside(masked)
+    if _spread(beside):
+        # The fields side by side make a secret that none of them holds: somebody has split one.
+        return Refuse(reasons=(_reason("split_secret", "a secret is spread over several fields"),))
     return Quarantine(
-        reasons=_reasons(found, "it is masked and waits for review"),
-        after=mapped(case.after, lambda _, text: scrub(text)),
-        reason=scrub(case.reason),
+        reasons=_reasons(found, "it is masked and waits for review"), after=masked.after, reason=masked.reason
     )
+
+
+def _spread(beside: str) -> bool:
+    """Whether fields side by side make a secret that is not masked yet."""
+    return not all(_answered(beside, each) for each in secrets.scan(beside))
 
 
 def _answered(text: str, finding: Finding) -> bool:
@@ -50,11 +60,10 @@ def scrub(text: str) -> str:
 
 def _reasons(found: list[tuple[str, Finding]], advice: str) -> tuple[Reason, ...]:
     return tuple(
-        _reason(detector, f"{field} holds what looks like a secret ({detector}): {advice}", field)
+        _reason(detector, f"{field} holds what looks like a secret ({detector}): {advice}")
         for field, detector in sorted({(name, finding.detector) for name, finding in found})
     )
 
 
-def _reason(code: str, detail: str, field: str) -> Reason:
-    del field
+def _reason(code: str, detail: str) -> Reason:
     return Reason(gate="secrets", code=code, detail=detail)
