@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keepward.domain.codec import commitment
+from keepward.domain.codec import commitment, encode_record
 from keepward.domain.commit import events_hash, recompute
 from keepward.surfaces.drill import Attack, Ground, Tried, refusal
 
@@ -40,11 +40,11 @@ def _read(ground: Ground, memory_id: str) -> str:
     given: list[str] = []
 
     def look() -> None:
-        given.append(repr(ground.owner.get(memory_id)))
+        given.append(encode_record(ground.owner.get(memory_id)).decode())
 
     def search() -> None:
         hits = ground.owner.recall(f"ships {WORD} {BENT}")
-        given.extend(repr(hit.memory) for hit in hits if hit.memory.id == memory_id)
+        given.extend(encode_record(hit.memory).decode() for hit in hits if hit.memory.id == memory_id)
 
     refusal(look)
     refusal(search)

@@ -121,6 +121,27 @@ class VerbSuite(AskingSuite):
         agent.restore(record.id, reason="right after all")
         assert (ended, agent.get(record.id).status) == (Status.RETIRED, Status.ACTIVE)
 
+    def test_what_is_put_away_is_not_at_hand_until_it_is_restored(self, agent: Any) -> None:
+        record = self.kept(agent, "Ana prefers tabs")
+        agent.archive(record.id, reason="nobody asks", if_version=1)
+        ended, found = agent.get(record.id).status, list(agent.find())
+        agent.restore(record.id, reason="somebody asks")
+        assert (ended, found, agent.get(record.id).status) == (Status.ARCHIVED, [], Status.ACTIVE)
+
+    def test_a_memory_tells_its_uses_what_was_made_from_it_and_what_is_stored(self, agent: Any) -> None:
+        record = self.kept(agent, "Ana prefers tabs")
+        child = self.kept(agent, "Ana writes Makefiles", derived_from=[record.id])
+        agent.recall("tabs", limit=1)
+        read = agent.get(record.id)
+        assert (read.uses, read.last_used is not None, read.children) == (1, True, (child.id,))
+        assert (read.base_confidence, read.base_importance) == (record.confidence, record.importance)
+
+    def test_an_edit_holds_after_a_mere_confirmation_of_what_was_read(self, agent: Any) -> None:
+        record = self.kept(agent, "Ana prefers tabs")
+        agent.reinforce(record.id)
+        outcome = agent.revise(record.id, "Ana prefers spaces", reason="she said so", if_version=1)
+        assert (outcome.outcome, outcome.records[0].version) == ("committed", 3)
+
     def test_a_memory_is_moved_and_may_lose_its_key(self, agent: Any) -> None:
         record = self.kept(agent, "the plan of the day", key="plan", kind="state", ttl="2h")
         assert agent.move(record.id, key=None, reason="no longer needed").records[0].key is None
