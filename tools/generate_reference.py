@@ -88,6 +88,7 @@ JSON_KEYS = {
     "token": "id name rights can[] tenant scope state created_by created_at expires_at revoked_at",
     "doctor": "ok checks[]",
     "export": "path lines head tenant weights lost_weights[]",
+    "restore-export": "applied digest tenant head versions live core[] blobs weights notes[]",
     "import": "format total committed duplicates quarantined refused failed[] refusals[] tenants[] notes[]",
     "version": "version python sqlite",
     "mcp": "profile tools[] resources[] prompts[]",

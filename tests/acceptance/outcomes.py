@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from keepward import Committed, Outcome, Quarantined, Record, Refused, Waiting
 
 
@@ -26,3 +28,10 @@ def refused(outcome: Outcome | None) -> set[str]:
 def codes(outcome: Outcome) -> set[str]:
     """Return the codes of all reasons, whatever became of it."""
     return {reason.code for reason in outcome.reasons}
+
+
+def brought_back(memory: Any, path: Any) -> Any:
+    """Restore an export of one's own, by the digest of its plan."""
+    from keepward.interchange import plan_restore_export, restore_export
+
+    return restore_export(memory, path, plan_restore_export(memory, path).digest)

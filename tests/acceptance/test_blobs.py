@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import codes, held, kept, refused
+from outcomes import brought_back, codes, held, kept, refused
 
 from keepward import Actor, Memory, Policy
 from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion, Tampered, Unauthorised
@@ -666,14 +666,14 @@ def test_a_backup_names_what_the_store_itself_has_lost(owner: Memory, tmp_path: 
 def test_an_export_takes_the_blobs_along_and_an_import_brings_all_of_it_back(
     owner: Memory, opened: Callable[..., Memory], tmp_path: Path
 ) -> None:
-    from keepward.interchange import load, write_vault
+    from keepward.interchange import write_vault
 
     ref = owner.put_blob(PNG, media_type="image/png").ref
     retired = kept(owner.remember("the red house", tier="archival", blob=ref))
     owner.forget(retired.id, reason="sold")
     write_vault(owner, tmp_path / "v.jsonl")
     with opened("back", actor=Actor.operator("olga")) as back:
-        done = load(back, tmp_path / "v.jsonl")
+        done = brought_back(back, tmp_path / "v.jsonl")
         assert (back.read_blob(ref), back.head, back.verify().ok, "1 blobs came with it" in done.notes) == (
             PNG,
             owner.head,
@@ -714,12 +714,12 @@ def test_a_blob_that_was_changed_beside_an_export_is_not_taken(
 def test_an_import_without_the_folder_says_what_is_missing(
     owner: Memory, opened: Callable[..., Memory], tmp_path: Path
 ) -> None:
-    from keepward.interchange import load, write_vault
+    from keepward.interchange import write_vault
 
     owner.remember("the red house", tier="archival", blob=owner.put_blob(PNG).ref)
     write_vault(owner, tmp_path / "v.jsonl", blobs=False)
     with opened("bare", actor=Actor.operator("olga")) as bare:
-        done = load(bare, tmp_path / "v.jsonl")
+        done = brought_back(bare, tmp_path / "v.jsonl")
         faults = [fault.check for fault in bare.verify().faults]
     assert (any(re.search(r"1 blobs .* could not be taken over", note) for note in done.notes), faults) == (
         True,

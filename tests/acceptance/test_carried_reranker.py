@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from export_tool import TOOLS
+from outcomes import brought_back
 from test_feedback import START, THINGS, WORLD, asked, taught
 
 from keepward import Actor, InvalidInput, Memory
@@ -60,7 +61,7 @@ def here(made: Path, tmp_path: Path, opened: Callable[..., Memory], clock: Any) 
 def there(here: Memory, tmp_path: Path, clock: Any) -> Iterator[Memory]:
     """A new store of another machine, into which the export was brought."""
     with Memory.open(tmp_path / "there.db", clock=clock, config_dir=tmp_path / "other", **GIVEN) as memory:
-        load(memory, tmp_path / "vault.jsonl")
+        brought_back(memory, tmp_path / "vault.jsonl")
         yield memory
 
 
@@ -138,7 +139,7 @@ def test_a_stream_carries_the_weights_too(here: Memory, made: Path) -> None:
 
 def test_an_import_says_how_many_weights_came(here: Memory, tmp_path: Path, clock: Any) -> None:
     with Memory.open(tmp_path / "new.db", clock=clock, config_dir=tmp_path / "other", **GIVEN) as memory:
-        notes = load(memory, tmp_path / "vault.jsonl").notes
+        notes = brought_back(memory, tmp_path / "vault.jsonl").notes
     assert "weights of the learned reranker came with it: 2" in notes
 
 
@@ -166,7 +167,7 @@ def test_weights_that_are_gone_are_counted_and_said(here: Memory, tmp_path: Path
     write_vault(here, tmp_path / "poor.jsonl", tally=tally)
     assert (len(tally.weights), len(tally.lost)) == (0, 2)
     with Memory.open(tmp_path / "new.db", clock=clock, config_dir=tmp_path / "other", **GIVEN) as memory:
-        notes = load(memory, tmp_path / "poor.jsonl").notes
+        notes = brought_back(memory, tmp_path / "poor.jsonl").notes
         assert any("does not serve here: its weights are missing" in note for note in notes)
         assert order(memory, "atlas") == order(memory, "atlas", order="fused")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from outcomes import codes, held, kept, refused
+from outcomes import brought_back, codes, held, kept, refused
 
 from keepward import Actor, Memory
 from keepward.adapters.ids import RandomIds
@@ -376,7 +376,7 @@ def test_an_older_export_is_not_restored_into_a_new_store_and_the_tombstone_is_n
     erased(owner, number)
     with opened("fresh", actor=Actor.operator("olga")) as fresh:
         with pytest.raises(Conflict, match=number):
-            load(fresh, vault)
+            brought_back(fresh, vault)
         assert fresh.find() == []
 
 
@@ -435,7 +435,7 @@ def test_an_export_carries_the_erased_versions_without_content_and_is_restored_w
     vault = tmp_path / "vault.jsonl"
     write_vault(owner, vault)
     with opened("fresh", actor=Actor.operator("olga")) as fresh:
-        load(fresh, vault)
+        brought_back(fresh, vault)
         whole = fresh.verify()
         assert (whole.faults, fresh.log(limit=1)[0].commit.hash) == ((), owner.log(limit=1)[0].commit.hash)
         assert refused(fresh.remember(FIRST, tier="archival")) == {"erased"}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from outcomes import codes, kept, refused
+from outcomes import brought_back, codes, kept, refused
 
 from keepward import Actor, Memory
 from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
@@ -133,7 +133,7 @@ def test_an_export_with_a_lift_verifies_and_is_restored(
     import subprocess
     import sys
 
-    from keepward.interchange import load, write_vault
+    from keepward.interchange import write_vault
 
     owner.lift_erasure(stone)
     with (tmp_path / "vault.jsonl").open("w", encoding="utf-8") as out:
@@ -142,7 +142,7 @@ def test_an_export_with_a_lift_verifies_and_is_restored(
     done = subprocess.run([sys.executable, tool, tmp_path / "vault.jsonl"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     with opened("other", actor=Actor.operator("olga")) as copy:
-        load(copy, tmp_path / "vault.jsonl")
+        brought_back(copy, tmp_path / "vault.jsonl")
         assert copy.status()["head"] == owner.status()["head"]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import kept, refused
+from outcomes import brought_back, kept, refused
 
 from keepward import Memory, Policy
 from keepward.interchange import load, write_vault
@@ -107,7 +107,7 @@ def test_a_file_of_lines_restores_the_same_memories_with_their_history(
 ) -> None:
     write_vault(filled, tmp_path / "vault.jsonl")
     with opened("copy", actor=filled.actor) as copy:
-        load(copy, tmp_path / "vault.jsonl")
+        brought_back(copy, tmp_path / "vault.jsonl")
         assert copy.find(include_ended=True) == filled.find(include_ended=True)
         assert copy.at(scope="orion").find() == filled.at(scope="orion").find()
         assert [each.commit.hash for each in copy.log()] == [each.commit.hash for each in filled.log()]

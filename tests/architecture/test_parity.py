@@ -32,7 +32,7 @@ LOCAL = {
     "tools",
 }
 #: Of ``Client`` alone: what is no verb of ``Memory``, since a program that has the store reads or calls it itself.
-REMOTE = {"events", "export", "import_"}
+REMOTE = {"events", "export", "import_", "plan_restore_export", "restore_export"}
 #: Read from the store, so they are awaited; properties elsewhere.
 AWAITED = {"head", "now", "policy"}
 

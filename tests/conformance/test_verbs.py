@@ -221,10 +221,27 @@ def test_what_is_exported_is_imported_elsewhere_whole(home: Memory, listening: s
         client.remember("Ana prefers tabs", key="indent", kind="rule", evidence=["chat:1"])
         count = client.export(tmp_path / "vault.jsonl")
     with Memory.open(tmp_path / "other.db", actor=Actor.operator(), embedder=None, config_dir=tmp_path) as other:
-        from keepward.interchange import load
+        from keepward.interchange import plan_restore_export, restore_export
 
-        done = load(other.at(tenant="here"), tmp_path / "vault.jsonl")
-        assert (count, done.committed) == (1, 1)
+        here = other.at(tenant="here")
+        done = restore_export(
+            here, tmp_path / "vault.jsonl", plan_restore_export(here, tmp_path / "vault.jsonl").digest
+        )
+        assert (count, done.versions) == (1, 1)
+
+
+@pytest.mark.slow
+def test_an_export_is_restored_over_http_by_the_digest_of_its_plan(home: Memory, listening: str, tmp_path: Any) -> None:
+    with Memory.open(tmp_path / "own.db", actor=Actor.operator(), embedder=None, config_dir=tmp_path) as own:
+        from keepward.interchange import write_vault
+
+        own.at(tenant="back").remember("Ana prefers tabs", key="indent", tier="core")
+        own.at(tenant="back").remember("The ferry leaves at six", tier="archival")
+        write_vault(own.at(tenant="back"), tmp_path / "vault.jsonl")
+    token = home.create_token("ana", rights="owner", tenant="back").secret
+    with Client(listening, token) as client:
+        plan = client.plan_restore_export(tmp_path / "vault.jsonl")
+        assert client.restore_export(tmp_path / "vault.jsonl", plan.digest).head == plan.head == client.head
 
 
 @pytest.mark.slow

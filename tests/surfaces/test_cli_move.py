@@ -21,7 +21,8 @@ def test_an_export_says_how_many_lines_it_wrote(run, saved):
 def test_a_round_trip_keeps_ids_versions_and_heads(run, saved):
     run("revise", saved["id"], "Ana prefers spaces", "--reason", "new", "--as", "operator")
     head = run("export", "vault.jsonl", "--json").json["head"]
-    run("import", "vault.jsonl", "--db", "other.db")
+    digest = run("restore-export", "vault.jsonl", "--db", "other.db", "--json").json["digest"]
+    assert run("restore-export", "vault.jsonl", "--db", "other.db", "--apply", digest).code == 0
     again = run("status", "--db", "other.db", "--json").json["head"]
     memory = run("get", saved["id"], "--db", "other.db", "--json").json
     assert (again, memory["version"]) == (head, 2)

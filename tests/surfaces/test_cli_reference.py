@@ -45,6 +45,7 @@ ARGUMENTS = {
     "restore-backup": ("copy.db", "--to", "back.db"),
     "rescue": ("copy.db", "rescued.db"),
     "import": ("chat.json",),
+    "restore-export": ("vault.jsonl", "--db", "other.db"),
     "token": ("create", "--name", "claude", "--scope", "claude"),
     "mcp": ("--list",),
     "connect": ("claude", "--project", ".", "--remove", "--dry-run"),
@@ -83,6 +84,8 @@ def succeed(run, saved, held, tmp_path, monkeypatch):
             known["context"] = run("context", "tabs", "--json").json["receipt"]
         if name in {"restore-backup", "rescue"}:
             run("backup", "copy.db")
+        if name == "restore-export":
+            run("export", "vault.jsonl")
         if name == "restore":
             run("forget", saved["id"], "--reason", "old", "--as", "operator")
         return run(name, *(each.format(**known) for each in ARGUMENTS.get(name, ())), *more)

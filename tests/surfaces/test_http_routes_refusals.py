@@ -89,6 +89,8 @@ CALLS = {
     "events": ("GET", "/memory/events"),
     "export": ("GET", "/memory/export"),
     "import": ("POST", "/memory/import"),
+    "plan_restore_export": ("POST", "/memory/restore-export/plan"),
+    "restore_export": ("POST", "/memory/restore-export?digest=" + DIGEST),
 }
 #: What changes nothing answers by item, or ends by itself.
 BY_ITEM = {"approve_many", "reject_many"}

@@ -161,13 +161,17 @@ def test_an_export_restores_into_another_server_with_its_head(world, tmp_path):
     lines = world.owner.get("/memory/export")
     (tmp_path / "other").mkdir()
     other = World(tmp_path / "other")
-    told = other.owner.post("/memory/import", content=lines.content, params={"format": "vault"})
+    plan = other.owner.post("/memory/restore-export/plan", content=lines.content)
+    given = {"digest": plan.json()["digest"]}
+    agents = other.bearer().post("/memory/restore-export", content=lines.content, params=given)
+    told = other.owner.post("/memory/restore-export", content=lines.content, params=given)
     heads = (world.memory.head, other.memory.head)
     other.memory.close()
-    assert (lines.headers["content-type"], json.loads(told.text)["summary"]["committed"], heads[0]) == (
+    assert (lines.headers["content-type"], told.json()["versions"], heads[0], agents.status_code) == (
         "application/x-ndjson",
         4,
         heads[1],
+        403,
     )
 
 

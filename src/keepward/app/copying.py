@@ -120,6 +120,36 @@ class Adoption(Value):
     warning: str = WARNING
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportPlan:
+    """What bringing an export back would restore."""
+
+    #: Names exactly this file and the tenant it goes to; 64 hex digits.
+    digest: str
+    tenant: str
+    #: Name of the head that the journal ends in.
+    head: str
+    #: Memory versions.
+    versions: int
+    #: Memories that hold now.
+    live: int
+    #: Core blocks that hold now, by scope and key.
+    core: tuple[AdoptedBlock, ...]
+    blobs: int
+    weights: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredExport:
+    """An export that was brought back."""
+
+    tenant: str
+    head: str
+    versions: int
+    #: Plain sentences on what was done otherwise than one might expect.
+    notes: tuple[str, ...]
+
+
 class Copying(Handle):
     """Copies of the store, and stores that are copies."""
 

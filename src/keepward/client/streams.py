@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from keepward import durable
 from keepward.client import wire
@@ -23,6 +23,9 @@ from keepward.client.transport import path_of, reading
 from keepward.domain.blob import Blob, parse_ref, ref_of
 from keepward.domain.receipt import Reason
 from keepward.errors import InvalidInput, KeepwardError, StoreError, StoreUnavailable, Tampered
+
+if TYPE_CHECKING:
+    from keepward.app.copying import ExportPlan, RestoredExport
 
 #: Bytes read from a file at a time.
 _CHUNK = 1 << 16
@@ -152,6 +155,25 @@ class Streams(Calls):
                     if on_result is not None and "line" in told:
                         on_result(_line(told))
         raise StoreUnavailable("the import broke off; what was told of is done, so import the same file again")
+
+    def plan_restore_export(self, source: str | Path | IO[bytes] | bytes) -> ExportPlan:
+        """Return what bringing an export back as it was would restore, under a digest; for the owner alone."""
+        from keepward.app.copying import ExportPlan
+
+        return decode(ExportPlan, self._sent("/memory/restore-export/plan", source, []))
+
+    def restore_export(self, source: str | Path | IO[bytes] | bytes, digest: str) -> RestoredExport:
+        """Write an export into an empty tenant as it is, given the digest of its plan; for the owner alone."""
+        from keepward.app.copying import RestoredExport
+
+        return decode(RestoredExport, self._sent("/memory/restore-export", source, [("digest", digest)]))
+
+    def _sent(self, path: str, source: str | Path | IO[bytes] | bytes, query: list[tuple[str, str]]) -> Any:
+        headers = self._headers({"Content-Type": _LINES})
+        with _opened(source) as content:
+            way = self._transport.stream("POST", path, query=query, content=content, headers=headers)
+            with way as answer:
+                return json.loads("".join(answer.iter_lines()))
 
     def _listen(self, after: int) -> Iterator[Happened]:
         headers = self._headers({"Accept": "text/event-stream", "Last-Event-ID": str(after)})

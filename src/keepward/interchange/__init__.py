@@ -3,5 +3,14 @@
 from keepward.interchange.exports import write_vault
 from keepward.interchange.formats import FORMATS, Format
 from keepward.interchange.imports import Imported, load
+from keepward.interchange.restoring import plan_restore_export, restore_export
 
-__all__ = ["FORMATS", "Format", "Imported", "load", "write_vault"]
+__all__ = [
+    "FORMATS",
+    "Format",
+    "Imported",
+    "load",
+    "plan_restore_export",
+    "restore_export",
+    "write_vault",
+]

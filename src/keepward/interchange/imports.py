@@ -4,7 +4,7 @@ Invariants
 (1) A file that cannot be read, or that was cut, is an error; nothing of it is stored.
 (2) A line or item that cannot be used is reported with its number and never stops the others.
 (3) Importing the same file again stores nothing again.
-(4) Nothing but the owner's own vault file, verified whole, enters without passing the gates as new text.
+(4) Nothing enters without passing the gates as new text, whoever imports it; ``restoring`` brings an export back.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from keepward.interchange.formats import FORMATS, Format, plan_of, recognise
 from keepward.interchange.items import Flaw, Item, Plan
 from keepward.interchange.known import Known
 from keepward.interchange.reading import opened
-from keepward.interchange.restoring import live_plan, restore
+from keepward.interchange.restoring import live_plan
 
 if TYPE_CHECKING:
     from keepward.app import Memory
@@ -84,35 +84,18 @@ def load(
 
     ``session`` names the session of ``messages``; default is the file's name. ``on_progress`` gets
     (done, total) after every batch; ``total`` may grow where long texts are split. ``on_result`` gets what became
-    of each line as it is known, in the order of deciding; of a vault that is restored whole it gets nothing.
+    of each line as it is known, in the order of deciding.
 
     Raises:
         InvalidInput: unreadable, cut, empty or unrecognised, or the tenant is not one of a LoCoMo file's;
             nothing was stored.
-        Conflict: the tenant was written to while a vault file was being restored.
     """
     if format not in FORMATS:
         raise InvalidInput(f"unknown format: use one of {', '.join(FORMATS)}")
     with opened(target) as source:
         chosen = recognise(source) if format == "auto" else format
         if chosen == "vault":
-            found = vault.survey(source)
-            whole = restore(mem, source, found, on_progress)
-            if whole is not None:
-                tenant, notes = whole
-                return Imported(
-                    format="vault",
-                    total=found.lines,
-                    committed=found.lines,
-                    duplicates=0,
-                    quarantined=0,
-                    refused=0,
-                    failed=(),
-                    refusals=(),
-                    tenants=(tenant,),
-                    notes=notes,
-                )
-            plan = live_plan(mem, source, found)
+            plan = live_plan(mem, source, vault.survey(source))
         else:
             plan = plan_of(chosen, source, mem, session)
         return _Intake(mem=mem, format=chosen, name=source.name, report=on_progress, result=on_result).take(plan)

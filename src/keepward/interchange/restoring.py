@@ -1,38 +1,111 @@
-"""Bringing a vault file back: whole into an empty tenant, else memory by memory through the gates."""
+"""Bringing an export back: as it was by its owner's word, or memory by memory through the gates.
+
+Invariants
+(1) Importing is never restoring: what an import brings passes the gates as new text, whoever imports it.
+(2) An export is restored by an owner who saw its core blocks and gives the digest of exactly that.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal
 
+from keepward.app.copying import AdoptedBlock, ExportPlan, RestoredExport
 from keepward.app.learning import take_weights
+from keepward.domain.codec import canonical, digest
 from keepward.domain.commit import Commit, Event
 from keepward.domain.memory import Record, Tier
 from keepward.domain.scope import RESERVED
-from keepward.errors import Tampered
+from keepward.errors import Conflict, InvalidInput, Tampered, Unauthorised
 from keepward.interchange import vault
+from keepward.interchange.formats import recognise
 from keepward.interchange.items import Flaw, Item, Plan
-from keepward.interchange.reading import Source
+from keepward.interchange.reading import Source, opened
 from keepward.interchange.sidecar import Sidecar, folder_of
 
 if TYPE_CHECKING:
     from keepward.app import Memory
 
 
-def restore(
-    mem: Memory, source: Source, found: vault.Survey, report: Callable[[int, int], None] | None
-) -> tuple[str, tuple[str, ...]] | None:
-    """Write the journal of a surveyed file as it is; return (tenant, notes), or None where that cannot be.
+def plan_restore_export(mem: Memory, target: str | Path | IO[str] | IO[bytes]) -> ExportPlan:
+    """Return what bringing an export of one's own back as it was would restore, under a digest; change nothing.
 
-    It can be for the owner, where the tenant of the file is the handle's own or the handle's is
-    ``default``, and nothing was ever written to it. Ids, versions and the head are those of the file.
+    Raises:
+        Unauthorised: the handle is not an owner's.
+        InvalidInput: it is no export, is damaged or cut, holds a secret, or is of a tenant that the handle is not at.
+        Conflict: the tenant is not empty, or memory is switched off.
     """
-    if not _writes(mem) or not mem.actor.is_owner or mem.tenant not in {found.tenant, "default"}:
-        return None
+    _owned(mem)
+    with opened(target) as source:
+        return _planned(mem, source)[0]
+
+
+def restore_export(
+    mem: Memory,
+    target: str | Path | IO[str] | IO[bytes],
+    digest: str,
+    *,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> RestoredExport:
+    """Write the journal of an export into an empty tenant as it is, given the digest of its plan.
+
+    Ids, versions, core blocks and the head are those of the file. With the tenant ``default`` of the handle it goes to
+    the tenant that the file names.
+
+    Raises:
+        Conflict: it is not the file that was planned for; else as ``plan_restore_export``.
+        Tampered: the journal does not hold.
+    """
+    _owned(mem)
+    with opened(target) as source:
+        plan, place, found = _planned(mem, source)
+        if plan.digest != digest:
+            raise Conflict("the export is not the one that was shown; look at it again")
+        return _restored(mem, place, source, found, on_progress)
+
+
+def _owned(mem: Memory) -> None:
+    if not mem.actor.is_owner:
+        raise Unauthorised("restoring an export takes the owner; anyone may import it, through the gates")
+
+
+def _planned(mem: Memory, source: Source) -> tuple[ExportPlan, Memory, vault.Survey]:
+    if recognise(source) != "vault":
+        raise InvalidInput("the file is no export of Keepward; import it instead")
+    found = vault.survey(source)
+    if not _writes(mem):
+        raise Conflict("memory is switched off by policy; switch it on first")
+    if mem.tenant not in {found.tenant, "default"}:
+        raise InvalidInput(f"the export is of tenant {found.tenant}; name that one, or import the file")
     place = mem if mem.tenant == found.tenant else mem.at(tenant=found.tenant)
     if place.log(limit=1):
-        return None
+        raise Conflict("the tenant is not empty; name another store, or import the file through the gates")
+    now = mem.now
+    newest = [record for _, record in vault.records(source, frozenset(found.newest.values())) if record.is_live(now)]
+    blocks = [
+        AdoptedBlock(tenant=found.tenant, scope=each.scope, key=each.key, text=each.text)
+        for each in newest
+        if each.tier is Tier.CORE
+    ]
+    named = digest("restore-export", canonical([found.tenant, found.head.seq, found.head.hash.hex()])).hex()
+    plan = ExportPlan(
+        digest=named,
+        tenant=found.tenant,
+        head=found.head.name,
+        versions=found.lines,
+        live=len(newest),
+        core=tuple(sorted(blocks, key=lambda each: (each.scope, each.key or "", each.text))),
+        blobs=len(found.blobs),
+        weights=len(found.weights),
+    )
+    return plan, place, found
+
+
+def _restored(
+    mem: Memory, place: Memory, source: Source, found: vault.Survey, report: Callable[[int, int], None] | None
+) -> RestoredExport:
     beside = Sidecar(folder=source.path and folder_of(source.path))
     for ref in sorted(found.blobs):
         # Before the journal: what refers to them is stored only when they are there.
@@ -50,7 +123,7 @@ def restore(
         notes.append(f"the learned reranker does not serve here: {lacking}; recall is in the plain order")
     if place is not mem:
         notes.append(f"the file is of tenant {found.tenant} and was restored there")
-    return found.tenant, tuple(notes)
+    return RestoredExport(tenant=found.tenant, head=head.name, versions=found.lines, notes=tuple(notes))
 
 
 def _writes(mem: Memory) -> bool:
@@ -70,16 +143,8 @@ def _told(
 
 def live_plan(mem: Memory, source: Source, found: vault.Survey) -> Plan:
     """Read the live memories of a surveyed file into items; old ids become aliases."""
-    why = (
-        "memory is switched off by policy"
-        if not _writes(mem)
-        else "only the owner restores a history"
-        if not mem.actor.is_owner
-        else "the tenant is not empty"
-        if mem.tenant in {found.tenant, "default"}
-        else f"the file is of tenant {found.tenant}"
-    )
-    notes = [f"{why}: the live memories were imported as new ones, without their history"]
+    came = "the live memories were imported as new ones, without their history"
+    notes = [f"{came}; `keepward restore-export` brings back an export of your own as it was"]
     now = mem.now
     wanted = frozenset(found.newest.values())
     newest = [(record.is_live(now), record.scope == RESERVED) for _, record in vault.records(source, wanted)]

@@ -105,6 +105,7 @@ SECTIONS: dict[str, tuple[tuple[str, Callable[..., Answer]], ...]] = {
         ("doctor", cli_store.doctor),
         ("export", cli_move.export),
         ("import", cli_move.import_file),
+        ("restore-export", cli_move.restore_export),
         ("version", cli_store.version),
     ),
 }

@@ -1,4 +1,4 @@
-"""Commands that carry memories over: export and import."""
+"""Commands that carry memories over: export, import and restore-export."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def import_file(
 ) -> Answer:
     """Bring memories in from a file, each through the gates. A missing store is made.
 
-    A vault is the owner's own export and is restored as the operator; everything else comes in as an agent's.
+    It comes in as an agent's, an export too: `keepward restore-export` brings back one of your own as it was.
     """
     from keepward.interchange import FORMATS, load
     from keepward.interchange.formats import recognise
@@ -85,10 +85,11 @@ def import_file(
     if file_format not in FORMATS:
         raise InvalidInput(f"--format takes one of {', '.join(FORMATS)}")
     target: Any = sys.stdin.buffer if path == "-" else Path(path).expanduser()
-    if file_format == "auto" and path != "-":
+    if path != "-":
+        # Before a store is made for it.
         with opened(target) as source:
-            file_format = recognise(source)
-    with call.memory("decide" if file_format == "vault" else "propose", create=True) as memory:
+            file_format = recognise(source) if file_format == "auto" else file_format
+    with call.memory(create=True) as memory:
         with progress("importing", quiet=call.quiet) as report:
             result = load(memory, target, format=file_format, session=session, on_progress=report)
         tenants = list(result.tenants) or [memory.tenant]
@@ -124,3 +125,45 @@ def _show_import(screen: Screen, data: dict[str, Any]) -> None:
             screen.labelled("", f"and {len(rows) - _SHOWN} more; --json lists all of them")
     for note in data["notes"]:
         screen.labelled("note", note)
+
+
+def restore_export(
+    call: Call,
+    path: Annotated[str, typer.Argument(metavar="PATH", help="An export of your own.", show_default=False)],
+    apply: Annotated[
+        str | None, typer.Option("--apply", metavar="DIGEST", help="The digest of the plan you saw: carry that out.")
+    ] = None,
+) -> Answer:
+    """Bring an export back as it was, core blocks and all, into an empty tenant. First shows what it holds.
+
+    Its hashes show that it is whole, not who wrote it: restore what you trust as you trust the store itself.
+    """
+    from keepward.interchange import plan_restore_export
+    from keepward.interchange import restore_export as carry_out
+    from keepward.interchange.reading import opened
+    from keepward.surfaces import present
+    from keepward.surfaces.cli_screen import progress
+
+    file = Path(path).expanduser()
+    with opened(file):
+        # Before a store is made for it.
+        pass
+    with call.memory("decide", create=True) as memory:
+        plan, done = plan_restore_export(memory, file), None
+        if apply is not None:
+            with progress("restoring", quiet=call.quiet) as report:
+                done = carry_out(memory, file, apply, on_progress=report)
+    data = {"applied": done is not None, **present.plain(plan), "notes": list(done.notes) if done else []}
+
+    def draw(screen: Screen) -> None:
+        word = "restored" if done else "would restore"
+        screen.labelled(word, f"{plan.versions} versions, {plan.live} live memories, {plan.blobs} blobs", width=15)
+        screen.labelled("tenant", f"{plan.tenant}, head {plan.head}", width=15)
+        for block in plan.core:
+            screen.labelled("core", f"{block.scope} {block.key}: {block.text}", style="yellow", width=15)
+        for note in data["notes"]:
+            screen.labelled("note", note, width=15)
+        screen.labelled("digest", plan.digest, style="dim", width=15)
+
+    talk = () if done else (f"nothing was changed; restore it with the same arguments and --apply {plan.digest}",)
+    return Answer(data=data, show=draw, talk=talk)

@@ -6,9 +6,9 @@ import pytest
 
 from keepward.domain.policy import Policy
 from keepward.domain.trust import Actor
-from keepward.errors import InvalidInput, StoreUnavailable, Unauthorised
+from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
 from keepward.gates.detect.finding import Finding
-from keepward.interchange import load, write_vault
+from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.reading import opened
 from keepward.interchange.vault import survey
 
@@ -36,6 +36,10 @@ def exported(told, tmp_path):
 
 def rows(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def bring_back(store, path, **options):
+    return restore_export(store, path, plan_restore_export(store, path).digest, **options)
 
 
 def state(store):
@@ -66,13 +70,13 @@ def test_the_fields_for_people_stand_first(exported):
 
 def test_a_round_trip_keeps_ids_versions_and_states(told, exported, make_store):
     other = make_store("other")
-    load(other, exported)
+    bring_back(other, exported)
     assert state(other) == state(told)
 
 
 def test_a_round_trip_keeps_the_head(told, exported, make_store):
     other = make_store("other")
-    load(other, exported)
+    bring_back(other, exported)
     assert head(other) == head(told)
 
 
@@ -81,37 +85,37 @@ def test_a_round_trip_keeps_commits_of_many_lines(mem, make_store, tmp_path):
         mem.remember_many([f"the {part} list has the entry {number}" for number in (3, 14, 159)])
     write_vault(mem, tmp_path / "v.jsonl")
     other = make_store("other")
-    load(other, tmp_path / "v.jsonl")
+    bring_back(other, tmp_path / "v.jsonl")
     assert head(other) == head(mem)
 
 
 def test_a_second_export_after_a_round_trip_is_the_same_file(exported, make_store, tmp_path):
     other = make_store("other")
-    load(other, exported)
+    bring_back(other, exported)
     write_vault(other, tmp_path / "again.jsonl")
     assert (tmp_path / "again.jsonl").read_bytes() == exported.read_bytes()
 
 
 def test_a_restored_store_verifies(exported, make_store):
     other = make_store("other")
-    load(other, exported)
+    bring_back(other, exported)
     assert other.verify().ok
 
 
 def test_what_was_restored_is_recalled(exported, make_store):
     other = make_store("other")
-    load(other, exported)
+    bring_back(other, exported)
     assert other.recall("spaces")[0].memory.text == "Ana prefers spaces"
 
 
 def test_a_restore_says_what_it_did(exported, make_store):
-    done = load(make_store("other"), exported)
-    assert (done.total, done.committed, done.tenants) == (6, 6, ("default",))
+    done = bring_back(make_store("other"), exported)
+    assert (done.versions, done.tenant, done.head) == (6, "default", make_store("other").head)
 
 
 def test_progress_reaches_the_number_of_lines(exported, make_store):
     seen = []
-    load(make_store("other"), exported, on_progress=lambda done, total: seen.append((done, total)))
+    bring_back(make_store("other"), exported, on_progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (6, 6)
 
 
@@ -119,7 +123,7 @@ def test_a_vault_of_another_tenant_goes_to_its_own(told, make_store, tmp_path):
     told.at(tenant="ana").remember("Tea, not coffee", tier="archival")
     write_vault(told.at(tenant="ana"), tmp_path / "ana.jsonl")
     other = make_store("other")
-    load(other, tmp_path / "ana.jsonl")
+    bring_back(other, tmp_path / "ana.jsonl")
     assert head(other.at(tenant="ana")) == head(told.at(tenant="ana"))
 
 
@@ -127,10 +131,7 @@ def test_an_import_into_a_tenant_with_memories_brings_the_live_ones_as_new(expor
     other = make_store("other")
     other.remember("Something else", tier="archival")
     done = load(other, exported)
-    assert (done.committed, done.notes[0]) == (
-        2,
-        "the tenant is not empty: the live memories were imported as new ones, without their history",
-    )
+    assert (done.committed, "`keepward restore-export`" in done.notes[0]) == (2, True)
 
 
 def test_a_core_block_of_a_file_never_overwrites_one_that_is_there(exported, make_store):
@@ -152,6 +153,50 @@ def test_nothing_is_restored_while_policy_switches_memory_off(exported, make_sto
     other = make_store("other", policy=Policy(enabled=False))
     done = load(other, exported)
     assert (done.committed, done.refused, other.log(limit=1)) == (0, 3, [])
+    with pytest.raises(Conflict, match="switched off"):
+        plan_restore_export(other, exported)
+
+
+def test_an_import_restores_nothing_even_for_the_owner_of_an_empty_store(told, exported, make_store):
+    other = make_store("other")
+    done = load(other, exported)
+    assert (done.committed, done.quarantined, other.find(tiers=["core"]), head(other) == head(told)) == (
+        2,
+        1,
+        [],
+        False,
+    )
+
+
+def test_the_plan_of_a_restore_shows_the_core_blocks_and_changes_nothing(told, exported, make_store):
+    other = make_store("other")
+    plan = plan_restore_export(other, exported)
+    assert [(each.key, each.text) for each in plan.core] == [("mission", "Ship on Friday")]
+    assert (plan.versions, plan.live, plan.head, other.log(limit=1)) == (6, 3, told.head, [])
+
+
+def test_a_restore_takes_the_digest_of_what_was_shown(told, exported, make_store, tmp_path):
+    digest = plan_restore_export(make_store("other"), exported).digest
+    told.remember("Something that was added", tier="archival")
+    write_vault(told, tmp_path / "later.jsonl")
+    with pytest.raises(Conflict):
+        restore_export(make_store("third"), tmp_path / "later.jsonl", digest)
+
+
+def test_a_tenant_that_holds_something_is_not_restored_into(told, exported):
+    with pytest.raises(Conflict, match="not empty"):
+        plan_restore_export(told, exported)
+
+
+def test_only_the_owner_restores_an_export(exported, make_store):
+    with pytest.raises(Unauthorised):
+        plan_restore_export(make_store("other", actor=Actor.agent()), exported)
+
+
+def test_what_is_no_export_is_not_restored(make_store, tmp_path):
+    (tmp_path / "notes.md").write_text("# Notes\n\n- Ana prefers tabs\n")
+    with pytest.raises(InvalidInput, match="import it"):
+        plan_restore_export(make_store("other"), tmp_path / "notes.md")
 
 
 def test_a_memory_imported_as_new_is_found_under_its_old_id(exported, make_store):
@@ -273,7 +318,9 @@ def test_a_field_that_no_hash_covers_is_not_accepted(exported, tmp_path, make_st
 
 def test_a_file_laid_out_anew_is_still_the_same_file(told, exported, tmp_path, make_store):
     other = make_store("other")
-    load(other, damaged(exported, tmp_path, lambda lines: [json.dumps(json.loads(each)) + "\n" for each in lines]))
+    bring_back(
+        other, damaged(exported, tmp_path, lambda lines: [json.dumps(json.loads(each)) + "\n" for each in lines])
+    )
     assert head(other) == head(told)
 
 

@@ -41,7 +41,16 @@ RIGHTS: dict[str, tuple[str, ...]] = {
     "erase": ("plan_erase", "erase", "certificate", "lift_erasure"),
     "owner": (
         *("contain", "learn_importance", "train_reranker", "rebuild", "reindex", "tenants", "run_job", "run_due"),
-        *("tokens", "create_token", "revoke_token", "plan_adopt", "adopt", "export"),
+        *(
+            "tokens",
+            "create_token",
+            "revoke_token",
+            "plan_adopt",
+            "adopt",
+            "export",
+            "plan_restore_export",
+            "restore_export",
+        ),
     ),
 }
 

@@ -19,6 +19,8 @@ from keepward.surfaces.api.problems import Problem
 
 #: Most principals whose allowance is remembered; the one asked longest ago is forgotten, at a full allowance.
 MOST = 4096
+#: Paths of calls that bring a file.
+FILES = ("/memory/import", "/memory/restore-export", "/memory/restore-export/plan")
 
 
 class Rates:
@@ -51,7 +53,7 @@ class BodyLimit:
 
     def __init__(self, app: ASGIApp, options: ServerOptions) -> None:
         self._app, self._limit = app, options.body_limit
-        self._limits = {"/memory/blobs": options.blob_limit, "/memory/import": options.import_limit}
+        self._limits = {"/memory/blobs": options.blob_limit, **dict.fromkeys(FILES, options.import_limit)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a call on, counting what is read of its body."""
@@ -105,7 +107,7 @@ class _Counted:
 
 
 def _problem(limit: int, path: str) -> Problem:
-    way = "import the file on the server's machine" if path == "/memory/import" else "send less at once"
+    way = "import the file on the server's machine" if path in FILES else "send less at once"
     size = f"{limit // (1 << 20)} MB" if limit >= 1 << 20 else f"{limit} bytes"
     # The rest of the body stays unread, so the connection cannot be used again.
     return Problem(413, "too_large", f"a body here is at most {size}; {way}", headers={"Connection": "close"})

@@ -20,17 +20,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keepward.app import Memory
+from keepward.app.copying import ExportPlan, RestoredExport
 from keepward.errors import KeepwardError
-from keepward.interchange import load, write_vault
+from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.imports import Result
 from keepward.surfaces import present
 from keepward.surfaces.api.deps import Handle, Writes, serving_of
+from keepward.surfaces.api.documented import answers
 from keepward.surfaces.api.frame import told
 from keepward.surfaces.api.parameters import TextQuery
 from keepward.surfaces.api.pipes import Pipe, Piped, Put
 from keepward.surfaces.api.problems import Problem
 from keepward.surfaces.api.route import STREAMING, KeepwardRoute
-from keepward.surfaces.api.shapes import failure
+from keepward.surfaces.api.schemas import mirror
+from keepward.surfaces.api.shapes import failure, json_response, shape
 
 router = APIRouter(route_class=KeepwardRoute, tags=["carry"])
 
@@ -66,7 +69,7 @@ class Upload(io.BytesIO):
     },
 )
 def export(memory: Handle) -> Response:
-    """Return every version of every memory of the tenant, for the owner alone; `POST /memory/import` restores it."""
+    """Return every version of every memory of the tenant, for the owner alone; `restore-export` brings it back."""
 
     def write(put: Put) -> None:
         lines: Any = _Lines(put)
@@ -112,10 +115,21 @@ async def import_lines(
     format: Annotated[Formats, Query()] = "auto",  # noqa: A002
     session: TextQuery = None,
 ) -> Response:
-    """Bring memories in, each through the gates; it counts as one change.
+    """Bring memories in, each through the gates, those of an export too; it counts as one change.
 
     Where the caller goes away half way, what was stored stays, and sending all of it again stores nothing twice.
     """
+    upload = await _received(request)
+    try:
+        pipe = await run_in_threadpool(Pipe, lambda put: _import(memory, upload, format, session, put))
+    except BaseException:
+        upload.close()
+        raise
+    return Piped(pipe, NDJSON)
+
+
+async def _received(request: Request) -> Upload:
+    """Read the body of a call that brings a file."""
     places = serving_of(request).imports
     if not places.acquire(blocking=False):
         detail = "too many imports are under way; send this one again when one of them is over"
@@ -125,11 +139,44 @@ async def import_lines(
         async for piece in request.stream():
             upload.write(piece)
         upload.seek(0)
-        pipe = await run_in_threadpool(Pipe, lambda put: _import(memory, upload, format, session, put))
     except BaseException:
         upload.close()
         raise
-    return Piped(pipe, NDJSON)
+    return upload
+
+
+_BODY = {
+    STREAMING: True,
+    "requestBody": {"required": True, "content": {NDJSON: {"schema": _SENT}, "text/plain": {"schema": _SENT}}},
+}
+
+
+@router.post(
+    "/memory/restore-export/plan",
+    operation_id="plan_restore_export",
+    responses=answers(mirror(ExportPlan), problems=(409, 413), changes=True),
+    dependencies=[Writes],
+    openapi_extra=_BODY,
+)
+async def plan_restoring(request: Request, memory: Handle) -> Response:
+    """Return what bringing an export of one's own back would restore, under a digest; for the owner alone."""
+    with await _received(request) as upload:
+        return json_response(shape(await run_in_threadpool(plan_restore_export, memory, upload)))
+
+
+@router.post(
+    "/memory/restore-export",
+    operation_id="restore_export",
+    responses=answers(mirror(RestoredExport), problems=(409, 413), changes=True),
+    dependencies=[Writes],
+    openapi_extra=_BODY,
+)
+async def restore_lines(
+    request: Request, memory: Handle, digest: Annotated[str, Query(pattern="^[0-9a-f]{64}$")]
+) -> Response:
+    """Write an export into an empty tenant as it is, given the digest of its plan; for the owner alone."""
+    with await _received(request) as upload:
+        return json_response(shape(await run_in_threadpool(restore_export, memory, upload, digest)))
 
 
 def _import(memory: Memory, upload: Upload, chosen: Formats, session: str | None, put: Put) -> None:

@@ -30,6 +30,7 @@ OPERATIONS: dict[tuple[str, str], str] = {
     ("POST", "/memory/items/batch"): "upsert_memory",
     ("PUT", "/memory/keys/{key}"): "upsert_memory",
     ("POST", "/memory/import"): "upsert_memory",
+    ("POST", "/memory/restore-export"): "upsert_memory",
     ("POST", "/memory/edit"): "update_memory",
     ("PATCH", "/memory/items/{id}"): "update_memory",
     ("POST", "/memory/items/{id}/append"): "update_memory",
