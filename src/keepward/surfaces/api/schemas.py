@@ -291,6 +291,7 @@ class Hit(BaseModel):
     occurred_at: Instant | None
     created_at: Instant
     why: list[str]
+    metadata: dict[str, Any] | None
     #: Whether it is below the line from which a memory counts as relevant.
     weak: bool
     exact_score: float
