@@ -29,7 +29,9 @@ def demo(call: Call) -> Answer:
     if place.exists():
         raise InvalidInput("the demo plays into a new store: name a --db PATH where there is none yet")
     chosen = call.embedder or call.environ.get("KEEPWARD_EMBEDDER") or "auto"
-    with Memory.open(place, actor=named_actor("operator"), embedder=chosen, config_dir=home(call.environ)) as owner:
+    with Memory.open(
+        place, actor=named_actor("operator"), embedder=chosen, config_dir=home(call.environ), maintenance=False
+    ) as owner:
         scenes = list(play(owner.acting_as(named_actor("agent:assistant")), owner))
     steps: list[dict[str, Any]] = [{"step": each.name, "title": each.title, **each.data} for each in scenes]
     ids = {each["step"]: each for each in steps}

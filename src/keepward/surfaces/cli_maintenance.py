@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 TERM = 20.0
 #: Windows' DETACHED_PROCESS.
 _DETACHED = 0x8
-_left: list[subprocess.Popen[bytes]] = []
 
 
 def leave(call: Call) -> None:
@@ -42,8 +41,8 @@ def leave(call: Call) -> None:
             start_new_session=os.name != "nt",
             creationflags=_DETACHED if os.name == "nt" else 0,
         )
-        # Kept, since letting go of it would warn that it still runs: that is what it is for.
-        _left.append(begun)
+        # Nobody waits for it, and the interpreter need not warn that it still runs when this one ends.
+        begun.returncode = 0
 
 
 def main(path: str, embedder: str, file: str) -> None:

@@ -107,7 +107,7 @@ def _play(call: Call) -> None:
         DEMO.parent.mkdir(mode=0o700, exist_ok=True)
     chosen = call.embedder or call.settings.embedder
     with Memory.open(
-        call.path, actor=call.principal("decide"), embedder=chosen, config_dir=home(call.environ)
+        call.path, actor=call.principal("decide"), embedder=chosen, config_dir=home(call.environ), maintenance=False
     ) as owner:
         agent = owner.acting_as(named_actor("agent:assistant"))
         for _ in play(agent, owner):

@@ -105,6 +105,7 @@ class Ground:
             create=False,
             clock=clock,
             config_dir=self.folder.parent / home,
+            maintenance=False,
         )
 
     @property
