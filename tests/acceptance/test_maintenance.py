@@ -203,9 +203,9 @@ def test_a_change_of_embedder_is_told_by_recall_context_status_and_doctor(opened
         [vectors] = [each for each in mem.doctor() if each.name == "vectors"]
         assert not vectors.ok
         assert "the embedder has changed" in vectors.detail
-        assert mem.recall("ferry").hits[0].why == ("words",)
+        assert mem.recall("ferry", floor=0).hits[0].why == ("words",)
         mem.remember("The tide turns at noon")
-        assert mem.recall("tide").hits[0].why == ("words", "meaning")
+        assert mem.recall("tide", floor=0).hits[0].why == ("words", "meaning")
 
 
 def test_after_a_change_of_embedder_an_open_handle_embeds_by_itself(opened: Callable[..., Memory], quick: None) -> None:
@@ -213,10 +213,10 @@ def test_after_a_change_of_embedder_an_open_handle_embeds_by_itself(opened: Call
         for n in range(40):
             mem.remember(f"Locker {n} holds rope number {n * 7}")
     with opened("store", actor=Actor.operator("olga"), embedder=Other(), maintenance=True) as mem:
-        mem.recall("rope")
+        mem.recall("rope", floor=0)
         over(mem)
         assert mem.status()["vectors_pending"] == 0
-        found = mem.recall("rope")
+        found = mem.recall("rope", floor=0)
         assert found.notes == ()
         assert "meaning" in found.hits[0].why
 
@@ -225,11 +225,11 @@ def test_vectors_that_another_process_computed_are_used_by_the_next_recall(opene
     with opened("store") as mem:
         mem.remember("The ferry leaves at six")
     with opened("store", embedder=Other()) as serving:
-        assert serving.recall("ferry").notes
+        assert serving.recall("ferry", floor=0).notes
         with opened("store", actor=Actor.operator("olga"), embedder=Other()) as other:
             assert other.reindex() == 1
-        assert serving.recall("ferry").hits[0].why == ("words", "meaning")
-        assert serving.recall("ferry").notes == ()
+        assert serving.recall("ferry", floor=0).hits[0].why == ("words", "meaning")
+        assert serving.recall("ferry", floor=0).notes == ()
 
 
 def test_embedding_that_is_stopped_goes_on_where_it_was(owner: Memory) -> None:
