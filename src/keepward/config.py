@@ -25,6 +25,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from keepward.domain.instant import parse_duration
+from keepward.domain.names import meant
 from keepward.domain.policy import EthicsRule, Policy
 from keepward.domain.query import PURPOSES
 from keepward.domain.trust import Trust
@@ -272,7 +273,8 @@ def _choices(top: Mapping[str, Any], path: Path) -> dict[str, Any]:
     for name, value in top.items():
         if name not in {*ENVIRONMENT, "maintenance"}:
             known = ", ".join((*ENVIRONMENT, "maintenance", *(f"[{name}]" for name in _TABLES)))
-            raise InvalidInput(f"{path.name}: there is no setting `{_safe(name)}`; there are {known}")
+            guess = meant(name, ENVIRONMENT)
+            raise InvalidInput(f"{path.name}: there is no setting `{_safe(name)}`; {guess}there are {known}")
         if name == "maintenance":
             if not isinstance(value, bool):
                 raise InvalidInput(f"{path.name}: {name} must be true or false")
@@ -328,7 +330,10 @@ def _given(name: str, kind: type, table: Any, path: Path) -> dict[str, Any]:
     except ValidationError as fault:
         first = fault.errors(include_url=False, include_context=False, include_input=False)[0]
         key = ".".join(_safe(str(part)) for part in (name, *first["loc"]) if part != "[key]")
-        says = "there is no such setting" if first["type"] == "extra_forbidden" else _plainly(first["msg"])
+        says = _plainly(first["msg"])
+        if first["type"] == "extra_forbidden":
+            guess = meant(first["loc"][-1], [each.name for each in dataclasses.fields(kind)])
+            says = "there is no such setting" + (f"; {guess.rstrip()}" if guess else "")
         raise InvalidInput(f"{path.name}: {key}: {says}") from fault
     return {each: getattr(given, each) for each in sorted(given.model_fields_set)}
 

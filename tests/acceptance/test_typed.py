@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import pytest
 
-from keepward import Committed, InvalidInput, Memory
+from keepward import Committed, InvalidInput, Memory, NotFound, Policy
 from keepward.app.arguments import CHOICES
 from keepward.domain import change
 
@@ -179,3 +179,34 @@ def test_every_outcome_has_the_same_attributes(mem: Memory) -> None:
     assert [each.item for each in (done, again, refused)] == [None] * 3
     assert (refused.record, refused.records, refused.commit) == (None, (), None)
     assert (done.record, again.records[0].id) == (done.records[0], done.id)
+
+
+@pytest.mark.parametrize(
+    ("ask", "says"),
+    [
+        (lambda mem: mem.recall("x", kinds=["rul"]), "unknown kind: did you mean rule?"),
+        (lambda mem: mem.recall("x", tiers=["archivall"]), "unknown tier: did you mean archival?"),
+        (lambda mem: mem.find(tiers=["archivall"]), "unknown tier: did you mean archival?"),
+        (lambda mem: mem.find(content_types=["imag"]), "unknown content type: did you mean image?"),
+        (lambda mem: mem.recall("x", tiers="archival"), "tiers is a list of texts"),
+        (lambda mem: mem.recall("x", purpose="awnser"), "did you mean answer?"),
+        (lambda mem: mem.recall("x", order="learnt"), "did you mean learned?"),
+        (lambda mem: mem.recall("x", min_importance="high"), "min_importance is a number"),
+        (lambda mem: mem.recall("x", limit="ten"), "a limit is"),
+        (lambda mem: mem.recall(5), "a query is a text"),
+        (lambda mem: mem.context("x", format="markdwn"), "did you mean markdown?"),
+        (lambda mem: mem.context("x", budget_tokens="many"), "a budget is"),
+        (lambda mem: mem.create_token("x", rights="reviwer"), "did you mean reviewer?"),
+        (lambda mem: mem.create_token("x", can=["raed"]), "did you mean read?"),
+        (lambda mem: mem.create_token("x", expires="soon"), "not a duration"),
+        (lambda mem: mem.run_job("expre"), "did you mean expire?"),
+        (lambda mem: mem.remember_many(["a"], mode="atomci"), "did you mean atomic?"),
+        (lambda _: Policy(jobs={"expre": "1h"}), "did you mean expire?"),
+        (lambda _: Memory.open(":memory:", embedder="hased"), "did you mean hashed?"),
+    ],
+)
+def test_a_name_that_there_is_not_is_never_an_empty_answer(owner: Memory, ask: Any, says: str) -> None:
+    with pytest.raises((InvalidInput, NotFound)) as caught:
+        ask(owner)
+    assert says in str(caught.value)
+    assert owner.find() == []

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from keepward.domain.names import meant
+
 if TYPE_CHECKING:
     from keepward.ports.models import Embedder
 
@@ -56,7 +58,7 @@ def choose(name: str, *, api_key: str | None = None) -> Embedder | None:
             return FastembedEmbedder(rest)
     # What follows the colon may be a url with a password in it, and errors are logged.
     shown = kind + (":..." if rest else "")
-    raise ValueError(f"no embedder is named {shown!r}; choose one of: {', '.join(NAMES)}")
+    raise ValueError(f"no embedder is named {shown!r}; {meant(kind, NAMES)}choose one of: {', '.join(NAMES)}")
 
 
 def _on_this_machine(kind: str) -> Embedder:

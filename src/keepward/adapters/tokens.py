@@ -19,6 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from keepward.domain.names import meant
 from keepward.errors import ModelUnavailable
 
 if TYPE_CHECKING:
@@ -252,7 +253,7 @@ def choose_counter(name: str) -> TokenCounter:
             return TiktokenCounter(rest)
         case "tokenizers", _ if rest:
             return TokenizersCounter(rest)
-    raise ValueError(f"no token counter is named {name!r}; choose one of: {', '.join(NAMES)}")
+    raise ValueError(f"no token counter is named {name!r}; {meant(name, NAMES)}choose one of: {', '.join(NAMES)}")
 
 
 def _readable(text: str) -> str:

@@ -70,14 +70,15 @@ def texts(name: str, value: Any) -> tuple[str, ...]:
     return items
 
 
-def names(name: str, values: Any) -> tuple[str, ...]:
-    """Return a filter's list of names, such as those of tiers.
+def share(name: str, value: Any) -> float:
+    """Return a number; whether it is one from 0 to 1 is for others to say.
 
     Raises:
-        InvalidInput: it is no list of texts, or one of them is not a name that there is.
+        InvalidInput: it is no number.
     """
-    singular = name.removesuffix("s")
-    return tuple(chosen(singular, each, CHOICES[singular]) for each in texts(name, values))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInput(f"{name} is a number from 0 to 1")
+    return value
 
 
 def insert(given: Mapping[str, Any], *, each: bool = False) -> dict[str, Any]:
@@ -133,7 +134,7 @@ def _value(kind: type, name: str, value: Any, *, each: bool) -> Any:
     if name in _READ:
         return _READ[name](name, value)
     if name in {"confidence", "importance"}:
-        return value if each else _number(name, value)
+        return value if each else share(name, value)
     return _text(name, value)
 
 
@@ -141,12 +142,6 @@ def _text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise InvalidInput(f"{name} is a text")
     return str(value)
-
-
-def _number(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidInput(f"{name} is a number from 0 to 1")
-    return value
 
 
 def _flag(name: str, value: Any) -> bool:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from keepward.app.arguments import share, texts
 from keepward.app.handle import Handle
 from keepward.domain.decay import as_read
 from keepward.domain.memory import Record
@@ -54,14 +55,14 @@ class Reads(Handle):
         from keepward.engine.read import own_and_shared, recall
 
         filters = Filter(
-            tiers=tuple(tiers),
-            kinds=tuple(kinds),
-            tags=tuple(tags),
-            content_types=tuple(content_types),
+            tiers=texts("tiers", tiers),
+            kinds=texts("kinds", kinds),
+            tags=texts("tags", tags),
+            content_types=texts("content_types", content_types),
             subject=subject,
             category=category,
             session=session,
-            min_importance=min_importance,
+            min_importance=share("min_importance", min_importance),
             include_sensitive=include_sensitive,
         )
         narrowed = own_and_shared(self._who, filters)
@@ -108,16 +109,16 @@ class Reads(Handle):
         from keepward.engine.read import find, own_and_shared
 
         filters = Filter(
-            tiers=tuple(tiers),
-            kinds=tuple(kinds),
-            tags=tuple(tags),
-            content_types=tuple(content_types),
+            tiers=texts("tiers", tiers),
+            kinds=texts("kinds", kinds),
+            tags=texts("tags", tags),
+            content_types=texts("content_types", content_types),
             key=key,
             subject=subject,
             category=category,
             session=session,
             job=job,
-            min_importance=min_importance,
+            min_importance=share("min_importance", min_importance),
             include_sensitive=include_sensitive,
         )
         narrowed = own_and_shared(self._who, filters)

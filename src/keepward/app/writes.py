@@ -29,6 +29,7 @@ from keepward.domain.change import (
     TierName,
 )
 from keepward.domain.instant import Duration
+from keepward.domain.names import chosen
 from keepward.domain.proposal import Outcome
 from keepward.errors import InvalidInput, NotFound
 
@@ -278,6 +279,7 @@ class Writes(Reads):
         from keepward.engine.write import propose_each
 
         reason = reason or "remembered"
+        chosen("mode", mode, ("each", "atomic"))
         changes = [self._insert(item, {}) if isinstance(item, str) else self._from_mapping(item) for item in items]
         if mode == "atomic":
             return [self.propose(changes, reason=reason, kind=kind)] * len(changes) if changes else []

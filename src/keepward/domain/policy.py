@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 from keepward.domain.job import SCHEDULES, parse_schedule
 from keepward.domain.memory import Access, Kind, Tier
+from keepward.domain.names import unknown
 from keepward.domain.scope import parse_scope
 from keepward.domain.trust import Actor, Trust
 from keepward.errors import InvalidInput
@@ -161,7 +162,7 @@ class Policy:
     def __post_init__(self) -> None:
         for name, text in self.jobs.items():
             if name not in SCHEDULES:
-                raise InvalidInput(f"policy.jobs: there is no job by that name; there are {', '.join(SCHEDULES)}")
+                raise InvalidInput(f"policy.jobs: {unknown('job', name, SCHEDULES)}")
             try:
                 parse_schedule(text)
             except InvalidInput as fault:

@@ -12,6 +12,7 @@ import hashlib
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from keepward.domain.names import meant
 from keepward.domain.trust import CAN, Actor, ActorKind, Rights
 from keepward.domain.value import Value
 from keepward.errors import InvalidInput
@@ -89,6 +90,7 @@ def capabilities(rights: Rights, asked: frozenset[str] | None) -> tuple[str, ...
     if rights is Rights.OWNER and asked != whole:
         raise InvalidInput("an owner's token can do everything; make one of an agent or a reviewer for less")
     if not asked or not asked <= whole:
-        raise InvalidInput(f"a token of this class can be given {', '.join(sorted(whole))}")
+        guess = next((found for each in sorted(asked - whole) if (found := meant(each, sorted(whole)))), "")
+        raise InvalidInput(f"{guess}a token of this class can be given {', '.join(sorted(whole))}")
     # What is proposed or decided has to be read first.
     return tuple(sorted(asked | {"read"}))

@@ -19,6 +19,7 @@ from keepward.context.render import Replayed, digest
 from keepward.context.render import replay as render_again
 from keepward.context.sections import Candidate, Compiled, Excluded, Format, Inputs, Section
 from keepward.domain.memory import Kind, Record, Stability, Status, Tier
+from keepward.domain.names import unknown
 from keepward.domain.query import Filter
 from keepward.domain.receipt import Reason, Receipt
 from keepward.domain.scope import visible_from
@@ -147,12 +148,12 @@ def part(
 
 def _asked(kit: Kit, budget_tokens: int | None, form: str) -> tuple[int, Format]:
     budget = kit.policy.context_budget if budget_tokens is None else budget_tokens
-    if budget < 1:
+    if not isinstance(budget, int) or budget < 1:
         raise InvalidInput("a budget is at least 1 token")
     for name in FORMATS:
         if name == form:
             return budget, name
-    raise InvalidInput(f"unknown format: use one of {', '.join(FORMATS)}")
+    raise InvalidInput(unknown("format", form, list(FORMATS)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from keepward.domain.instant import to_micros
+from keepward.domain.names import unknown
 from keepward.domain.receipt import Receipt
 from keepward.domain.token import Issued, Token, capabilities, hash_of, secret_of
 from keepward.domain.trust import Actor, Rights
@@ -47,7 +48,7 @@ def create(
     """
     _owner(who)
     if rights not in set(Rights):
-        raise InvalidInput(f"a token's rights are one of {', '.join(Rights)}")
+        raise InvalidInput(unknown("rights", rights, list(Rights)))
     if not (0 < len(name) <= NAME and name.isprintable() and name == name.strip()):
         raise InvalidInput(f"a token is named after its bearer: 1 to {NAME} printable characters")
     now = kit.clock.now()

@@ -17,6 +17,7 @@ from keepward.domain.commit import EMPTY_HASH, Commit, CommitDetails, Head
 from keepward.domain.decay import as_read
 from keepward.domain.instant import to_micros
 from keepward.domain.memory import Record
+from keepward.domain.names import unknown
 from keepward.domain.query import ORDERS, PURPOSES, Filter, Hit, Memories, Recall, check_names
 from keepward.domain.scope import visible_from
 from keepward.domain.value import Value
@@ -156,7 +157,7 @@ def recall(
         InvalidInput: an empty query, a limit outside 1..1000, a floor outside 0..1, an unknown purpose, order, tier,
             kind or content type.
     """
-    if not 1 <= limit <= MOST:
+    if not isinstance(limit, int) or not 1 <= limit <= MOST:
         raise InvalidInput(f"a limit is from 1 to {MOST}")
     least = floor_of(kit, floor)
     check_names(tiers=filters.tiers, kinds=filters.kinds, content_types=filters.content_types)
@@ -218,10 +219,12 @@ def search(
     What ``unread`` names takes its place in the ranking and is not among the hits. ``at`` is where ``as_of`` stands,
     if that is known already. What was ranked and does not hold is named in ``withheld``, and in no note yet.
     """
+    if not isinstance(query, str):
+        raise InvalidInput("a query is a text")
     if purpose not in PURPOSES:
-        raise InvalidInput(f"unknown purpose: use one of {', '.join(PURPOSES)}")
+        raise InvalidInput(unknown("purpose", purpose, PURPOSES))
     if order not in ORDERS:
-        raise InvalidInput(f"unknown order: use one of {', '.join(ORDERS)}")
+        raise InvalidInput(unknown("order", order, ORDERS))
     if not query.strip():
         raise InvalidInput("there is nothing to look for: give a query")
     if len(query) > QUERY:
@@ -363,7 +366,7 @@ def find(
     Raises:
         InvalidInput: a limit below 1, an unknown tier, kind or content type.
     """
-    if limit is not None and limit < 1:
+    if limit is not None and (not isinstance(limit, int) or limit < 1):
         raise InvalidInput("a limit is at least 1; leave it out for all")
     check_names(tiers=filters.tiers, kinds=filters.kinds, content_types=filters.content_types)
     seq = seq_of(kit, who, as_of)

@@ -10,6 +10,7 @@ import itertools
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from keepward.domain.memory import Tier
+from keepward.domain.names import unknown
 from keepward.errors import InvalidInput
 from keepward.interchange import legacy, locomo, markdown, messages, vault
 from keepward.interchange.items import Plan
@@ -88,7 +89,7 @@ def plan_of(chosen: Format, source: Source, mem: Memory, session: str | None) ->
                 return messages.plan_document(document, name=source.stem, session=session, limit=limit)
             total = _checked_lines(source)
             return messages.plan_lines(source, session=session, limit=limit, total=total)
-    raise InvalidInput(f"unknown format: use one of {', '.join(FORMATS)}")
+    raise InvalidInput(unknown("format", chosen, FORMATS))
 
 
 def _document(source: Source) -> Any:

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, assert_never
 
+from keepward.domain.names import unknown
 from keepward.domain.proposal import Committed, Duplicate, Outcome, Quarantined, Refused
 from keepward.domain.receipt import Reason
 from keepward.domain.trust import Actor
@@ -91,7 +92,7 @@ def load(
             nothing was stored.
     """
     if format not in FORMATS:
-        raise InvalidInput(f"unknown format: use one of {', '.join(FORMATS)}")
+        raise InvalidInput(unknown("format", format, FORMATS))
     with opened(target) as source:
         chosen = recognise(source) if format == "auto" else format
         if chosen == "vault":

@@ -18,6 +18,7 @@ from datetime import datetime
 
 from keepward.domain.job import LEASE, Alike, JobRow, JobState, Run, RunOutcome, due_at, parse_schedule
 from keepward.domain.memory import Sensitivity
+from keepward.domain.names import unknown
 from keepward.domain.receipt import Receipt
 from keepward.domain.scope import visible_from
 from keepward.domain.trust import Actor, ActorKind, Rights
@@ -81,7 +82,7 @@ def run_job(kit: Kit, who: Who, name: str, *, force: bool = False, halted: Calla
     """
     job = next((each for each in CATALOGUE if each.name == name), None)
     if job is None:
-        raise NotFound(f"there is no job by that name; there are {', '.join(each.name for each in CATALOGUE)}")
+        raise NotFound(unknown("job", name, [each.name for each in CATALOGUE]))
     return _Running(kit, who, job, halted).run(force=force)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from keepward.domain.names import unknown
 from keepward.errors import InvalidInput
 from keepward.surfaces.cli_call import Answer, Call
 
@@ -83,7 +84,7 @@ def import_file(
     from keepward.surfaces.cli_screen import progress
 
     if file_format not in FORMATS:
-        raise InvalidInput(f"--format takes one of {', '.join(FORMATS)}")
+        raise InvalidInput(f"--format: {unknown('format', file_format, FORMATS)}")
     target: Any = sys.stdin.buffer if path == "-" else Path(path).expanduser()
     if path != "-":
         # Before a store is made for it.

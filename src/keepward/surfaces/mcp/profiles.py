@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from keepward.domain.names import unknown
 from keepward.errors import InvalidInput
 from keepward.surfaces.mcp import tools_read, tools_write
 from keepward.surfaces.mcp.spec import Tool
@@ -99,4 +100,4 @@ def profile(name: str) -> Profile:
                 tools=TOOLS,
                 documents=False,
             )
-    raise InvalidInput(f"there is no such profile; there are {', '.join(NAMES)}")
+    raise InvalidInput(unknown("profile", name, NAMES))
