@@ -62,6 +62,8 @@ class ServerSettings:
     body_limit: int = 1_048_576
     blob_limit: int = 33_554_432
     import_limit: int = 67_108_864
+    #: Seconds in which the body of a call has to come, and one more for each 64 KB of it.
+    body_timeout: int = 30
     #: Whether `/mcp` is served, and with which tools.
     mcp: bool = True
     mcp_profile: str = "default"

@@ -198,6 +198,14 @@ def test_wrong_codes_are_counted_and_the_eleventh_waits(stage):
     assert statuses == [401] * 10 + [429]
 
 
+def test_the_right_link_opens_however_many_wrong_codes_were_sent(stage):
+    code = stage.code()
+    for n in range(30):
+        stage.client.post("/session", json={"code": f"wrong{n}"})
+    assert stage.client.post("/session", json={"code": code}).status_code == 200
+    assert stage.client.post("/session", json={"code": code}).status_code == 429
+
+
 def test_after_a_minute_codes_are_taken_again(stage):
     for n in range(10):
         stage.client.post("/session", json={"code": f"wrong{n}"})

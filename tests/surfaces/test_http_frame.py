@@ -64,7 +64,7 @@ def test_a_server_whose_store_is_gone_is_not_ready(tmp_path):
 
 
 def test_a_problem_has_a_stable_code_and_says_what_to_do(stage, owner):
-    told = stage.client.get("/memory/items/nothing", headers=owner)
+    told = stage.client.get("/memory/items/nothing", headers={**owner, "X-Request-Id": "r-1"})
     assert (told.headers["content-type"], told.json()) == (
         "application/problem+json",
         {
@@ -73,6 +73,7 @@ def test_a_problem_has_a_stable_code_and_says_what_to_do(stage, owner):
             "status": 404,
             "detail": "There is nothing by that name here; check the id, the tenant and the scope.",
             "code": "not_found",
+            "request_id": "r-1",
         },
     )
 
@@ -83,7 +84,7 @@ def test_a_path_that_there_is_not_is_a_problem(stage):
 
 
 @pytest.mark.parametrize(("path", "methods"), [
-    ("/session", "DELETE, GET, POST"), ("/memory/items/x", "GET, PATCH"), ("/health", "GET"),
+    ("/session", "DELETE, GET, HEAD, POST"), ("/memory/items/x", "GET, HEAD, PATCH"), ("/health", "GET, HEAD"),
 ])  # fmt: skip
 def test_405_names_every_method_of_the_path(stage, path, methods):
     told = stage.client.put(path)
@@ -344,7 +345,7 @@ def test_a_request_is_logged_as_one_line(logged):
 
 def test_a_request_is_logged_as_one_json_object(logged):
     told = json.loads(logged("/memory/search?query=tea", as_json=True))
-    assert list(told) == ["at", "level", "action", "method", "route", "status", "ms"]
+    assert list(told) == ["at", "level", "action", "method", "route", "status", "ms", "request"]
 
 
 @pytest.mark.parametrize("as_json", [False, True])

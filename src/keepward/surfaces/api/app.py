@@ -101,7 +101,8 @@ def allowed(request: Request) -> list[str]:
     """Return every method of a request's path, sorted; see (2)."""
     routes: list[Any] = request.app.routes
     found = [route.methods for route in routes if route.matches(request.scope)[0] is not Match.NONE]
-    return sorted({method for methods in found for method in methods or ()})
+    named = {method for methods in found for method in methods or ()}
+    return sorted(named | {"HEAD"} if "GET" in named else named)
 
 
 def _describe(app: FastAPI, cookie: str) -> None:

@@ -134,9 +134,10 @@ def open_session(request: Request, body: Code) -> Response:
     """Exchange the one-time code of a console link for a session."""
     serving = serving_of(request)
     wait = math.ceil(serving.sessions.wait())
-    if wait:
-        raise Problem(429, "rate_limited", "too many wrong codes; wait a minute", headers={"Retry-After": str(wait)})
     if not serving.sessions.redeem(body.code):
+        if wait:
+            held = {"Retry-After": str(wait)}
+            raise Problem(429, "rate_limited", "too many wrong codes; wait a minute", headers=held)
         detail = "the code was used or is older than ten minutes; ask for another link with POST /session/link"
         raise Problem(401, "unauthenticated", detail, headers={"WWW-Authenticate": 'Bearer realm="keepward"'})
     # Only now: the owner's token is made where there is none, which a wrong code must not cause.

@@ -3,11 +3,14 @@
 Invariants
 (1) A body over its limit is answered with 413, whether its length was announced or it came in chunks, and
     whatever the route would have made of it.
-(2) A principal has one allowance for all its calls; it fills up evenly, to the whole of a minute at most.
+(2) A body comes within ``body_timeout`` seconds and one more for each 64 KB of it, or it is answered with 408: whoever
+    sends a byte now and then holds nothing up.
+(3) A principal has one allowance for all its calls; it fills up evenly, to the whole of a minute at most.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -21,6 +24,8 @@ from keepward.surfaces.api.problems import Problem
 MOST = 4096
 #: Paths of calls that bring a file.
 FILES = ("/memory/import", "/memory/restore-export", "/memory/restore-export/plan")
+#: Bytes that a slow line brings in a second.
+_SLOW = 65_536
 
 
 class Rates:
@@ -52,8 +57,8 @@ class BodyLimit:
     """Refuses bodies that are too large, for everything behind it."""
 
     def __init__(self, app: ASGIApp, options: ServerOptions) -> None:
-        self._app, self._limit = app, options.body_limit
         self._limits = {"/memory/blobs": options.blob_limit, **dict.fromkeys(FILES, options.import_limit)}
+        self._app, self._limit, self._timeout = app, options.body_limit, options.body_timeout
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a call on, counting what is read of its body."""
@@ -69,16 +74,18 @@ class BodyLimit:
         if len(announced) > 18 or int(announced) > limit:
             await _problem(limit, scope["path"]).response()(scope, receive, send)
             return
-        await _Counted(self._app, scope["path"], limit, receive, send).run(scope)
+        await _Counted(self._app, scope["path"], limit, receive, send, timeout=self._timeout).run(scope)
 
 
 class _Counted:
     """One call whose body is counted as it is read."""
 
-    def __init__(self, app: ASGIApp, path: str, limit: int, receive: Receive, send: Send) -> None:
+    def __init__(self, app: ASGIApp, path: str, limit: int, receive: Receive, send: Send, *, timeout: float) -> None:
         self._app, self._path, self._limit, self._receive, self._send = app, path, limit, receive, send
+        self._timeout, self._began = timeout, asyncio.get_running_loop().time()
         self._read = 0
-        self._over = self._started = False
+        self._over = self._started = self._whole = False
+        self._fault = _problem(limit, path)
 
     async def run(self, scope: Scope) -> None:
         try:
@@ -87,16 +94,26 @@ class _Counted:
             if not self._over or self._started:
                 raise
         if self._over and not self._started:
-            await _problem(self._limit, self._path).response()(scope, self._receive, self._send)
+            await self._fault.response()(scope, self._receive, self._send)
 
     async def _take(self) -> Message:
-        message = await self._receive()
+        try:
+            async with asyncio.timeout_at(self._until()):
+                message = await self._receive()
+        except TimeoutError:
+            self._over, self._fault = True, _slow()
+            raise self._fault from None
         if message["type"] == "http.request":
+            self._whole = not message.get("more_body", False)
             self._read += len(message.get("body", b""))
             if self._read > self._limit:
                 self._over = True
-                raise _problem(self._limit, self._path)
+                raise self._fault
         return message
+
+    def _until(self) -> float | None:
+        """Return when the body has to be whole (2); None once it is, for then nothing but an end is waited for."""
+        return None if self._whole else self._began + self._timeout + self._read / _SLOW
 
     async def _give(self, message: Message) -> None:
         # (1): what a route made of the half-read body is dropped, unless its answer was on the way already.
@@ -104,6 +121,11 @@ class _Counted:
             return
         self._started = True
         await self._send(message)
+
+
+def _slow() -> Problem:
+    detail = "the body did not come in time; send it in one go, or raise body_timeout of [server]"
+    return Problem(408, "timeout", detail, headers={"Connection": "close"})
 
 
 def _problem(limit: int, path: str) -> Problem:

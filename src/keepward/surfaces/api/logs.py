@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import TextIO
 
 #: Facts that a line may carry, by name; anything else of a record stays where it is.
-FACTS = ("method", "route", "status", "ms", "error", "place", "job", "outcome")
+FACTS = ("method", "route", "status", "ms", "error", "place", "job", "outcome", "request")
 #: Loggers that are listened to, and from which level on; those of others for their warnings, asyncio for errors.
 _NAMES = {
     "keepward": logging.INFO,

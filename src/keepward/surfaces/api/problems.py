@@ -4,7 +4,8 @@ Invariants
 (1) ``code`` is stable and ``type`` is ``urn:keepward:problem:<code>``; sentences may change.
 (2) Nothing that was sent is repeated: neither a value, nor a key, nor a path.
 (3) An error of Keepward's keeps its code; its status is in ``STATUS``.
-(4) What nobody foresaw is ``internal``, status 500, without a trace.
+(4) Where the request has an id, ``request_id`` is it.
+(5) What nobody foresaw is ``internal``, status 500, without a trace.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from keepward import errors
 
@@ -71,10 +73,13 @@ TITLES: dict[str, str] = {
     "precondition_required": "Say which version is meant",
     "rate_limited": "Too many changes in a minute",
     "refused": "A gate refused the write",
+    "timeout": "The body came too slowly",
     "too_large": "The body is too large",
     "unauthenticated": "A token is needed",
     "unsupported_media_type": "The body is of another type",
 }
+#: Where the id of a request stands in its scope.
+REQUEST = "keepward.request"
 #: Kinds of validation errors whose message says nothing of what was sent (2).
 _PLAIN = re.compile(
     r"missing|extra_forbidden|none_required|value_error|literal_error|enum|finite_number|multiple_of|frozen_\w+"
@@ -120,8 +125,24 @@ def problem_response(
         "code": code,
         **extra,
     }
-    # Escaped to ASCII: whatever a message holds, it can be sent.
-    return Response(json.dumps(body), status, dict(headers or {}), MEDIA_TYPE)
+    return _Told(body, status, dict(headers or {}), MEDIA_TYPE)
+
+
+class _Told(Response):
+    """A problem as an answer; its request's id is added when it is sent (4)."""
+
+    def render(self, content: dict[str, Any]) -> bytes:
+        """Return the body."""
+        self._content = content
+        # Escaped to ASCII: whatever a message holds, it can be sent.
+        return json.dumps(content).encode("ascii")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        if scope.get(REQUEST):
+            self.body = self.render({**self._content, "request_id": scope[REQUEST]})
+            self.headers["content-length"] = str(len(self.body))
+        await super().__call__(scope, receive, send)
 
 
 def answer_of(request: Request, fault: Exception) -> Response:

@@ -3,7 +3,8 @@
 Invariants
 (1) A code opens one session, once, within ten minutes; what is kept of it is its SHA-256.
 (2) A session lasts twelve hours, ends with the server, and is kept by the SHA-256 of its name.
-(3) A wrong code costs the guesser a place in a queue of ten a minute, whoever asks.
+(3) Ten wrong codes in a minute, whoever sent them, and further wrong ones are turned away for a minute; one that holds
+    opens its session all the same. It has 192 bits: that guesses are many tells nothing of it.
 (4) Every comparison of a secret takes the same time wherever it differs.
 """
 
@@ -68,12 +69,12 @@ class Sessions:
             return max(0.0, self._wrong[0] + 60 - now) if len(self._wrong) >= GUESSES else 0.0
 
     def redeem(self, code: str) -> bool:
-        """Use up a code; return whether it was one that holds."""
+        """Use up a code; return whether it was one that holds, however many were wrong before it (3)."""
         now, asked = self._monotonic(), _hash(code)
         with self._lock:
             held = [each for each in self._codes if hmac.compare_digest(each, asked)]
             until = self._codes.pop(held[0]) if held else 0.0
-            if until <= now:
+            if until <= now and len(self._wrong) < GUESSES:
                 self._wrong.append(now)
         return until > now
 

@@ -2,19 +2,23 @@
 
 Invariants
 (1) A line holds method, path as it is documented, status and duration; no query, no id, no content.
-(2) An unforeseen error is answered with 500 and told by its type and place, without its message.
+(2) Each request has an id: the caller's own ``X-Request-Id`` where that is 1 to 64 letters, digits or ``. _ -``, else a
+    new one. The answer carries it, and so do the line and a problem.
+(3) ``HEAD`` is answered where ``GET`` is, by the same route, without a body.
+(4) An unforeseen error is answered with 500 and told by its type and place, without its message.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import traceback
 from typing import Any
 
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from keepward.surfaces.api.problems import Problem
+from keepward.surfaces.api.problems import REQUEST, Problem
 from keepward.surfaces.api.serving import Serving
 
 logger = logging.getLogger("keepward.server")
@@ -22,6 +26,10 @@ logger = logging.getLogger("keepward.server")
 GONE = 499
 #: Route of a request to a path that there is not.
 NOWHERE = "(none)"
+
+
+HEADER = b"x-request-id"
+_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
 class Watch:
@@ -35,25 +43,36 @@ class Watch:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, status = self._serving.monotonic(), 0
+        began, status, head = self._serving.monotonic(), 0, scope["method"] == "HEAD"
+        request = scope[REQUEST] = self._named(scope)
+        ended = False
 
         async def noting(message: Message) -> None:
-            nonlocal status
+            nonlocal status, ended
             if message["type"] == "http.response.start":
                 status = message["status"]
+                message = {**message, "headers": [*message.get("headers", ()), (HEADER, request.encode("ascii"))]}
+            elif head and message["type"] == "http.response.body":
+                if ended:
+                    # (3) What would go on for ever ends as if its reader had gone.
+                    raise OSError("the answer to HEAD has no body")
+                ended, message = True, {"type": "http.response.body", "body": b""}
             await send(message)
 
         try:
+            if head:
+                scope["method"] = "GET"
             await self._app(scope, receive, noting)
         except ClientDisconnect:
             # Whoever asked has gone, so there is nobody to answer.
             status = status or GONE
-        except Exception as fault:  # noqa: BLE001  (2)
+        except Exception as fault:  # noqa: BLE001  (4)
             _tell(fault)
             if not status:
                 detail = "something went wrong in the server; its log has the place. Nothing was lost."
                 await Problem(500, "internal", detail).response()(scope, receive, noting)
         finally:
+            scope["method"] = "HEAD" if head else scope["method"]
             route = route_of(scope)
             seconds = self._serving.monotonic() - began
             if self._serving.meters is not None:
@@ -64,8 +83,16 @@ class Watch:
                 "route": route,
                 "status": status,
                 "ms": round(seconds * 1000, 3),
+                "request": request,
             }
             logger.info("%s %s %s", facts["method"], route, status, extra=facts)
+
+    def _named(self, scope: Scope) -> str:
+        """Return the id of a request (2)."""
+        given = [value for name, value in scope["headers"] if name.lower() == HEADER]
+        if len(given) == 1 and _ID.fullmatch(given[0]):
+            return str(given[0].decode("ascii"))
+        return self._serving.random(8).hex()
 
 
 def route_of(scope: Scope) -> str:
