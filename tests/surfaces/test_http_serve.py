@@ -117,7 +117,7 @@ def test_settings_of_the_file_are_taken_and_the_command_line_beats_them(run, sto
 SETTINGS = {
     "host": '"::1"', "port": "8400", "behind_proxy": "true", "tls_cert": '"c.pem"', "tls_key": '"k.pem"',
     "allow_hosts": '["memory.example"]', "allow_origins": '["https://console.example"]', "writes_per_minute": "1",
-    "body_limit": "2", "blob_limit": "3", "import_limit": "4", "mcp": "false", "mcp_profile": '"readonly"',
+    "body_limit": "2", "blob_limit": "3", "import_limit": "4", "body_timeout": "5", "mcp": "false", "mcp_profile": '"readonly"',
     "log_json": "true",
 }  # fmt: skip
 
