@@ -255,7 +255,8 @@ def cut_tail(ground: Ground) -> Tried:
                 "UPDATE heads SET seq = ?, hash = ?, restored = ?, mac = ? WHERE tenant = ?", (*head, ground.tenant)
             )
         code, faults = _refused(ground, memory_id)
-    return Tried(held=code == "tampered" and faults == {"anchor"}, control=control, by=f"anchor: {code}")
+    held = code == "tampered" and faults == {"anchor", "beside"}
+    return Tried(held=held, control=control, by=f"anchor: {code}")
 
 
 def empty_tables(ground: Ground) -> Tried:
