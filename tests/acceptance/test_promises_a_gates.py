@@ -90,6 +90,9 @@ def test_a_tier_that_does_not_exist_is_refused_and_the_four_are_named(mem: Memor
     [
         ("Her SSN is {}", "536-22-" + "1847", "[US_SSN]"),
         ("social security number {}", "53622" + "1847", "[US_SSN]"),
+        ("SSN: {}", "53622" + "1847", "[US_SSN]"),
+        ("It is {} she said", "536 22 " + "1847", "[US_SSN]"),
+        ("Her social security number is {}", "536 22 " + "1847", "[US_SSN]"),
         ("His card is {}", "4111 " + "1111 1111 1111", "[PAYMENT_CARD]"),
         ("His card is {}", "4111-" + "1111-1111-1111", "[PAYMENT_CARD]"),
     ],
@@ -97,6 +100,15 @@ def test_a_tier_that_does_not_exist_is_refused_and_the_four_are_named(mem: Memor
 def test_a_personal_number_never_reaches_the_disk(mem: Memory, path: Path, text: str, number: str, marker: str) -> None:
     assert kept(mem.remember(text.format(number), tier="archival")).text == text.format(marker)
     assert number.encode() not in bytes_on_disk(path.parent)
+
+
+@pytest.mark.promise("A43")
+@pytest.mark.parametrize(
+    "number",
+    ["000-22-1847", "666-22-1847", "536-00-1847", "536-22-0000", "078-05-1120", "219-09-9999", "536221847"],
+)
+def test_a_number_that_is_known_to_be_nobodys_is_left_as_it_is(mem: Memory, number: str) -> None:
+    assert kept(mem.remember(f"The form shows {number} as an example", tier="archival")).text.count(number) == 1
 
 
 @pytest.mark.promise("A44")

@@ -25,7 +25,7 @@ from keepward.domain.trust import Actor
 from keepward.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from keepward.ports.models import Embedder, Summarizer, TokenCounter
+    from keepward.ports.models import Embedder, Redactor, Summarizer, TokenCounter
     from keepward.ports.world import Clock, IdSource
 
 _log = logging.getLogger(__name__)
@@ -47,6 +47,7 @@ class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copyi
         embedder: str | Embedder | None = "auto",
         counter: str | TokenCounter = "estimate",
         summarizer: Summarizer | None = None,
+        redactor: Redactor | None = None,
         identity: str | Path | None = None,
         user_file: str | Path | None = None,
         create: bool = True,
@@ -63,7 +64,8 @@ class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copyi
         core memory unreviewed. ``actor=Actor.operator(...)`` opens it as its owner; no handle gets there later.
         With a ``token`` actor, tenant and scope are the token's, and the store has to be there. ``identity`` and
         ``user_file`` are text files outside the store; they are read anew at every compile. ``summarizer`` lets a
-        model sum up in jobs; without one, they quote.
+        model sum up in jobs; without one, they quote. ``redactor`` finds names and whatever else tells of a person, and
+        what it finds is replaced by markers before anything is stored, beside what the built-in detectors find.
 
         Jobs that are due run by themselves in a thread that ``close`` stops: from the first write on, or from the
         start with ``maintenance=True``; a function is called instead, at closing, when something was written and jobs
@@ -95,6 +97,7 @@ class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copyi
             embedder=embedder,
             counter=counter,
             summarizer=summarizer,
+            redactor=redactor,
             identity=identity,
             user_file=user_file,
             create=create and token is None,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from keepward.jobs.maintenance import Handover, Maintenance
     from keepward.ports.blobs import BlobStore
     from keepward.ports.erasing import ErasureList
-    from keepward.ports.models import Embedder, Summarizer, TokenCounter
+    from keepward.ports.models import Embedder, Redactor, Summarizer, TokenCounter
     from keepward.ports.store import Store
     from keepward.ports.world import Anchor, Clock, IdSource
 
@@ -31,6 +31,7 @@ def open_kit(
     embedder: str | Embedder | None,
     counter: str | TokenCounter,
     summarizer: Summarizer | None,
+    redactor: Redactor | None = None,
     identity: str | Path | None,
     user_file: str | Path | None,
     create: bool,
@@ -55,6 +56,7 @@ def open_kit(
         embedder=models[0],
         counter=models[1],
         summarizer=summarizer,
+        redactor=redactor,
         policy=policy or Policy(),
         identity=_document(identity),
         user_file=_document(user_file),

@@ -14,7 +14,7 @@ from keepward.engine.index import Indexes
 from keepward.engine.learned import Rerankers
 from keepward.ports.blobs import BlobStore
 from keepward.ports.erasing import ErasureList
-from keepward.ports.models import Embedder, Summarizer, TokenCounter
+from keepward.ports.models import Embedder, Redactor, Summarizer, TokenCounter
 from keepward.ports.store import Store
 from keepward.ports.world import Clock, IdSource
 
@@ -43,6 +43,8 @@ class Kit:
     indexes: Indexes
     #: Sums up sessions and notes; None for the built-in one, which quotes and needs no model.
     summarizer: Summarizer | None = None
+    #: Finds personal data beside the built-in detectors; None for these alone.
+    redactor: Redactor | None = None
     #: Uses not yet written, by (tenant, memory id); written with the next write or at close.
     uses: Counter[tuple[str, str]] = field(default_factory=Counter)
     #: When each of them was last used.

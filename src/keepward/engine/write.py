@@ -23,6 +23,7 @@ from keepward.engine import blobs
 from keepward.engine.commit import settled, store_steps
 from keepward.engine.kit import Kit, Who
 from keepward.engine.nearby import look_ahead
+from keepward.engine.personal import personal
 from keepward.engine.tombstones import revived
 from keepward.engine.view import Overlay, before_of, look, newest, parents_of, reaches
 from keepward.errors import Conflict, InvalidInput, NotFound
@@ -250,6 +251,7 @@ def _judge(
     change, before, after, frame = folded.change, folded.before, folded.after, folded.frame
     case = Case(change=change, actor=who.actor, scope=who.scope, before=before, after=after, reason=reason)
     view = look(kit, who, change, before, after, draft.overlay)
+    view = replace(view, personal=personal(kit, case))
     judged = pipeline.judge(case, view, kit.policy, meter=time.thread_time)
     if isinstance(change, Insert) and _put_elsewhere(after, judged.case.after):
         # It was compared with what says the same as the text that came and stands where that was to stand.

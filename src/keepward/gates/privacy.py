@@ -32,8 +32,8 @@ _PLAIN = frozenset({"email", "phone", "iban", "us_ssn", "payment_card"})
 
 def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
     """Redact personal identifiers, refuse those in names, or mark the memory sensitive where consent was given."""
-    del view, policy
-    if privacy.calm(whole(case)):
+    del policy
+    if not view.personal and privacy.calm(whole(case)):
         return None
     # What stands already was judged when it was written: it may have been kept with consent.
     stood = set() if case.before is None else set(named(case.before))
@@ -43,7 +43,7 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
             (name, finding.detector)
             for name, text in texts(case)
             if (name, text) not in stood and not (derived and name in NAMES)
-            for finding in _found(name, text)
+            for finding in _found(name, text, view)
         }
     )
     if not found:
@@ -83,22 +83,29 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
         after=mapped(
             case.after,
             lambda name, text: (
-                text if name in NAMES or (name, text) in stood else redact(text, list(_found(name, text)))
+                text if name in NAMES or (name, text) in stood else redact(text, list(_found(name, text, view)))
             ),
         ),
         reasons=reasons,
-        reason=scrub(case.reason),
+        reason=redact(case.reason, list(_found("reason", case.reason, view))),
     )
 
 
-def _found(name: str, text: str) -> Iterator[Finding]:
-    """Yield what a stored text gives away; see (3)."""
+def _found(name: str, text: str, view: View) -> Iterator[Finding]:
+    """Yield what a stored text gives away, in order and apart; see (3)."""
     if name in HANDLES:
         return
     reference = name in NAMES or (name == "evidence" and " " not in text)
-    for finding in privacy.scan(text):
-        if not reference or (finding.certainty == "certain" and finding.detector in _PLAIN):
+    if reference:
+        yield from (each for each in privacy.scan(text) if each.certainty == "certain" and each.detector in _PLAIN)
+        return
+    end = 0
+    for finding in sorted(
+        [*privacy.scan(text), *view.personal.get(text, ())], key=lambda each: (each.start, -each.end)
+    ):
+        if finding.start >= end:
             yield finding
+            end = finding.end
 
 
 def scrub(text: str) -> str:

@@ -17,6 +17,7 @@ from keepward.domain.memory import Record, Tier
 from keepward.domain.policy import Policy
 from keepward.domain.receipt import Reason
 from keepward.domain.trust import Actor
+from keepward.gates.detect.finding import Finding
 from keepward.gates.detect.likeness import Form
 
 
@@ -63,6 +64,8 @@ class View:
     successor: Record | None = None
     #: Whether what is to be restored was contained.
     contained: bool = False
+    #: What a redactor of the store's own found, by text.
+    personal: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
     #: Text of the identity document, to recognise it when it is pasted as a memory.
     identity_text: str | None = None
 

@@ -50,6 +50,21 @@ class Summarizer(Protocol):
         ...
 
 
+class Redactor(Protocol):
+    """Finds what tells of a person in a text; asked beside the built-in detectors, which go by form alone."""
+
+    def find(self, text: str) -> Sequence[tuple[int, int, str]]:
+        """Return (start, end, kind) of spans in code points, such as ``(0, 9, "person")``.
+
+        The kind is lower-case letters and underscores, and becomes the marker: ``[PERSON]``. A marker is not found
+        again. Asked before anything is stored, for every text of a write, one after the other.
+
+        Raises:
+            ModelUnavailable: the model cannot be used now; then nothing is stored.
+        """
+        ...
+
+
 class TokenCounter(Protocol):
     """Counts tokens as some model would."""
 

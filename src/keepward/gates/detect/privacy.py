@@ -147,6 +147,10 @@ def _fitting(text: str, start: int, end: int, check: Callable[[str], bool]) -> i
     return start
 
 
+#: Checks that know dashes between the groups of a number, and no blanks.
+_SPACED = frozenset({"us.ssn", "us.itin"})
+
+
 def _any(value: str) -> bool:
     return True
 
@@ -175,4 +179,6 @@ def _module(name: str) -> Callable[[str], bool] | None:
     except ModuleNotFoundError:
         return None
     check: Callable[[str], bool] = module.is_valid
+    if name in _SPACED:
+        return lambda value: check(value.replace(" ", "-"))
     return check

@@ -1,0 +1,88 @@
+"""A redactor of one's own finds what no form tells of, and nothing of it is stored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from outcomes import kept
+
+from keepward import InvalidInput, Memory, ModelUnavailable
+
+NAME = "Ana Smith"
+
+
+class Names:
+    """Knows one name; without a model it says so."""
+
+    def __init__(self, *, up: bool = True, kind: str = "person") -> None:
+        self.up, self.kind = up, kind
+
+    def find(self, text: str) -> list[tuple[int, int, str]]:
+        """Return where the name stands."""
+        if not self.up:
+            raise ModelUnavailable("the model is not there")
+        return [(each.start(), each.end(), self.kind) for each in re.finditer(NAME, text)]
+
+
+@pytest.mark.promise("C94")
+def test_what_it_finds_is_a_marker_before_anything_is_stored(opened: Callable[..., Memory], tmp_path: Path) -> None:
+    address = "ana" + "@example.org"
+    with opened("named", redactor=Names()) as mem:
+        done = mem.remember(
+            f"{NAME} lives by the quay, {address}", tier="archival", speaker=NAME, metadata={"by": NAME}
+        )
+        record = kept(done)
+        assert (record.text, record.speaker) == ("[PERSON] lives by the quay, [EMAIL]", "[PERSON]")
+        assert set(done.redacted) == {"person", "email"}
+    assert all(NAME.encode() not in each.read_bytes() for each in tmp_path.glob("named.db*"))
+
+
+@pytest.mark.promise("C94")
+def test_without_one_the_built_in_detectors_go_by_form_alone(opened: Callable[..., Memory]) -> None:
+    with opened("plain") as mem:
+        assert kept(mem.remember(f"{NAME} lives by the quay", tier="archival")).text == f"{NAME} lives by the quay"
+
+
+def test_a_redactor_that_cannot_be_used_stops_the_write(opened: Callable[..., Memory], tmp_path: Path) -> None:
+    with opened("down", redactor=Names(up=False)) as mem:
+        with pytest.raises(ModelUnavailable):
+            mem.remember(f"{NAME} lives by the quay", tier="archival")
+        assert (mem.find(), mem.pending()) == ([], [])
+
+
+def test_consent_keeps_what_it_finds(opened: Callable[..., Memory]) -> None:
+    with opened("kept", redactor=Names()) as mem:
+        record = kept(mem.remember(f"{NAME} lives by the quay", tier="archival", consent=True))
+        assert (record.text, record.sensitivity.value) == (f"{NAME} lives by the quay", "sensitive")
+
+
+def test_a_revision_is_asked_about_as_well(opened: Callable[..., Memory]) -> None:
+    with opened("revised", redactor=Names()) as mem:
+        record = kept(mem.remember("Somebody lives by the quay", tier="archival"))
+        assert (
+            kept(mem.revise(record.id, text=f"{NAME} lives there", reason=f"{NAME} said so")).text
+            == "[PERSON] lives there"
+        )
+
+
+def test_a_kind_that_is_no_name_is_an_error(opened: Callable[..., Memory]) -> None:
+    with opened("odd", redactor=Names(kind="A person!")) as mem, pytest.raises(InvalidInput, match="lower-case"):
+        mem.remember(f"{NAME} lives by the quay", tier="archival")
+
+
+@pytest.mark.promise("C93")
+def test_the_identity_is_no_memory_and_receipts_carry_its_version(
+    opened: Callable[..., Memory], tmp_path: Path
+) -> None:
+    text = "I am Lyra, and I keep the lighthouse at the end of the pier."
+    (tmp_path / "identity.md").write_text(text)
+    with opened("lyra", identity=tmp_path / "identity.md") as mem:
+        assert not mem.remember(text, tier="archival").ok
+        compiled = mem.context("the lighthouse")
+        assert (text in compiled.text, mem.find()) == (True, [])
+        receipt = mem.receipt(compiled.receipt.id)
+        assert text not in str(receipt)
+        assert len(receipt["documents"]["identity"]) == 16
