@@ -194,3 +194,12 @@ def test_putting_away_a_memory_that_takes_approval_waits_for_a_person(owner: Mem
     item = held(mem.archive(made.id, reason="in the way"))
     assert [each.id for each in owner.find()] == [made.id]
     assert kept(owner.approve(item.id)).status.value == "archived"
+
+
+def test_what_has_faded_below_a_tiers_floor_is_not_moved_there_unasked(mem: Memory, clock: Any) -> None:
+    made = kept(mem.remember("The ferry is red", tier="working", ttl="90d", confidence=0.5))
+    early = kept(mem.remember("The harbour opens at six", tier="working", ttl="90d", confidence=0.5))
+    kept(mem.move(early.id, tier="archival", reason="worth keeping"))
+    clock.move(days=25)
+    item = held(mem.move(made.id, tier="archival", reason="worth keeping"))
+    assert {each.code for each in item.reasons} == {"below_floor"}
