@@ -125,6 +125,7 @@ PLACES = {
     "KEEPWARD_DATA": "Folder of the user's own store; default the platform's, such as `~/.local/share/keepward`.",
     "KEEPWARD_CONFIG": "Path of the settings file; default `keepward.toml` beside the store.",
     "KEEPWARD_TOKEN": "Token that a command comes with; principal, tenant and scope are then the token's.",
+    "KEEPWARD_PASSPHRASE": "Passphrase of `keepward key`, where it cannot be asked for.",
     "KEEPWARD_HOME": "Folder of keys and head anchors; default `$XDG_CONFIG_HOME/keepward` or `~/.config/keepward`.",
 }
 _PATHS = ("identity", "user_file")

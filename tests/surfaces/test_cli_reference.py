@@ -45,6 +45,7 @@ ARGUMENTS = {
     "restore-backup": ("copy.db", "--to", "back.db"),
     "rescue": ("copy.db", "rescued.db"),
     "import": ("chat.json",),
+    "key": ("export", "home.key"),
     "restore-export": ("vault.jsonl", "--db", "other.db"),
     "token": ("create", "--name", "claude", "--scope", "claude"),
     "mcp": ("--list",),
@@ -77,6 +78,7 @@ def succeed(run, saved, held, tmp_path, monkeypatch):
     """Run a command under arguments with which it has something to tell; a server stops as soon as it has told it."""
     monkeypatch.setattr("keepward.surfaces.server.Server.answer", lambda server, bound: None)
     (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": "I like green tea"}]))
+    monkeypatch.setenv("KEEPWARD_PASSPHRASE", "a harbour in the rain")
     known = {**saved, "proposal": held["proposal"], "context": ""}
 
     def call(name, *more):

@@ -133,6 +133,31 @@ class FileAnchor:
         self._key = key
         return key
 
+    def carried(self) -> dict[str, Any] | None:
+        """Return the key and the noted heads as plain values, for another home; None where there is no key."""
+        key = self.key()
+        if key is None:
+            return None
+        heads = self._place() / "heads"
+        return {"key": key.hex(), "heads": {name: (heads / name).read_bytes().hex() for name in sorted(self.names())}}
+
+    def take(self, carried: dict[str, Any], *, fresh: bool) -> None:
+        """Keep a key and heads from another home; heads of this one stay unless the key is ``fresh``.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        folder = self._place()
+        if fresh:
+            # Seals of the heads are of the other key, and so is what was known of copies.
+            shutil.rmtree(folder, ignore_errors=True)
+        for each in (self._config, self._config / "stores", folder, folder / "heads"):
+            each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, raw in carried["heads"].items():
+            if name.isalnum() and not (folder / "heads" / name).exists():
+                durable.replace(folder / "heads" / name, bytes.fromhex(raw))
+        durable.replace(folder / "key", bytes.fromhex(carried["key"]))
+
     def noted(self, tenant: str, of: Sort = "journal") -> Head | None:
         """Return the noted head, or None."""
         try:

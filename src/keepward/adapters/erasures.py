@@ -60,6 +60,12 @@ class FileErasures:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return durable.settle(file, os.urandom(32))
 
+    def take_key(self, key: bytes) -> bytes:
+        """Keep a key from another home where there is none; return the one that is kept."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._key = durable.settle(Path(self._key_file), key)
+        return self._key
+
     def note(self, entries: Sequence[Mapping[str, Any]]) -> None:
         """Add entries, each a line."""
         if not entries:

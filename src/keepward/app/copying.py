@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from keepward.ports.world import Clock, IdSource
     from keepward.stores.sqlite.store import SqliteStore
 
+#: Said of a backup of which this machine's lists know nothing.
+FORGOTTEN = (
+    "this machine has no list of what was erased and revoked in that store: what was erased after the backup was made "
+    "may be back, and be said again. Bring the list with `keepward key import`, or erase and revoke it anew"
+)
 WARNING = (
     "Accepting seals everything anew under a fresh key and forgets the heads that this machine had noted. From then "
     "on edits are noticed. An edit, or a newer end of the journal, that was lost before is not: compare the head with "
@@ -76,6 +81,8 @@ class Restored(Value):
     faulty: tuple[str, ...]
     #: Tokens that were revoked after the backup was made, and again now.
     revoked: int = 0
+    #: What this machine cannot know of the backup; empty where it made it and has kept its lists since.
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +124,8 @@ class Adoption(Value):
     #: By tenant, of memories that are live and of proposals that wait.
     live: dict[str, int] = field(default_factory=dict)
     waiting: dict[str, int] = field(default_factory=dict)
+    #: Memories that were erased.
+    erased: int = 0
     warning: str = WARNING
 
 
@@ -263,7 +272,8 @@ class Copying(Handle):
                 for each in store.tokens()
                 if each.state(now) == "valid"
             ]
-            live = {name: int(store.facts(name, now)["live"]) for name in tails}
+            facts = {name: store.facts(name, now) for name in tails}
+            live = {name: int(found["live"]) for name, found in facts.items()}
             waiting = {name: len(store.queue(name)) for name in tails}
         shown = [[each.tenant, each.scope, each.key, each.text] for each in core]
         whole = {name: [head.seq, head.hash.hex()] for name, head in tails.items()}
@@ -276,6 +286,7 @@ class Copying(Handle):
             core=tuple(core),
             tokens=tuple(tokens),
             live=live,
+            erased=sum(found["by_status"].get("erased", 0) for found in facts.values()),
             waiting=waiting,
         )
 
@@ -305,6 +316,11 @@ class Copying(Handle):
                 f"the store came from elsewhere and was adopted on {kit.clock.now():%Y-%m-%d} as it stood, with "
                 f"{len(plan.core)} core blocks; its {len(plan.tokens)} tokens were ended"
             )
+            if plan.erased:
+                note += (
+                    f"; its {plan.erased} erased memories were erased under another home's key: what they said is not "
+                    "refused here when it is said again, and backups made elsewhere may hold it still"
+                )
         kit.store.adopt(note)
         recall_again(kit, self._who)
         for tenant in kit.store.tenants():
@@ -348,7 +364,7 @@ def _restore(
         kit = bare_kit(copy, config_dir=config_dir, clock=clock, ids=ids)
         try:
             entries = kit.erasures.entries() if kit.erasures else []
-            _as_made(kit, source, entries)
+            made_here = _as_made(kit, source, entries)
             store_id, heads = copy.store_id, copy.tails()
         finally:
             copy.close()
@@ -386,6 +402,7 @@ def _restore(
         heads={name: head.name for name, head in sorted(heads.items())},
         erased=gone,
         revoked=revoked,
+        warning="" if made_here else FORGOTTEN,
         blobs=carried.blobs,
         faulty=carried.faulty,
     )
@@ -417,8 +434,10 @@ def _files(file: Path) -> list[Path]:
     return [file.with_name(file.name + end) for end in ("", "-wal", "-shm", "-journal")]
 
 
-def _as_made(kit: Kit, source: Path, entries: list[dict[str, Any]]) -> None:
+def _as_made(kit: Kit, source: Path, entries: list[dict[str, Any]]) -> bool:
     """Hold a backup against what was noted when it was made: its journal must still pass through those heads.
+
+    Returns whether this machine has a list that tells of a backup of this store.
 
     Raises:
         Tampered: it does not.
@@ -432,6 +451,7 @@ def _as_made(kit: Kit, source: Path, entries: list[dict[str, Any]]) -> None:
             raise Tampered("the backup is not the one that was made: its journal was rewritten or cut")
     if noted:
         raise Tampered("the backup is not the one that was made: a tenant is gone")
+    return any(each.get("store") == kit.store.store_id for each in entries)
 
 
 def _lives(entry: dict[str, Any], store_id: str, target: Path) -> bool:

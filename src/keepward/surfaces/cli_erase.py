@@ -214,6 +214,7 @@ def restore_backup(
         "blobs": made.blobs,
         "faulty": list(made.faulty),
         "revoked": made.revoked,
+        "warning": made.warning,
     }
 
     def draw(screen: Screen) -> None:
@@ -225,6 +226,8 @@ def restore_backup(
             screen.labelled("erased", f"{made.erased} places that were erased after the backup was made")
         if made.revoked:
             screen.labelled("revoked", f"{made.revoked} tokens that were revoked after the backup was made")
+        if made.warning:
+            screen.labelled("careful", made.warning, style="bold yellow")
         if made.separate:
             screen.labelled("separate", "the store it was made of lives on; this is now a store of its own")
 
@@ -309,6 +312,7 @@ def adopt(call: Call, apply: Apply = None) -> Answer:
         "heads": plan.heads,
         "live": plan.live,
         "waiting": plan.waiting,
+        "erased": plan.erased,
         "core": [present.plain(each) for each in plan.core],
         "tokens": [present.plain(each) for each in plan.tokens],
         "faults": [present.plain(each) for each in plan.faults],
