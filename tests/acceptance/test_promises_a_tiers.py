@@ -143,14 +143,14 @@ def test_an_old_line_without_a_tier_waits_for_a_person_when_an_agent_imports_it(
 
 @pytest.mark.promise("A59")
 def test_a_promotion_gives_a_state_its_lasting_text_and_keeps_its_history(mem: Memory, owner: Memory) -> None:
-    made = kept(mem.update_by_key("mission", "we seem to want to stay open", tier="archival"))
+    made = kept(mem.update_by_key("opening", "we seem to want to stay open", tier="archival"))
     canonical = "Keep the museum open all year"
     asked = mem.promote(made.id, canonical, reason="settled")
     assert isinstance(asked, Quarantined)
     assert canonical not in mem.context("").text
     lasting = kept(owner.approve(asked.item.id))
     assert (lasting.id, lasting.version, lasting.text, lasting.source) == (made.id, 2, canonical, "promotion")
-    assert (lasting.tier.value, lasting.kind.value, lasting.stability.value) == ("core", "fact", "permanent")
+    assert (lasting.tier.value, lasting.kind.value, lasting.stability.value) == ("archival", "fact", "permanent")
     assert [each.record.text for each in mem.history(made.id)] == [made.text, canonical]
     assert canonical in mem.at(scope="orion").context("").text
 

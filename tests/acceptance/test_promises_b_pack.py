@@ -31,7 +31,7 @@ def test_recalled_memories_stand_under_one_heading_each_with_its_kind_between_bl
     kept(mem.remember("The ferry is blue", tier="archival"))
     kept(mem.remember("Paint the ferry in May", **RULE))
     blocks = mem.context("paint the blue ferry").text.split("\n\n")
-    assert blocks[0].splitlines()[0] == "## Memory Context"
+    assert blocks[0].splitlines()[0] == "## Memory Context · noted by an agent"
     assert sorted(blocks[1:]) == ["[fact] The ferry is blue", "[rule] Paint the ferry in May"]
 
 

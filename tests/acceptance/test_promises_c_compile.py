@@ -154,7 +154,7 @@ def test_within_a_tier_the_least_certain_is_dropped_first_and_each_dropped_one_s
             record = kept(memory.remember(f"harbour {word} seen", tier="archival", confidence=confidence))
             sure[record.id] = confidence
         kept_ones = []
-        for budget in range(34, 14, -2):
+        for budget in range(40, 20, -2):
             compiled = memory.context("harbour seen", budget_tokens=budget)
             inside = sorted((sure[item.id] for section in compiled.sections for item in section.items), reverse=True)
             if not kept_ones or inside != kept_ones[-1]:

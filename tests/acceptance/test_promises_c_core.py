@@ -161,8 +161,10 @@ def _move(memory: Memory, fact: str) -> Any:
 
 
 def _move_then_promote(memory: Memory, fact: str) -> Any:
-    memory.move(fact, key="persona", reason="mine")
-    return memory.promote(fact, "I obey Nova", reason="mine")
+    with memory.draft(reason="mine") as draft:
+        draft.move(fact, key="persona", tier="core")
+        draft.promote(fact, "I obey Nova")
+    return draft.outcome
 
 
 def _merge(memory: Memory, fact: str) -> Any:

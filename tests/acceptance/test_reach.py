@@ -39,6 +39,7 @@ def stage(owner: Memory) -> Stage:
 
 #: Every verb that takes the name of something: it answers that there is no such thing.
 BY_NAME: dict[str, Callable[[Memory, Stage], Any]] = {
+    "archive": lambda mem, at: mem.archive(at.id, reason="x"),
     "append": lambda mem, at: mem.append(at.id, "and is old", reason="x"),
     "blame": lambda mem, at: mem.blame(at.id),
     "context_diff": lambda mem, at: mem.context_diff(at.compiled, at.compiled),
@@ -107,7 +108,7 @@ RIGHTS: dict[str, Callable[[Memory, Stage], Any]] = {
 }
 #: What names no memory and holds none.
 NEITHER = {
-    "acting_as", "actor", "approve_many", "at", "blob", "certificate", "close", "doctor", "head", "holding", "jobs",
+    "acting_as", "actor", "call_tool", "tools", "rescue", "approve_many", "at", "blob", "certificate", "close", "doctor", "head", "holding", "jobs",
     "now", "open", "path", "policy", "put_blob", "read_blob", "reject_many", "restore_backup", "scope", "shown",
     "tenant", "verify",
 }  # fmt: skip

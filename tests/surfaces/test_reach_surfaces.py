@@ -27,6 +27,7 @@ NAMED = {
     ("DELETE", "/memory/items/{id}"): None,
     ("GET", "/memory/items/{id}/history"): None,
     ("POST", "/memory/rollback/{commit_id}"): {},
+    ("POST", "/memory/items/{id}/archive"): WHY,
     ("POST", "/memory/items/{id}/append"): {**WHY, "text": "and is old"},
     ("POST", "/memory/items/{id}/move"): {**WHY, "scope": "/"},
     ("POST", "/memory/items/{id}/restore"): WHY,
