@@ -125,6 +125,12 @@ def test_a_memory_of_which_nothing_is_left_is_missed(mem: Memory, victim: str, p
     assert "gone from the records and from the journal" in " ".join(mem.find().notes)
 
 
+def test_doctor_counts_what_cannot_be_shown(owner: Memory, victim: str, path: Path) -> None:
+    by_hand(path, victim, EDITS["all derived rows gone"])
+    (check,) = [each for each in owner.doctor() if each.name == "records"]
+    assert (check.ok, check.detail) == (False, "memories that cannot be shown: 1")
+
+
 def test_what_was_mended_is_not_told_any_more(owner: Memory, mem: Memory, victim: str, path: Path) -> None:
     by_hand(path, victim, EDITS["all derived rows gone"])
     assert mem.find().withheld == (victim,)

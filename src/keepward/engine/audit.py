@@ -212,6 +212,8 @@ def doctor(kit: Kit, who: Who) -> list[Check]:
     lost = blob_upkeep.absent(kit, who.tenant)
     kept = facts.get("anchor") in {"kept", "memory"}
     embedder = facts["embedder"] or "none"
+    reach = Filter(scopes=() if who.actor.is_owner else visible_from(who.scope), include_sensitive=True)
+    gone = kit.store.withheld(who.tenant, reach, live_at=None)
     return [
         Check(name="store", ok=True, detail=f"opens; schema {facts.get('schema')}, head {facts['head']}"),
         Check(
@@ -231,6 +233,12 @@ def doctor(kit: Kit, who: Who) -> list[Check]:
             ok=bool(facts.get("sealed")) and kept,
             detail=f"rows are {'sealed' if facts.get('sealed') else 'not sealed'}; anchor: {facts.get('anchor')}",
             remedy="make the configuration folder writable, so that a sealing key can be kept there",
+        ),
+        Check(
+            name="records",
+            ok=not gone,
+            detail=f"memories that cannot be shown: {len(gone)}" if gone else "every record is as it was written",
+            remedy="run `keepward verify`, then `keepward rebuild` where the journal holds",
         ),
         Check(
             name="policy",

@@ -51,8 +51,8 @@ def notes_of(found: Sequence[Withheld]) -> list[str]:
         listed.append(f"and {len(named) - _NAMED} more")
     listed += [each.why for each in found if each.id is None]
     many = "1 memory is" if len(found) == 1 else f"{len(found)} memories are"
-    look = f", `keepward blame {named[0].id}` tells where it came from" if named else ""
-    return [f"{many} withheld ({'; '.join(listed)}); `keepward verify` looks closer{look}"]
+    mend = "`keepward verify` looks closer, `keepward rebuild` writes anew what the journal still holds"
+    return [f"{many} withheld ({'; '.join(listed)}); {mend}"]
 
 
 def refuse_without_core(found: Sequence[Withheld], without: Collection[str]) -> None:
