@@ -165,6 +165,14 @@ def test_a_repetition_that_confirms_whoever_says_it_turns_a_line_red(store, monk
     assert lines(store, "confirm_from_a_page")["confirm_from_a_page"].status == "breached"
 
 
+@pytest.mark.parametrize("attack", ["ask_for_sensitive", "consent_for_a_person"])
+def test_rights_that_every_credential_has_turn_a_line_red(store, monkeypatch, attack):
+    from keepward.domain.trust import Actor as Principal
+
+    monkeypatch.setattr(Principal, "able", lambda *_: True)
+    assert lines(store, attack)[attack].status == "breached"
+
+
 def test_a_check_that_cannot_fail_is_no_green_line(store):
     policy = Policy(core_keys=())
     assert lines(store, "poison_core", policy=policy)["poison_core"].status == "inconclusive"

@@ -250,7 +250,7 @@ def test_sensitivity_survives(owner: Memory, way: str) -> None:
 def test_sensitivity_survives_export_and_import(owner: Memory, opened: Callable[..., Memory], tmp_path: Path) -> None:
     kept(owner.remember("Ana owes 40", tier="archival", sensitivity="sensitive"))
     write_vault(owner, tmp_path / "vault.jsonl")
-    for name, actor in (("owned", Actor.operator("olga")), ("other", Actor.agent())):
+    for name, actor in (("owned", Actor.operator("olga")), ("other", Actor.agent(also=["sensitive"]))):
         with opened(name, actor=actor) as copy:
             load(copy, tmp_path / "vault.jsonl")
             assert [each.sensitivity.value for each in copy.find()] == ["sensitive"]

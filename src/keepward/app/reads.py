@@ -53,6 +53,7 @@ class Reads(Handle):
         receipt is kept, for ``feedback`` to name.
         """
         from keepward.engine.read import own_and_shared, recall
+        from keepward.engine.view import ask_for_sensitive
 
         filters = Filter(
             tiers=texts("tiers", tiers),
@@ -65,6 +66,8 @@ class Reads(Handle):
             min_importance=share("min_importance", min_importance),
             include_sensitive=include_sensitive,
         )
+        if include_sensitive:
+            ask_for_sensitive(self._who)
         narrowed = own_and_shared(self._who, filters)
         found = recall(
             self._kit,
@@ -104,6 +107,7 @@ class Reads(Handle):
     ) -> Memories:
         """Return the memories that pass all filters, newest first; ``tags`` match any.
 
+        What is sensitive is among them for who may ask for it; the others are told by ``notes`` that there is some.
         ``withheld`` of the list names those that would have passed and do not hold.
         """
         from keepward.engine.read import find, own_and_shared
@@ -155,7 +159,10 @@ class Reads(Handle):
         ``floor``: 0..1, None for the policy's own.
         """
         from keepward.engine.contexts import context
+        from keepward.engine.view import ask_for_sensitive
 
+        if include_sensitive:
+            ask_for_sensitive(self._who)
         return context(
             self._kit,
             self._who,

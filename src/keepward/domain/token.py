@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from keepward.domain.names import meant
-from keepward.domain.trust import CAN, Actor, ActorKind, Rights
+from keepward.domain.trust import CAN, MAY_BE_GIVEN, Actor, ActorKind, Rights
 from keepward.domain.value import Value
 from keepward.errors import InvalidInput
 
@@ -79,7 +79,7 @@ def hash_of(secret: str) -> bytes:
 
 
 def capabilities(rights: Rights, asked: frozenset[str] | None) -> tuple[str, ...]:
-    """Return what a token of a class can do, sorted; ``asked`` narrows it.
+    """Return what a token of a class can do, sorted; ``asked`` narrows it, or adds ``sensitive`` and ``consent``.
 
     Raises:
         InvalidInput: the class cannot do that, or the narrowed token could do nothing.
@@ -89,8 +89,9 @@ def capabilities(rights: Rights, asked: frozenset[str] | None) -> tuple[str, ...
         return tuple(sorted(whole))
     if rights is Rights.OWNER and asked != whole:
         raise InvalidInput("an owner's token can do everything; make one of an agent or a reviewer for less")
-    if not asked or not asked <= whole:
-        guess = next((found for each in sorted(asked - whole) if (found := meant(each, sorted(whole)))), "")
-        raise InvalidInput(f"{guess}a token of this class can be given {', '.join(sorted(whole))}")
+    most = MAY_BE_GIVEN[rights]
+    if not asked or not asked <= most:
+        guess = next((found for each in sorted(asked - most) if (found := meant(each, sorted(most)))), "")
+        raise InvalidInput(f"{guess}a token of this class can be given {', '.join(sorted(most))}")
     # What is proposed or decided has to be read first.
     return tuple(sorted(asked | {"read"}))

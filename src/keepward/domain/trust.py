@@ -60,7 +60,14 @@ class Rights(StrEnum):
 CAN: dict[Rights, frozenset[str]] = {
     Rights.AGENT: frozenset({"read", "propose"}),
     Rights.REVIEWER: frozenset({"read", "approve"}),
-    Rights.OWNER: frozenset({"read", "propose", "approve", "erase", "admin"}),
+    Rights.OWNER: frozenset({"read", "propose", "approve", "erase", "admin", "sensitive", "consent"}),
+}
+#: What it is given by name alone: to ask for sensitive memories, and to say that a person consented to keeping theirs.
+EXTRA = frozenset({"sensitive", "consent"})
+MAY_BE_GIVEN: dict[Rights, frozenset[str]] = {
+    Rights.AGENT: CAN[Rights.AGENT] | EXTRA,
+    Rights.REVIEWER: CAN[Rights.REVIEWER] | {"sensitive"},
+    Rights.OWNER: CAN[Rights.OWNER],
 }
 
 
@@ -73,13 +80,14 @@ class Actor:
     rights: Rights
     #: Id of the token that it came with; None for a handle that was opened in this process.
     credential: str | None = None
-    #: What it can do, where that is less than its class can.
+    #: What it can do, where that is not what its class can.
     can: frozenset[str] | None = None
 
     @classmethod
-    def agent(cls, name: str = "agent") -> Actor:
-        """An AI agent: reads and proposes."""
-        return cls(kind=ActorKind.AGENT, name=name, rights=Rights.AGENT)
+    def agent(cls, name: str = "agent", *, also: Iterable[str] = ()) -> Actor:
+        """An AI agent: reads and proposes; ``also`` gives it ``sensitive`` or ``consent``, see ``EXTRA``."""
+        can = CAN[Rights.AGENT] | EXTRA.intersection(also) if also else None
+        return cls(kind=ActorKind.AGENT, name=name, rights=Rights.AGENT, can=can)
 
     @classmethod
     def user(cls, name: str = "user") -> Actor:
@@ -122,8 +130,12 @@ class Actor:
         return self.able("propose")
 
     def able(self, what: str) -> bool:
-        """Whether it can read, propose, approve, erase or admin."""
-        return what in (CAN[self.rights] if self.can is None else self.can & CAN[self.rights])
+        """Whether it can read, propose, approve, erase or admin, ask for what is sensitive, or give consent."""
+        given = CAN[self.rights] if self.can is None else self.can & MAY_BE_GIVEN[self.rights]
+        if what in EXTRA and ("admin" in given or self.kind in {ActorKind.USER, ActorKind.JOB, ActorKind.SYSTEM}):
+            # The owner may, whatever an older token lists; people ask for their own; programs work on everything.
+            return True
+        return what in given
 
     def is_same(self, other: Actor) -> bool:
         """Whether both are one principal (3). Names that look alike once normalised are one name."""

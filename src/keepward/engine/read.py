@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 from keepward.domain.commit import EMPTY_HASH, Commit, CommitDetails, Head
 from keepward.domain.decay import as_read
 from keepward.domain.instant import to_micros
-from keepward.domain.memory import Record
+from keepward.domain.memory import Record, Sensitivity
 from keepward.domain.names import unknown
 from keepward.domain.query import ORDERS, PURPOSES, Filter, Hit, Memories, Recall, check_names
 from keepward.domain.scope import visible_from
 from keepward.domain.value import Value
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import Standing, unfit
-from keepward.engine.view import fetch, reaches
+from keepward.engine.view import GRANT, fetch, reaches
 from keepward.engine.withheld import ids_of, notes_of, unsound, withheld
 from keepward.errors import InvalidInput, ModelUnavailable, NotFound
 from keepward.ports.store import Found
@@ -372,12 +372,19 @@ def find(
     seq = seq_of(kit, who, as_of)
     now = moment(kit, who, as_of, seq)
     live_at = None if include_ended else now
-    found = kit.store.find(who.tenant, replace(filters, at=now), live_at=live_at, limit=limit, as_of=seq)
+    filters = replace(filters, at=now)
+    found = kit.store.find(who.tenant, filters, live_at=live_at, limit=limit, as_of=seq)
+    kept_back: tuple[str, ...] = ()
+    if filters.include_sensitive and not who.actor.able("sensitive"):
+        if any(record.sensitivity is Sensitivity.SENSITIVE for record in found.records):
+            kept_back = (f"sensitive memories were left out: asking for them {GRANT} --can read,propose,sensitive`",)
+        filters = replace(filters, include_sensitive=False)
+        found = kit.store.find(who.tenant, filters, live_at=live_at, limit=limit, as_of=seq)
     gone = (
         withheld(kit, who, filters, live_at=live_at, damaged=found.damaged) if seq is None else unsound(found.damaged)
     )
     records = [as_read(record, now) for record in found.records]
-    return Memories(records, withheld=ids_of(gone), notes=tuple(notes_of(gone)))
+    return Memories(records, withheld=ids_of(gone), notes=(*notes_of(gone), *kept_back))
 
 
 def get(kit: Kit, who: Who, memory_id: str, *, as_of: AsOf = None) -> Record:

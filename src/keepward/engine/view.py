@@ -37,7 +37,7 @@ from keepward.domain.trust import ActorKind, Trust
 from keepward.engine import nearby
 from keepward.engine.features import words
 from keepward.engine.kit import Kit, Who
-from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion, Tampered
+from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion, Tampered, Unauthorised
 from keepward.gates.detect.likeness import Form
 from keepward.gates.verdict import View
 from keepward.ports.searching import Likely
@@ -131,6 +131,20 @@ def _spoken(record: Record) -> tuple[object, ...]:
 def _place(record: Record) -> str:
     """Return what must be equal for two memories to be compared."""
     return f"{record.tier._value_} {record.sensitivity._value_} {record.scope}"
+
+
+def ask_for_sensitive(who: Who) -> None:
+    """See that a handle may ask for sensitive memories.
+
+    Raises:
+        Unauthorised: it may not.
+    """
+    if not who.actor.able("sensitive"):
+        raise Unauthorised(f"asking for sensitive memories {GRANT} --can read,propose,sensitive`")
+
+
+#: How a right is got that is no credential's by default.
+GRANT = "takes a right of its own: the owner gives it with `keepward token create --name NAME"
 
 
 def reaches(who: Who, scope: str) -> bool:
@@ -283,7 +297,8 @@ def look(kit: Kit, who: Who, change: Change, before: Record | None, after: Recor
     identity = kit.identity()
     if identity is not None:
         seen["identity_text"] = identity[1]
-    if after.tier is Tier.CORE and after.key == "human":
+    claims = getattr(change, "source", None) in _USER_SOURCES and who.actor.kind is ActorKind.AGENT
+    if (after.tier is Tier.CORE and after.key == "human") or (claims and after.evidence):
         seen["user_evidence"] = _recorded(kit, who, after.evidence)
     if isinstance(change, Move | Restore):
         _key_is_free(kit, who, after, overlay)

@@ -33,8 +33,8 @@ from keepward.domain.memory import CORE_BLOCKS, Access, Kind, Record, Stability,
 from keepward.domain.policy import Policy, access_for
 from keepward.domain.receipt import Reason
 from keepward.domain.scope import visible_from
-from keepward.domain.trust import ActorKind, Rights, Trust, default_source, trust_of
-from keepward.gates.verdict import Case, Quarantine, Refuse, Verdict, View
+from keepward.domain.trust import SOURCES, ActorKind, Rights, Trust, default_source, trust_of
+from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View
 
 #: How a message names an origin.
 _ORIGINS = {
@@ -57,7 +57,10 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
     if policy.decides(case.actor) or _is_upkeep(case):
         return None
     held = (*_held(case, policy), *_lesser(case, view, policy))
-    return Quarantine(reasons=held) if held else None
+    if held:
+        return Quarantine(reasons=held)
+    claimed = _claims_more(case, view)
+    return Rewrite(after=case.after, reasons=(claimed,)) if claimed else None
 
 
 def _forbidden(case: Case, view: View, policy: Policy) -> Iterator[Reason]:
@@ -126,6 +129,21 @@ def _lesser(case: Case, view: View, policy: Policy) -> Iterator[Reason]:
         return
     detail = f"what the {before.trust.label} told is not changed by {_ORIGINS[least]}: a person has to decide"
     yield _reason("lower_trust", detail)
+
+
+def _claims_more(case: Case, view: View) -> Reason | None:
+    """Return that an agent named a source above its own, unless the store recorded the message that it names."""
+    source = getattr(case.change, "source", None)
+    if case.actor.kind is not ActorKind.AGENT or source not in SOURCES or view.user_evidence:
+        return None
+    own = trust_of(case.actor, source)
+    if SOURCES[source].trust <= own:
+        return None
+    detail = (
+        f"the source {source} is not {_ORIGINS[own]}'s to claim and it counts as {_ORIGINS[own]}'s: "
+        "name as evidence the id of a message of theirs that this store recorded"
+    )
+    return _reason("claimed_source", detail)
 
 
 def _opened(case: Case, policy: Policy) -> bool:

@@ -48,7 +48,8 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
     )
     if not found:
         return None
-    if getattr(case.change, "consent", False):
+    given = bool(getattr(case.change, "consent", False))
+    if given and case.actor.able("consent"):
         kept = tuple(
             Reason(
                 gate="privacy",
@@ -79,6 +80,9 @@ def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
         )
         for field, detector in found
     )
+    if given:
+        detail = "saying that a person consented takes a right: `keepward token create --can read,propose,consent`"
+        reasons = (*reasons, Reason(gate="privacy", code="consent_not_taken", detail=detail))
     return Rewrite(
         after=mapped(
             case.after,

@@ -28,7 +28,10 @@ def token(
     rights: Annotated[str, typer.Option(metavar="CLASS", help="agent, reviewer or owner.")] = "agent",
     can: Annotated[
         str | None,
-        typer.Option(metavar="LIST", help="Narrows it: read,propose for an agent, read,approve for a reviewer."),
+        typer.Option(
+            metavar="LIST",
+            help="read, propose, sensitive, consent; a reviewer: read, approve, sensitive.",
+        ),
     ] = None,
     expires: Annotated[str | None, typer.Option(metavar="TERM", help="Such as 30d; without it, never.")] = None,
 ) -> Answer:

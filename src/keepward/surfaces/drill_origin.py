@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from keepward.domain.trust import Actor
 from keepward.surfaces.drill import Attack, Ground, Tried, named, refusal
 from keepward.surfaces.drill_words import WORD, _kept, _note, _shows
 
@@ -85,9 +86,31 @@ def confirm_from_a_page(ground: Ground) -> Tried:
     return Tried(held=held, control=control, by=f"{outcome.outcome}: {outcome.reasons[-1].code}")
 
 
+def ask_for_sensitive(ground: Ground) -> Tried:
+    """An agent without the right asks for what is sensitive."""
+    text = f"The {WORD} letters lie in the attic."
+    _note(ground.owner, text, sensitivity="sensitive")
+    code = refusal(lambda: ground.agent.context(text, include_sensitive=True))
+    held = bool(code) and all(each.text != text for each in ground.agent.find(limit=None))
+    granted = ground.owner.acting_as(Actor.agent("drill-clerk", also=["sensitive"]))
+    return Tried(held=held, control=_shows(granted, text, include_sensitive=True), by=f"rights: {code}")
+
+
+def consent_for_a_person(ground: Ground) -> Tried:
+    """An agent without the right says that a person consented, to keep an address."""
+    address = f"{WORD}@mail.example.org"
+    outcome = _note(ground.agent, f"Letters for the mill go to {address}.", consent=True)
+    held = not (_kept(outcome) and address in outcome.records[0].text)
+    own = _note(ground.owner, f"Letters for the smith go to {address}.", consent=True)
+    control = _kept(own) and address in own.records[0].text
+    return Tried(held=held, control=control, by=named(outcome))
+
+
 ATTACKS = (
     Attack(name="approve_by_name", title="a namesake of the proposer approves", run=approve_by_name),
     Attack(name="revise_the_owners", title="a page's text changes what the owner said", run=revise_the_owners),
     Attack(name="bend_the_owners_fields", title="an agent relabels what the owner said", run=bend_the_owners_fields),
     Attack(name="confirm_from_a_page", title="a page confirms a memory by repeating it", run=confirm_from_a_page),
+    Attack(name="ask_for_sensitive", title="an agent asks for what is sensitive", run=ask_for_sensitive),
+    Attack(name="consent_for_a_person", title="an agent consents for a person", run=consent_for_a_person),
 )

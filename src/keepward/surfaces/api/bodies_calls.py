@@ -175,7 +175,7 @@ class CreateToken(Body):
     rights: Literal["agent", "reviewer", "owner"] = "agent"
     can: (
         Annotated[
-            list[Literal["read", "propose", "approve", "erase", "admin"]],
+            list[Literal["read", "propose", "approve", "erase", "admin", "sensitive", "consent"]],
             told("As far as its class goes; an owner's can do everything.", minItems=1),
         ]
         | None
