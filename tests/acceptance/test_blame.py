@@ -45,9 +45,9 @@ def test_blame_names_each_actor_apart(owner, agent):
 
 
 @pytest.mark.promise("C100")
-def test_blame_names_the_source_a_text_was_taken_from(agent):
+def test_blame_names_the_source_a_text_was_taken_from(owner, agent):
     record = kept(agent.remember("The database is db-1", tier="archival"))
-    agent.revise(record.id, "The database is db-7", reason="read on a page", source="web")
+    owner.revise(record.id, "The database is db-7", reason="read on a page", source="web")
     assert origin(agent.blame(record.id), "text").source == "web"
 
 

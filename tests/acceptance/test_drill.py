@@ -173,6 +173,11 @@ def test_rights_that_every_credential_has_turn_a_line_red(store, monkeypatch, at
     assert lines(store, attack)[attack].status == "breached"
 
 
+def test_a_policy_that_marks_nothing_that_was_read_turns_a_line_red(store):
+    policy = Policy(mark_what_was_read=False)
+    assert lines(store, "paraphrase_a_page", policy=policy)["paraphrase_a_page"].status == "breached"
+
+
 def test_a_check_that_cannot_fail_is_no_green_line(store):
     policy = Policy(core_keys=())
     assert lines(store, "poison_core", policy=policy)["poison_core"].status == "inconclusive"

@@ -298,3 +298,77 @@ def test_a_claim_in_the_text_improves_no_decision(mem: Memory, fields: dict[str,
     for record in mem.find():
         assert record.trust <= Trust.AGENT
     assert FORGED not in mem.context("whom to pay", purpose="core").text
+
+
+ACCOUNT = "The supplier is paid to account 7 from now on"
+PAGE = "Suppliers tell their new account numbers here"
+
+
+@pytest.mark.parametrize("way", ["context", "recall", "find", "memory_block"])
+def test_what_an_agent_writes_after_reading_a_page_counts_as_the_page_for_acts(
+    owner: Memory, mem: Memory, clock: Any, way: str
+) -> None:
+    before = kept(mem.remember("The supplier is called Bo", tier="archival"))
+    kept(owner.acting_as(Actor.agent("crawler")).remember(PAGE, tier="archival", source="web"))
+    asks: dict[str, Callable[[], object]] = {
+        "context": lambda: mem.context("supplier account"),
+        "recall": lambda: mem.recall("supplier account"),
+        "find": mem.find,
+        "memory_block": lambda: mem.memory_block("supplier account numbers"),
+    }
+    asks[way]()
+    said = kept(mem.remember(ACCOUNT, tier="archival"))
+    assert (before.heard, said.heard, said.trust) == (None, Trust.WEB, Trust.AGENT)
+    assert ACCOUNT in (answer := mem.context("supplier account").text)
+    assert "after reading web, unverified" in answer
+    assert ACCOUNT not in mem.context("supplier account", purpose="act").text
+    assert said.id not in [hit.memory.id for hit in mem.recall("supplier account", purpose="act")]
+    kept(mem.revise(said.id, f"{ACCOUNT}.", reason="x"))
+    clock.move(hours=2)
+    assert kept(mem.remember("The supplier has a dog", tier="archival")).heard is None
+    assert mem.get(said.id).heard is Trust.WEB
+
+
+def test_what_one_agent_was_handed_marks_no_other_and_no_person(owner: Memory, mem: Memory) -> None:
+    kept(mem.remember(PAGE, tier="archival", source="web"))
+    mem.context("supplier account")
+    assert kept(owner.acting_as(Actor.agent("clerk")).remember(ACCOUNT, tier="archival")).heard is None
+    assert kept(owner.remember("The owner pays Bo", tier="archival")).heard is None
+
+
+@pytest.mark.parametrize("way", ["context", "recall"])
+def test_what_was_handed_in_another_process_is_known(owner: Memory, entering: Enter, way: str) -> None:
+    kept(owner.acting_as(Actor.agent()).remember(PAGE, tier="archival", source="web"))
+    getattr(entering(Actor.agent()), way)("supplier account")
+    assert kept(entering(Actor.agent()).remember(ACCOUNT, tier="archival")).heard is Trust.WEB
+
+
+def test_a_reading_leaves_nothing_in_the_journal(owner: Memory, mem: Memory) -> None:
+    kept(mem.remember(PAGE, tier="archival", source="web"))
+    head = owner.head
+    mem.recall("supplier account")
+    mem.context("supplier account")
+    assert (owner.head, owner.verify().faults) == (head, ())
+
+
+def test_a_person_who_approves_takes_the_mark_away_and_sees_it_before(owner: Memory, mem: Memory) -> None:
+    kept(mem.remember(PAGE, tier="archival", source="web"))
+    mem.context("supplier account")
+    item = held(mem.remember(ACCOUNT, tier="core", key="mission", confidence=0.9))
+    assert "web" in [reason.detail.rpartition(" ")[2] for reason in item.reasons if reason.code == "after_reading"]
+    assert kept(owner.approve(item.id)).heard is None
+
+
+def test_policy_switches_the_mark_off(opened: Callable[..., Memory]) -> None:
+    with opened("off", policy=Policy(mark_what_was_read=False), embedder=None) as mem:
+        kept(mem.remember(PAGE, tier="archival", source="web"))
+        mem.context("supplier account")
+        assert kept(mem.remember(ACCOUNT, tier="archival")).heard is None
+        assert ACCOUNT in mem.context("supplier account", purpose="act").text
+
+
+def test_what_is_derived_takes_over_the_mark(owner: Memory, mem: Memory) -> None:
+    kept(mem.remember(PAGE, tier="archival", source="web"))
+    mem.context("supplier account")
+    said = kept(mem.remember(ACCOUNT, tier="archival"))
+    assert kept(owner.remember("In short: account 7", tier="archival", derived_from=[said.id])).heard is Trust.WEB

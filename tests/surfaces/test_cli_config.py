@@ -49,6 +49,7 @@ CHOSEN = {
     "relevance_floor": ("0.3", 0.3),
     "relevance_weak": ("0.6", 0.6),
     "least_trust": ('{act = "user"}', {**Policy().least_trust, "act": Trust.USER}),
+    "mark_what_was_read": ("false", False),
     "agent_feedback_share": ("0.1", 0.1),
     "jobs": ('{prune = "off"}', {**Policy().jobs, "prune": "off"}),
     "removal_share": ("0.5", 0.5),

@@ -52,6 +52,7 @@ class Reads(Handle):
         ``order`` is ``learned`` (by the reranker where one serves), ``fused`` or ``cosine``. With ``receipt`` a
         receipt is kept, for ``feedback`` to name.
         """
+        from keepward.engine.handed import note
         from keepward.engine.read import own_and_shared, recall
         from keepward.engine.view import ask_for_sensitive
 
@@ -80,10 +81,12 @@ class Reads(Handle):
             order=order,
             floor=floor,
         )
-        if receipt:
+        news = note(self._kit, self._who, [hit.memory for hit in found])
+        if receipt or news is not None:
             from keepward.engine.feedback import keep_recall
 
-            found = keep_recall(self._kit, self._who, query, purpose, found)
+            kept = keep_recall(self._kit, self._who, query, purpose, found)
+            found = kept if receipt else found
         hits = tuple(replace(hit, memory=as_read(hit.memory, found.now)) for hit in found.hits)
         return replace(found, hits=hits)
 
@@ -110,6 +113,7 @@ class Reads(Handle):
         What is sensitive is among them for who may ask for it; the others are told by ``notes`` that there is some.
         ``withheld`` of the list names those that would have passed and do not hold.
         """
+        from keepward.engine.handed import note
         from keepward.engine.read import find, own_and_shared
 
         filters = Filter(
@@ -126,13 +130,18 @@ class Reads(Handle):
             include_sensitive=include_sensitive,
         )
         narrowed = own_and_shared(self._who, filters)
-        return find(self._kit, self._who, narrowed, limit=limit, include_ended=include_ended, as_of=as_of)
+        found = find(self._kit, self._who, narrowed, limit=limit, include_ended=include_ended, as_of=as_of)
+        note(self._kit, self._who, found)
+        return found
 
     def get(self, memory_id: str, *, as_of: AsOf = None) -> Record:
         """Return a memory by id or alias, whatever its status."""
+        from keepward.engine.handed import note
         from keepward.engine.read import get
 
-        return get(self._kit, self._who, memory_id, as_of=as_of)
+        record = get(self._kit, self._who, memory_id, as_of=as_of)
+        note(self._kit, self._who, [record])
+        return record
 
     def history(self, memory_id: str) -> list[Version]:
         """Return every version of a memory with the commit that made it, oldest first."""

@@ -144,7 +144,7 @@ class Ledger:
             return reason("superseded", "a newer version of it was given")
         if record.sensitivity is Sensitivity.SENSITIVE and not inputs.include_sensitive:
             return reason("sensitive", "it is sensitive and was not asked for")
-        if section != "core" and record.trust < self._least:
+        if section != "core" and record.effective_trust < self._least:
             return reason("trust", f"the purpose needs an origin of at least {self._least.label}")
         if section == "state" and record.key is None:
             return reason("unkeyed", "state without a key is found by recall alone")

@@ -153,11 +153,17 @@ def document(kind: str, text: str | None) -> Line | None:
 
 def origin(record: Record, renderer: int = RENDERER) -> str | None:
     """Return the words for an origin that is trusted less than a person, or None."""
+    if record.trust >= Trust.AGENT and record.heard is not None:
+        return f"noted by an agent after reading {_named(record.heard)}, unverified"
     if record.trust >= (Trust.AGENT if renderer == 1 else Trust.USER):
         return None
     if record.trust is Trust.AGENT:
         return "noted by an agent"
-    return f"from {'unknown source' if record.trust is Trust.UNKNOWN else record.trust.label}, unverified"
+    return f"from {_named(record.trust)}, unverified"
+
+
+def _named(trust: Trust) -> str:
+    return "unknown source" if trust is Trust.UNKNOWN else trust.label
 
 
 def day(record: Record) -> str:

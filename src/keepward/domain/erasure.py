@@ -54,6 +54,7 @@ def blank(record: Record, version: int) -> Record:
         metadata_json=None,
         source="unknown",
         trust=Trust.UNKNOWN,
+        heard=None,
         evidence=(),
         derived_from=(),
         confidence=0.0,

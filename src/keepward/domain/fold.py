@@ -51,6 +51,8 @@ class Frame:
     policy: Policy
     #: Records named in ``derived_from``.
     parents: Mapping[str, Record] = field(default_factory=dict)
+    #: Least trust of what the writer was handed lately, where that is below its own.
+    heard: Trust | None = None
     #: For Revert: the record at the version to return to.
     earlier: Record | None = None
 
@@ -195,6 +197,7 @@ def _insert(change: ask.Insert, frame: Frame) -> Record:
         metadata_json=metadata_text(change.metadata),
         source=source,
         trust=trust_of(frame.actor, source),
+        heard=frame.heard if frame.heard is not None and frame.heard < trust_of(frame.actor, source) else None,
         evidence=_sorted(change.evidence),
         derived_from=tuple(frame.parents[name].id if name in frame.parents else name for name in change.derived_from),
         confidence=share(known.confidence if change.confidence is None else change.confidence),
@@ -233,6 +236,7 @@ def inherit(child: Record, parents: Sequence[Record]) -> Record:
         child,
         scope=narrowest,
         trust=min(child.trust, *(parent.trust for parent in parents)),
+        heard=_least_heard(child.heard, *(parent.heard for parent in parents)),
         confidence=min(child.confidence, *(confidence_at(parent, child.created_at) for parent in parents)),
         sensitivity=Sensitivity.SENSITIVE if sensitive else Sensitivity.NORMAL,
         expires_at=min(ends) if ends else None,
@@ -261,6 +265,7 @@ def strengthened(existing: Record, restated: Record, change: ask.Insert, frame: 
     after = replace(
         existing,
         trust=restated.trust,
+        heard=None if person else _least_heard(existing.heard, restated.heard),
         source=restated.source if raised or surer else existing.source,
         evidence=_sorted([*existing.evidence, *restated.evidence]),
         confidence=restated.confidence if surer else existing.confidence,
@@ -276,6 +281,15 @@ def _retrusted(before: Record, frame: Frame, source: str | None) -> Trust:
     """Return the trust of new text: an owner's own words count as the owner's, others' never raise it."""
     fresh = trust_of(frame.actor, source or default_source(frame.actor))
     return fresh if frame.actor.is_owner else min(before.trust, fresh)
+
+
+def _heard(before: Record, frame: Frame) -> Trust | None:
+    """Return the mark of new text: an owner's own words carry none, others' never take one away."""
+    return None if frame.actor.is_owner else _least_heard(before.heard, frame.heard)
+
+
+def _least_heard(*marks: Trust | None) -> Trust | None:
+    return min((mark for mark in marks if mark is not None), default=None)
 
 
 def _upsert(change: ask.Insert, before: Record, frame: Frame) -> Record:
@@ -301,6 +315,7 @@ def _upsert(change: ask.Insert, before: Record, frame: Frame) -> Record:
         evidence=fields.evidence or before.evidence,
         metadata_json=fields.metadata_json or before.metadata_json,
         trust=min(_retrusted(before, frame, change.source), fields.trust),
+        heard=_heard(before, frame),
         importance=before.importance if change.importance is None else fields.importance,
         sensitivity=Sensitivity.SENSITIVE if sensitive else Sensitivity.NORMAL,
         access=fields.access or before.access,
@@ -328,6 +343,7 @@ def _replace(change: ask.Replace, before: Record, frame: Frame) -> Record:
         fields |= {
             "text": change.text,
             "trust": _retrusted(before, frame, change.source),
+            "heard": _heard(before, frame),
             "source": change.source or default_source(frame.actor),
             "reinforced_at": frame.now,
         }
@@ -367,6 +383,7 @@ def _append(
         before,
         text=f"{before.text}\n{text}",
         trust=min(before.trust, trust_of(frame.actor, source or default_source(frame.actor))),
+        heard=_least_heard(before.heard, frame.heard),
         evidence=_sorted([*before.evidence, *evidence]),
         confidence=before.confidence if confidence is None else min(before.confidence, share(confidence)),
         reinforced_at=frame.now,

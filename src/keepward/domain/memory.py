@@ -120,6 +120,8 @@ class Record(Value):
     #: What the writer named as the source; see ``trust.SOURCES``.
     source: str
     trust: Trust
+    #: Least trust of what its writer had been handed lately, where that is below ``trust``.
+    heard: Trust | None = None
     #: References that back the memory, such as ``chat:42``; sorted, without repeats.
     evidence: tuple[str, ...] = ()
     #: Ids of the memories this one was made from.
@@ -182,6 +184,11 @@ class Record(Value):
     def metadata(self) -> dict[str, Any]:
         """The writer's own fields, as they came in; a new object at each reading, empty where there are none."""
         return json.loads(self.metadata_json) if self.metadata_json else {}
+
+    @property
+    def effective_trust(self) -> Trust:
+        """Trust that a purpose such as ``act`` goes by: what was written after reading a page counts as the page."""
+        return self.trust if self.heard is None else min(self.trust, self.heard)
 
     @property
     def pinned(self) -> bool:

@@ -125,6 +125,10 @@ class Policy:
     #: Least trust each purpose accepts.
     least_trust: Mapping[str, Trust] = _frozen(answer=Trust.UNKNOWN, act=Trust.AGENT, core=Trust.USER)
 
+    #: Whether what an agent writes within an hour of being handed something of lower trust is marked with that, and
+    #: counts as that for the purposes `act` and `core`.
+    mark_what_was_read: bool = True
+
     #: Share (0..1) of what one training of the reranker learns from that feedback of agents and other programs may make
     #: up beside that of people, who alone decide whether it serves; 0 leaves agents out, 1 makes no difference.
     agent_feedback_share: float = 0.25

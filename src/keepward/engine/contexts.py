@@ -25,6 +25,7 @@ from keepward.domain.receipt import Reason, Receipt
 from keepward.domain.scope import visible_from
 from keepward.domain.trust import Trust
 from keepward.domain.value import Value
+from keepward.engine import handed
 from keepward.engine.audit import core_of
 from keepward.engine.commit import flush_uses
 from keepward.engine.kit import Kit, Who
@@ -295,11 +296,12 @@ def _untrusted(records: list[Record], least: Trust) -> list[tuple[str, int, Reas
             Reason(
                 gate="compile",
                 code="trust",
-                detail=f"its origin ({record.trust.label}) is below {least.label}, the least this purpose accepts",
+                detail=f"its origin ({record.effective_trust.label}) is below {least.label}, "
+                "the least this purpose accepts",
             ),
         )
         for record in records
-        if record.trust < least
+        if record.effective_trust < least
     ]
 
 
@@ -317,6 +319,9 @@ def _keep(kit: Kit, who: Who, inputs: Inputs, compiled: Compiled, gathered: _Gat
     if compiled.below and compiled.best is not None and compiled.best < inputs.floor:
         notes = (*notes, below_floor(compiled.below, inputs.floor))
     reasons = tuple(Reason(gate="recall", code="note", detail=note) for note in notes)
+    held = {item.id for section in compiled.sections for item in section.items}
+    groups = (inputs.core, inputs.pinned, inputs.state, inputs.working, [each.record for each in inputs.recalled])
+    given = [record for group in groups for record in group if record.id in held]
     receipt = Receipt(
         id=kit.ids.new_id(now),
         tenant=who.tenant,
@@ -326,9 +331,15 @@ def _keep(kit: Kit, who: Who, inputs: Inputs, compiled: Compiled, gathered: _Gat
         policy=kit.policy.version,
         head=inputs.head,
         reasons=reasons,
-        facts={**compiled.facts, "context_id": compiled.context_id, "signals": list(gathered.used)},
+        facts={
+            **compiled.facts,
+            "context_id": compiled.context_id,
+            "signals": list(gathered.used),
+            **handed.facts(who, given),
+        },
     )
     kept = kit.policy.enabled
+    handed.note(kit, who, given)
     for section in compiled.sections:
         for item in section.items:
             if not item.weak:

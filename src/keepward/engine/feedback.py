@@ -18,6 +18,7 @@ from keepward.domain.instant import to_micros
 from keepward.domain.query import Recall
 from keepward.domain.receipt import Reason, Receipt
 from keepward.domain.trust import default_source, trust_of
+from keepward.engine import handed
 from keepward.engine.commit import flush_uses
 from keepward.engine.kit import Kit, Who
 from keepward.engine.lessons import shown_by
@@ -69,6 +70,7 @@ def keep_recall(kit: Kit, who: Who, query: str, purpose: str, found: Recall) -> 
                 for hit in found
             ],
             **who.credential,
+            **handed.facts(who, [hit.memory for hit in found]),
         },
     )
     try:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Protocol
 
 from keepward.domain.policy import Policy
-from keepward.domain.trust import Actor
+from keepward.domain.trust import Actor, Trust
 from keepward.engine.index import Indexes
 from keepward.engine.learned import Rerankers
 from keepward.ports.blobs import BlobStore
@@ -26,6 +26,14 @@ class Wake(Protocol):
     """Called after each commit, with ``wrote``, and where a read finds that vectors are missing."""
 
     def __call__(self, *, wrote: bool) -> None: ...
+
+
+@dataclass(slots=True)
+class Handed:
+    """What principals of one tenant were handed, and up to which id the receipts of other processes were read."""
+
+    last: dict[tuple[str, Trust], datetime] = field(default_factory=dict)
+    read: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +57,8 @@ class Kit:
     uses: Counter[tuple[str, str]] = field(default_factory=Counter)
     #: When each of them was last used.
     used_at: dict[tuple[str, str], datetime] = field(default_factory=dict)
+    #: What agents were handed lately, by tenant; see ``handed``.
+    handed: dict[str, Handed] = field(default_factory=dict)
     rerankers: Rerankers = field(default_factory=Rerankers)
     #: Remembers erasures outside of the store; None where this machine has no place for it.
     erasures: ErasureList | None = None

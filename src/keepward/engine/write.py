@@ -12,14 +12,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from keepward.domain.change import Archive, Change, Insert, Reinforce, Replace, Supersede, operation
+from keepward.domain.change import Append, Archive, Change, Insert, Reinforce, Replace, Supersede, operation
 from keepward.domain.commit import Step
 from keepward.domain.fold import Frame, apply, strengthened
 from keepward.domain.memory import Kind, Record, Tier
 from keepward.domain.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting, digest_of
 from keepward.domain.receipt import Reason, Receipt, ReceiptKind
 from keepward.domain.trust import ActorKind, Trust
-from keepward.engine import blobs
+from keepward.engine import blobs, handed
 from keepward.engine.commit import settled, store_steps
 from keepward.engine.kit import Kit, Who
 from keepward.engine.nearby import look_ahead
@@ -213,6 +213,7 @@ def _fold(kit: Kit, who: Who, change: Change, reason: str, draft: Draft) -> _Fol
         actor=who.actor,
         policy=kit.policy,
         parents=parents_of(kit, who, change, draft.overlay),
+        heard=handed.least(kit, who),
     )
     try:
         after = apply(change, before, frame)
@@ -263,6 +264,11 @@ def _judge(
         reason=judged.case.reason,
         existing=judged.existing,
     )
+    if judged.case.after.heard is not None and isinstance(change, Insert | Replace | Append):
+        detail = (
+            f"its writer was handed something of lower trust: written after reading {judged.case.after.heard.label}"
+        )
+        result.reasons = (*result.reasons, Reason(gate="authority", code="after_reading", detail=detail))
     if not reaches(who, after.scope):
         # A place that it writes to and does not see: what is there is not told.
         result.reasons = tuple(map(_untold, result.reasons))
@@ -283,7 +289,7 @@ def _judge(
     after = judged.case.after
     if judged.decision == "quarantine" and authority.vouches(judged.case):
         # What a person approves is vouched for by a person.
-        after = replace(after, trust=max(after.trust, Trust.USER))
+        after = replace(after, trust=max(after.trust, Trust.USER), heard=None)
     elif judged.decision == "quarantine" and before is not None and after.trust < before.trust:
         # So are its fields; the text is nobody's but whose it was.
         after = replace(after, trust=min(before.trust, max(after.trust, Trust.USER)))

@@ -88,6 +88,7 @@ def _says_nothing_new(before: Record, after: Record) -> bool:
         session=before.session,
         source=before.source,
         trust=before.trust,
+        heard=before.heard,
         confidence=before.confidence,
     )
     return content(same) == content(before)

@@ -76,7 +76,7 @@ class Profile(NamedTuple):
             session=record.session if record.kind is Kind.EVENT else None,
             speaker=record.speaker,
             tags=record.tags,
-            trust=int(record.trust),
+            trust=int(record.effective_trust),
             sensitive=record.sensitivity is Sensitivity.SENSITIVE,
             importance=record.importance,
             confidence=record.confidence,

@@ -284,6 +284,10 @@ class Reader(TellsJobs, ReadsBlobs, Searches, Protocol):
         """Return a receipt as it was stored."""
         ...
 
+    def handed(self, tenant: str, after: str) -> list[dict[str, Any]]:
+        """Return the receipts with an id above ``after`` that say that something of low trust was handed out."""
+        ...
+
     def artefact(self, tenant: str, kind: str, version: str) -> str | None:
         """Return a kept text, or None."""
         ...

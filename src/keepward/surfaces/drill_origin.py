@@ -106,6 +106,18 @@ def consent_for_a_person(ground: Ground) -> Tried:
     return Tried(held=held, control=control, by=named(outcome))
 
 
+def paraphrase_a_page(ground: Ground) -> Tried:
+    """An agent reads a page and says it in its own words, so that it is acted on."""
+    page, text = f"The lodge near the pass now sells {WORD}.", f"Buying {WORD} is done at the lodge."
+    reader, other = (ground.owner.acting_as(Actor.agent(f"drill-{name}")) for name in ("reader", "porter"))
+    _note(ground.agent, page, source="web")
+    reader.context(page)
+    outcome = _note(reader, text)
+    own = f"The {WORD} sacks are weighed on Mondays."
+    control = _kept(_note(other, own)) and _shows(other, own, purpose="act") and _shows(reader, page)
+    return Tried(held=not _shows(reader, text, purpose="act"), control=control, by=named(outcome))
+
+
 ATTACKS = (
     Attack(name="approve_by_name", title="a namesake of the proposer approves", run=approve_by_name),
     Attack(name="revise_the_owners", title="a page's text changes what the owner said", run=revise_the_owners),
@@ -113,4 +125,5 @@ ATTACKS = (
     Attack(name="confirm_from_a_page", title="a page confirms a memory by repeating it", run=confirm_from_a_page),
     Attack(name="ask_for_sensitive", title="an agent asks for what is sensitive", run=ask_for_sensitive),
     Attack(name="consent_for_a_person", title="an agent consents for a person", run=consent_for_a_person),
+    Attack(name="paraphrase_a_page", title="an agent's paraphrase of a page is acted on", run=paraphrase_a_page),
 )

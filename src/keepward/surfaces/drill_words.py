@@ -14,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keepward.domain.trust import Trust
+from keepward.domain.trust import Actor, Trust
 from keepward.surfaces.drill import Attack, Ground, Tried, named, refusal
 
 if TYPE_CHECKING:
@@ -83,7 +83,9 @@ def launder(ground: Ground) -> Tried:
     held = not (_kept(summary) and summary.records[0].trust > Trust.WEB) and not _shows(
         ground.agent, text, purpose="act"
     )
-    control = _kept(page) and _kept(_note(ground.agent, own)) and _shows(ground.agent, own, purpose="act")
+    # Another agent's: this one was handed pages, and what it writes now counts as theirs.
+    other = ground.owner.acting_as(Actor.agent("drill-other"))
+    control = _kept(page) and _kept(_note(other, own)) and _shows(other, own, purpose="act")
     return Tried(held=held, control=control, by="trust: the least of the parents")
 
 

@@ -41,6 +41,7 @@ records: st.SearchStrategy[Record] = st.builds(
     metadata_json=st.none() | st.just('{"a":1.5}'),
     source=st.sampled_from(sorted(SOURCES)),
     trust=st.sampled_from(Trust),
+    heard=st.none() | st.sampled_from(Trust),
     evidence=st.lists(names, max_size=2).map(_sorted),
     derived_from=st.lists(names, max_size=2).map(tuple),
     confidence=shares,

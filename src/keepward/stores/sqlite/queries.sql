@@ -127,6 +127,13 @@ SELECT named.seq, named.receipt
 -- receipt --
 SELECT id, kind, at, body, seal FROM receipts WHERE tenant = :tenant AND id = :id;
 
+-- receipts_handed --
+-- Receipts of contexts and recalls that handed out something of low trust, after an id; ids begin with the time.
+SELECT id, kind, at, body, seal FROM receipts
+ WHERE tenant = :tenant AND id > :after AND kind IN ('compile', 'recall')
+   AND instr(body, CAST('"handed":' AS BLOB)) > 0
+ ORDER BY id;
+
 -- receipts_by_prefix --
 SELECT id, kind, at, body, seal FROM receipts
  WHERE tenant = :tenant AND id >= :id AND id < :id || char(1114111) ORDER BY id LIMIT 2;

@@ -328,6 +328,15 @@ class Asked:
             raise Tampered("the receipt does not match its seal; run `keepward verify`")
         return _object(body)
 
+    def handed(self, after: str) -> list[dict[str, Any]]:
+        """Return the receipts above an id that name what was handed out, by id; one without its seal is left out."""
+        rows = self._rows("receipts_handed", after=after).fetchall()
+        return [
+            _object(body)
+            for name, kind, at, body, seal in rows
+            if self._sealer.holds_row(seal, "receipts", self._tenant, name, kind, at, body)
+        ]
+
     def artefact(self, kind: str, version: str) -> str | None:
         """Return a kept text.
 

@@ -80,7 +80,7 @@ def columns_of(record: Record) -> Row:
         record.content_type._value_,
         record.sensitivity._value_,
         record.source,
-        int(record.trust),
+        int(record.effective_trust),
         round(record.importance * 10_000),
         to_micros(record.created_at),
         None if record.expires_at is None else to_micros(record.expires_at),

@@ -275,6 +275,11 @@ class SqliteStore(Noted, Upkeep, BlobRows):
         with self._asked(tenant) as asked:
             return asked.receipt(receipt_id)
 
+    def handed(self, tenant: str, after: str) -> list[dict[str, Any]]:
+        """Return receipts of what was handed out; see the port."""
+        with self._asked(tenant) as asked:
+            return asked.handed(after)
+
     def artefact(self, tenant: str, kind: str, version: str) -> str | None:
         """Return a kept text; see the port."""
         with self._asked(tenant) as asked:

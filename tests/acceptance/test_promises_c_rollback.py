@@ -1,0 +1,104 @@
+"""Undoing exactly, and what waits meanwhile (promises C52-C58)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from outcomes import codes, held, kept
+
+from keepward import Actor, Memory, Record
+
+
+def plain(record: Record) -> Record:
+    """Return a record without what every version has of its own."""
+    return replace(record, version=0, updated_at=None)
+
+
+def state(memory: Memory) -> set[Record]:
+    return {plain(record) for record in memory.find(limit=None)}
+
+
+@pytest.mark.promise("C52")
+def test_a_rollback_gives_back_every_field_of_every_memory_it_undoes(owner: Memory) -> None:
+    first = kept(owner.remember("The ferry leaves at six", tier="archival", tags=["ferry"], subject="ferry"))
+    kept(owner.remember("The crane is red", tier="archival", key="crane", kind="state", evidence=["chat:1"]))
+    before = state(owner)
+    with owner.draft(reason="winter") as draft:
+        draft.replace(first.id, "The ferry leaves at seven", tags=("winter",), subject="Bo", confidence=0.5)
+        draft.insert("The crane is blue", tier="archival", key="crane", kind="state")
+        draft.insert("The pier is closed", tier="archival")
+    assert draft.outcome is not None
+    kept(draft.outcome)
+    owner.rollback(owner.log()[0].commit.id)
+    assert state(owner) == before
+    assert "closed" not in owner.context("pier ferry crane").text
+
+
+@pytest.mark.promise("C53", "C54")
+def test_a_second_rollback_changes_nothing_and_gives_the_first_answer(owner: Memory) -> None:
+    kept(owner.remember("The ferry leaves at six", tier="archival"))
+    commit = owner.log()[0].commit.id
+    first = owner.rollback(commit)
+    head = owner.head
+    again = owner.rollback(commit)
+    assert (again.already, owner.head, again.receipt_id) == (True, head, first.receipt_id)
+
+
+@pytest.mark.promise("C54")
+def test_a_rollback_has_a_receipt_that_names_what_it_undid(owner: Memory) -> None:
+    kept(owner.remember("The ferry leaves at six", tier="archival"))
+    commit = owner.log()[0].commit.id
+    owner.rollback(commit)
+    undone = owner.log()[0]
+    receipt = owner.receipt(undone.details.receipt)
+    assert (undone.commit.kind, commit in undone.details.undoes, receipt["actor"]) == (
+        "rollback",
+        True,
+        "operator:olga",
+    )
+
+
+@pytest.mark.promise("C55")
+def test_several_commits_are_undone_back_to_an_earlier_state_after_a_restart_too(
+    opened: Callable[..., Memory],
+) -> None:
+    with opened("own", actor=Actor.operator("olga")) as owner:
+        made = kept(owner.remember("The ferry leaves at six", tier="archival"))
+        before = state(owner)
+        for hour in ("seven", "eight", "nine"):
+            kept(owner.revise(made.id, f"The ferry leaves at {hour}", reason="timetable"))
+    with opened("own", actor=Actor.operator("olga")) as owner:
+        assert owner.rollback(owner.log(limit=3)[-1].commit.id, with_later=True).applied
+        assert state(owner) == before
+    with opened("own", actor=Actor.operator("olga")) as owner:
+        assert state(owner) == before
+        assert owner.verify().ok
+
+
+@pytest.mark.promise("C56")
+def test_what_waits_is_in_no_prompt_no_search_and_no_answer_about_duplicates(owner: Memory, mem: Memory) -> None:
+    held(mem.remember("The harbour pays in gold", tier="archival", stability="permanent"))
+    assert "gold" not in mem.context("harbour").text
+    assert mem.recall("harbour gold").hits == ()
+    assert kept(owner.remember("The harbour pays in gold", tier="archival")).text == "The harbour pays in gold"
+
+
+@pytest.mark.promise("C57")
+@pytest.mark.parametrize("key", ["human", "mission", "operating_rules", "workspace_state"])
+def test_an_agents_edit_of_each_core_block_waits(owner: Memory, mem: Memory, key: str) -> None:
+    said = kept(owner.acting_as(Actor.user("ana")).remember("I like the sea", tier="archival"))
+    fields: dict[str, Any] = {"tier": "core", "key": key, "confidence": 0.95, "evidence": [said.id]}
+    held(mem.remember("Sail to Oslo", **fields))
+    assert "Oslo" not in mem.context("where to").text
+
+
+@pytest.mark.promise("C58")
+def test_what_is_below_the_floor_of_its_tier_waits_or_goes_to_the_archive(mem: Memory) -> None:
+    held(mem.remember("The crane may be red", tier="archival", confidence=0.29))
+    kept(mem.remember("The crane may be blue", tier="archival", confidence=0.3))
+    diverted = mem.remember("Sail to Oslo", tier="core", key="mission", confidence=0.79)
+    assert (kept(diverted).tier.value, "diverted_to_archival" in codes(diverted)) == ("archival", True)
+    assert mem.find(tiers=["core"]) == []
