@@ -55,6 +55,18 @@ def files(store, tmp_path):
     return look
 
 
+def test_a_store_that_is_obeyed_unknown_turns_a_line_red(store, monkeypatch):
+    from keepward.stores.sqlite.store import SqliteStore
+
+    monkeypatch.setattr(SqliteStore, "_admit", lambda self: None)
+    assert lines(store, "foreign_store")["foreign_store"].status == "breached"
+
+
+def test_settings_that_hold_unaccepted_turn_a_line_red(store, monkeypatch):
+    monkeypatch.setattr("keepward.accepted.is_accepted", lambda *_: True)
+    assert lines(store, "foreign_settings")["foreign_settings"].status == "breached"
+
+
 @pytest.mark.promise("F5")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_defence_fires_on_a_store_in_use(store, name):
