@@ -237,7 +237,7 @@ def test_confidence_fades_unless_confirmed_and_looking_often_changes_nothing(
 
         def survivor() -> list[str]:
             # Room for one: the less certain goes. 0.9 has faded to 0.36 by now.
-            found = memory.context("harbour crane", budget_tokens=22)
+            found = memory.context("harbour crane", budget_tokens=26)
             return [item.id for section in found.sections for item in section.items]
 
         assert [survivor() for _ in range(3)] == [[new.id]] * 3
