@@ -133,6 +133,10 @@ def _ask(kit: Kit, who: Who, ask: Ask, tally: Tally) -> None:
             tally.counts["moved"] += 1
         else:
             tally.take(outcome, len(ask.changes))
+            if ask.heir is not None and isinstance(outcome, Committed):
+                gone = [record.id for record in outcome.records if record.status is Status.ARCHIVED]
+                counted = kit.store.usage(who.tenant, gone)
+                kit.uses[who.tenant, ask.heir] += sum(count for count, _ in counted.values())
         return
     try:
         outcomes = propose_each(kit, who, ask.changes, reason=ask.reason, session=ask.session, kind="job")

@@ -57,7 +57,7 @@ def _doubles(desk: Desk) -> Iterator[Ask]:
         added = {*best.evidence, *evidence}
         if evidence - set(best.evidence) and len(added) <= MOST:
             changes.append(Replace(id=best.id, evidence=tuple(sorted(added)), if_version=best.version))
-        yield Ask(changes=tuple(changes), reason=f"memory {best.id} states the same", whole=True)
+        yield Ask(changes=tuple(changes), reason=f"memory {best.id} states the same", whole=True, heir=best.id)
 
 
 def _may_go(desk: Desk, best: Record, other: Record) -> bool:

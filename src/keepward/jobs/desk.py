@@ -86,6 +86,8 @@ class Ask:
     #: Live memories that it puts away with nothing in their place.
     removes: int = 0
     session: str | None = None
+    #: The memory that the uses of those it archives count for from now on.
+    heir: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
