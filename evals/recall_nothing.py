@@ -81,7 +81,7 @@ def _own() -> Iterator[tuple[str, Conversation, tuple[str, ...]]]:
                 drawn = random.Random(f"{whole.name} {size}").sample(range(len(whole.told)), size)
                 told = tuple(whole.told[place] for place in sorted(drawn))
                 yield f"{size} plain facts", replace(whole, name=f"{whole.name}-{size}", told=told), ()
-            yield "plain facts, 42 to 70", whole, ()
+            yield "plain facts, 40 to 70", whole, ()
         elif whole.name in {"chats", "together"}:
             yield whole.name, whole, ()
 

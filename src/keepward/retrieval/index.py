@@ -204,16 +204,18 @@ class Index:
         rows = near.rows[places]
         store = self._units_of(query)
         spoke = store is not None and bool(near.compared.any())
+        how = relevance.calibration(query.vector_model if spoke else None)
         cosine, parts = near.cosine[places], np.zeros(len(rows), dtype=np.intp)
         if store is not None and spoke:
             parts = np.searchsorted(store.owners, rows, side="right") - np.searchsorted(store.owners, rows)
-            cosine = np.where(near.compared[places], fuse.beyond(cosine, near.mean, sight.count), 0.0)
+            # Hashed vectors are mostly zeros, whose signs agree: their mean is taken for higher than it is.
+            wide = cosine if how is relevance.HASHED else fuse.beyond(cosine, near.mean, sight.count)
+            cosine = np.where(near.compared[places], wide, 0.0)
         keys = [term_hash(term) for term in dict.fromkeys(query.terms)]
         held = np.array([self._terms.holding(rows, key) for key in keys], dtype=np.bool_).reshape(len(keys), len(rows))
         sessions = sight.session[rows]
         turns = np.where(sessions < sight.sessions, np.append(sight.turns, 0)[sessions], 0)
         lead = relevance.Leading(cosine=cosine, held=held, parts=parts, turns=turns, score=total[places])
-        how = relevance.calibration(query.vector_model if spoke else None)
         holders = [cover.holders[key] if cover else 0 for key in keys]
         return relevance.best_odds(how, lead, holders, sight.count, query.text)
 

@@ -31,10 +31,11 @@ SUREST: Final = 4.0
 BEHIND: Final = 8.0
 #: Memories that a store is taken to have beside its own, so that the words of a small one are not all common.
 USUAL: Final = 30.0
-#: Log-odds of a request for advice, at least: what somebody likes bears on it and may share neither word nor topic.
+#: Log-odds of a request for advice and of a task, at least: what somebody likes bears on it and may share neither word
+#: nor topic.
 ADVICE: Final = -1.5
-#: Added for a question of one word, which a memory may answer in others: a thing, where its kind was asked for.
-BRIEF: Final = 1.5
+#: Added for one word that is looked for, which a memory may answer in others: a thing, where its kind was asked for.
+BRIEF: Final = 2.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +77,11 @@ _ADVICE: Final = re.compile(
     r"|^(?:find|pick|choose|plan) (?:me|us)\b"
     r"|\bsoll(?:te)?n? (?:ich|wir)\b|\bempf(?:ie|e)hl|\bdevr(?:ais-je|ions-nous)\b|\brecommand"
     r"|\bdeber[ií]a\b|\brecom(?:ie|e)nd"
+    r"|^\W{0,3}(?:(?:please|now|then|let's|let us)\s{1,3})?(?:add|analy[sz]e|answer|arrange|book|build|buy|change|check"
+    r"|clean|code|compile|compose|configure|continue|cook|create|debug|decide|deploy|design|do|draft|edit|explain|extend|fix"
+    r"|format|generate|help|implement|improve|install|make|merge|migrate|move|optimi[sz]e|order|organi[sz]e|outline|pack|plan"
+    r"|prepare|propose|refactor|release|remind|rename|reply|reserve|respond|review|rewrite|run|schedule|send|set up"
+    r"|ship|sketch|solve|sort|style|summari[sz]e|test|tidy|translate|update|upgrade|write)\s{1,3}(?!\w{1,20}\?)\w[^?]*$"
     r"|应该|推荐|建议|おすすめ|お勧め|オススメ|すべき",
     re.IGNORECASE,
 )
@@ -89,7 +95,7 @@ def calibration(model: str | None) -> Calibration:
 
 
 def asks_advice(text: str) -> bool:
-    """Whether a text asks what to do or to choose, which likings answer that share nothing with it."""
+    """Whether a text asks what to do or to choose, or is a task: on it bear likings that share nothing with it."""
     return _ADVICE.search(text) is not None
 
 
@@ -121,7 +127,7 @@ def best_odds(how: Calibration, lead: Leading, frequencies: list[int], count: in
     # What has no vector of this model is judged by its words, also beside others that have one.
     alone = np.where(lead.parts > 0, alone, WORDS.words * covered / most + WORDS.alone)
     talk = how.score * lead.score + how.size * math.log(count) + how.talk
-    if len(frequencies) == 1:
+    if len(frequencies) == len(text.split()) == 1:
         alone, talk = alone + BRIEF, talk + BRIEF
     odds = min(float(np.where(lead.turns >= TALK, talk, alone).max()), SUREST)
     return max(odds, ADVICE) if asks_advice(text) else odds

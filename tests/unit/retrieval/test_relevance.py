@@ -76,6 +76,8 @@ def test_scores_of_nothing_are_alike() -> None:
         "What should I cook tonight?",
         "Can you recommend a book on tides?",
         "What would be fun for me?",
+        "format this file",
+        "Please write a reply to the landlord",
         "Was soll ich Oma schenken?",
         "周末应该去哪儿?",
     ],
@@ -86,7 +88,14 @@ def test_a_request_for_advice_is_known(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["Who wrote Hamlet?", "What did Sam suggest Evan try?", "Which book did Tim recommend to John?"]
+    "text",
+    [
+        "Who wrote Hamlet?",
+        "Do whales sleep?",
+        "Test results of March?",
+        "What did Sam suggest Evan try?",
+        "Which book did Tim recommend to John?",
+    ],
 )
 def test_a_question_of_what_was_is_no_request_for_advice(text: str) -> None:
     assert not asks_advice(text)
