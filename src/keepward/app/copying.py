@@ -30,7 +30,6 @@ from keepward.errors import Conflict, StoreUnavailable, Tampered, Unauthorised
 from keepward.ports.store import Fault
 
 if TYPE_CHECKING:
-    from keepward.app.rescuing import Rescued
     from keepward.engine.blob_upkeep import Copied
     from keepward.engine.kit import Kit, Who
     from keepward.ports.blobs import BlobStore
@@ -48,6 +47,8 @@ WARNING = (
     "on edits are noticed. An edit, or a newer end of the journal, that was lost before is not: compare the head with "
     "one that you trust, such as that of a receipt. Tombstones made on another machine refuse nothing here."
 )
+#: What a new store does not take over, in words.
+NOT_CARRIED = "receipts, tokens, the review queue, feedback and counts of use"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +84,48 @@ class Restored(Value):
     revoked: int = 0
     #: What this machine cannot know of the backup; empty where it made it and has kept its lists since.
     warning: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RescuedTenant(Value):
+    """What came of one tenant."""
+
+    tenant: str
+    #: Name of the last commit that was carried over as it is.
+    head: str
+    #: Commits carried over as they are, and those known that are not.
+    commits: int
+    lost_commits: int
+    #: Ids of memories brought by the commit of the rescue, in order.
+    rescued: tuple[str, ...]
+    #: Ids whose newest version is lost: an older one came, archived.
+    outdated: tuple[str, ...]
+    #: Ids of memories of which nothing holds, or whose blob is gone.
+    lost: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rescued(Value):
+    """A store that was made out of a damaged one."""
+
+    path: str
+    store_id: str
+    #: Id of the damaged store; empty where it is lost.
+    of: str
+    #: Whether this machine had the key of the damaged store: without it, hashes alone speak for what was carried over.
+    sealed: bool
+    tenants: tuple[RescuedTenant, ...]
+    #: Blobs carried over, and names of those that are gone or changed.
+    blobs: int
+    lost_blobs: tuple[str, ...]
+    not_carried: str = NOT_CARRIED
+
+    @property
+    def whole(self) -> bool:
+        """Whether every commit and every memory that is known came over."""
+        return not self.lost_blobs and all(
+            not (each.lost_commits or each.outdated or each.lost) for each in self.tenants
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

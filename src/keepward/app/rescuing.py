@@ -14,10 +14,11 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from keepward.app.copying import Rescued, RescuedTenant
 from keepward.domain.blob import place
 from keepward.domain.commit import Step
 from keepward.domain.instant import from_micros
@@ -35,50 +36,6 @@ if TYPE_CHECKING:
 #: Memories of one commit.
 _TOGETHER = 500
 _REASON = "rescued from a damaged store: newer than the first commit that did not hold"
-#: What a new store does not take over, in words.
-NOT_CARRIED = "receipts, tokens, the review queue, feedback and counts of use"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RescuedTenant:
-    """What came of one tenant."""
-
-    tenant: str
-    #: Name of the last commit that was carried over as it is.
-    head: str
-    #: Commits carried over as they are, and those known that are not.
-    commits: int
-    lost_commits: int
-    #: Ids of memories brought by the commit of the rescue, in order.
-    rescued: tuple[str, ...]
-    #: Ids whose newest version is lost: an older one came, archived.
-    outdated: tuple[str, ...]
-    #: Ids of memories of which nothing holds, or whose blob is gone.
-    lost: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rescued:
-    """A store that was made out of a damaged one."""
-
-    path: str
-    store_id: str
-    #: Id of the damaged store; empty where it is lost.
-    of: str
-    #: Whether this machine had the key of the damaged store: without it, hashes alone speak for what was carried over.
-    sealed: bool
-    tenants: tuple[RescuedTenant, ...]
-    #: Blobs carried over, and names of those that are gone or changed.
-    blobs: int
-    lost_blobs: tuple[str, ...]
-    not_carried: str = NOT_CARRIED
-
-    @property
-    def whole(self) -> bool:
-        """Whether every commit and every memory that is known came over."""
-        return not self.lost_blobs and all(
-            not (each.lost_commits or each.outdated or each.lost) for each in self.tenants
-        )
 
 
 def rescue(
