@@ -59,6 +59,7 @@ def test_the_command_line_works_without_network_or_environment(tmp_path: Path) -
     script = f"""
 import os
 os.environ["KEEPWARD_HOME"] = {str(tmp_path / "home")!r}
+os.environ["KEEPWARD_DATA"] = {str(tmp_path)!r}
 from keepward.surfaces.cli import main
 for words in (["init"], ["remember", "Ana prefers tabs"], ["recall", "tabs"], ["context", "tabs"], ["verify"]):
     assert main([*words, "--json"]) == 0, words
