@@ -29,6 +29,7 @@ CHOSEN = {
     "ttl_volatile": ('"2w"', timedelta(weeks=2)),
     "four_eyes": ("true", True),
     "ttl_working": ("3600", timedelta(hours=1)),
+    "pending_limit": ("7", 7),
     "review_keep": ('"4d"', timedelta(days=4)),
     "review_ttl": ('"3d"', timedelta(days=3)),
     "confidence_floor": ("{archival = 0.5}", {**Policy().confidence_floor, Tier.ARCHIVAL: 0.5}),

@@ -12,6 +12,7 @@ from keepward.app.arguments import share, texts
 from keepward.app.handle import Handle
 from keepward.domain.decay import as_read
 from keepward.domain.memory import Record
+from keepward.domain.names import plain_key
 from keepward.domain.query import Filter, Memories, Recall
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class Reads(Handle):
             kinds=texts("kinds", kinds),
             tags=texts("tags", tags),
             content_types=texts("content_types", content_types),
-            key=key,
+            key=None if key is None else plain_key(key),
             subject=subject,
             category=category,
             session=session,

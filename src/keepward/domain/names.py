@@ -5,6 +5,7 @@ What was given is never repeated: it may be a secret that went to the wrong plac
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Any
@@ -13,6 +14,11 @@ from keepward.errors import InvalidInput
 
 #: Most characters of a name that is compared with those there are.
 _LONGEST = 64
+
+
+def plain_key(key: str) -> str:
+    """Return a key as it is kept and looked for: in Unicode's compatible form (NFKC), without blanks at its ends."""
+    return key if key.isascii() and key == key.strip() else unicodedata.normalize("NFKC", key).strip()
 
 
 def unknown(what: str, given: Any, known: Collection[str]) -> str:

@@ -68,6 +68,8 @@ class Policy:
     ttl_working: timedelta = timedelta(hours=24)
     #: How long a draft or proposal waits before it is rejected by expiry.
     review_ttl: timedelta = timedelta(days=30)
+    #: Most proposals of one agent or user that may wait at once; a further one is refused.
+    pending_limit: int = 100
     #: How long what was proposed is kept once that is decided or past its term; its digest stays.
     review_keep: timedelta = timedelta(days=30)
 

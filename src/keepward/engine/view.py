@@ -31,6 +31,7 @@ from keepward.domain.change import (
 from keepward.domain.commit import Step
 from keepward.domain.decay import importance_at
 from keepward.domain.memory import Kind, Record, Sensitivity, Status, Tier
+from keepward.domain.names import plain_key
 from keepward.domain.query import Filter
 from keepward.domain.scope import visible_from
 from keepward.domain.trust import ActorKind, Trust
@@ -262,6 +263,7 @@ def _successor(kit: Kit, who: Who, change: Supersede, before: Record, overlay: O
 
 def occupant(kit: Kit, who: Who, scope: str, key: str) -> Record | None:
     """Return the active memory under a key of exactly one scope; an expired one still holds its key."""
+    key = plain_key(key)
     found = kit.store.find(
         who.tenant, Filter(scopes=(scope,), key=key, include_sensitive=True), live_at=None, limit=None
     )

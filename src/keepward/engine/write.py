@@ -12,10 +12,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from keepward.domain.change import Append, Archive, Change, Insert, Reinforce, Replace, Supersede, operation
+from keepward.domain.change import Append, Archive, Change, Insert, Move, Reinforce, Replace, Supersede, operation
 from keepward.domain.commit import Step
 from keepward.domain.fold import Frame, apply, strengthened
 from keepward.domain.memory import Kind, Record, Tier
+from keepward.domain.names import plain_key
 from keepward.domain.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting, digest_of
 from keepward.domain.receipt import Reason, Receipt, ReceiptKind
 from keepward.domain.trust import ActorKind, Trust
@@ -202,6 +203,8 @@ def _fold(kit: Kit, who: Who, change: Change, reason: str, draft: Draft) -> _Fol
     broken = ill_formed(change, reason, kit.policy)
     if broken:
         return Judgement(decision="refuse", reasons=broken, reason="")
+    if isinstance(change, Insert | Move) and type(change.key) is str:
+        change = replace(change, key=plain_key(change.key))
     if isinstance(change, Supersede):
         # What was to replace it may turn out to be remembered already.
         change = replace(change, by=draft.overlay.renamed.get(change.by, change.by))
@@ -430,9 +433,22 @@ def _duplicate(kit: Kit, who: Who, item: Judgement, reasons: tuple[Reason, ...],
     return Duplicate(record=existing, receipt=receipt, reasons=reasons)
 
 
+def _waiting_enough(kit: Kit, who: Who) -> bool:
+    """Whether so many proposals of an agent or user wait that another would only bury them."""
+    if who.actor.may_decide or who.actor.kind not in {ActorKind.AGENT, ActorKind.USER}:
+        return False
+    now = kit.clock.now()
+    own = (item for item in kit.store.queue(who.tenant) if item.expires_at > now and item.proposer.is_same(who.actor))
+    return sum(1 for _ in own) >= kit.policy.pending_limit
+
+
 def _hold(
     kit: Kit, who: Who, steps: Sequence[Step], base: dict[str, int], reason: str, reasons: tuple[Reason, ...]
-) -> Quarantined:
+) -> Quarantined | Refused:
+    if _waiting_enough(kit, who):
+        detail = f"{kit.policy.pending_limit} proposals of yours wait already: have some of them decided first"
+        full = Reason(gate="review", code="too_many_pending", detail=detail)
+        return _refuse(kit, who, (full, *reasons), [step.op for step in steps])
     now = kit.clock.now()
     item = Waiting(
         id=kit.ids.new_id(now),

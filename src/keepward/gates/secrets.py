@@ -20,6 +20,8 @@ from keepward.gates.verdict import Case, Quarantine, Refuse, Verdict, View
 def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
     """Refuse certain secrets, hold likely ones masked."""
     del view, policy
+    if case.after.scope != "/" and scrub(case.after.scope) != case.after.scope:
+        return Refuse(reasons=(_reason("scope", "the scope holds what looks like a secret: choose another"),))
     if secrets.calm(whole(case)):
         return None
     beside = aside(case)

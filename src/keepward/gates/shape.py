@@ -39,7 +39,7 @@ from keepward.domain.query import CONTEXT_LEGEND
 from keepward.domain.receipt import Reason
 from keepward.domain.scope import RESERVED, is_scope, parse_scope
 from keepward.domain.trust import SOURCES
-from keepward.gates.detect.normal import normal, odd_unicode
+from keepward.gates.detect.normal import invisible, normal, odd_unicode
 from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View
 
 #: Longest of the short fields, in characters, and most items of a list.
@@ -136,6 +136,8 @@ def _problems(case: Case, policy: Policy) -> Iterator[Reason]:
     if after.source not in SOURCES or (type(asked) is str and asked not in SOURCES):
         yield _reason("unknown_source", unknown("source", asked, SOURCES))
     yield from _unknown_scope(case, policy)
+    if _hides_in_its_key(after, before):
+        yield _reason("bad_key", "a key holds no invisible character: it could not be told from another")
     if _takes_a_blocks_name(case, policy):
         yield _reason(
             "reserved_key", "that is the name of a core block: use another key, or propose it for the core tier"
@@ -155,6 +157,14 @@ def _problems(case: Case, policy: Policy) -> Iterator[Reason]:
             yield _reason("stability_of_kind", "an identity is permanent")
     if before is not None and _rewrites_event(case, before):
         yield _reason("append_only", "an event is not changed after the fact: remember the correction as a new memory")
+
+
+def _hides_in_its_key(after: Record, before: Record | None) -> bool:
+    """Whether a key that is new holds a character that nobody sees."""
+    key = after.key
+    if key is None or (before is not None and before.key == key):
+        return False
+    return not key.isprintable() or (not key.isascii() and any(map(invisible, key)))
 
 
 def _takes_a_blocks_name(case: Case, policy: Policy) -> bool:
