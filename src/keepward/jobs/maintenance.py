@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -32,6 +33,8 @@ ACTOR = Actor(kind=ActorKind.SYSTEM, name="maintenance", rights=Rights.OWNER)
 INTERVAL = timedelta(minutes=1)
 #: Seconds without a write before it begins, and the most of them that it waits for.
 QUIET, PATIENCE = 1.0, 30
+#: Seconds for which it keeps the interpreter from other threads.
+TURN = 0.0005
 #: Seconds that closing waits for a job that does not stop; it then ends without its last words.
 LAST = 2.0
 #: The row of ``JobRow`` that says when a tenant may next be looked after; no job has this name.
@@ -159,4 +162,10 @@ class Maintenance:
                 self._woken.clear()
                 if self._stopping.wait(QUIET):
                     return
-            run_pending(kit, halted=self._stopping.is_set)
+            turns = sys.getswitchinterval()
+            try:
+                # Whoever writes meanwhile waits for the interpreter at each of its statements: not as long like this.
+                sys.setswitchinterval(TURN)
+                run_pending(kit, halted=self._stopping.is_set)
+            finally:
+                sys.setswitchinterval(turns)
