@@ -4,7 +4,7 @@
 
     mem = Memory.open("memory.db")
     out = mem.remember("Ana prefers tabs", source="user_message", evidence=["chat:42"])
-    mem.recall("indentation")[0].memory.text
+    mem.recall("what does Ana prefer?")[0].memory.text
 
 Names are imported on first use, so that ``import keepward`` costs next to nothing.
 """

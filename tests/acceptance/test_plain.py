@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import keepward.app
 import keepward.engine
 from keepward import InvalidInput, Memory
 from keepward.domain.value import Value
@@ -83,7 +84,8 @@ def test_every_result_is_plain_json(owner: Memory, tmp_path: Path) -> None:
 
 
 def test_every_verb_gives_what_can_be_made_plain() -> None:
-    for module in pkgutil.iter_modules(keepward.engine.__path__, "keepward.engine."):
+    rooms = (keepward.engine, keepward.app)
+    for module in (one for room in rooms for one in pkgutil.iter_modules(room.__path__, f"{room.__name__}.")):
         import_module(module.name)
     known = {kind.__name__ for kind in _below(Value)} | {"Outcome"}
     for name in dir(Memory):

@@ -10,6 +10,7 @@ Invariants
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields as fields_of
 from datetime import datetime, timedelta
@@ -183,6 +184,17 @@ def _ttl(_: str, value: Any) -> timedelta:
     return parse_duration(value)
 
 
+def _vector(name: str, value: Any) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(each) for each in value)
+    except (TypeError, ValueError, OverflowError) as fault:
+        raise InvalidInput(f"a {name} is a list of numbers") from fault
+    length = math.hypot(*numbers)
+    if isinstance(value, str | bytes | Mapping) or not math.isfinite(length) or not length:
+        raise InvalidInput(f"a {name} is a list of finite numbers that are not all zero")
+    return tuple(each / length for each in numbers)
+
+
 _NEVER_EMPTY: Mapping[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(("tags", "evidence", "derived_from", "aliases"), texts),
     "consent": _flag,
@@ -193,4 +205,5 @@ _READ: Mapping[str, Callable[[str, Any], Any]] = {
     "metadata": _object,
     "occurred_at": _instant,
     "if_version": _version,
+    "vector": _vector,
 }

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward import durable
+from keepward.domain.value import Value
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ SHORTEST = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CarriedKey:
+class CarriedKey(Value):
     """A key that was exported or imported."""
 
     path: str

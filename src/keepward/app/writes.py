@@ -31,7 +31,7 @@ from keepward.domain.change import (
 from keepward.domain.instant import Duration
 from keepward.domain.names import chosen
 from keepward.domain.proposal import Outcome
-from keepward.errors import InvalidInput, NotFound
+from keepward.errors import InvalidInput, NotFound, Unauthorised
 
 
 class Draft:
@@ -123,7 +123,7 @@ class Writes(Reads):
 
         Fields, all optional: ``tier kind key scope subject category tags content_type blob metadata source evidence
         derived_from confidence importance ttl stability sensitivity access session speaker job aliases
-        occurred_at consent``; see ``domain.change.InsertFields``.
+        occurred_at consent vector``; see ``domain.change.InsertFields``.
 
         Raises:
             InvalidInput: a field, or a name of a tier, kind, ..., that there is not; a value of another type.
@@ -311,7 +311,18 @@ class Writes(Reads):
 
             given["content_type"] = content_type(self._kit, self._who, given["blob"])
         said = arguments.text(text)
+        if given.get("vector") is not None:
+            self._fits(given["vector"])
         return Insert(id=self._kit.ids.new_id(self._kit.clock.now()), text=said, **given)
+
+    def _fits(self, vector: Sequence[float]) -> None:
+        actor, embedder = self._who.actor, self._kit.embedder
+        if actor.credential is not None and not actor.is_owner:
+            raise Unauthorised("a vector decides what a memory is found by: with a token, only the owner gives one")
+        if embedder is None:
+            raise InvalidInput("this store is open without an embedder: there is nothing to compare a vector with")
+        if len(vector) != embedder.dim:
+            raise InvalidInput(f"a vector of this store has {embedder.dim} numbers ({embedder.id})")
 
     def _id(self, memory_id: str) -> str:
         if not isinstance(memory_id, str) or not memory_id:

@@ -82,6 +82,8 @@ class KeyedFields(TypedDict, total=False):
     occurred_at: datetime | str | None
     #: Personal identifiers in the text were given with consent: they stay and make it sensitive.
     consent: bool
+    #: An embedding of one's own, by the model of this store; any length but zero, it is normalised.
+    vector: Sequence[float] | None
 
 
 class InsertFields(KeyedFields, total=False):
@@ -160,6 +162,8 @@ class Insert:
     occurred_at: datetime | None = None
     #: Personal identifiers in the text were given with consent: they stay and make it sensitive.
     consent: bool = False
+    #: By what recall finds it, of length 1; None: computed from the text. It goes with this very text alone.
+    vector: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,9 +108,14 @@ def embedded(
     base: Sequence[Features],
     asked: Mapping[str, str],
 ) -> list[Features]:
-    """Return the features with vectors added; ``asked`` holds, by memory id, the turn a turn answers."""
+    """Return the features with vectors added where there are none; ``asked`` has, by memory id, the turn answered."""
     if embedder is None or not records:
         return list(base)
+    missing = [n for n, features in enumerate(base) if not features.vectors]
+    if len(missing) < len(base):
+        rest = embedded(embedder, [records[n] for n in missing], [base[n] for n in missing], asked)
+        found = dict(zip(missing, rest, strict=True))
+        return [found.get(n, features) for n, features in enumerate(base)]
     from keepward.retrieval.vectors import pack
 
     texts = [
@@ -137,3 +142,12 @@ def embedded(
         start += len(group)
         result.append(replace(features, model=embedder.id, vectors=pack(rows), units=len(group)))
     return result
+
+
+def packed(vector: Sequence[float]) -> bytes:
+    """Return a vector of length 1 as it is kept."""
+    import numpy as np
+
+    from keepward.retrieval.vectors import pack
+
+    return pack(np.asarray([vector], dtype=np.float32))

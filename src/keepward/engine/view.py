@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 from typing import Any
@@ -75,7 +75,15 @@ class Overlay:
     unburied: dict[str, Record] = field(default_factory=dict)
     #: Texts of this proposal as they are compared.
     forms: dict[str, Form] = field(default_factory=dict)
+    #: By id, the text that a vector was given for, its model, and the vector as it is kept.
+    vectors: dict[str, tuple[str, str, bytes]] = field(default_factory=dict)
     _words: dict[str, tuple[Record, Features]] = field(default_factory=dict)
+
+    def given(self, record: Record) -> Features:
+        """Return ``words`` of a record, with the vector that was given for this very text, where one was."""
+        text, model, packed = self.vectors.get(record.id, ("", "", b""))
+        features = self.words(record)
+        return replace(features, model=model, vectors=packed, units=1) if packed and text == record.text else features
 
     def words(self, record: Record) -> Features:
         """Return the features of a record that need no model, computed once for each form of it."""

@@ -22,6 +22,7 @@ from keepward.domain.receipt import Reason, Receipt, ReceiptKind
 from keepward.domain.trust import ActorKind, Trust
 from keepward.engine import blobs, handed
 from keepward.engine.commit import settled, store_steps
+from keepward.engine.features import packed
 from keepward.engine.kit import Kit, Who
 from keepward.engine.nearby import look_ahead
 from keepward.engine.personal import personal
@@ -129,7 +130,7 @@ def _propose_once(
         session=session,
         kind=kind,
         reasons=reasons,
-        spoken=draft.overlay.words,
+        spoken=draft.overlay.given,
     )
     return Committed(
         records=tuple(step.after for step in steps), commit=commit.commit, receipt=commit.receipt, reasons=reasons
@@ -164,7 +165,7 @@ def _propose_each_once(
             session=session,
             kind=kind,
             reasons=reasons,
-            spoken=draft.overlay.words,
+            spoken=draft.overlay.given,
         )
     outcomes: list[Outcome] = []
     for change, item in zip(changes, draft.items, strict=True):
@@ -298,6 +299,7 @@ def _judge(
         after = replace(after, trust=min(before.trust, max(after.trust, Trust.USER)))
     if view.spare is not None and capacity.makes_room(judged.case, view, kit.policy):
         _add(draft, result, Archive(id=view.spare.id), view.spare, apply(Archive(id=view.spare.id), view.spare, frame))
+    _take_vector(kit, change, after, draft.overlay)
     _add(draft, result, change, before, after)
     return result
 
@@ -354,6 +356,12 @@ def _strengthen(
     detail = f"what {existing.id} rests on is strengthened: {', '.join(filter(None, told))}"
     result.reasons = (*result.reasons, Reason(gate="duplicate", code="strengthened", detail=detail), *judged.reasons)
     _add(draft, result, added, existing, judged.case.after)
+
+
+def _take_vector(kit: Kit, change: Change, after: Record, overlay: Overlay) -> None:
+    if isinstance(change, Insert) and change.vector is not None and kit.embedder is not None:
+        # Of a text that a gate has rewritten it would still tell what was taken out: see ``Overlay.given``.
+        overlay.vectors[after.id] = (change.text, kit.embedder.id, packed(change.vector))
 
 
 def _put_elsewhere(asked: Record, judged: Record) -> bool:

@@ -149,6 +149,13 @@ class Fields(Body):
     aliases: Tags = Field(default_factory=list)
     occurred_at: Instant | None = None
     consent: Annotated[bool, told("Personal identifiers in the text were given with consent.")] = False
+    vector: (
+        Annotated[
+            list[Annotated[float, Field(allow_inf_nan=False)]],
+            Field(description="An embedding by this store's model; the owner's to give.", max_length=8192),
+        ]
+        | None
+    ) = None
 
 
 class Named(Fields):
