@@ -241,7 +241,7 @@ def test_upserts_of_one_key_at_once_give_one_memory(owner: Memory, entering: Ent
 
 @pytest.mark.promise("Z29")
 def test_updates_at_once_are_all_in_the_history(owner: Memory, entering: Enter) -> None:
-    made = kept(owner.remember("The ferry log", tier="archival"))
+    made = kept(owner.remember("The ferry log", tier="archival", access="append"))
     handles = [entering(Actor.agent(f"a{n}")) for n in range(5)]
     with ThreadPoolExecutor(5) as pool:
         list(pool.map(lambda each: kept(each.append(made.id, f"by {each.actor.name}", reason="x")), handles))

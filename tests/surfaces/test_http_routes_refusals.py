@@ -33,6 +33,7 @@ CALLS = {
     "append": ("POST", "/memory/items/{memory}/append", {"text": "and late", "reason": "x"}),
     "move": ("POST", "/memory/items/{memory}/move", {"tier": "working", "reason": "x"}),
     "restore": ("POST", "/memory/items/{memory}/restore", {"reason": "x"}),
+    "archive": ("POST", "/memory/items/{memory}/archive", {"reason": "x"}),
     "reinforce": ("POST", "/memory/items/{memory}/reinforce", {}),
     "promote": ("POST", "/memory/items/{memory}/promote", {"text": "The ferry leaves at six", "reason": "x"}),
     "supersede": ("POST", "/memory/items/{memory}/supersede", {"by": "{memory}", "reason": "x"}),
