@@ -104,3 +104,15 @@ def test_reading_a_missing_store_exits_8_and_makes_none(run, tmp_path, command):
 def test_a_list_shows_each_text_whole(run, saved):
     run("remember", "The deploy target is db-7 and its standby lies two floors below it " * 3, "--as", "operator")
     assert " ".join(run("list").out.split()).count("two floors below it") == 3
+
+
+def test_weak_hits_are_counted_and_shown_only_where_they_are_asked_for(run, saved):
+    for n in range(4):
+        run("remember", f"Crew {n} checks the indentation of every plank of deck {n}", "--as", "operator")
+    hits = run("recall", "who prefers tabs for indentation?", "--json").json["hits"]
+    weak = [hit["text"] for hit in hits if hit["weak"]]
+    shown = " ".join(run("recall", "who prefers tabs for indentation?").out.split())
+    whole = " ".join(run("recall", "who prefers tabs for indentation?", "--all").out.split())
+    assert weak
+    assert [text in shown for text in weak] == [False] * len(weak)
+    assert [text in whole for text in weak] == [True] * len(weak)

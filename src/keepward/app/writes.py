@@ -254,7 +254,7 @@ class Writes(Reads):
         from keepward.engine.write import propose
 
         if not reason.strip():
-            raise InvalidInput("say why: a change carries a reason")
+            raise InvalidInput("say why: a change carries a `reason`")
         return propose(self._kit, self._who, changes, reason=reason, session=session, kind=kind)
 
     def draft(self, *, reason: str, session: str | None = None) -> Draft:

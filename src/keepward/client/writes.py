@@ -147,7 +147,7 @@ class Writes(Reads):
         """Propose changes that are carried out, held or refused together; for the ids of new memories see (2)."""
         only("kind", kind, "write")
         if not reason.strip():
-            raise InvalidInput("say why: a change carries a reason")
+            raise InvalidInput("say why: a change carries a `reason`")
         if not wire.refers(changes):
             body = {"reason": reason, "changes": [wire.change(each) for each in changes]}
             return self._proposed("/memory/edit", body | wire.present(session=session))
@@ -196,7 +196,7 @@ class Writes(Reads):
         """Propose one change of a memory that has to be there."""
         path_of(change["id"])
         if not reason.strip():
-            raise InvalidInput("say why: a change carries a reason")
+            raise InvalidInput("say why: a change carries a `reason`")
         return self._proposed("/memory/edit", {"reason": reason, "changes": [change]})
 
 

@@ -73,11 +73,14 @@ def recall(
         )
     data = present.recall(found)
     # One visible line for what could not take part; it is in the object as well.
-    return Answer(data=data, show=lambda screen: _show_recall(screen, data), talk=tuple(data["notes"]))
+    return Answer(data=data, show=lambda screen: _show_recall(screen, data, every=every), talk=tuple(data["notes"]))
 
 
-def _show_recall(screen: Screen, data: dict[str, Any]) -> None:
-    for hit in data["hits"]:
+def _show_recall(screen: Screen, data: dict[str, Any], *, every: bool) -> None:
+    """Print hits; weak ones only where they are asked for, or where there is nothing better."""
+    strong = [hit for hit in data["hits"] if not hit["weak"]]
+    shown = data["hits"] if every or not strong else strong
+    for hit in shown:
         when = hit["occurred_at"]
         said = ": ".join(part for part in (when and when[:10], hit["speaker"]) if part)
         screen.labelled(f"{hit['rank']:>2}.", f"{said}: {hit['text']}" if said else hit["text"], width=4, style="bold")
@@ -88,6 +91,9 @@ def _show_recall(screen: Screen, data: dict[str, Any]) -> None:
         screen.labelled("", f"{hit['id']} v{hit['version']}", width=4, style="dim")
     if not data["hits"]:
         screen.line("Nothing found.", "dim")
+    weak = len(data["hits"]) - len(shown)
+    if weak:
+        screen.line(f"{weak} weak {'hit' if weak == 1 else 'hits'} not shown; --all shows them", "dim")
     for left in data["excluded"]:
         screen.labelled("left out", f"{left['id']}: {left['reason']}", style="dim")
     screen.line(f"searched by {' and '.join(data['used']) or 'nothing'} at head {data['head']}", "dim")

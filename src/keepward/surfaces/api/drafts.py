@@ -86,7 +86,7 @@ class Drafts:
             Conflict: there are too many drafts; see (4).
         """
         if not reason.strip():
-            raise InvalidInput("say why: a change carries a reason")
+            raise InvalidInput("say why: a change carries a `reason`")
         principal = _principal(memory)
         with self._lock:
             self._forget_old()
