@@ -44,7 +44,7 @@ class Jobs(Handle):
     def merge_candidates(self, *, floor: float = 0.8, limit: int = 50) -> list[Alike]:
         """Return pairs of memories in this handle's sight that resemble each other, best first; change nothing.
 
-        ``floor`` is the least score, 0..1. Sensitive memories are shown only to who decides.
+        ``floor`` is the least score, 0..1. Sensitive memories are shown only to who may read them.
         """
         from keepward.jobs.runner import candidates
 

@@ -241,7 +241,7 @@ class Writes(Reads):
         here, missing = [], []
         for memory_id in dict.fromkeys(memory_ids):
             try:
-                here.append(self.get(memory_id).id)
+                here.append(self._id(memory_id))
             except NotFound:
                 missing.append(memory_id)
         outcome = self.propose([Retire(id=each) for each in here], reason=reason) if here else None
@@ -327,7 +327,9 @@ class Writes(Reads):
     def _id(self, memory_id: str) -> str:
         if not isinstance(memory_id, str) or not memory_id:
             raise InvalidInput("a memory is named by its id, a text")
-        return self.get(memory_id).id
+        from keepward.engine.view import fetch
+
+        return fetch(self._kit, self._who, memory_id, own=True).id
 
 
 def _replace(memory_id: str, text: str, fields: Mapping[str, Any]) -> Replace:

@@ -15,7 +15,7 @@ from keepward.engine.kit import Kit, Who
 from keepward.engine.read import AsOf, seq_of
 from keepward.engine.review import pending
 from keepward.engine.rollback import Difference
-from keepward.engine.view import reaches, shown
+from keepward.engine.view import reaches, readable, veiled, withheld_from
 from keepward.errors import NotFound
 from keepward.ports.store import CommitView, Fault, Found
 
@@ -54,7 +54,7 @@ def log(kit: Kit, who: Who, *, limit: int, before: int | None) -> list[CommitVie
     found: list[CommitView] = []
     while len(found) < limit:
         page = kit.store.commits(who.tenant, before=before, limit=limit)
-        found += [view for view in (_readable(who, each) for each in page) if view.steps]
+        found += [view for view in (readable(kit, who, each) for each in page) if view.steps]
         if len(page) < limit:
             break
         before = page[-1].commit.seq
@@ -68,13 +68,10 @@ def show(kit: Kit, who: Who, name: str) -> CommitView:
         NotFound: no such commit within reach.
     """
     view = kit.store.commit(who.tenant, name)
-    if view is None or not _readable(who, view).steps:
+    view = view and readable(kit, who, view)
+    if view is None or not view.steps:
         raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
-    return _readable(who, view)
-
-
-def _readable(who: Who, view: CommitView) -> CommitView:
-    return replace(view, steps=shown(who, view.steps))
+    return view
 
 
 def receipt(kit: Kit, who: Who, receipt_id: str) -> dict[str, Any]:
@@ -85,9 +82,9 @@ def receipt(kit: Kit, who: Who, receipt_id: str) -> dict[str, Any]:
     """
     stored = kit.store.receipt(who.tenant, receipt_id)
     view = kit.store.commit(who.tenant, stored["commit"]) if stored and "commit" in stored else None
-    steps = shown(who, view.steps) if view else ()
+    view = view and readable(kit, who, view)
     scope = (stored or {}).get("inputs", {}).get("scope", who.scope)
-    if stored is None or (view and not steps) or not (reaches(who, scope) or who.actor.may_decide):
+    if stored is None or (view and not view.steps) or not (reaches(who, scope) or who.actor.may_decide):
         raise NotFound("there is no receipt by that id in this tenant")
     if view is None:
         return stored
@@ -108,7 +105,7 @@ def receipt(kit: Kit, who: Who, receipt_id: str) -> dict[str, Any]:
                 "trust": step.after.trust.label,
                 "evidence": list(step.after.evidence),
             }
-            for step in steps
+            for step in view.steps
         ],
     }
 
@@ -300,10 +297,18 @@ def diff(kit: Kit, who: Who, earlier: AsOf, later: AsOf) -> list[Difference]:
     first, second = seq_of(kit, who, earlier), seq_of(kit, who, later)
     states = [_state(kit, who, seq) for seq in (first, second)]
     ids = sorted(states[0].keys() | states[1].keys())
-    return [
+    found = [
         Difference(id=name, before=states[0].get(name), after=states[1].get(name))
         for name in ids
         if states[0].get(name) != states[1].get(name)
+    ]
+    sides = [side for each in found for side in (each.before, each.after) if side]
+    hidden = withheld_from(kit, who, sides)
+    return [
+        replace(each, before=each.before and veiled(each.before), after=each.after and veiled(each.after))
+        if each.id in hidden
+        else each
+        for each in found
     ]
 
 

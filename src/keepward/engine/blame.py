@@ -16,7 +16,7 @@ from keepward.domain.value import Value
 from keepward.engine.contexts import text_at
 from keepward.engine.kit import Kit, Who
 from keepward.engine.read import Version, history
-from keepward.engine.view import fetch
+from keepward.engine.view import fetch, readable
 from keepward.errors import InvalidInput, NotFound
 from keepward.ports.store import CommitView
 
@@ -136,7 +136,7 @@ def bisect(
     view = kit.store.commit(who.tenant, str(high))
     if view is None:
         raise NotFound("the commit is gone; run `keepward verify`")
-    return Bisection(commit=view, compiled=len(texts), before=texts[low], after=texts[high])
+    return Bisection(commit=readable(kit, who, view), compiled=len(texts), before=texts[low], after=texts[high])
 
 
 def _text(kit: Kit, who: Who, query: str, seq: int, purpose: str) -> str:

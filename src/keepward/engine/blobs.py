@@ -23,7 +23,7 @@ from keepward.domain.media import agrees, content_type_of, is_textual, settled, 
 from keepward.domain.memory import ContentType, Record, Status
 from keepward.domain.receipt import Reason
 from keepward.engine.kit import Kit, Who
-from keepward.engine.view import reaches
+from keepward.engine.view import reaches, withholds
 from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, Tampered, Unauthorised
 
 if TYPE_CHECKING:
@@ -99,7 +99,10 @@ def may_read(kit: Kit, who: Who, kept: Kept) -> bool:
         return True
     now = kit.clock.now()
     holders = kit.store.records(who.tenant, kit.store.blob_holders(who.tenant, kept.blob.ref)).records
-    if any(each.blob == kept.blob.ref and each.is_live(now) and reaches(who, each.scope) for each in holders):
+    if any(
+        each.blob == kept.blob.ref and each.is_live(now) and reaches(who, each.scope) and not withholds(who, each)
+        for each in holders
+    ):
         return True
     return who.actor.may_decide and kept.blob.ref in waiting_refs(kit, who.tenant)
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from keepward.domain.instant import from_micros
 from keepward.domain.value import Value
 from keepward.engine.kit import Kit, Who
-from keepward.engine.view import reaches
+from keepward.engine.view import reaches, readable
 from keepward.errors import NotFound
 from keepward.ports.store import CommitView
 
@@ -127,7 +127,7 @@ def _between(kit: Kit, who: Who, memory_id: str, one: int, other: int) -> Commit
     low, high = sorted((one, other))
     for view, _ in reversed(kit.store.history(who.tenant, memory_id)):
         if low < view.commit.seq <= high:
-            return view
+            return readable(kit, who, view)
     return None
 
 

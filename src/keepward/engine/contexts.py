@@ -32,7 +32,7 @@ from keepward.engine.kit import Kit, Who
 from keepward.engine.read import AsOf, Stand, below_floor, floor_of, search, stand
 from keepward.engine.review import pending
 from keepward.engine.screening import screen
-from keepward.engine.view import reaches
+from keepward.engine.view import reaches, see_readable
 from keepward.engine.withheld import ids_of, notes_of, refuse_without_core, unsound, withheld
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable
 from keepward.gates import privacy, secrets
@@ -395,6 +395,8 @@ def replay(kit: Kit, who: Who, receipt_id: str) -> Replayed:
     def fetch(memory_id: str, version: int) -> Record | None:
         if memory_id not in versions:
             steps = kit.store.history(who.tenant, memory_id)
+            if steps:
+                see_readable(kit, who, steps[-1][1].after, own=False)
             versions[memory_id] = {
                 step.after.version: step.after for _, step in steps if step.after.status is not Status.ERASED
             }

@@ -23,7 +23,7 @@ from keepward.domain.scope import visible_from
 from keepward.domain.value import Value
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import Standing, unfit
-from keepward.engine.view import GRANT, fetch, reaches
+from keepward.engine.view import GRANT, fetch, reaches, veiled, withholds, without_reason
 from keepward.engine.withheld import ids_of, notes_of, unsound, withheld
 from keepward.errors import InvalidInput, ModelUnavailable, NotFound
 from keepward.ports.store import Found
@@ -409,17 +409,20 @@ def get(kit: Kit, who: Who, memory_id: str, *, as_of: AsOf = None) -> Record:
 def history(kit: Kit, who: Who, memory_id: str) -> list[Version]:
     """Return every version of a memory, oldest first; those of a time when it lay out of reach are left out."""
     record = fetch(kit, who, memory_id)
-    return [
-        Version(
-            record=step.after,
-            before=step.before if step.before and reaches(who, step.before.scope) else None,
-            op=step.op,
-            commit=view.commit,
-            details=view.details,
-        )
-        for view, step in kit.store.history(who.tenant, record.id)
-        if reaches(who, step.after.scope)
-    ]
+
+    versions: list[Version] = []
+    for made, step in kit.store.history(who.tenant, record.id):
+        after, before = step.after, step.before
+        if not reaches(who, after.scope):
+            continue
+        before = before if before and reaches(who, before.scope) else None
+        view = made
+        if withholds(who, after):
+            after, view = veiled(after), without_reason(made)
+        if before and withholds(who, before):
+            before, view = veiled(before), without_reason(made)
+        versions.append(Version(record=after, before=before, op=step.op, commit=view.commit, details=view.details))
+    return versions
 
 
 def own_and_shared(who: Who, filters: Filter) -> Filter:

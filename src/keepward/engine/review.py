@@ -38,7 +38,11 @@ DROPPED = "[no longer kept]"
 
 def pending(kit: Kit, who: Who, *, state: str | None = "pending") -> list[Waiting]:
     """Return the proposals a handle may read, oldest first; one past its term shows as expired."""
-    return [item for item in _queue(kit, who, state) if len(shown(who, item.steps)) == len(item.steps)]
+    items = _queue(kit, who, state)
+    if who.actor.may_decide:
+        return items
+    within = [(item, shown(kit, who, item.steps)) for item in items]
+    return [replace(item, steps=steps) for item, steps in within if len(steps) == len(item.steps)]
 
 
 def _queue(kit: Kit, who: Who, state: str | None) -> list[Waiting]:
@@ -174,7 +178,7 @@ def notices(kit: Kit, who: Who) -> list[Waiting]:
         with kit.store.write() as writer:
             for item in mine:
                 writer.put_waiting(replace(item, told=True))
-    return mine
+    return [replace(item, steps=shown(kit, who, item.steps)) for item in mine]
 
 
 def drop_bodies(kit: Kit, who: Who) -> int:

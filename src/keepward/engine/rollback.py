@@ -26,7 +26,7 @@ from keepward.domain.value import Value
 from keepward.engine.commit import settled, store_steps
 from keepward.engine.impact import closure
 from keepward.engine.kit import Kit, Who
-from keepward.engine.view import Overlay, fetch, look, occupant
+from keepward.engine.view import Overlay, fetch, look, occupant, shown
 from keepward.errors import Conflict, NotFound, Unauthorised
 from keepward.gates import pipeline
 from keepward.gates.verdict import Case
@@ -116,7 +116,8 @@ def _roll_back_once(kit: Kit, who: Who, name: str, *, with_later: bool, dry_run:
     conflicts += _taken_keys(kit, who, steps)
     dependents = closure(kit, who, targets)
     differences = tuple(
-        Difference(id=step.after.id, before=_holding(step.before), after=_holding(step.after)) for step in steps
+        Difference(id=step.after.id, before=_holding(step.before), after=_holding(step.after))
+        for step in shown(kit, who, steps)
     )
     ids = tuple(each.commit.id for each in undone)
     plan = Rollback(
@@ -209,7 +210,7 @@ def _reach(kit: Kit, who: Who, view: CommitView, *, with_later: bool) -> tuple[l
         if memory_id in seen:
             continue
         seen.add(memory_id)
-        if fetch(kit, who, memory_id).status is Status.ERASED:
+        if fetch(kit, who, memory_id, own=True).status is Status.ERASED:
             continue
         for later, step in kit.store.history(who.tenant, memory_id):
             # An erasure stands whatever is undone around it.
@@ -242,7 +243,7 @@ def _steps(kit: Kit, who: Who, targets: dict[str, int]) -> tuple[list[Step], tup
     steps: list[Step] = []
     reasons: list[Reason] = []
     for memory_id, version in sorted(targets.items()):
-        before = fetch(kit, who, memory_id)
+        before = fetch(kit, who, memory_id, own=True)
         earlier = _at_version(kit, who, memory_id, version) if version else None
         if Status.ERASED in {before.status, earlier and earlier.status}:
             detail = f"what memory {memory_id} said then was erased and is not brought back"

@@ -42,7 +42,7 @@ from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion, Tamp
 from keepward.gates.detect.likeness import Form
 from keepward.gates.verdict import View
 from keepward.ports.searching import Likely
-from keepward.ports.store import PREFIX, Features, Reader, Slot
+from keepward.ports.store import PREFIX, CommitView, Features, Reader, Slot
 
 #: Candidates for a likeness looked at closely, and the newest holders of one mark that are counted.
 ALIKE = 8
@@ -154,6 +154,8 @@ def ask_for_sensitive(who: Who) -> None:
 
 #: How a right is got that is no credential's by default.
 GRANT = "takes a right of its own: the owner gives it with `keepward token create --name NAME"
+#: Stands where the words of a sensitive memory would, for who may not read them.
+WITHHELD = "sensitive: ask the owner for a token with the right `sensitive`"
 
 
 def reaches(who: Who, scope: str) -> bool:
@@ -167,24 +169,88 @@ def reaches(who: Who, scope: str) -> bool:
     return oversees and who.scope in visible_from(scope)
 
 
-def shown(who: Who, steps: Sequence[Step]) -> tuple[Step, ...]:
-    """Return the steps a handle may read: those within reach, and all of them for who decides about them."""
-    if who.actor.may_decide:
-        return tuple(steps)
-    return tuple(step for step in steps if all(reaches(who, side.scope) for side in (step.before, step.after) if side))
+def withholds(who: Who, record: Record) -> bool:
+    """Whether a handle may not read what a record says, since it is sensitive."""
+    if record.sensitivity is not Sensitivity.SENSITIVE or record.status is Status.ERASED:
+        return False
+    return not (who.actor.able("sensitive") or who.actor.kind in _WHOLE)
 
 
-def fetch(kit: Kit, who: Who, memory_id: str, *, as_of: int | None = None) -> Record:
-    """Return the newest record of a memory that the handle reaches.
+def withheld_from(kit: Kit, who: Who, records: Sequence[Record]) -> frozenset[str]:
+    """Return the ids of memories a handle may not read: sensitive as these records have them, or by now."""
+    if who.actor.able("sensitive") or not records:
+        return frozenset()
+    newest = kit.store.records(who.tenant, sorted({record.id for record in records})).records
+    return frozenset(record.id for record in (*records, *newest) if withholds(who, record))
+
+
+def veiled(record: Record) -> Record:
+    """Return a record without what it says: whose, where and when it is stay, and how to get at the rest."""
+    bare: dict[str, Any] = dict.fromkeys(("key", "subject", "category", "blob", "metadata_json", "session"))
+    bare |= dict.fromkeys(("speaker", "job", "occurred_at"))
+    return replace(record, text=WITHHELD, tags=(), evidence=(), aliases=(), **bare)
+
+
+def shown(kit: Kit, who: Who, steps: Sequence[Step]) -> tuple[Step, ...]:
+    """Return the steps a handle may read: those within reach, without the words of those that are withheld from it.
+
+    Who decides about what others said reaches all of them.
+    """
+    within = [
+        step
+        for step in steps
+        if who.actor.may_decide or all(reaches(who, side.scope) for side in (step.before, step.after) if side)
+    ]
+    hidden = withheld_from(kit, who, [side for step in within for side in (step.before, step.after) if side])
+    return tuple(
+        replace(step, before=step.before and veiled(step.before), after=veiled(step.after))
+        if step.after.id in hidden
+        else step
+        for step in within
+    )
+
+
+def readable(kit: Kit, who: Who, view: CommitView) -> CommitView:
+    """Return a commit with what the handle may read of it; without its reason, where words are withheld."""
+    steps = shown(kit, who, view.steps)
+    hidden = any(step.after.text == WITHHELD for step in steps)
+    return replace(without_reason(view) if hidden else view, steps=steps)
+
+
+def without_reason(view: CommitView) -> CommitView:
+    """Return a commit without the words that its writer gave as the reason; its hash still holds."""
+    commit = replace(view.commit, salt=b"", payload=None, payload_commit=view.commit.commitment())
+    return replace(view, commit=commit, details=replace(view.details, reason=WITHHELD))
+
+
+def fetch(kit: Kit, who: Who, memory_id: str, *, as_of: int | None = None, own: bool = False) -> Record:
+    """Return the newest record of a memory that the handle reaches and may read.
 
     ``memory_id`` is its id, an alias, its key as seen from the handle's scope, or the first 8 or more characters
-    of its id, tried in this order.
+    of its id, tried in this order. ``own`` also gives a sensitive memory to the one who wrote it, to change it unread.
 
     Raises:
         NotFound: no such memory within reach.
+        Unauthorised: it is sensitive, and the handle has no right to read that.
         InvalidInput: more than one memory within reach begins so.
         Tampered: its row does not match its seal.
     """
+    record = _resolve(kit, who, memory_id, as_of)
+    see_readable(kit, who, record, own=own)
+    return record
+
+
+def see_readable(kit: Kit, who: Who, record: Record, *, own: bool) -> None:
+    """See that a handle may read a memory, or with ``own`` change one of its own.
+
+    Raises:
+        Unauthorised: it may not.
+    """
+    if not (own and record.author == who.actor.label) and withheld_from(kit, who, [record]):
+        raise Unauthorised(f"memory {record.id} is {WITHHELD}")
+
+
+def _resolve(kit: Kit, who: Who, memory_id: str, as_of: int | None) -> Record:
     found = kit.store.records(who.tenant, [memory_id], as_of=as_of)
     if found.damaged:
         raise Tampered(f"memory {memory_id} does not match its seal and was not used; run `keepward verify`")
@@ -194,7 +260,7 @@ def fetch(kit: Kit, who: Who, memory_id: str, *, as_of: int | None = None) -> Re
     for scope in sorted(visible_from(who.scope), key=lambda each: (-len(each), each)):
         holder = occupant(kit, who, scope, memory_id)
         if holder is not None:
-            return holder if as_of is None else fetch(kit, who, holder.id, as_of=as_of)
+            return holder if as_of is None else _resolve(kit, who, holder.id, as_of)
     if len(memory_id) >= PREFIX:
         begun = kit.store.records(who.tenant, kit.store.beginning(who.tenant, memory_id, limit=CROWD), as_of=as_of)
         within = [record for record in begun.records if reaches(who, record.scope)]
@@ -218,6 +284,7 @@ def before_of(kit: Kit, who: Who, change: Change, overlay: Overlay) -> Record | 
 
     Raises:
         NotFound: the memory is not there, or not within reach.
+        Unauthorised: it is sensitive, another's, and the handle has no right to read that.
         StaleVersion: the memory has been changed since the version that ``if_version`` names.
         Conflict: the memory no longer holds, and the change is not one that brings it back; or what is to
             replace it does not hold.
@@ -229,6 +296,8 @@ def before_of(kit: Kit, who: Who, change: Change, overlay: Overlay) -> Record | 
         there = overlay.records[held] if held else occupant(kit, who, change.scope, change.key)
         if there is not None and not reaches(who, there.scope):
             raise NotFound("this handle does not see that scope, where the key is taken: open the store at that scope")
+        if there is not None:
+            see_readable(kit, who, there, own=True)
         return there
     before = newest(kit, who, change.id, overlay)
     wanted = getattr(change, "if_version", None)
@@ -255,7 +324,7 @@ def newest(kit: Kit, who: Who, name: str, overlay: Overlay) -> Record:
     """Return a memory as the proposal has made it so far."""
     held = overlay.records.get(name)
     if held is None:
-        held = fetch(kit, who, name)
+        held = fetch(kit, who, name, own=True)
         held = overlay.records.get(held.id, held)
     return held
 
@@ -313,7 +382,7 @@ def look(kit: Kit, who: Who, change: Change, before: Record | None, after: Recor
     if isinstance(change, Move | Restore):
         _key_is_free(kit, who, after, overlay)
     if isinstance(change, Supersede):
-        seen["successor"] = overlay.records.get(change.by) or fetch(kit, who, change.by)
+        seen["successor"] = overlay.records.get(change.by) or fetch(kit, who, change.by, own=True)
     if isinstance(change, Restore):
         seen["contained"] = kit.store.history(who.tenant, after.id)[-1][1].op == "contain"
     if not isinstance(change, Insert):

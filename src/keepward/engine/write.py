@@ -27,8 +27,8 @@ from keepward.engine.kit import Kit, Who
 from keepward.engine.nearby import look_ahead
 from keepward.engine.personal import personal
 from keepward.engine.tombstones import revived
-from keepward.engine.view import Overlay, before_of, look, newest, parents_of, reaches
-from keepward.errors import Conflict, InvalidInput, NotFound
+from keepward.engine.view import Overlay, before_of, look, newest, parents_of, reaches, veiled, withholds
+from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
 from keepward.gates import authority, capacity, pipeline
 from keepward.gates.privacy import scrub as scrub_private
 from keepward.gates.secrets import scrub as scrub_secret
@@ -133,7 +133,10 @@ def _propose_once(
         spoken=draft.overlay.given,
     )
     return Committed(
-        records=tuple(step.after for step in steps), commit=commit.commit, receipt=commit.receipt, reasons=reasons
+        records=tuple(_told(who, step).after for step in steps),
+        commit=commit.commit,
+        receipt=commit.receipt,
+        reasons=reasons,
     )
 
 
@@ -145,9 +148,10 @@ def _propose_each_once(
         for change, folded in zip(changes, _fold_ahead(kit, who, changes, reason, draft), strict=True):
             try:
                 judged = _judge(kit, who, change, reason, draft, folded)
-            except NotFound:
+            except (NotFound, Unauthorised) as fault:
                 # What builds on a memory that is not there is refused by itself and spoils no other.
-                refusal = Reason(gate="shape", code="unknown_memory", detail="it builds on a memory that is not there")
+                detail = "it builds on a memory that is not there" if isinstance(fault, NotFound) else str(fault)
+                refusal = Reason(gate="shape", code="unknown_memory", detail=detail)
                 judged = Judgement(decision="refuse", reasons=(refusal,), reason="")
             draft.items.append(judged)
     allowed = [item for item in draft.items if item.decision == "allow"]
@@ -174,7 +178,7 @@ def _propose_each_once(
                 assert stored is not None
                 outcomes.append(
                     Committed(
-                        records=tuple(step.after for step in item.steps),
+                        records=tuple(_told(who, step).after for step in item.steps),
                         commit=stored.commit,
                         receipt=stored.receipt,
                         reasons=item.reasons,
@@ -302,6 +306,13 @@ def _judge(
     _take_vector(kit, change, after, draft.overlay)
     _add(draft, result, change, before, after)
     return result
+
+
+def _told(who: Who, step: Step) -> Step:
+    """Return what is told of a step: not what a memory said that its writer may not read."""
+    if step.before is None or not withholds(who, step.before):
+        return step
+    return replace(step, before=veiled(step.before), after=veiled(step.after))
 
 
 def _untold(reason: Reason) -> Reason:
@@ -434,11 +445,18 @@ def _duplicate(kit: Kit, who: Who, item: Judgement, reasons: tuple[Reason, ...],
             reasons=reasons,
             receipt_kind="duplicate",
         )
-        return Duplicate(record=after, receipt=stored.receipt, reasons=reasons, commit=stored.commit)
+        return Duplicate(
+            record=veiled(after) if withholds(who, after) else after,
+            receipt=stored.receipt,
+            reasons=reasons,
+            commit=stored.commit,
+        )
     receipt = _receipt(kit, who, "duplicate", reasons, {"existing": existing.id})
     with kit.store.write() as writer:
         writer.put_receipt(receipt)
-    return Duplicate(record=existing, receipt=receipt, reasons=reasons)
+    return Duplicate(
+        record=veiled(existing) if withholds(who, existing) else existing, receipt=receipt, reasons=reasons
+    )
 
 
 def _waiting_enough(kit: Kit, who: Who) -> bool:
@@ -475,4 +493,5 @@ def _hold(
     with kit.store.write() as writer:
         writer.put_waiting(item)
         writer.put_receipt(receipt)
-    return Quarantined(item=item, receipt=receipt, reasons=reasons)
+    told = replace(item, steps=tuple(_told(who, step) for step in item.steps))
+    return Quarantined(item=told, receipt=receipt, reasons=reasons)

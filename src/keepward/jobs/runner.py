@@ -17,13 +17,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from keepward.domain.job import LEASE, Alike, JobRow, JobState, Run, RunOutcome, due_at, parse_schedule
-from keepward.domain.memory import Sensitivity
 from keepward.domain.names import unknown
 from keepward.domain.receipt import Receipt
 from keepward.domain.scope import visible_from
 from keepward.domain.trust import Actor, ActorKind, Rights
 from keepward.engine.commit import flush_uses
 from keepward.engine.kit import Kit, Who
+from keepward.engine.view import withholds
 from keepward.errors import Conflict, KeepwardError, NotFound
 from keepward.jobs.alike import pairs
 from keepward.jobs.carrying import Tally, carry_out, desk_of
@@ -268,6 +268,4 @@ def _head(kit: Kit, tenant: str) -> str:
 def candidates(kit: Kit, who: Who, *, floor: float) -> list[Alike]:
     """Return the pairs within sight of a handle that score ``floor`` or more, best first; see ``alike.pairs``."""
     found = pairs(desk_of(kit, who, "consolidate"), floor=floor, scopes=visible_from(who.scope))
-    if who.actor.may_decide:
-        return found
-    return [pair for pair in found if pair.first.sensitivity is Sensitivity.NORMAL]
+    return [pair for pair in found if not withholds(who, pair.first)]

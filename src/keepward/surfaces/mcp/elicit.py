@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from keepward.domain.memory import CORE_BLOCKS, Kind
 from keepward.domain.proposal import Outcome, Waiting
 from keepward.domain.trust import Trust, trust_of
+from keepward.engine.view import WITHHELD
 from keepward.errors import KeepwardError
 from keepward.surfaces.mcp import shapes
 from keepward.surfaces.mcp.spec import Given
@@ -62,7 +63,8 @@ def _fits(memory: Memory, item: Waiting, step: Step) -> bool:
     for side in (step.before, step.after):
         if side is None:
             continue
-        if side.tier not in memory.policy.chat_approval:
+        # Nobody approves what is not shown.
+        if side.tier not in memory.policy.chat_approval or side.text == WITHHELD:
             return False
         if side.kind is Kind.IDENTITY or side.key == CORE_BLOCKS[0]:
             return False

@@ -1,0 +1,200 @@
+"""Reading by id obeys the right to what is sensitive as recall does: every verb that names a memory or lists some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from outcomes import codes, kept
+
+from keepward import Actor, KeepwardError, Memory, NotFound, Replace, Unauthorised
+
+WORD = "Quillzephyr"
+TEXT = f"Ana sees doctor {WORD} on Mondays"
+NOTICE = "ask the owner for a token with the right `sensitive`"
+MAIL = "zephyr.quill@mail.example.org"
+
+Enter = Callable[..., Memory]
+
+
+class Stage:
+    """An agent without the right, and a sensitive memory of the owner in its reach."""
+
+    def __init__(self, owner: Memory) -> None:
+        self.owner = owner
+        self.agent = owner.acting_as(Actor.agent("lyra"))
+        made = owner.remember(
+            TEXT, tier="archival", key="doctor", subject=WORD, metadata={"of": WORD}, sensitivity="sensitive"
+        )
+        self.id, self.commit, self.receipt = kept(made).id, made.commit.id, made.receipt.id  # type: ignore[union-attr]
+        kept(owner.revise(self.id, f"{TEXT} and Fridays", reason=f"said {WORD}"))
+        self.own = kept(self.agent.remember("The bakery opens at six", tier="archival")).id
+        self.compiled = owner.context("Which doctor does Ana see?", include_sensitive=True).receipt.id
+
+
+@pytest.fixture
+def stage(owner: Memory) -> Stage:
+    return Stage(owner)
+
+
+#: Every verb that takes the name of a memory: it says what is withheld and by which right.
+BY_NAME: dict[str, Callable[[Memory, Stage], Any]] = {
+    "append": lambda mem, at: mem.append(at.id, "and is old", reason="x"),
+    "archive": lambda mem, at: mem.archive(at.id, reason="x"),
+    "blame": lambda mem, at: mem.blame(at.id),
+    "forget": lambda mem, at: mem.forget(at.id, reason="x"),
+    "forget_many": lambda mem, at: mem.forget_many([at.id], reason="x"),
+    "get": lambda mem, at: mem.get(at.id),
+    "get by its key": lambda mem, at: mem.get("doctor"),
+    "get by a part of its id": lambda mem, at: mem.get(at.id[:30]),
+    "get of the past": lambda mem, at: mem.get(at.id, as_of=1),
+    "history": lambda mem, at: mem.history(at.id),
+    "merge": lambda mem, at: mem.merge([at.own, at.id], reason="x"),
+    "move": lambda mem, at: mem.move(at.id, scope="/", key="other", reason="x"),
+    "promote": lambda mem, at: mem.promote(at.id, "Ana sees a doctor", reason="x"),
+    "propose": lambda mem, at: mem.propose([Replace(id=at.id, importance=0.1)], reason="x"),
+    "reinforce": lambda mem, at: mem.reinforce(at.id),
+    "remember": lambda mem, at: mem.remember("Nobody", tier="archival", key="doctor"),
+    "remember from it": lambda mem, at: mem.remember("Nobody", tier="archival", derived_from=[at.id]),
+    "replay": lambda mem, at: mem.replay(at.compiled),
+    "restore": lambda mem, at: mem.restore(at.id, reason="x"),
+    "revise": lambda mem, at: mem.revise(at.id, importance=0.1, reason="x"),
+    "supersede": lambda mem, at: mem.supersede(at.id, at.own, reason="x"),
+    "update_by_key": lambda mem, at: mem.update_by_key("doctor", "Nobody", tier="archival"),
+}
+#: What answers, and tells no words of it.
+SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
+    "diff": lambda mem, at: mem.diff(0),
+    "diff between versions": lambda mem, at: mem.diff(1, 2),
+    "find": lambda mem, at: mem.find(limit=None, include_ended=True),
+    "log": lambda mem, at: mem.log(),
+    "merge_candidates": lambda mem, at: mem.merge_candidates(floor=0.0),
+    "memory_block": lambda mem, at: mem.memory_block("Which doctor does Ana see?"),
+    "pending": lambda mem, at: mem.pending(state=None),
+    "receipt": lambda mem, at: mem.receipt(at.receipt),
+    "recall": lambda mem, at: mem.recall("Which doctor does Ana see?", floor=0),
+    "show": lambda mem, at: mem.show(at.commit),
+    "snapshot": lambda mem, at: mem.snapshot(),
+}
+
+
+@pytest.mark.parametrize("verb", sorted(BY_NAME))
+def test_a_verb_that_names_what_is_sensitive_says_which_right_it_takes(stage: Stage, verb: str) -> None:
+    with pytest.raises(Unauthorised) as fault:
+        BY_NAME[verb](stage.agent, stage)
+    assert NOTICE in str(fault.value)
+    assert WORD not in str(fault.value)
+    assert stage.owner.get(stage.id).version == 2
+
+
+@pytest.mark.parametrize("verb", sorted(SILENT))
+def test_a_verb_that_lists_shows_no_words_of_what_is_sensitive(stage: Stage, verb: str) -> None:
+    assert WORD not in repr(SILENT[verb](stage.agent, stage))
+
+
+@pytest.mark.parametrize("verb", ["diff", "log", "receipt", "show"])
+def test_what_is_left_out_of_a_list_is_told(stage: Stage, verb: str) -> None:
+    assert NOTICE in repr(SILENT[verb](stage.agent, stage))
+
+
+@pytest.mark.parametrize("verb", sorted({**BY_NAME, **SILENT}))
+def test_an_agent_that_was_given_the_right_is_answered(stage: Stage, verb: str) -> None:
+    granted = stage.owner.acting_as(Actor.agent("lyra", also=["sensitive"]))
+    try:
+        answer = repr({**BY_NAME, **SILENT}[verb](granted, stage))
+    except KeepwardError as fault:
+        answer = str(fault)  # Such as restoring what never ended: it was read.
+    assert NOTICE not in answer
+
+
+def test_what_became_sensitive_later_is_withheld_as_it_was_before(owner: Memory, mem: Memory) -> None:
+    made = owner.remember(f"Doctor {WORD} is at the pier", tier="archival")
+    then, head = kept(made).id, owner.head
+    assert mem.get(then).text
+    kept(owner.revise(then, sensitivity="sensitive", reason="it is private"))
+    for ask in (lambda: mem.get(then, as_of=head), lambda: mem.history(then)):
+        with pytest.raises(Unauthorised, match="the right `sensitive`"):
+            ask()
+    found = [mem.log(), mem.diff(0, head), mem.show(made.commit.id), mem.receipt(made.receipt.id)]  # type: ignore[union-attr]
+    assert WORD not in repr(found)
+
+
+def test_what_is_not_sensitive_any_more_is_read_without_its_past(owner: Memory, mem: Memory) -> None:
+    made = kept(owner.remember(TEXT, tier="archival", sensitivity="sensitive"))
+    kept(owner.revise(made.id, "Ana sees a doctor", sensitivity="normal", reason=WORD))
+    assert mem.get(made.id).text == "Ana sees a doctor"
+    versions = mem.history(made.id)
+    assert [each.op for each in versions] == ["insert", "replace"]
+    assert TEXT not in repr(versions)
+
+
+@pytest.fixture
+def asked(owner: Memory, entering: Enter) -> Memory:
+    """An agent that may say that a person consented, and may not read what is sensitive."""
+    return entering(token=owner.create_token("claude", can=["read", "propose", "consent"]).secret)
+
+
+def test_an_agent_changes_unread_what_it_wrote_itself_and_became_sensitive(owner: Memory, asked: Memory) -> None:
+    outcome = asked.remember(f"Write to {MAIL} about the crane", tier="archival", consent=True, key="post")
+    made = kept(outcome)
+    assert (MAIL in made.text, made.sensitivity.value) == (True, "sensitive")
+    with pytest.raises(Unauthorised, match="the right `sensitive`"):
+        asked.get(made.id)
+    for change in (
+        lambda: asked.revise(made.id, importance=0.2, reason="x"),
+        lambda: asked.append(made.id, "after six", reason="x"),
+        lambda: asked.remember("Write nowhere", tier="archival", key="post"),
+        lambda: asked.forget("post", reason="x"),
+    ):
+        told = change()
+        assert NOTICE in kept(told).text
+        assert MAIL not in repr(told)
+    assert owner.get(made.id).status.value == "retired"
+
+
+def test_an_agent_does_not_open_its_own_sensitive_memory_by_calling_it_normal(owner: Memory, asked: Memory) -> None:
+    made = kept(asked.remember(f"Write to {MAIL} about the crane", tier="archival", consent=True))
+    assert MAIL not in repr(asked.revise(made.id, sensitivity="normal", reason="x"))
+    assert owner.get(made.id).sensitivity.value == "sensitive"
+
+
+def test_an_agent_undoes_its_own_change_of_what_is_sensitive_unread(owner: Memory, asked: Memory) -> None:
+    made = asked.remember(f"Write to {MAIL} about the crane", tier="archival", consent=True)
+    done = asked.rollback(made.commit.id)  # type: ignore[union-attr]
+    assert (done.applied, MAIL in repr(done)) == (True, False)
+    with pytest.raises(Unauthorised):
+        asked.get(kept(made).id)
+
+
+def test_an_agents_change_that_waits_shows_it_no_words_and_the_reviewer_all(owner: Memory) -> None:
+    agent = owner.acting_as(Actor.agent("lyra"))
+    outcome = agent.remember(TEXT, tier="core", key="mission", sensitivity="sensitive")
+    assert outcome.outcome == "quarantined"
+    assert [WORD in repr(item) for item in agent.pending()] == [False]
+    assert [WORD in repr(item) for item in owner.acting_as(Actor.reviewer("rita")).pending()] == [True]
+    assert kept(owner.approve(owner.pending()[0].id)).text == TEXT
+
+
+def test_the_same_said_again_hands_out_nothing_that_stands_beside_it(owner: Memory, mem: Memory) -> None:
+    kept(owner.remember(TEXT, tier="archival", sensitivity="sensitive", evidence=["chat:secret"]))
+    again = mem.remember(TEXT, tier="archival", sensitivity="sensitive")
+    assert (again.outcome, "chat:secret" in repr(again)) == ("duplicate", False)
+
+
+def test_in_a_batch_what_builds_on_what_is_withheld_spoils_no_other(stage: Stage) -> None:
+    first, second = stage.agent.remember_many(
+        [
+            {"text": "Nobody is ill", "tier": "archival", "derived_from": [stage.id]},
+            {"text": "The crane is red", "tier": "archival"},
+        ]
+    )
+    assert codes(first) == {"unknown_memory"}
+    assert NOTICE in first.reasons[0].detail
+    kept(second)
+
+
+def test_an_agent_out_of_reach_is_not_told_that_there_is_something(owner: Memory) -> None:
+    made = kept(owner.remember(TEXT, tier="archival", sensitivity="sensitive", scope="/agents/orion"))
+    with pytest.raises(NotFound):
+        owner.acting_as(Actor.agent("lyra")).get(made.id)
