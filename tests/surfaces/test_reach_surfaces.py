@@ -1,5 +1,7 @@
 """What lies in another agent's scope is not found by id: every route with a name in its path, every MCP tool, the CLI.
 
+Nor are the words of what is sensitive shown by any of them to who may not read it; they say which right it takes.
+
 The tables are complete: a route or a tool that is in none of them fails this module.
 """
 
@@ -129,3 +131,62 @@ def test_an_agent_above_does_not_find_it_at_the_command_line(world, made, run, m
     assert "there is no memory" in ran.err
     assert WORD not in ran.out + ran.err
     assert world.memory.get(made["id"]).version == 1
+
+
+NOTICE = "ask the owner for a token with the right `sensitive`"
+#: Routes that answer, without the words of what is withheld.
+ANSWERED = {
+    "/memory/commits/{commit_id}", "/memory/receipts/{id}", "/memory/receipts/{id}/diff/{other}",
+}  # fmt: skip
+
+
+@pytest.fixture
+def secret(world):
+    outcome = world.memory.remember(TEXT, tier="archival", key="keeper", sensitivity="sensitive")
+    return {
+        "id": outcome.records[0].id,
+        "commit_id": outcome.commit.id,
+        "receipt": world.memory.context("Who keeps the lighthouse?", include_sensitive=True).receipt.id,
+    }
+
+
+@pytest.mark.parametrize(("method", "path"), NAMED)
+def test_an_agent_without_the_right_reads_nothing_sensitive_over_http(world, secret, method, path):
+    answer = asked(world.bearer("lyra"), method, path, NAMED[method, path], secret)
+    assert (answer.status_code, WORD in answer.text) == (200 if path in ANSWERED else 403, False)
+    assert NOTICE in answer.text or "receipts" in path or "rollback" in path
+    assert world.memory.get(secret["id"]).version == 1
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_an_agent_without_the_right_reads_nothing_sensitive_over_mcp(world, secret, tool):
+    agent = world.memory.acting_as(Actor.agent("lyra"))
+    result = call(served(agent), tool, {"id": secret["id"], **TOOLS[tool]})
+    assert (result.is_error, WORD in told(result), NOTICE in told(result)) == (True, False, True)
+
+
+@pytest.mark.parametrize(
+    "command", [["get"], ["history"], ["blame"], ["show"], ["diff", "0", "1"], ["log"]], ids=lambda each: each[0]
+)
+def test_an_agent_without_the_right_reads_nothing_sensitive_at_the_command_line(
+    world, secret, run, monkeypatch, command
+):
+    monkeypatch.setenv("KEEPWARD_HOME", str(world.folder / "home"))
+    verb, *rest = command
+    named = {"show": [secret["commit_id"]], "diff": [], "log": []}.get(verb, [secret["id"]])
+    ran = run(verb, *named, *rest, "--db", str(world.path), "--as", "agent:lyra")
+    assert WORD not in ran.out + ran.err
+    assert verb == "log" or NOTICE in " ".join((ran.out + ran.err).split())
+
+
+def test_an_agent_changes_over_http_what_it_wrote_and_may_not_read_any_more(world):
+    agent = world.bearer("lyra", can=["read", "propose", "consent"])
+    body = {"text": "Write to q.zephyr@mail.example.org", "tier": "archival", "consent": True}
+    made = agent.post("/memory/items", json=body).json()["records"][0]["id"]
+    assert agent.get(f"/memory/items/{made}").status_code == 403
+    change = {"reason": "x", "importance": 0.2}
+    for match, status in (('"1"', 403), ("*", 201)):
+        answer = agent.patch(f"/memory/items/{made}", json=change, headers={"If-Match": match})
+        assert (answer.status_code, "q.zephyr" in answer.text) == (status, False)
+    assert agent.delete(f"/memory/items/{made}", params={"reason": "x"}).status_code == 201
+    assert world.memory.get(made).status.value == "retired"

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from keepward.app import Memory
-from keepward.domain.memory import Record, Sensitivity
 from keepward.domain.query import Memories, Recall
 from keepward.domain.trust import Actor, ActorKind, Rights
 from keepward.errors import Unauthorised
@@ -33,13 +32,6 @@ class Stranger(Memory):
     def find(self, **filters: Any) -> Memories:
         """Return what is not sensitive of that which passes."""
         return super().find(**{**filters, "include_sensitive": False})
-
-    def get(self, memory_id: str, **at: Any) -> Record:
-        """Return a memory that is not sensitive."""
-        record = super().get(memory_id, **at)
-        if record.sensitivity is Sensitivity.SENSITIVE:
-            raise Unauthorised("what is sensitive is read with a token")
-        return record
 
     def context(self, objective: str, **asked: Any) -> Any:
         """Compile from what is not sensitive."""
