@@ -59,6 +59,7 @@ def test_the_loop_of_the_documentation_remembers_and_answers(agent: Memory) -> N
     assert told[3] == "arguments are a JSON object"
 
 
+@pytest.mark.promise("B84")
 def test_the_tools_are_those_of_the_server_as_schemas(agent: Memory) -> None:
     made = agent.tools()
     assert json.loads(json.dumps(made)) == made
@@ -67,6 +68,14 @@ def test_the_tools_are_those_of_the_server_as_schemas(agent: Memory) -> None:
     assert [each["name"] for each in agent.tools(profile="minimal")] == ["recall", "remember", "get_context"]
     with pytest.raises(InvalidInput, match="did you mean readonly"):
         agent.tools(profile="read_only")  # type: ignore[arg-type]
+
+
+@pytest.mark.promise("B81")
+def test_what_the_tool_remembers_is_stable_and_has_no_term(agent: Memory) -> None:
+    done = agent.call_tool("remember", {"text": "The ferry leaves at six"})
+    record = agent.get(done.data["id"])
+    assert (record.tier.value, record.kind.value, record.stability.value) == ("archival", "fact", "stable")
+    assert record.expires_at is None
 
 
 def test_a_call_gives_text_and_the_same_as_data(agent: Memory) -> None:

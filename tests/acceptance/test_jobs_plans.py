@@ -674,11 +674,38 @@ def test_a_merge_says_all_that_its_sources_said(owner: Memory, clock: Any) -> No
     assert owner.find()[0].text.splitlines()[1:] == [f"The {what} is wet" for what in DECK[:3]]
 
 
-def test_passing_memories_are_merged_five_at_a_time_and_three_at_least(owner: Memory, clock: Any) -> None:
-    passing(owner, 12)
+@pytest.mark.promise("B77")
+@pytest.mark.parametrize(("there", "merged"), [(12, [2, 5, 5]), (11, [5, 5]), (3, [3]), (2, [])])
+def test_passing_memories_are_merged_five_at_a_time_where_there_are_three(
+    owner: Memory, clock: Any, there: int, merged: list[int]
+) -> None:
+    passing(owner, there)
     clock.move(days=7)
     owner.run_job("consolidate")
-    assert (sorted(len(each.derived_from) for each in summaries(owner)), len(live(owner))) == ([5, 5], 4)
+    made = summaries(owner)
+    assert (sorted(len(each.derived_from) for each in made), len(live(owner))) == (
+        merged,
+        len(merged) + there - sum(merged),
+    )
+
+
+@pytest.mark.promise("B78")
+@pytest.mark.parametrize(
+    "other", [{"subject": "ben"}, {"sensitivity": "sensitive"}, {"scope": "/agents/agent"}], ids=str
+)
+def test_passing_memories_are_merged_within_one_subject_sensitivity_and_scope(
+    owner: Memory, clock: Any, other: dict[str, Any]
+) -> None:
+    agent = owner.acting_as(Actor.agent())
+    given: dict[str, Any] = {"tier": "archival", "stability": "volatile"}
+    halves = [
+        {kept(agent.remember(f"The {what} is wet", **given, **more)).id for what in part}
+        for part, more in ((DECK[:3], {}), (DECK[3:6], other))
+    ]
+    clock.move(days=7)
+    owner.run_job("consolidate")
+    made = owner.at(scope="agent").find(kinds=("summary",), include_sensitive=True, limit=None)
+    assert sorted(map(sorted, halves)) == sorted(sorted(each.derived_from) for each in made)
 
 
 def test_what_lasts_is_not_merged(owner: Memory, clock: Any) -> None:

@@ -97,7 +97,7 @@ def test_a_rule_cannot_be_weakened_below_its_floor_by_an_edit(mem: Memory) -> No
     assert mem.get(rule.id) == rule
 
 
-@pytest.mark.promise("B8", "B15", "B19")
+@pytest.mark.promise("B8", "B15", "B19", "B43")
 def test_the_identity_opens_the_prompt_years_later_and_is_never_a_memory(
     opened: Callable[..., Memory], clock: Any, tmp_path: Any
 ) -> None:

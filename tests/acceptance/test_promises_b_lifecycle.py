@@ -162,7 +162,7 @@ def test_an_active_memory_is_found_every_time_it_is_asked_for(mem: Memory, clock
         assert texts(mem) == {"The ferry leaves from dock 4"}
 
 
-@pytest.mark.promise("B26", "B31", "B38")
+@pytest.mark.promise("B26", "B31", "B38", "B75")
 def test_merged_memories_give_way_to_the_summary_and_are_shown_only_on_request(mem: Memory) -> None:
     parts = ["The ferry was late", "The dock was icy"]
     ids = [kept(mem.remember(text, tier="archival")).id for text in parts]
@@ -241,6 +241,41 @@ def test_a_merge_whose_summary_is_remembered_already_points_at_that_memory(mem: 
     second = kept(mem.remember("Somebody serviced ovens when June came", tier="archival"))
     mem.merge([first.id, second.id], known.text, reason="one fact", tier="archival", kind="fact", stability="stable")
     assert {mem.get(each.id).superseded_by for each in (first, second)} == {known.id}
+
+
+@pytest.mark.promise("B76")
+@pytest.mark.parametrize("times", [0, 1, 2])
+def test_a_merge_of_fewer_than_two_memories_is_none_and_writes_nothing(mem: Memory, times: int) -> None:
+    only = kept(mem.remember("The ferry was late", tier="archival"))
+    head = mem.head
+    assert mem.merge([only.id] * times, "The ferry was late that day", reason="one note") is None
+    assert (mem.head, texts(mem), mem.pending()) == (head, {"The ferry was late"}, [])
+
+
+@pytest.mark.promise("B78")
+@pytest.mark.parametrize(
+    "other", [{"subject": "ben"}, {"scope": "/agents/agent"}, {"sensitivity": "sensitive"}], ids=str
+)
+def test_memories_of_two_subjects_scopes_or_sensitivities_are_not_merged(owner: Memory, other: dict[str, Any]) -> None:
+    here = owner.at(scope="agent")
+    given = {"tier": "archival", "subject": "ana", "scope": "/"}
+    one = kept(here.remember("The ferry was late", **given))
+    two = kept(here.remember("The dock was icy", **{**given, **other}))
+    head = owner.head
+    with pytest.raises(InvalidInput, match="one subject, scope and sensitivity"):
+        here.merge([one.id, two.id], "A bad day", reason="one note")
+    assert owner.head == head
+
+
+@pytest.mark.promise("B78")
+def test_a_merge_is_about_nobody_else_and_seen_no_further_than_its_memories(mem: Memory) -> None:
+    here = mem.at(scope="agent")
+    ids = [kept(here.remember(text, subject="ana", scope="/agents/agent")).id for text in ("Likes tea", "Sails late")]
+    with pytest.raises(InvalidInput, match="leave `subject` out"):
+        here.merge(ids, "Tea and late sails", reason="one note", subject="ben")
+    here.merge(ids, "Tea and late sails", reason="one note", scope="/", sensitivity="normal")
+    (summary,) = here.find()
+    assert (summary.subject, summary.scope, mem.find()) == ("ana", "/agents/agent", [])
 
 
 @pytest.mark.promise("B67")

@@ -218,7 +218,7 @@ class Writes(Reads):
         Without a text the summary is theirs, one a line.
 
         Raises:
-            InvalidInput: they differ in subject, scope or sensitivity.
+            InvalidInput: they differ in subject, scope or sensitivity, or the summary is to be about somebody else.
         """
         ids = list(dict.fromkeys(self._id(each) for each in arguments.texts("memory_ids", memory_ids)))
         if len(ids) < 2:
@@ -226,6 +226,8 @@ class Writes(Reads):
         records = [self.get(memory_id) for memory_id in ids]
         if len({(each.subject, each.scope, each.sensitivity) for each in records}) > 1:
             raise InvalidInput("only memories of one subject, scope and sensitivity can be merged")
+        if fields.get("subject", records[0].subject) != records[0].subject:
+            raise InvalidInput("a summary is about whom its memories are about: leave `subject` out")
         joined = text if text is not None else "\n".join(each.text for each in records)
         given = {"kind": "summary", "scope": records[0].scope, "subject": records[0].subject, **fields}
         summary = self._insert(joined, {**given, "derived_from": tuple(ids)})

@@ -81,6 +81,8 @@ def _merges(desk: Desk, touched: set[str]) -> Iterator[tuple[Ask, tuple[Reason, 
         and is_source(desk, record)
     ]
     for group in groups(old, lambda each: (each.tier.value,)):
-        for part in portions(group, desk.policy.merge_least, desk.policy.merge_most):
+        if len(group) < desk.policy.merge_least:
+            continue
+        for part in portions(group, 2, desk.policy.merge_most):
             of = f"Notes about {part[0].subject}" if part[0].subject else "Notes"
             yield summed_up(desk, part, of=of, reason="merged old passing memories")
