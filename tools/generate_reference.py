@@ -94,7 +94,7 @@ JSON_KEYS = {
     "import": "format total committed duplicates quarantined refused failed[] refusals[] tenants[] notes[]",
     "version": "version python sqlite",
     "mcp": "profile tools[] resources[] prompts[]",
-    "connect": "client path action dry_run diff backup command[] next",
+    "connect": "client path action dry_run diff backup command[] token ended next",
 }
 #: These hold more, by what they tell of.
 OPEN = ("status", "receipt", "token")
@@ -118,6 +118,7 @@ ELEMENTS = {
     "checks[]": "name ok detail remedy",
     "checks[] of drill": "name title status defence",
     "plan of erase": "digest reason targets derived quoting versions commit_details receipts proposals documents",
+    "token of connect": "id state name scope",
     "contexts[]": "receipt at actor purpose items",
     "fields[]": "field value version commit seq at op actor source approved_by reason",
     "items[] of context-diff": "id change section before after commit why",

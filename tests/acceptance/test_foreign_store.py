@@ -95,7 +95,7 @@ def test_the_plan_of_adopting_shows_core_blocks_tokens_and_counts(planted, at):
     assert plan.foreign
     assert [(each.key, each.text) for each in plan.core] == [("mission", PLANTED)]
     assert [(each.name, each.rights) for each in plan.tokens] == [("mallory", "owner")]
-    assert (plan.live, plan.waiting) == ({"default": 2}, {"default": 0})
+    assert (plan.live, plan.waiting, plan.faults) == ({"default": 2}, {"default": 0}, ())
 
 
 def test_an_adopted_store_is_used_and_its_tokens_are_not(planted, at, tmp_path):

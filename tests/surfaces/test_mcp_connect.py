@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import tomllib
 
+import anyio
 import pytest
+from mcp import Client, StdioServerParameters
 
+from keepward import Actor, Memory, StoreUnavailable, Unauthorised
 from keepward.surfaces.mcp.clients import CLIENTS
 
 #: The file for the whole user, and the keys under which our entry stands.
@@ -35,6 +39,7 @@ def home(run, tmp_path, monkeypatch):
     for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "KEEPWARD_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("sys.platform", "linux")
     return tmp_path
 
@@ -59,6 +64,22 @@ def words(found):
     return command if isinstance(command, list) else [command, *found["args"]]
 
 
+def secret_of(home, client):
+    found = entry(home, client)
+    return (found.get("env") or found.get("environment") or {}).get("KEEPWARD_TOKEN")
+
+
+def bearer(home, secret, db="keepward.db"):
+    """What a secret opens the store as: who, where, and what for."""
+    with Memory.open(home / db, actor=Actor.operator("ann"), embedder=None, config_dir=home / "home") as owner:
+        held = owner.holding(secret)
+        return held.actor.label, held.tenant, held.scope, sorted(held.actor.can)
+
+
+def states(run):
+    return [each["state"] for each in run("token", "list", "--json").json["tokens"]]
+
+
 def lay(home, client, text):
     path = home / PLACES[client][0]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +92,70 @@ def lay(home, client, text):
 def test_a_client_without_settings_gets_a_file_with_our_entry(run, home, client):
     run("connect", client)
     told = words(entry(home, client))
-    assert told[told.index("mcp") :] == ["mcp", "--db", str(home / "keepward.db"), "--name", client]
+    assert told[told.index("mcp") :] == ["mcp", "--db", str(home / "keepward.db")]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_entry_holds_a_token_that_reads_and_proposes_under_the_clients_name(run, home, client):
+    lay(home, client, THEIRS[client])
+    run("connect", client)
+    assert bearer(home, secret_of(home, client)) == (f"agent:{client}", "default", "/", ["propose", "read"])
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_new_token_takes_the_place_of_the_one_that_stood_there_and_ends_it(run, home, client):
+    run("connect", client)
+    first = secret_of(home, client)
+    run("connect", client, "--scope", "orion")
+    with pytest.raises(Unauthorised):
+        bearer(home, first)
+    assert bearer(home, secret_of(home, client))[2] == "/agents/orion"
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_client_can_be_connected_without_a_token_also_after_it_had_one(run, home, client):
+    run("connect", client)
+    run("connect", client, "--no-token", "--scope", "orion")
+    told = words(entry(home, client))
+    assert (secret_of(home, client), told[-4:], states(run)) == (
+        "",
+        ["--scope", "orion", "--name", client],
+        ["revoked"],
+    )
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_removing_the_entry_ends_its_token(run, home, client):
+    run("connect", client)
+    run("connect", client, "--remove")
+    assert states(run) == ["revoked"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_token_is_printed_by_no_call(run, home, client):
+    told = [run("connect", client, *more) for more in ((), ("--scope", "orion"), ("--json",), ("--remove",))]
+    kept = (home / PLACES[client][0]).with_name((home / PLACES[client][0]).name + ".before-keepward").read_text()
+    secret = kept[kept.index("kw_") :][:46]
+    assert [secret in each.out + each.err or "kw_***" not in told[0].out for each in told] == [False] * 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", ["claude", "codex", "opencode"])
+def test_a_client_that_starts_what_was_written_acts_by_its_token(run, home, client):
+    run("connect", client, "--name", "orion")
+    program, *arguments = words(entry(home, client))
+    kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    env = {**kept, "HOME": str(home), "KEEPWARD_EMBEDDER": "none", "KEEPWARD_MAINTENANCE": "off"}
+    given = entry(home, client).get("env") or entry(home, client)["environment"]
+
+    async def go():
+        async with Client(StdioServerParameters(command=program, args=arguments, env=env | given, cwd=home)) as mcp:
+            return await mcp.call_tool("remember", {"text": "Ana prefers tabs"})
+
+    written = anyio.run(go).structured_content
+    receipt = run("receipt", written["receipt"], "--json").json
+    token = run("token", "list", "--json").json["tokens"][0]["id"]
+    assert (receipt["actor"], receipt["credential"]) == ("agent:orion", token)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -137,11 +221,12 @@ def test_another_choice_updates_our_entry_and_keeps_what_was_added_to_it(run, ho
 def test_a_dry_run_shows_the_change_and_writes_nothing(run, home, client):
     path = lay(home, client, THEIRS[client])
     done = run("connect", client, "--dry-run")
-    assert ("--name" in done.out, path.read_bytes().decode(), list(path.parent.glob("*before*"))) == (
+    assert ("kw_***" in done.out, path.read_bytes().decode(), list(path.parent.glob("*before*"))) == (
         True,
         THEIRS[client],
         [],
     )
+    assert not (home / "keepward.db").exists()
 
 
 def test_a_dry_run_shows_nothing_of_other_servers(run, home):
@@ -159,11 +244,18 @@ def test_what_was_there_before_is_kept_beside_it(run, home, client):
     )
 
 
-def test_the_mode_of_the_file_stays(run, home):
+def test_the_mode_of_the_file_stays_where_no_token_is_in_it(run, home):
     path = lay(home, "claude", THEIRS["claude"])
     path.chmod(0o640)
-    run("connect", "claude")
+    run("connect", "claude", "--no-token")
     assert [stat.S_IMODE(each.stat().st_mode) for each in sorted(home.glob(".claude.json*"))] == [0o640, 0o640]
+
+
+def test_a_file_that_holds_a_token_is_its_owners_alone_and_so_is_its_copy(run, home):
+    lay(home, "claude", THEIRS["claude"]).chmod(0o644)
+    run("connect", "claude")
+    run("connect", "claude", "--scope", "orion")
+    assert [stat.S_IMODE(each.stat().st_mode) for each in sorted(home.glob(".claude.json*"))] == [0o600, 0o600]
 
 
 def test_a_link_stays_a_link(run, home):
@@ -233,29 +325,122 @@ def test_a_project_gets_a_file_of_its_own(run, home, client):
     assert ((home / told["path"]).exists(), (home / PLACES[client][0]).exists()) == (True, False)
 
 
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_projects_file_is_shared_and_gets_no_token(run, home, client):
+    (home / "app").mkdir()
+    done = run("connect", client, "--project", "app")
+    told = (home / "app" / CLIENTS[client].project).read_text()
+    assert ("TOKEN" in told, "no token is in them" in done.err, (home / "keepward.db").exists()) == (False, True, False)
+
+
 def test_a_project_that_is_not_there_is_an_error(run, home):
     assert run("connect", "claude", "--project", "nowhere").code == 2
 
 
-def test_choices_of_the_command_line_go_into_the_entry(run, home):
+def test_choices_of_the_command_line_go_into_the_token(run, home):
+    run("init", "--db", "my.db")
     run("connect", "claude", "--db", "my.db", "--scope", "orion", "--tenant", "acme", "--name", "orion")
+    told = words(entry(home, "claude"))
+    assert (told[told.index("mcp") :], bearer(home, secret_of(home, "claude"), "my.db")[:3]) == (
+        ["mcp", "--db", str(home / "my.db")],
+        ("agent:orion", "acme", "/agents/orion"),
+    )
+
+
+def test_choices_of_the_command_line_go_into_an_entry_without_a_token(run, home):
+    run("connect", "claude", "--db", "my.db", "--scope", "orion", "--tenant", "acme", "--name", "orion", "--no-token")
     told = words(entry(home, "claude"))
     assert told[told.index("mcp") :] == [
         *("mcp", "--db", str(home / "my.db"), "--tenant", "acme", "--scope", "orion", "--name", "orion")
     ]
 
 
+def test_a_mistyped_path_connects_nothing_and_makes_no_store(run, home):
+    done = run("connect", "claude", "--db", "tpyo.db")
+    assert (
+        done.code,
+        "there is no store at" in done.err,
+        list(home.glob("*.db")),
+        (home / ".claude.json").exists(),
+    ) == (
+        8,
+        True,
+        [],
+        False,
+    )
+
+
+def test_a_token_of_another_store_is_ended_there(run, home):
+    run("init", "--db", "my.db")
+    run("connect", "claude", "--db", "my.db")
+    run("connect", "claude")
+    theirs = run("token", "list", "--db", "my.db", "--json").json["tokens"]
+    assert ([each["state"] for each in theirs if each["name"] == "claude"], states(run)) == (["revoked"], ["valid"])
+
+
+def test_a_token_with_a_term_is_made_anew(run, home):
+    run("connect", "claude")
+    run("connect", "claude", "--expires", "30d")
+    told = run("token", "list", "--json").json["tokens"]
+    assert [(each["state"], each["expires_at"] is None) for each in told] == [("revoked", True), ("valid", False)]
+
+
+def test_a_token_of_a_reviewer_that_stood_there_is_not_ended(run, home):
+    run("connect", "claude")
+    path = home / ".claude.json"
+    theirs = run("token", "create", "--name", "rita", "--rights", "reviewer", "--json").json["token"]
+    path.write_text(path.read_text().replace(secret_of(home, "claude"), theirs))
+    done = run("connect", "claude")
+    assert ("it is a reviewer's" in done.err, bearer(home, theirs)[0]) == (True, "operator:rita")
+
+
+def test_a_token_whose_store_is_gone_is_replaced_and_told_of(run, home):
+    run("connect", "claude")
+    for each in home.glob("keepward.db*"):
+        each.unlink()
+    run("init", "--db", "other.db")
+    done = run("connect", "claude", "--db", "other.db")
+    assert (done.code, "was not ended: there is no store" in done.err) == (0, True)
+
+
+def test_an_agent_makes_no_token_for_itself(run, home, monkeypatch):
+    run("init")
+    monkeypatch.setenv("KEEPWARD_ACTOR", "agent:claude")
+    done = run("connect", "claude")
+    assert (done.code, "--no-token" in done.err, (home / ".claude.json").exists()) == (7, True, False)
+
+
+def test_settings_that_cannot_be_written_leave_no_token(run, home, monkeypatch):
+    def fail(_):
+        raise StoreUnavailable("no room")
+
+    monkeypatch.setattr("keepward.surfaces.mcp.connect.carry_out", fail)
+    assert (run("connect", "claude").code, states(run)) == (8, ["revoked"])
+
+
+def test_whoever_wants_to_decide_in_the_chat_is_told_that_a_token_does_not(run, home):
+    (home / "own.toml").write_text('[policy]\nchat_approval = ["working"]\n')
+    assert "--no-token to decide in the chat" in run("connect", "claude", "--config", "own.toml").err
+
+
+@pytest.mark.parametrize("with_it", ["--no-token", "--remove"])
+def test_a_term_without_a_token_is_an_error(run, home, with_it):
+    assert run("connect", "claude", "--expires", "30d", with_it).code == 2
+
+
 def test_the_folder_of_keys_goes_into_the_entry_where_it_is_not_the_usual_one(run, home, monkeypatch):
     monkeypatch.setenv("KEEPWARD_HOME", str(home / "keys"))
     run("connect", "codex")
-    assert entry(home, "codex")["env"] == {"KEEPWARD_HOME": str(home / "keys")}
+    assert entry(home, "codex")["env"]["KEEPWARD_HOME"] == str(home / "keys")
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_token_is_in_no_file(run, home, client, monkeypatch):
+def test_the_token_of_the_shell_is_in_no_file(run, home, client, monkeypatch):
     secret = "kw_" + "a" * 43
+    run("init")
     monkeypatch.setenv("KEEPWARD_TOKEN", secret)
-    run("connect", client)
+    assert run("connect", client).code == 7
+    run("connect", client, "--no-token")
     assert secret not in (home / PLACES[client][0]).read_text()
 
 
@@ -263,7 +448,10 @@ def test_an_opencode_file_of_the_second_major_version_keeps_its_form(run, home):
     lay(home, "opencode", '{"mcp": {"servers": {"other": {"type": "local", "command": ["x"]}}}}')
     run("connect", "opencode")
     found = read(home / PLACES["opencode"][0])["mcp"]
-    assert (set(found), set(found["servers"]["keepward"])) == ({"servers"}, {"type", "command"})
+    assert (set(found), set(found["servers"]["keepward"])) == (
+        {"servers"},
+        {"type", "command", "environment"},
+    )
 
 
 def test_an_opencode_file_with_comments_is_the_one_that_is_edited(run, home):
@@ -285,7 +473,7 @@ def test_a_file_that_cannot_be_written_is_one_line(run, home, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", fail)
-    done = run("connect", "claude")
+    done = run("connect", "claude", "--no-token")
     assert (done.code, done.err.count("\n"), path.read_text(), sorted(home.glob(".claude.json*"))) == (
         8,
         1,

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepward.errors import InvalidInput, Unauthorised
+from keepward.errors import InvalidInput, KeepwardError, Unauthorised
 from keepward.surfaces.cli_call import Answer, Call, named_actor
 
 if TYPE_CHECKING:
     from keepward.app import Memory
+    from keepward.domain.token import Token
     from keepward.surfaces.cli_screen import Screen
+    from keepward.surfaces.mcp.connect import Standing
 
 Profile = Annotated[
     str,
@@ -23,6 +27,8 @@ Profile = Annotated[
 ]
 #: Name of an agent that does not say its own.
 AGENT = "mcp"
+#: What the token that `connect` makes can do.
+_RIGHTS = ("propose", "read")
 
 
 def mcp(
@@ -126,27 +132,79 @@ def connect(
     project: Annotated[
         str | None, typer.Option("--project", metavar="DIR", help="Write into this folder, not for the whole user.")
     ] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Take the entry out again.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the change and write nothing.")] = False,
+    expires: Annotated[
+        str | None, typer.Option(metavar="TERM", help="Make a token that ends then, such as 90d; else it never does.")
+    ] = None,
+    no_token: Annotated[
+        bool, typer.Option("--no-token", help="Write no token: the client is an agent that says its own name.")
+    ] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Take the entry out again, and end its token.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", "--print", help="Show the change and write nothing; a token is masked.")
+    ] = False,
 ) -> Answer:
     """Write into a client's settings that it starts `keepward mcp`; the rest of the file stays as it is.
 
-    --db, --tenant, --scope, --embedder and --config go into the entry. A token never does: set KEEPWARD_TOKEN in
-    the client's environment.
+    The store's path goes into the entry, and a token made for this client: an agent's, which reads and proposes, at
+    --tenant and --scope. A token that stood there is ended once another has taken its place. A --project is shared
+    with others, and gets none.
     """
     from keepward.surfaces.mcp.clients import client_of, file_of
-    from keepward.surfaces.mcp.connect import carry_out, connected, disconnected
+    from keepward.surfaces.mcp.connect import MASKED, TOKEN, carry_out, connected, disconnected, standing_token
     from keepward.surfaces.mcp.profiles import profile as profile_of
 
     chosen = client_of(client)
     profile_of(profile)
     folder = Path(project).expanduser() if project is not None else None
     path = file_of(chosen, folder, call.environ)
-    command, env = _command(call, profile, name or chosen.name, shared=folder is not None), _environment(call)
-    change = disconnected(chosen, path) if remove else connected(chosen, path, command, env)
-    backup = None
-    if change.after != change.before and not dry_run:
+    tokened = not (remove or no_token or folder)
+    if expires is not None and not tokened:
+        raise InvalidInput("--expires is of a token; leave out --no-token, --project and --remove")
+    standing = standing_token(chosen, path)
+    bearer = name or chosen.name
+    command, env = _command(call, profile, bearer, shared=folder is not None, tokened=tokened), _environment(call)
+
+    def change_with(secret: str) -> Any:
+        # An empty one is none, and takes the place of one that is no longer wanted.
+        given = {TOKEN: secret} if secret or standing else {}
+        return disconnected(chosen, path) if remove else connected(chosen, path, command, env | given)
+
+    # A file that cannot be edited is refused before a token is made for it.
+    change = change_with(MASKED if tokened else "")
+    token: dict[str, Any] | None = None
+    backup, talk = None, []
+    if tokened:
+        with _owner(call, dry_run=dry_run) as memory:
+            held = _fitting(memory, standing.secret if standing and not expires else "", bearer)
+            issued = None
+            if standing and held:
+                change = change_with(standing.secret)
+            elif memory and not dry_run:
+                issued = memory.create_token(bearer, can=_RIGHTS, expires=expires)
+                change = change_with(issued.secret)
+            known = held or (issued.token if issued else None)
+            token = {
+                "id": known.id if known else None,
+                "state": "kept" if held else "made" if issued else "would be made",
+                "name": bearer,
+                "scope": memory.scope if memory else call.scope or call.settings.scope,
+            }
+            try:
+                backup = carry_out(change) if change.after != change.before and not dry_run else None
+            except KeepwardError:
+                if memory and issued:
+                    memory.revoke_token(issued.token.id)
+                raise
+        if call.settings.policy.chat_approval:
+            talk.append("chat_approval is for an agent without a token: connect with --no-token to decide in the chat")
+    elif change.after != change.before and not dry_run:
         backup = carry_out(change)
+    if folder is not None and not (no_token or remove):
+        talk.append("a project's settings are shared, so no token is in them; each person sets KEEPWARD_TOKEN")
+    ended = None
+    if standing and not dry_run and (token is None or token["state"] != "kept"):
+        ended, complaint = _end(call, standing)
+        talk += complaint
     then = chosen.then if change.action in {"added", "updated"} and not dry_run else None
     data = {
         "client": chosen.name,
@@ -156,9 +214,64 @@ def connect(
         "diff": change.diff,
         "backup": str(backup) if backup else None,
         "command": command,
+        "token": token,
+        "ended": ended,
         "next": then,
     }
-    return Answer(data=data, show=lambda screen: _show(screen, data, chosen.title))
+    return Answer(data=data, show=lambda screen: _show(screen, data, chosen.title), talk=tuple(talk))
+
+
+@contextmanager
+def _owner(call: Call, *, dry_run: bool) -> Iterator[Memory | None]:
+    """Lend the owner's handle on the store, made where it is the user's own; None where a dry run finds no store.
+
+    Raises:
+        Unauthorised: whoever calls is no owner.
+    """
+    if dry_run and not call.path.exists():
+        yield None
+        return
+    # A path that was typed has to be there: what is bound to a typing error is found out much later.
+    own = not (call.db or call.environ.get("KEEPWARD_DB"))
+    with call.memory("decide", create=own and not dry_run) as memory:
+        if not memory.actor.is_owner:
+            raise Unauthorised("a token is made by the owner at the terminal; --no-token connects without one")
+        yield memory
+
+
+def _fitting(memory: Memory | None, secret: str, name: str) -> Token | None:
+    """Return what the store knows of a token that stands in an entry, where it is what would be made now."""
+    found = _known(memory, secret) if memory and secret else None
+    if memory is None or found is None or (found.rights.value, found.name) != ("agent", name):
+        return None
+    same = (found.tenant, found.scope, found.can) == (memory.tenant, memory.scope, tuple(sorted(_RIGHTS)))
+    return found if same else None
+
+
+def _known(memory: Memory, secret: str) -> Token | None:
+    """Return the token that a secret is, where it still opens the store."""
+    try:
+        name = memory.holding(secret).actor.credential
+    except Unauthorised:
+        return None
+    return next(each for each in memory.tokens() if each.id == name)
+
+
+def _end(call: Call, standing: Standing) -> tuple[str | None, list[str]]:
+    """End the token that stood in an entry; return its id, and what has to be said where it was not ended."""
+    stays = "the token that stood there was not ended"
+    try:
+        # In the store of that entry, which may be another one.
+        with replace(call, db=standing.store or call.db, tenant=None, scope=None).memory("decide") as memory:
+            found = _known(memory, standing.secret)
+            if found is None:
+                return None, []
+            if found.rights.value != "agent":
+                return None, [f"{stays}: it is a {found.rights.value}'s; `keepward token revoke {found.id}`"]
+            memory.revoke_token(found.id)
+            return found.id, []
+    except KeepwardError as fault:
+        return None, [f"{stays}: {fault}; `keepward token list` shows it"]
 
 
 def _show(screen: Screen, data: dict[str, Any], title: str) -> None:
@@ -169,25 +282,34 @@ def _show(screen: Screen, data: dict[str, Any], title: str) -> None:
     screen.labelled("file", data["path"])
     for line in data["diff"].splitlines():
         screen.labelled("", line, style="green" if line.startswith("+") else "red")
+    if data["token"]:
+        about = f"agent {data['token']['name']} at {data['token']['scope']}: {', '.join(_RIGHTS)}"
+        screen.labelled("token", f"{data['token']['state']}, {about}")
+    if data["ended"]:
+        screen.labelled("ended", f"token {data['ended']}, which stood there")
     if data["backup"]:
         screen.labelled("before", f"kept as {data['backup']}")
     if data["next"]:
         screen.labelled("next", data["next"])
 
 
-def _command(call: Call, profile: str, name: str, *, shared: bool) -> list[str]:
-    """Return the command line that the client is to run, with paths that hold from any folder."""
+def _command(call: Call, profile: str, name: str, *, shared: bool, tokened: bool) -> list[str]:
+    """Return the command line that the client is to run, with paths that hold from any folder.
+
+    Where a token says who asks and where, the command line does not.
+    """
     if not (0 < len(name) <= 64 and name.isprintable() and name == name.strip()):
         raise InvalidInput("--name takes 1 to 64 printable characters")
     if call.actor:
         raise InvalidInput("--as is for this command line; the client's agent is named with --name")
     options = ["--db", str(call.path.absolute())]
-    for flag, value in (("--tenant", call.tenant), ("--scope", call.scope), ("--embedder", call.embedder)):
+    own = () if tokened else (("--tenant", call.tenant), ("--scope", call.scope))
+    for flag, value in (*own, ("--embedder", call.embedder)):
         options += [flag, value] if value else []
     if call.config:
         options += ["--config", str(Path(call.config).expanduser().absolute())]
     options += ["--profile", profile] if profile != "default" else []
-    return [*_program(shared=shared), "mcp", *options, "--name", name]
+    return [*_program(shared=shared), "mcp", *options, *(() if tokened else ("--name", name))]
 
 
 def _program(*, shared: bool) -> list[str]:

@@ -1,7 +1,7 @@
 """Clients: where each keeps the servers it starts, and how it writes one down.
 
 Invariants
-(1) An entry names a program and its arguments; no token and no key stands in it.
+(1) An entry names a program and its arguments; the token that it may hold is an agent's, and no other key is in it.
 """
 
 from __future__ import annotations
@@ -137,6 +137,23 @@ def entry_of(
     return entry | ({"env": dict(env)} if env else {})
 
 
+def environment_of(entry: Any) -> dict[str, str]:
+    """Return what an entry sets in the environment of its program."""
+    for key in ("env", "environment"):
+        if isinstance(entry, dict) and isinstance(entry.get(key), dict):
+            return {str(name): str(value) for name, value in entry[key].items()}
+    return {}
+
+
+def words_of(entry: Any) -> list[str]:
+    """Return the command line of an entry, its program first; empty where it is none."""
+    if not isinstance(entry, dict):
+        return []
+    command, args = entry.get("command", ""), entry.get("args", [])
+    words = [*(command if isinstance(command, list) else [command]), *(args if isinstance(args, list) else [])]
+    return [str(word) for word in words]
+
+
 def is_nested(client: Client, container: Mapping[str, Any]) -> bool:
     """Whether OpenCode's servers stand one level deeper, as its second major version writes them."""
     inner = container.get("servers")
@@ -145,11 +162,7 @@ def is_nested(client: Client, container: Mapping[str, Any]) -> bool:
 
 def is_ours(entry: Any) -> bool:
     """Whether an entry starts this program's server."""
-    if not isinstance(entry, dict):
-        return False
-    command, args = entry.get("command", ""), entry.get("args", [])
-    words = [*(command if isinstance(command, list) else [command]), *(args if isinstance(args, list) else [])]
-    names = [Path(str(word)).stem for word in words]
+    names = [Path(word).stem for word in words_of(entry)]
     return "mcp" in names and "keepward" in names
 
 

@@ -4,12 +4,14 @@ Invariants
 (1) Only the entry of that name is touched, and only where it is ours; all else in the file stays, byte for byte.
 (2) The file is replaced whole or not at all, and what was there before is kept beside it.
 (3) A second call with the same choices changes nothing.
+(4) A token in it is shown nowhere, and a file that holds one is its owner's alone.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +20,16 @@ from typing import Any, Literal
 from keepward import durable
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable
 from keepward.surfaces.mcp import jsonc, tomltext
-from keepward.surfaces.mcp.clients import SERVER, Client, entry_of, is_nested, is_ours
+from keepward.surfaces.mcp.clients import SERVER, Client, entry_of, environment_of, is_nested, is_ours, words_of
 
 Action = Literal["added", "updated", "removed", "unchanged", "absent"]
 #: What stands behind the name of the copy that is kept.
 BACKUP = ".before-keepward"
+#: Where `keepward mcp` reads its token.
+TOKEN = "KEEPWARD_TOKEN"  # noqa: S105 - the name of a variable
+#: Stands for a token where one is shown.
+MASKED = "kw_***"
+_TOKENS = re.compile(r"kw_[0-9A-Za-z]{43}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +44,34 @@ class Change:
 
     @property
     def diff(self) -> str:
-        """The lines that differ, and none around them: those may hold secrets of other servers."""
-        lines = difflib.unified_diff(self.before.splitlines(), self.after.splitlines(), lineterm="", n=0)
+        """The lines that differ, tokens masked, and none around them: those may hold secrets of other servers."""
+        before, after = (_TOKENS.sub(MASKED, each).splitlines() for each in (self.before, self.after))
+        lines = difflib.unified_diff(before, after, lineterm="", n=0)
         return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """The token of our entry as it stands in a client's settings."""
+
+    secret: str
+    #: The store that the entry names.
+    store: str | None
+
+
+def standing_token(client: Client, path: Path) -> Standing | None:
+    """Return the token of our entry; None where there is no entry of ours, or none in it.
+
+    Raises:
+        InvalidInput: the file is not one that can be edited safely.
+    """
+    _, entry, _ = _standing(client, path, _read(path))
+    secret = environment_of(entry).get(TOKEN) if is_ours(entry) else None
+    if not secret:
+        return None
+    words = words_of(entry)
+    named = words.index("--db") + 1 if "--db" in words else len(words)
+    return Standing(secret=secret, store=words[named] if named < len(words) else None)
 
 
 def connected(client: Client, path: Path, command: Sequence[str], env: Mapping[str, str]) -> Change:
@@ -101,6 +133,8 @@ def carry_out(change: Change) -> Path | None:
         if _read(target) != change.before:
             raise Conflict(f"{target.name} has changed in the meantime; run the command again")
         mode = target.stat().st_mode & 0o7777 if target.exists() else 0o600
+        if _TOKENS.search(change.before + change.after):
+            mode &= 0o700
         backup = target.with_name(target.name + BACKUP) if target.exists() else None
         if backup is not None:
             durable.replace(backup, change.before.encode(), mode=mode)
@@ -151,9 +185,9 @@ def _put(
 
 def _missing(standing: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
     """Return what our environment has that the entry's has not, or has otherwise."""
+    there = environment_of(standing)
     for key in ("env", "environment"):
         if key in wanted:
-            there = standing.get(key) or {}
             left = {name: value for name, value in wanted[key].items() if there.get(name) != value}
             return {key: left} if left else {}
     return {}
