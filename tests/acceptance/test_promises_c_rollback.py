@@ -78,6 +78,83 @@ def test_several_commits_are_undone_back_to_an_earlier_state_after_a_restart_too
         assert owner.verify().ok
 
 
+HOURS = ("seven", "eight", "nine")
+
+
+@pytest.fixture
+def chain(owner: Memory) -> tuple[str, list[str]]:
+    """A memory with four versions, and the commits that revised it, newest first."""
+    made = kept(owner.remember("The ferry leaves at six", tier="archival", key="ferry", tags=["pier"]))
+    for hour in HOURS:
+        kept(owner.revise(made.id, f"The ferry leaves at {hour}", tags=[hour], reason="timetable"))
+    return made.id, [view.commit.id for view in owner.log(limit=len(HOURS))]
+
+
+def hour(memory: Memory, name: str) -> str:
+    return memory.get(name).text.rpartition(" ")[2]
+
+
+@pytest.mark.promise("C55")
+def test_commits_of_one_memory_are_undone_one_after_the_other_newest_first(
+    owner: Memory, chain: tuple[str, list[str]]
+) -> None:
+    name, commits = chain
+    first = plain(owner.history(name)[0].record)
+    for commit, said in zip(commits, ("eight", "seven", "six"), strict=True):
+        done = owner.rollback(commit)
+        assert (done.applied, done.undone, done.conflicts, hour(owner, name)) == (True, (commit,), (), said)
+    assert plain(owner.history(name)[-1].record) == first
+    head = owner.head
+    assert [owner.rollback(commit).already for commit in commits] == [True] * 3
+    assert (owner.head, owner.verify().ok) == (head, True)
+    assert owner.rollback(owner.history(name)[0].commit.id).applied
+    assert owner.find() == []
+
+
+@pytest.mark.promise("C55")
+def test_an_older_commit_is_not_undone_below_one_that_stands(owner: Memory, chain: tuple[str, list[str]]) -> None:
+    name, (newest, middle, oldest) = chain
+    for commit, ways in ((oldest, [middle, newest]), (middle, [newest])):
+        stopped = owner.rollback(commit)
+        assert (stopped.applied, [each.commit_id for each in stopped.conflicts]) == (False, ways)
+    owner.rollback(newest)
+    assert [each.commit_id for each in owner.rollback(oldest).conflicts] == [middle]
+    assert hour(owner, name) == "eight"
+    taken = owner.rollback(oldest, with_later=True)
+    assert (taken.undone, hour(owner, name)) == ((middle, oldest), "six")
+
+
+@pytest.mark.promise("C55")
+def test_rollbacks_are_undone_one_after_the_other_newest_first(owner: Memory, chain: tuple[str, list[str]]) -> None:
+    name, commits = chain
+    undoing = [owner.rollback(commit).commit.id for commit in commits]  # type: ignore[union-attr]
+    assert not owner.rollback(undoing[0]).applied
+    for commit, said in zip(reversed(undoing), HOURS, strict=True):
+        assert (owner.rollback(commit).applied, hour(owner, name)) == (True, said)
+    # Each stands again: so does what it takes to undo it, and what is in its way.
+    assert not owner.rollback(commits[-1]).applied
+    for commit, said in zip(commits, ("eight", "seven", "six"), strict=True):
+        assert (owner.rollback(commit).applied, hour(owner, name)) == (True, said)
+
+
+def test_what_is_said_anew_after_an_undoing_stands_in_the_way(owner: Memory, chain: tuple[str, list[str]]) -> None:
+    name, (newest, middle, _) = chain
+    owner.rollback(newest)
+    fresh = owner.revise(name, "The ferry leaves at ten", reason="timetable")
+    assert [each.commit_id for each in owner.rollback(middle).conflicts] == [fresh.commit.id]  # type: ignore[union-attr]
+    assert hour(owner, name) == "ten"
+
+
+def test_bookkeeping_between_does_not_keep_the_older_from_being_undone(
+    owner: Memory, clock: Any, chain: tuple[str, list[str]]
+) -> None:
+    name, commits = chain
+    for commit, said in zip(commits, ("eight", "seven", "six"), strict=True):
+        clock.move(days=3)
+        owner.reinforce(name)
+        assert (owner.rollback(commit).applied, hour(owner, name)) == (True, said)
+
+
 @pytest.mark.promise("C56")
 def test_what_waits_is_in_no_prompt_no_search_and_no_answer_about_duplicates(owner: Memory, mem: Memory) -> None:
     held(mem.remember("The harbour pays in gold", tier="archival", stability="permanent"))

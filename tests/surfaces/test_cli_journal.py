@@ -65,6 +65,19 @@ def test_with_later_takes_the_later_change_too(run, saved):
     assert run("rollback", saved["commit"], "--with-later", "--json").json["applied"] is True
 
 
+def test_several_changes_are_undone_one_after_the_other_newest_first(run, saved):
+    made = [
+        run("revise", saved["id"], f"Ana prefers {what}", "--reason", "new", "--as", "operator", "--json").json[
+            "commit"
+        ]
+        for what in ("spaces", "both", "neither")
+    ]
+    assert run("rollback", made[0]).code == 4
+    for commit in reversed(made):
+        assert run("rollback", commit).code == 0
+    assert run("get", saved["id"], "--json").json["text"] == "Ana prefers tabs for indentation"
+
+
 def test_a_second_rollback_gives_the_first_receipt(run, saved):
     first = run("rollback", saved["commit"], "--json").json
     again = run("rollback", saved["commit"], "--json").json

@@ -5,13 +5,16 @@ Invariants
 (2) Idempotent: a commit that is undone already stays undone, and the first receipt is the answer.
 (3) Whole: where a later commit changed the same targets, nothing changes and the conflict is reported,
     unless the later commits are taken along, each of them as a whole. Bookkeeping (a reinforcement, a note that
-    a term is over) changes nothing: it stands in nobody's way, and ends with the state that it was about.
+    a term is over) changes nothing: it stands in nobody's way, and ends with the state that it was about. Nor does
+    a later commit that has been undone, with the rollback that undid it: what stood before both stands again.
 (4) A rollback is a commit like any other: it passes the gates and can itself be rolled back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 from keepward.domain import plain
@@ -212,11 +215,14 @@ def _reach(kit: Kit, who: Who, view: CommitView, *, with_later: bool) -> tuple[l
         seen.add(memory_id)
         if fetch(kit, who, memory_id, own=True).status is Status.ERASED:
             continue
-        for later, step in kit.store.history(who.tenant, memory_id):
+        steps = kit.store.history(who.tenant, memory_id)
+        since = min((made.commit.seq for made, _ in steps if made.commit.seq in chosen), default=view.commit.seq)
+        cancelled = _cancelled(kit, who, steps, since)
+        for later, step in steps:
             # An erasure stands whatever is undone around it.
             if later.commit.seq <= view.commit.seq or later.commit.seq in chosen or later.commit.kind == "erase":
                 continue
-            if step.op in _IN_NO_WAY:
+            if step.op in _IN_NO_WAY or later.commit.seq in cancelled:
                 continue
             if not with_later:
                 where = (memory_id, later.commit.seq)
@@ -228,6 +234,31 @@ def _reach(kit: Kit, who: Who, view: CommitView, *, with_later: bool) -> tuple[l
             chosen[later.commit.seq] = whole
             waiting += [step.after.id for step in whole.steps]
     return [chosen[seq] for seq in sorted(chosen, reverse=True)], [conflicts[key] for key in sorted(conflicts)]
+
+
+def _cancelled(kit: Kit, who: Who, steps: Sequence[tuple[CommitView, Step]], since: int) -> set[int]:
+    """Return the numbers of commits after one that a standing rollback after it undid, and of those rollbacks.
+
+    ``steps`` are all of one memory, oldest first. Both count only where the memory was left as it was before them.
+    """
+    first: dict[str, tuple[int, Step]] = {}
+    for made, step in steps:
+        first.setdefault(made.commit.id, (made.commit.seq, step))
+    cancelled: set[int] = set()
+    for made, step in steps:
+        undone = [first[name] for name in made.details.undoes if name in first]
+        if made.commit.kind != "rollback" or not undone or min(seq for seq, _ in undone) <= since:
+            continue
+        before = min(undone, key=itemgetter(0))[1].before
+        # One that was undone itself goes with the rollback that undid it.
+        if before and _content(before) == _content(step.after) and not _undoing(kit, who, made.commit.id):
+            cancelled |= {made.commit.seq, *(seq for seq, _ in undone)}
+    return cancelled
+
+
+def _content(record: Record) -> Record:
+    """Return a record without what every version has of its own."""
+    return replace(record, version=0, updated_at=None)
 
 
 def _targets(undone: list[CommitView]) -> dict[str, int]:
