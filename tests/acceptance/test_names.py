@@ -38,6 +38,21 @@ def test_a_token_is_not_named_after_a_secret(owner: Memory, place: str) -> None:
         owner.create_token(given.pop("name"), **given)
 
 
+@pytest.mark.parametrize("place", [{"tenant": SECRET}, {"scope": SECRET}, {"scope": f"/agents/{SECRET}"}], ids=str)
+def test_no_tenant_or_scope_is_opened_by_the_name_of_a_secret(mem: Memory, place: dict[str, str]) -> None:
+    for opened in (lambda: Memory.open(":memory:", **place), lambda: mem.at(**place)):
+        with pytest.raises(InvalidInput, match="looks like a secret") as caught:
+            opened()
+        assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["12345678-90ab-cdef-1234-567890abcdef", "2d711642b726b04401627ca9fbac32f5", "org_2NxYkq8Zt0LwVbA9cD4eF6gH"]
+)
+def test_an_id_of_another_system_names_a_tenant(mem: Memory, name: str) -> None:
+    assert mem.at(tenant=name).tenant == name
+
+
 def test_an_agents_queue_is_bounded_and_says_so(opened, tmp_path) -> None:
     with opened("own", policy=Policy(pending_limit=2)) as mem:
         for number in range(2):

@@ -112,6 +112,13 @@ def test_a_scope_that_is_none_is_refused_with_what_to_send(stage):
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_input")
 
 
+@pytest.mark.parametrize("header", [TENANT, SCOPE])
+def test_a_tenant_or_scope_by_the_name_of_a_secret_is_refused_and_not_repeated(stage, header):
+    secret = "AKIA" + "HTLGMXGEDN73U55X"
+    answer = stage.client.get("/memory/status", headers={**stage.owner, header: secret})
+    assert (answer.status_code, answer.json()["code"], secret in answer.text) == (400, "invalid_input", False)
+
+
 def test_a_token_that_only_reads_cannot_write(stage):
     answer = stage.client.post("/memory/items", headers=stage.token(can=["read"]), json={"text": "Ana likes tea"})
     assert answer.json()["reasons"][0]["code"] == "credential_reads_only"

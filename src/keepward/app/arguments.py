@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields as fields_of
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from keepward.domain.change import KEEP, Append, Insert, Move, Replace
@@ -21,7 +22,7 @@ from keepward.domain.fold import metadata_text
 from keepward.domain.instant import Duration, parse_duration, parse_instant
 from keepward.domain.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
 from keepward.domain.names import chosen, meant
-from keepward.domain.scope import parse_scope
+from keepward.domain.scope import SHARED, parse_scope, parse_tenant
 from keepward.domain.trust import SOURCES
 from keepward.errors import InvalidInput
 
@@ -35,6 +36,38 @@ CHOICES: Mapping[str, Collection[str]] = {
     "sensitivity": tuple(Sensitivity),
     "access": tuple(Access),
 }
+
+
+#: The tenant of who names none.
+DEFAULT = "default"
+
+
+def tenant_named(name: str) -> str:
+    """Return a tenant's name as it is kept.
+
+    Raises:
+        InvalidInput: it is no tenant's name, or holds what looks like a secret.
+    """
+    return parse_tenant(name) if name == DEFAULT else _no_secret(parse_tenant(name))
+
+
+def scope_named(name: str) -> str:
+    """Return the path of a scope.
+
+    Raises:
+        InvalidInput: it is no scope's name, or holds what looks like a secret.
+    """
+    path = parse_scope(name)
+    return path if path == SHARED else _no_secret(path)
+
+
+@lru_cache(maxsize=1024)
+def _no_secret(name: str) -> str:
+    from keepward.gates.secrets import scrub
+
+    if scrub(name) != name:
+        raise InvalidInput("the name of a tenant or scope holds what looks like a secret: choose another")
+    return name
 
 
 def duration(value: Duration | None) -> timedelta | None:

@@ -7,11 +7,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keepward.app.arguments import ending
+from keepward.app.arguments import ending, scope_named, tenant_named
 from keepward.app.handle import Handle
 from keepward.domain.instant import Duration
 from keepward.domain.receipt import Receipt
-from keepward.domain.scope import parse_scope, parse_tenant
 from keepward.domain.token import Issued, Token
 from keepward.errors import InvalidInput, StoreUnavailable
 
@@ -50,8 +49,8 @@ class Credentials(Handle):
             name=name,
             rights=rights,
             can=None if can is None else frozenset(can),
-            tenant=self.tenant if tenant is None else parse_tenant(tenant),
-            scope=self.scope if scope is None else parse_scope(scope),
+            tenant=self.tenant if tenant is None else tenant_named(tenant),
+            scope=self.scope if scope is None else scope_named(scope),
             expires_at=until,
         )
 

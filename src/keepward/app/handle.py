@@ -17,8 +17,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from keepward.app.arguments import scope_named, tenant_named
 from keepward.domain.policy import Policy
-from keepward.domain.scope import parse_scope, parse_tenant, visible_from
+from keepward.domain.scope import visible_from
 from keepward.domain.trust import Actor, stands_below
 from keepward.errors import InvalidInput, KeepwardError, Unauthorised
 
@@ -105,13 +106,14 @@ class Handle:
         """Return a handle at another tenant or scope of the same store.
 
         Raises:
+            InvalidInput: the name of one is none, or holds what looks like a secret.
             Unauthorised: a token does not reach there; see (2).
         """
         who = self._who
         if tenant is not None:
-            who = replace(who, tenant=parse_tenant(tenant))
+            who = replace(who, tenant=tenant_named(tenant))
         if scope is not None:
-            who = replace(who, scope=parse_scope(scope))
+            who = replace(who, scope=scope_named(scope))
         bound = who.actor.credential is not None and not who.actor.is_owner
         if bound and (who.tenant != self._who.tenant or self._who.scope not in visible_from(who.scope)):
             raise Unauthorised("this token does not reach that tenant or scope; ask the owner for another")

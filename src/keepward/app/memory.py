@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from keepward.app.arguments import DEFAULT, scope_named, tenant_named
 from keepward.app.blobs import Blobs
 from keepward.app.copying import Copying
 from keepward.app.credentials import Credentials
@@ -20,7 +21,7 @@ from keepward.app.opening import maintenance_of, open_kit
 from keepward.app.tools import Tools
 from keepward.app.writes import Writes
 from keepward.domain.policy import Policy
-from keepward.domain.scope import parse_scope, parse_tenant
+from keepward.domain.scope import SHARED
 from keepward.domain.trust import Actor
 from keepward.errors import InvalidInput
 
@@ -84,8 +85,8 @@ class Memory(Writes, Decisions, Inquiries, Credentials, Learning, Erasing, Copyi
         if actor is not None and actor.credential is not None:
             raise InvalidInput("an actor with a credential comes from its token: give the token")
         who = Who(
-            tenant=parse_tenant("default" if tenant is None else tenant),
-            scope=parse_scope("/" if scope is None else scope),
+            tenant=tenant_named(DEFAULT if tenant is None else tenant),
+            scope=scope_named(SHARED if scope is None else scope),
             actor=actor or Actor.agent(),
         )
         path = _default(config_dir, create=create and token is None) if url is None else str(url)
