@@ -51,3 +51,9 @@ def test_a_look_alike_yields_nothing(text):
 
 def test_fullwidth_digits_count_as_digits():
     assert [f.detector for f in privacy.scan("card ４１１１１１１１１１１１１１１１")] == ["payment_card"]
+
+
+@pytest.mark.parametrize("domain", ["example.xn--p1ai", "a.b.c.d.e.f.g.h.org", "b" * 70 + ".org", "пример.рф"])
+def test_the_whole_of_an_address_is_taken_out(domain):
+    text = f"mail jo.doe@{domain} today"
+    assert [text[f.start : f.end] for f in privacy.scan(text)] == [f"jo.doe@{domain}"]
