@@ -118,6 +118,10 @@ def test_what_became_sensitive_later_is_withheld_as_it_was_before(owner: Memory,
             ask()
     found = [mem.log(), mem.diff(0, head), mem.show(made.commit.id), mem.receipt(made.receipt.id)]  # type: ignore[union-attr]
     assert WORD not in repr(found)
+    hits, listed = mem.recall("doctor at the pier", as_of=head), mem.find(as_of=head)
+    compiled = mem.context("doctor at the pier", as_of=head)
+    assert WORD not in repr((hits, list(listed))) + compiled.text
+    assert all(NOTICE in repr(notes) for notes in (hits.notes, listed.notes, compiled.notes))
 
 
 def test_what_is_not_sensitive_any_more_is_read_without_its_past(owner: Memory, mem: Memory) -> None:

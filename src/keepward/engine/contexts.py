@@ -32,7 +32,7 @@ from keepward.engine.kit import Kit, Who
 from keepward.engine.read import AsOf, Stand, below_floor, floor_of, search, stand
 from keepward.engine.review import pending
 from keepward.engine.screening import screen
-from keepward.engine.view import reaches, see_readable
+from keepward.engine.view import reaches, see_readable, still_shown
 from keepward.engine.withheld import ids_of, notes_of, refuse_without_core, unsound, withheld
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable
 from keepward.gates import privacy, secrets
@@ -182,7 +182,7 @@ def _gather(
     # A state of the past is folded from the journal: once, and not for each section.
     past = seq is not None and on
     before = kit.store.find(who.tenant, everything, live_at=None, limit=None, as_of=seq) if past else Found()
-    then, damaged = before.records, list(before.damaged)
+    then, damaged = still_shown(kit, who, before.records), list(before.damaged)
 
     def held(belongs: Callable[[Record], bool], narrowed: Filter) -> list[Record]:
         """Return what belongs to a section; ``narrowed`` lets all of it through, and little else."""

@@ -23,7 +23,7 @@ from keepward.domain.scope import visible_from
 from keepward.domain.value import Value
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import Standing, unfit
-from keepward.engine.view import GRANT, fetch, reaches, veiled, withholds, without_reason
+from keepward.engine.view import GRANT, WITHHELD, fetch, reaches, still_shown, veiled, withholds, without_reason
 from keepward.engine.withheld import ids_of, notes_of, unsound, withheld
 from keepward.errors import InvalidInput, ModelUnavailable, NotFound
 from keepward.ports.store import Found
@@ -245,6 +245,10 @@ def search(
         weights = reranker.weights if reranker else None
         scored = index.search(asked, allowed, limit, weights=weights, by_cosine=order == "cosine")
     found = kit.store.records(who.tenant, [each.id for each in scored if each.id not in unread], as_of=seq)
+    if seq is not None:
+        past = still_shown(kit, who, found.records)
+        notes += [f"left out: {WITHHELD}"] if len(past) < len(found.records) else []
+        found = replace(found, records=past)
     hits = _hits(scored, found, now, kit.policy.relevance_weak)
     from keepward.retrieval.relevance import calibration
 
@@ -380,6 +384,10 @@ def find(
             kept_back = (f"sensitive memories were left out: asking for them {GRANT} --can read,propose,sensitive`",)
         filters = replace(filters, include_sensitive=False)
         found = kit.store.find(who.tenant, filters, live_at=live_at, limit=limit, as_of=seq)
+    if seq is not None:
+        past = still_shown(kit, who, found.records)
+        kept_back = kept_back or ((f"left out: {WITHHELD}",) if len(past) < len(found.records) else ())
+        found = replace(found, records=past)
     gone = (
         withheld(kit, who, filters, live_at=live_at, damaged=found.damaged) if seq is None else unsound(found.damaged)
     )

@@ -184,6 +184,12 @@ def withheld_from(kit: Kit, who: Who, records: Sequence[Record]) -> frozenset[st
     return frozenset(record.id for record in (*records, *newest) if withholds(who, record))
 
 
+def still_shown(kit: Kit, who: Who, records: Sequence[Record]) -> list[Record]:
+    """Return records of the past without those that became sensitive since, where the handle may not read that."""
+    hidden = withheld_from(kit, who, records)
+    return [record for record in records if record.id not in hidden or withholds(who, record)]
+
+
 def veiled(record: Record) -> Record:
     """Return a record without what it says: whose, where and when it is stay, and how to get at the rest."""
     bare: dict[str, Any] = dict.fromkeys(("key", "subject", "category", "blob", "metadata_json", "session"))
