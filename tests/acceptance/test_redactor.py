@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from outcomes import kept
 
-from keepward import InvalidInput, Memory, ModelUnavailable
+from keepward import Actor, InvalidInput, Memory, ModelUnavailable
 
 NAME = "Ana Smith"
 
@@ -54,7 +54,7 @@ def test_a_redactor_that_cannot_be_used_stops_the_write(opened: Callable[..., Me
 
 
 def test_consent_keeps_what_it_finds(opened: Callable[..., Memory]) -> None:
-    with opened("kept", redactor=Names()) as mem:
+    with opened("kept", redactor=Names(), actor=Actor.agent(also=["consent"])) as mem:
         record = kept(mem.remember(f"{NAME} lives by the quay", tier="archival", consent=True))
         assert (record.text, record.sensitivity.value) == (f"{NAME} lives by the quay", "sensitive")
 

@@ -205,15 +205,15 @@ def test_what_is_stored_is_the_redacted_text(mem: Memory, owner: Memory) -> None
     assert "ines.silva" not in prompt(mem, "whom to write to about the crane")
 
 
+#: An agent changes what is sensitive only where it may read it.
+READER = Actor.agent(also=["sensitive"])
 SENSITIVE: dict[str, Callable[[Memory, str], str]] = {
-    "update": lambda owner, name: _approved(
-        owner, owner.acting_as(Actor.agent()).revise(name, "Ana owes 50", reason="x")
-    ),
+    "update": lambda owner, name: _approved(owner, owner.acting_as(READER).revise(name, "Ana owes 50", reason="x")),
     "update that says it is not": lambda owner, name: _approved(
-        owner, owner.acting_as(Actor.agent()).revise(name, "Ana owes 50", sensitivity="normal", reason="x")
+        owner, owner.acting_as(READER).revise(name, "Ana owes 50", sensitivity="normal", reason="x")
     ),
     "upsert": lambda owner, name: _approved(
-        owner, owner.acting_as(Actor.agent()).remember("Ana owes 60", key="debt", tier="archival")
+        owner, owner.acting_as(READER).remember("Ana owes 60", key="debt", tier="archival")
     ),
     "merge": lambda owner, name: _merged(owner, name),
     "promotion": lambda owner, name: kept(owner.promote(name, "Ana owes 50", reason="x")).id,
