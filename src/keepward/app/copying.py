@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward import durable
-from keepward.app.erasing import remember, replay_all, replay_into, settle
+from keepward.app.erasing import replay_all, replay_into, settle
+from keepward.app.erasure_lists import list_again, read_beside, write_beside
 from keepward.app.handle import Handle
 from keepward.domain.codec import canonical, digest
 from keepward.domain.instant import to_micros
@@ -41,6 +42,12 @@ if TYPE_CHECKING:
 FORGOTTEN = (
     "this machine has no list of what was erased and revoked in that store: what was erased after the backup was made "
     "may be back, and be said again. Bring the list with `keepward key import`, or erase and revoke it anew"
+)
+#: Said of it where a list lies beside it; the time of that is put in.
+LISTED = (
+    "this machine has no list of its own of what was erased and revoked in that store; the one beside the backup, of "
+    "{at}, was carried out. What was erased after that may be back, and what was erased before the backup was made can "
+    "be said again: bring the list and its key with `keepward key import`, or erase and revoke it anew"
 )
 WARNING = (
     "Accepting seals everything anew under a fresh key and forgets the heads that this machine had noted. From then "
@@ -208,7 +215,8 @@ class Copying(Handle):
     def backup(self, path: str | Path) -> Backup:
         """Write a consistent copy of the live store, readable by its owner alone, to a file that is not there yet.
 
-        Its blobs go to a folder beside it, as they lie beside the store.
+        Its blobs go to a folder beside it, as they lie beside the store, and so does a list of what was erased and
+        revoked, without content, for a machine that has lost its own.
         """
         self._owner("a backup")
         kit, target = self._kit, Path(path).expanduser().absolute()
@@ -239,6 +247,13 @@ class Copying(Handle):
                 kit.erasures.note([entry])
             except OSError:
                 listed = False
+        try:
+            list_again(kit)
+            write_beside(kit, target)
+        except OSError as fault:
+            raise StoreUnavailable(
+                f"the backup was written, the list of erasures beside it was not: {fault.strerror or 'output error'}"
+            ) from fault
         return Backup(
             path=str(target),
             bytes=target.stat().st_size,
@@ -261,7 +276,8 @@ class Copying(Handle):
     ) -> Restored:
         """Bring a backup back as the store at ``to``, which must not be there; its older state is accepted by this.
 
-        Erasures that were made since are carried out in it first. Where the store that it was made of is still
+        Erasures that were made since are carried out in it first: those that this machine has listed, and those of
+        the lists in the folder of the backup. Where the store that it was made of is still
         there, the copy gets an id of its own.
 
         Raises:
@@ -368,6 +384,7 @@ class Copying(Handle):
                     "refused here when it is said again, and backups made elsewhere may hold it still"
                 )
         kit.store.adopt(note)
+        list_again(kit)
         recall_again(kit, self._who)
         for tenant in kit.store.tenants():
             kit.indexes.forget(tenant)
@@ -406,14 +423,7 @@ def _restore(
         name.unlink(missing_ok=True)
     try:
         bring_back(source, aside, target)
-        copy = open_copy(aside)
-        kit = bare_kit(copy, config_dir=config_dir, clock=clock, ids=ids)
-        try:
-            entries = kit.erasures.entries() if kit.erasures else []
-            made_here = _as_made(kit, source, entries)
-            store_id, heads = copy.store_id, copy.tails()
-        finally:
-            copy.close()
+        store_id, kit, entries, warning = _before(source, aside, config_dir=config_dir, clock=clock, ids=ids)
         who = Who(tenant="default", scope="/", actor=actor)
         gone = replay_into(kit, who, aside, entries)
         copy = open_copy(aside)
@@ -448,10 +458,37 @@ def _restore(
         heads={name: head.name for name, head in sorted(heads.items())},
         erased=gone,
         revoked=revoked,
-        warning="" if made_here else FORGOTTEN,
+        warning=warning,
         blobs=carried.blobs,
         faulty=carried.faulty,
     )
+
+
+def _before(source: Path, aside: Path, **world: Any) -> tuple[str, Kit, list[dict[str, Any]], str]:
+    """Look at a backup and at the lists that know of it, before it is a store.
+
+    Returns the id of the store it was made of, a kit, what was erased since it was made as far as is known, and what
+    has to be said of that.
+    """
+    from keepward.app.opening import bare_kit
+    from keepward.stores.sqlite.copies import open_copy
+
+    copy = open_copy(aside)
+    kit = bare_kit(copy, **world)
+    try:
+        entries = kit.erasures.entries() if kit.erasures else []
+        made_here = _as_made(kit, source, entries)
+        store_id = copy.store_id
+    finally:
+        copy.close()
+    beside = read_beside(source)
+    fresh = [each for each in beside.entries if each not in entries]
+    if kit.erasures is not None:
+        kit.erasures.note([each for each in fresh if each["entry"] == "revocation"])
+    if made_here:
+        return store_id, kit, [*entries, *fresh], ""
+    warning = LISTED.format(at=f"{beside.at:%Y-%m-%d %H:%M} UTC") if beside.at else FORGOTTEN
+    return store_id, kit, [*entries, *fresh], warning
 
 
 def _revoke_into(file: Path, who: Who, **world: Any) -> int:
@@ -513,11 +550,8 @@ def _lives(entry: dict[str, Any], store_id: str, target: Path) -> bool:
 
 def _list_again(kit: Kit, source: Path, store_id: str, target: Path) -> None:
     """Note the backup as one of the restored store too, and the erasures that were carried out in it."""
-    from keepward.engine import certificate
-
     if kit.erasures is None:
         return
-    heads = kit.store.tails()
     kit.erasures.note(
         [
             {
@@ -530,5 +564,4 @@ def _list_again(kit: Kit, source: Path, store_id: str, target: Path) -> None:
             }
         ]
     )
-    done = [pair for tenant in heads for pair in certificate.erasures(kit, tenant)]
-    remember(kit, [certificate.entry(kit, commit, events) for commit, events in done])
+    list_again(kit)

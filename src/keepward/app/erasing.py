@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from keepward.app.erasure_lists import has_list, remember, write_beside
 from keepward.app.handle import Handle
 from keepward.errors import KeepwardError, Unauthorised
 
@@ -150,31 +151,38 @@ def _swept(kit: Kit) -> bool:
     return True
 
 
-def remember(kit: Kit, entries: Sequence[dict[str, Any]]) -> None:
-    """Add erasures to the list, those that it does not name yet."""
-    if kit.erasures is None:
-        return
-    known = {entry.get("commit") for entry in kit.erasures.entries()}
-    kit.erasures.note([entry for entry in entries if entry["commit"] not in known])
-
-
 def clean_backups(kit: Kit, who: Who) -> list[dict[str, str]]:
-    """Carry out, in every backup that was made of this store, the erasures it does not know; return how that went."""
+    """Carry out, in every backup that was made of this store, the erasures it does not know; return how that went.
+
+    The list beside each is written anew, also where the backup itself is away.
+    """
     if kit.erasures is None:
         return []
     entries = kit.erasures.entries()
     mine = [each for each in entries if each.get("entry") == "backup" and each["store"] == kit.store.store_id]
     outcomes = []
     for path in dict.fromkeys(each["path"] for each in mine):
+        unlisted = _unlisted(kit, Path(path))
         if not Path(path).exists():
-            outcomes.append({"path": path, "state": "not found"})
+            outcomes.append({"path": path, "state": f"not found{unlisted}"})
             continue
         try:
             gone = replay_into(kit, who, Path(path), entries)
-            outcomes.append({"path": path, "state": f"cleaned: {gone} places" if gone else "held nothing of it"})
+            went = f"cleaned: {gone} places" if gone else "held nothing of it"
+            outcomes.append({"path": path, "state": f"{went}{unlisted}"})
         except KeepwardError as fault:
-            outcomes.append({"path": path, "state": f"not cleaned: {fault}"})
+            outcomes.append({"path": path, "state": f"not cleaned: {fault}{unlisted}"})
     return outcomes
+
+
+def _unlisted(kit: Kit, backup: Path) -> str:
+    """Write the list beside a backup anew; return what has to be said where that failed."""
+    try:
+        if backup.exists() or has_list(backup):
+            write_beside(kit, backup)
+    except OSError:
+        return "; the list beside it could not be written"
+    return ""
 
 
 def replay_into(kit: Kit, who: Who, file: Path, entries: Sequence[dict[str, Any]]) -> int:

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward import durable
+from keepward.app.erasure_lists import CARRIED
 from keepward.domain.value import Value
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
 
 if TYPE_CHECKING:
     from keepward.app.memory import Memory
 
-#: Entries of the list of erasures that mean something in another home; paths of backups do not.
-_CARRIED = frozenset({"erasure", "lift", "revocation"})
 #: Shortest passphrase.
 SHORTEST = 12
 
@@ -65,7 +64,7 @@ def export_key(memory: Memory, path: str | Path, passphrase: str, *, config_dir:
         carried = anchor.carried()
         if carried is None:
             raise StoreUnavailable("this machine keeps no key of the store; adopt it first")
-        entries = [each for each in erasures.entries() if each.get("entry") in _CARRIED]
+        entries = [each for each in erasures.entries() if each.get("entry") in CARRIED]
         tombstones = erasures.key()
         content = {
             "store": store_id,
@@ -103,7 +102,7 @@ def import_key(
         if held is not None and held.hex() != content["key"] and not replace:
             raise Conflict("this home has another key of that store; take this one in its place with --replace")
         anchor.take(content, fresh=held is None or held.hex() != content["key"])
-        known = [each for each in erasures.entries() if each.get("entry") in _CARRIED]
+        known = [each for each in erasures.entries() if each.get("entry") in CARRIED]
         erasures.note([each for each in content["erasures"] if each not in known])
         same = _take_tombstones(erasures, content["tombstones"])
     except OSError as fault:

@@ -211,6 +211,8 @@ def doctor(kit: Kit, who: Who) -> list[Check]:
     embedder = facts["embedder"] or "none"
     reach = Filter(scopes=() if who.actor.is_owner else visible_from(who.scope), include_sensitive=True)
     gone = kit.store.withheld(who.tenant, reach, live_at=None)
+    erased = kit.store.erasing(who.tenant)
+    unlisted = set(erased) - {each.get("commit") for each in (kit.erasures.entries() if kit.erasures else ())}
     return [
         Check(name="store", ok=True, detail=f"opens; schema {facts.get('schema')}, head {facts['head']}"),
         Check(
@@ -236,6 +238,15 @@ def doctor(kit: Kit, who: Who) -> list[Check]:
             ok=not gone,
             detail=f"memories that cannot be shown: {len(gone)}" if gone else "every record is as it was written",
             remedy="run `keepward verify`, then `keepward rebuild` where the journal holds",
+        ),
+        Check(
+            name="erasures",
+            ok=not unlisted,
+            detail=f"{len(erased)} made; not on this machine's list: {len(unlisted)}",
+            remedy=(
+                "a backup that is brought back may hold what was erased; take the list in with `keepward key import`, "
+                "or make it anew from the journal with `keepward adopt`"
+            ),
         ),
         Check(
             name="policy",

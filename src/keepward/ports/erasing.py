@@ -65,6 +65,10 @@ class Erasable(Protocol):
         """Return (kind, version, text) of every kept text whose seal holds."""
         ...
 
+    def erasing(self, tenant: str) -> list[str]:
+        """Return the ids of the commits that erased something, oldest first."""
+        ...
+
     def unclean(self) -> bool:
         """Whether destroyed content may still lie in free pages or in the log."""
         ...

@@ -174,6 +174,7 @@ def backup(
     def draw(screen: Screen) -> None:
         screen.labelled("backup", f"{made.path} ({made.bytes} bytes)", style="bold green")
         _show_blobs(screen, made.path, made.blobs, made.faulty)
+        screen.labelled("list", f"{made.path}.erased: what was erased, without content; keep it with the backup")
         for tenant, head in made.heads.items():
             screen.labelled("head", f"{tenant} {head}")
 

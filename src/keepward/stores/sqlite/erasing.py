@@ -36,7 +36,7 @@ _UNCLEAN = (
 def named_places(connection: sqlite3.Connection, tenant: str) -> dict[Place, int]:
     """Return the places that a tenant's commits of kind ``erase`` name, with the seq of the commit."""
     places: dict[Place, int] = {}
-    for seq, payload in connection.execute(SQL["erasures"], {"tenant": tenant}):
+    for seq, payload, _ in connection.execute(SQL["erasures"], {"tenant": tenant}):
         try:
             names = decode_details(payload).erased
             for place in map(parse_place, names):

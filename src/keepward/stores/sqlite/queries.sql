@@ -565,7 +565,7 @@ SELECT payload FROM events
 
 -- erasures --
 -- Commits that erase, in order.
-SELECT seq, payload FROM commits WHERE tenant = :tenant AND kind = 'erase' ORDER BY seq;
+SELECT seq, payload, id FROM commits WHERE tenant = :tenant AND kind = 'erase' ORDER BY seq;
 
 -- erased_at --
 SELECT by_seq, promise, remains, seal FROM erased WHERE tenant = :tenant AND seq = :seq AND n = :n;

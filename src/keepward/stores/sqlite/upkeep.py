@@ -81,6 +81,11 @@ class Upkeep:
         with self._connections.reading() as source:
             write_copy(source, target)
 
+    def erasing(self, tenant: str) -> list[str]:
+        """Return the ids of the commits that erased something, oldest first."""
+        with self._connections.reading() as connection:
+            return [row[2] for row in connection.execute(SQL["erasures"], {"tenant": tenant})]
+
     def tails(self) -> dict[str, Head]:
         """Return each tenant's head as the file has it, unchecked."""
         with self._connections.reading() as connection:
