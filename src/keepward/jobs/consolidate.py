@@ -81,8 +81,9 @@ def _merges(desk: Desk, touched: set[str]) -> Iterator[tuple[Ask, tuple[Reason, 
         and is_source(desk, record)
     ]
     for group in groups(old, lambda each: (each.tier.value,)):
-        if len(group) < desk.policy.merge_least:
+        if len(group) < min(desk.policy.merge_least, desk.policy.merge_most):
             continue
-        for part in portions(group, 2, desk.policy.merge_most):
+        # The small rest goes first: what a crash leaves behind is enough for the next run to go on with.
+        for part in reversed(list(portions(group, 2, desk.policy.merge_most))):
             of = f"Notes about {part[0].subject}" if part[0].subject else "Notes"
             yield summed_up(desk, part, of=of, reason="merged old passing memories")
