@@ -9,18 +9,20 @@ Invariants
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
 from keepward.domain.codec import digest
 from keepward.domain.commit import Head
-from keepward.errors import Tampered
+from keepward.errors import StoreUnavailable, Tampered
 from keepward.ports.world import Anchor
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite import renew
-from keepward.stores.sqlite.connection import Connections
+from keepward.stores.sqlite.connection import FULL, Connections
 from keepward.stores.sqlite.heads import against_noted
 from keepward.stores.sqlite.seals import Sealer
 
@@ -63,6 +65,7 @@ def stand(connections: Connections, store_id: str, anchor: Anchor | None, path: 
         known = anchor.bind(store_id, path)
         key = anchor.key()
     except OSError as fault:
+        _not_the_disk(fault)
         why = fault.strerror or "its folder cannot be read"
         return Standing(sealer=Sealer(None), anchor=None, state=f"unavailable: {why}")
     if key is not None:
@@ -78,14 +81,31 @@ def stand(connections: Connections, store_id: str, anchor: Anchor | None, path: 
         return Standing(sealer=sealer, anchor=anchor, state="kept", copied=known == "copied")
     if not _is_new(connections):
         return Standing(sealer=Sealer(None), anchor=anchor, state="not adopted", foreign=_UNKNOWN)
+    if connections.full:
+        # It holds nothing to read, and what is written once there is room needs its key before.
+        raise StoreUnavailable(FULL)
     try:
         sealer = renew.adopt(connections, anchor, None) if connections.writable else Sealer(None)
     except OSError as fault:
+        _not_the_disk(fault)
         why = fault.strerror or "its folder cannot be written"
         return Standing(sealer=Sealer(None), anchor=None, state=f"unavailable: {why}")
     if not sealer.active:
         return Standing(sealer=sealer, anchor=None, state="unavailable: the store is empty and can only be read")
     return Standing(sealer=sealer, anchor=anchor, state="kept")
+
+
+def _not_the_disk(fault: OSError) -> None:
+    """Let a folder that may not be used be done without; a disk that fails passes, and the store waits for it.
+
+    Raises:
+        StoreUnavailable: what would be written now without a key would be unknown to this machine afterwards.
+    """
+    if fault.errno in {errno.EIO, errno.ENOSPC, errno.EDQUOT}:
+        why = os.strerror(fault.errno).lower()
+        raise StoreUnavailable(
+            f"the folder of keys cannot be used ({why}); mend that and try again: nothing was lost"
+        ) from fault
 
 
 def _is_new(connections: Connections) -> bool:
