@@ -57,7 +57,8 @@ def test_what_is_over_replaced_or_sensitive_is_in_no_prompt_and_each_says_why(me
 
 
 @pytest.mark.promise("B39")
-def test_what_was_sensitive_stays_out_of_prompts_however_it_is_worked_over(mem: Memory, owner: Memory) -> None:
+def test_what_was_sensitive_stays_out_of_prompts_however_it_is_worked_over(owner: Memory) -> None:
+    mem = owner.acting_as(Actor.agent(also=["sensitive"]))
     parts = [
         kept(mem.remember(text, tier="archival", sensitivity="sensitive"))
         for text in ("The captain is ill", "The captain takes pills")
