@@ -155,6 +155,27 @@ def test_an_erasure_that_passes_over_the_queue_turns_a_line_red(store, monkeypat
     assert lines(store, "outlive_erasure")["outlive_erasure"].status == "breached"
 
 
+def test_names_that_nobody_reads_turn_a_line_red(store, monkeypatch):
+    from keepward.app import arguments
+
+    monkeypatch.setattr(arguments, "_no_secret", lambda name: name)
+    assert lines(store, "name_a_secret")["name_a_secret"].status == "breached"
+
+
+def test_a_length_that_is_asked_last_turns_a_line_red(store, monkeypatch):
+    from keepward.engine import write
+
+    monkeypatch.setattr(write, "ill_formed", lambda *_: ())
+    assert lines(store, "drown_the_gates")["drown_the_gates"].status == "breached"
+
+
+def test_a_queue_without_an_end_turns_a_line_red(store, monkeypatch):
+    from keepward.engine import write
+
+    monkeypatch.setattr(write, "_waiting_enough", lambda *_: False)
+    assert lines(store, "flood_the_queue")["flood_the_queue"].status == "breached"
+
+
 def test_an_approval_by_the_proposer_turns_a_line_red(store, monkeypatch):
     from keepward.domain.trust import Actor as Principal
 

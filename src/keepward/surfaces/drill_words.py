@@ -142,9 +142,7 @@ def overreach(ground: Ground) -> Tried:
 
 def plant_secret(ground: Ground) -> Tried:
     """A cloud key is written into every field of a memory."""
-    body = base64.b32encode(hashlib.sha256(b"drill").digest())[:16].decode()
-    key = "AK" + "IA" + body
-    plain = f"{WORD}marker"
+    key, plain = _planted(), f"{WORD}marker"
     outcomes = [_note(ground.agent, f"Keep this: {key}")]
     kept: list[Outcome] = []
     for number, name in enumerate(FIELDS):
@@ -154,6 +152,44 @@ def plant_secret(ground: Ground) -> Tried:
     held = not _on_disk(ground.folder, key.encode())
     control = any(_kept(outcome) for outcome in kept) and _on_disk(ground.folder, plain.encode())
     return Tried(held=held, control=control, by=named(outcomes[0]))
+
+
+def _planted() -> str:
+    """Return a cloud key that opens nothing; see (2)."""
+    return "AK" + "IA" + base64.b32encode(hashlib.sha256(b"drill").digest())[:16].decode()
+
+
+def name_a_secret(ground: Ground) -> Tried:
+    """A cloud key is the name of a scope, a tenant and a token."""
+    key = _planted()
+    codes = [
+        refusal(lambda: ground.owner.at(scope=f"/agents/{key}")),
+        refusal(lambda: ground.owner.at(tenant=key)),
+        refusal(lambda: ground.owner.create_token(key)),
+    ]
+    control = not refusal(lambda: ground.owner.at(scope=f"/agents/{WORD}"))
+    return Tried(
+        held=all(codes) and not _on_disk(ground.folder, key.encode()), control=control, by=f"names: {codes[0]}"
+    )
+
+
+def drown_the_gates(ground: Ground) -> Tried:
+    """A text of a million characters is to keep the detectors busy."""
+    outcome = _note(ground.agent, "a password is " * 70_000)
+    gates = {reason.gate for reason in outcome.reasons}
+    control = _kept(_note(ground.agent, f"Crates of {WORD} are heavy."))
+    return Tried(held=outcome.outcome == "refused" and gates == {"shape"}, control=control, by=named(outcome))
+
+
+def flood_the_queue(ground: Ground) -> Tried:
+    """An agent proposes so much that nobody can read what waits."""
+    fields: dict[str, Any] = {"tier": "core", "kind": "fact", "key": ground.block, "confidence": 0.95}
+    limit = ground.owner.policy.pending_limit
+    flood = ground.owner.acting_as(Actor.agent("drill-flood"))
+    outcomes = [flood.remember(f"Order {n} of {WORD}.", reason="drill", **fields) for n in range(limit + 1)]
+    other = ground.owner.acting_as(Actor.agent("drill-other"))
+    control = other.remember(f"Order {WORD} in time.", reason="drill", **fields).outcome == "quarantined"
+    return Tried(held=outcomes[-1].outcome == "refused", control=control, by=named(outcomes[-1]))
 
 
 _LISTS = frozenset({"tags", "evidence", "aliases"})
@@ -326,5 +362,8 @@ ATTACKS = (
     Attack(name="borrow_voice", title="an agent speaks in a person's name", run=borrow_voice),
     Attack(name="outlive_erasure", title="a held text outlives an erasure", run=outlive_erasure),
     Attack(name="read_below", title="another agent's memory is read by id", run=read_below),
+    Attack(name="name_a_secret", title="a secret is the name of a scope or a token", run=name_a_secret),
+    Attack(name="drown_the_gates", title="a huge text keeps the detectors busy", run=drown_the_gates),
+    Attack(name="flood_the_queue", title="a flood of proposals hides one", run=flood_the_queue),
     Attack(name="show_sensitive", title="a sensitive memory is shown unasked", run=show_sensitive),
 )
