@@ -81,6 +81,12 @@ def test_status_says_what_of_the_settings_does_not_hold(run):
     assert run("status", "--json").json["settings_withheld"] == ["policy.access"]
 
 
+def test_status_says_so_at_the_terminal_too(run):
+    lay(LOOSE)
+    run("remember", "Ana prefers tabs")
+    assert "withheld from the settings: policy.access" in " ".join(run("status", "--quiet").out.split())
+
+
 def test_texts_are_not_sent_to_a_host_that_was_not_accepted(run, monkeypatch):
     monkeypatch.delenv("KEEPWARD_EMBEDDER")
     lay('embedder = "http:https://mallory.example/v1#m"\n')

@@ -100,3 +100,15 @@ def test_a_store_of_a_newer_keepward_exits_8(run, saved):
     base.close()
     ran = run("recall", "tabs", "--json")
     assert (ran.code, ran.json["error"]["code"]) == (8, "newer_schema")
+
+
+def test_status_repeats_what_is_noted_of_the_store(run, saved, monkeypatch):
+    from keepward.app import Memory
+
+    real = Memory.status
+    monkeypatch.setattr(Memory, "status", lambda self: {**real(self), "notes": ["it was adopted from elsewhere"]})
+    assert "it was adopted from elsewhere" in run("status").out
+
+
+def test_status_at_the_terminal_says_what_waits(run, held):
+    assert "1 proposal waits" in run("status").out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from keepward.errors import StoreUnavailable
@@ -67,32 +68,74 @@ def status(call: Call) -> Answer:
 
 
 def _show_status(screen: Screen, data: dict[str, Any]) -> None:
-    """Print single facts first, then counts, then tables."""
-    counts = {name: value for name, value in data.items() if isinstance(value, dict) and value}
-    tables = {name for name, value in counts.items() if all(isinstance(each, dict) for each in value.values())}
-    for name, value in data.items():
-        if value is not None and not isinstance(value, (dict, list)):
-            screen.labelled(_name(name), _short(value), width=20)
-    for name in [each for each in counts if each not in tables]:
-        told = ", ".join(f"{_name(key)} {_short(fact)}" for key, fact in counts[name].items())
-        screen.labelled(_name(name), told, width=20)
-    for name in [each for each in counts if each in tables]:
-        screen.heading(_name(name))
-        for key, facts in counts[name].items():
-            told = ", ".join(f"{_name(inner)} {_short(fact)}" for inner, fact in facts.items() if fact is not None)
-            screen.labelled(key, told, width=18, indent=2)
+    """Print what a person asks first: where it is, whether it is on and whole, what it holds, what waits."""
+    from keepward.surfaces.present import counted
+
+    for label, text in _summary(data, counted):
+        screen.labelled(label, text)
+    for note in (*data["notes"], *(f"withheld from the settings: {name}" for name in data["settings_withheld"])):
+        screen.labelled("note", note, style="yellow")
+    screen.heading("jobs")
+    rows = [
+        (name, each["last_outcome"] or "-", _minute(each["last_at"]), "now" if each["due"] else _minute(each["due_at"]))
+        for name, each in data["jobs"].items()
+    ]
+    screen.table(("job", "last", "last ran, UTC", "next"), rows)
+    screen.line()
+    screen.line("all of it: --json; what is wrong or missing: `keepward doctor`", "dim")
 
 
-def _name(key: str) -> str:
-    return key.replace("_", " ")
+def _summary(data: dict[str, Any], counted: Callable[[int, str, str], str]) -> Iterator[tuple[str, str]]:
+    """Yield labels with a sentence each."""
+    known = "adopted" if data["adopted"] else "not adopted: `keepward adopt` shows what is in it"
+    sealed = "sealed" if data["sealed"] else "not sealed"
+    way = "read only" if data["read_only"] else f"{sealed}, anchor {data['anchor']}"
+    yield "store", f"{data['path']} ({known}; {way}; {_size(data['file_bytes'])})"
+    yield "settings", data["settings"] or "none: the defaults hold"
+    yield "you", f"{data['actor']} at {data['scope']}, tenant {data['tenant']}"
+    switches = ", ".join(f"{name} {'on' if data[name] else 'off'}" for name in ("capture", "recall"))
+    yield "memory", f"{'on' if data['enabled'] else 'off'} ({switches}; policy {data['policy']})"
+    tiers = ", ".join(f"{name} {count}" for name, count in data["by_tier"].items()) or "nothing yet"
+    sensitive = f"; {data['sensitive']} sensitive" if data["sensitive"] else ""
+    yield "holds", f"{counted(data['live'], 'memory', 'memories')}: {tiers}{sensitive}; {data['retired']} retired"
+    for name, each in data["capacity"].items():
+        if each["utilisation"] >= _NEARLY_FULL:
+            yield "capacity", f"{name}: {each['live']} of {each['max']}"
+    commits = counted(data["commits"], "commit", "commits")
+    yield "journal", f"{commits}, {_size(data['journal_bytes'])}, head {data['head']}"
+    blocks = [f"{name} {each['tokens']}/{each['budget']}" for name, each in data["blocks"].items() if each["tokens"]]
+    yield "core", f"{', '.join(blocks)} tokens" if blocks else "no block is set"
+    queue = data["quarantine"]
+    waits = counted(queue["depth"], "proposal waits", "proposals wait")
+    since = f", the oldest since {_minute(queue['oldest_at'])} UTC: `keepward pending`"
+    yield "review", f"{waits}{since}" if queue["depth"] else "nothing waits"
+    if data["stuck_drafts"]:
+        yield "drafts", f"{counted(data['stuck_drafts'], 'draft', 'drafts')} not finished"
+    lacking = data["vectors_pending"]
+    yield (
+        "embedder",
+        f"{data['embedder'] or 'none'}"
+        + (
+            f"; {counted(lacking, 'memory waits', 'memories wait')} for a vector: `keepward reindex`" if lacking else ""
+        ),
+    )
+    if data["blobs"]["count"]:
+        blobs = data["blobs"]
+        yield "blobs", f"{blobs['count']}, {_size(blobs['bytes'])}, {blobs['unattached']} unattached"
+    learned = data["reranker"]
+    yield "reranker", f"{learned['version']} serves" if learned["serving"] else f"does not serve: {learned['why']}"
 
 
-def _short(value: Any) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+#: Share of a tier's capacity from which it is worth a line.
+_NEARLY_FULL = 0.8
+
+
+def _minute(at: str | None) -> str:
+    return at[:16].replace("T", " ") if at else ""
+
+
+def _size(count: int) -> str:
+    return f"{count} B" if count < 1000 else f"{count / 1e3:.0f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"
 
 
 def doctor(call: Call) -> Answer:
