@@ -122,3 +122,7 @@ class TestSurfaces:
             answer = client.remember(TEXT, tier="archival")
             assert isinstance(answer, Committed)
             assert answer.redacted == ("email",)
+
+
+def test_a_consent_that_is_not_an_agents_to_give_is_no_kind_of_what_was_redacted(mem):
+    assert mem.remember(TEXT, tier="archival", consent=True).redacted == ("email",)

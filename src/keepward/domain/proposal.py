@@ -88,7 +88,7 @@ class _Told(Value):
 
 def _is_redaction(reason: Reason) -> bool:
     if reason.gate == "privacy":
-        return not reason.code.startswith("kept_")
+        return not reason.code.startswith("kept_") and reason.code != "consent_not_taken"
     return reason.gate == "secrets"
 
 
