@@ -435,7 +435,7 @@ def mcp_page() -> str:
 
 
 def _schema(schema: dict[str, Any]) -> str:
-    if schema["type"] == "array":
+    if schema.get("type") == "array":
         inner = schema["items"]
         named = ", ".join(inner.get("properties", {}))
         return f"list of objects with {named}" if named else f"list of {_schema(inner)}"
@@ -443,7 +443,7 @@ def _schema(schema: dict[str, Any]) -> str:
         return ", ".join(schema["enum"])
     low, high = schema.get("minimum"), schema.get("maximum")
     bounds = f" {low} to {high}" if low is not None and high is not None else f" from {low}" if low is not None else ""
-    kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    kinds = [each["type"] for each in schema.get("anyOf", (schema,))]
     names = {"string": "text", "integer": "whole number", "boolean": "true or false"}
     return " or ".join(names.get(kind, kind) for kind in kinds) + bounds
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from outcomes import codes, held, kept, refused
 
-from keepward import Append, InvalidInput, Memory, Policy, Replace, Tier
+from keepward import Actor, Append, InvalidInput, Memory, Policy, Replace, Tier
 from keepward.engine import write
 from keepward.gates import pipeline
 from keepward.gates.detect import injection, privacy, secrets
@@ -164,3 +164,17 @@ def test_an_owner_who_allows_long_texts_has_them(opened: Callable[..., Memory]) 
     with opened("long", policy=policy) as mem:
         text = "The crane at the pier is red. " * 600
         assert kept(mem.remember(text, tier="archival")).text == text
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_nothing_is_promoted_to_no_text(tmp_path, text):
+    with Memory.open(tmp_path / "e.db", actor=Actor.operator(), embedder=None, config_dir=tmp_path / "k") as owner:
+        fact = owner.remember("The tide turns at six").record
+        assert (owner.promote(fact.id, text, reason="x").ok, owner.get(fact.id).text) == (False, fact.text)
+
+
+def test_a_merge_of_one_says_why_too(tmp_path):
+    with Memory.open(tmp_path / "e.db", actor=Actor.operator(), embedder=None, config_dir=tmp_path / "k") as owner:
+        fact = owner.remember("The tide turns at six").record
+        with pytest.raises(InvalidInput, match="say why"):
+            owner.merge([fact.id], reason="\f")

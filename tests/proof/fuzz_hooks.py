@@ -33,7 +33,10 @@ BEYOND_DESCRIPTION = (
     (r"POST /memory/tokens", "invalid_input", r"of this class|can do everything|in the future"),
     (r"POST /memory/drafts/\{draft_id\}/changes", "too_large", r"a draft holds"),
     # Any text is a string; few strings are an export of something.
-    (r"POST /memory/import", "invalid_input", r""),
+    (r"POST /memory/(import|restore-export|restore-export/plan)", "invalid_input", r""),
+    # A vector has the length of the store's model, and a direction.
+    (r".*", "invalid_input", r"a vector"),
+    (r"POST /memory/erase/lift", "invalid_input", r"was not erased"),
 )
 
 

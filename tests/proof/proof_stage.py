@@ -43,7 +43,7 @@ class Stage:
     @contextmanager
     def serving(self, *, profile: str = "default") -> Iterator[str]:
         """Run `keepward serve` on a free port for as long as the block lasts; gives the address of `/mcp`."""
-        settings = self.folder / "keepward.toml"
+        settings = self.folder / "settings.toml"
         settings.write_text(f'[server]\nmcp_profile = "{profile}"\n')
         command = [KEEPWARD, "serve", "--port", "0", "--json", "--config", str(settings)]
         with started(command, self.folder, **self.environ) as line:

@@ -221,6 +221,8 @@ class Writes(Reads):
             InvalidInput: they differ in subject, scope or sensitivity, or the summary is to be about somebody else.
         """
         ids = list(dict.fromkeys(self._id(each) for each in arguments.texts("memory_ids", memory_ids)))
+        if not reason.strip():
+            raise InvalidInput("say why: a change carries a `reason`")
         if len(ids) < 2:
             return None
         records = [self.get(memory_id) for memory_id in ids]

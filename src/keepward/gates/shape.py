@@ -25,6 +25,7 @@ from keepward.domain.change import (
     Change,
     Expire,
     Insert,
+    Promote,
     Reinforce,
     Replace,
     Restore,
@@ -112,7 +113,7 @@ def oversized(after: Record) -> tuple[Reason, ...]:
 def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
     """Refuse what breaks a rule of form; hold a rule that lacks evidence or confidence."""
     problems = list(_problems(case, policy))
-    if isinstance(case.change, Insert | Replace | Append):
+    if isinstance(case.change, Insert | Replace | Append | Promote):
         problems += _sizes(case)
         long = _too_long(case, policy)
         problems += [long] if long else []

@@ -49,7 +49,9 @@ def _object(schema: Schema, value: Any, name: str) -> dict[str, Any]:
 
 
 def _value(schema: Schema, value: Any, name: str) -> Any:
-    match schema["type"]:
+    match schema.get("type"):
+        case None:
+            return _text(schema, value, name) if isinstance(value, str) else _number(schema, value, name)
         case "string":
             return _text(schema, value, name)
         case "integer" | "number":
@@ -64,8 +66,6 @@ def _value(schema: Schema, value: Any, name: str) -> Any:
             if len(value) > MOST:
                 raise InvalidInput(f"{name} has at most {MOST} items; send the rest in another call")
             return [_value(schema["items"], each, f"each of {name}") for each in value]
-        case ["string", "number"]:
-            return _text(schema, value, name) if isinstance(value, str) else _number(schema, value, name)
         case _ if "properties" not in schema:
             if not isinstance(value, Mapping):
                 raise InvalidInput(f"{name} is an object")
@@ -90,7 +90,7 @@ def _text(schema: Schema, value: Any, name: str) -> str:
 
 def _number(schema: Schema, value: Any, name: str) -> int | float:
     low, high = schema.get("minimum"), schema.get("maximum")
-    what = "a whole number" if schema["type"] == "integer" else "a number"
+    what = "a whole number" if schema.get("type") == "integer" else "a number"
     if low is not None and high is not None:
         what += f" from {low} to {high}"
     elif low is not None:
@@ -98,10 +98,10 @@ def _number(schema: Schema, value: Any, name: str) -> int | float:
     usable = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
     if not usable or isinstance(value, bool) or abs(value) > _EXACT:
         raise InvalidInput(f"{name} is {what}")
-    wrong_kind = schema["type"] == "integer" and value != int(value)
+    wrong_kind = schema.get("type") == "integer" and value != int(value)
     if wrong_kind or (low is not None and value < low) or (high is not None and value > high):
         raise InvalidInput(f"{name} is {what}")
-    return int(value) if schema["type"] == "integer" else value
+    return int(value) if schema.get("type") == "integer" else value
 
 
 def _named(schema: Schema) -> str:

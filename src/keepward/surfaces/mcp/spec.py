@@ -130,7 +130,7 @@ def anything(about: str = "") -> Schema:
 
 def span(about: str = "") -> Schema:
     """Return the schema of a span of time: text such as ``30d``, or seconds."""
-    return _about({"type": ["string", "number"]}, about)
+    return _about({"anyOf": [{"type": "string"}, {"type": "number"}]}, about)
 
 
 def items(of: Schema, about: str = "") -> Schema:
