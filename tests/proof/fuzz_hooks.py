@@ -45,8 +45,10 @@ def filter_failure(context: Any, failure: Any, case: Any, response: Any) -> bool
     """Drop what is no fault, by ``BEYOND_DESCRIPTION``."""
     del context
     if type(failure).__name__ == "AcceptedNegativeData":
-        # What a gate judges is told in the description of a change, and judged when the draft is finished.
-        return case.operation.label != "POST /memory/drafts/{draft_id}/changes"
+        # What a gate judges is told in the description of a change, and judged when the draft is finished; where there
+        # is but one memory to merge there is nothing to judge.
+        alone = case.operation.label == "POST /memory/items/merge" and response.json().get("outcome", "") is None
+        return not alone and case.operation.label != "POST /memory/drafts/{draft_id}/changes"
     if type(failure).__name__ != "RejectedPositiveData":
         return True
     told = response.json()
