@@ -195,11 +195,11 @@ def _permitted(who: Who, view: CommitView) -> None:
 
 def _undoing(kit: Kit, who: Who, commit_id: str) -> CommitView | None:
     """Return the commit that undoes this one and still stands, or None."""
-    name = kit.store.undone_by(who.tenant, commit_id)
-    undoing = kit.store.commit(who.tenant, name) if name else None
-    if undoing is None or _undoing(kit, who, undoing.commit.id) is not None:
-        return None
-    return undoing
+    # The newest one may have been undone while an older one stands again.
+    for name in kit.store.undone_by(who.tenant, commit_id):
+        if _undoing(kit, who, name) is None:
+            return kit.store.commit(who.tenant, name)
+    return None
 
 
 def _reach(kit: Kit, who: Who, view: CommitView, *, with_later: bool) -> tuple[list[CommitView], list[Conflicting]]:

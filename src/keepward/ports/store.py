@@ -241,8 +241,8 @@ class Reader(TellsJobs, ReadsBlobs, Searches, Protocol):
         """
         ...
 
-    def undone_by(self, tenant: str, commit_id: str) -> str | None:
-        """Return the id of the newest commit that undoes this one, or None."""
+    def undone_by(self, tenant: str, commit_id: str) -> list[str]:
+        """Return the ids of the commits that undo this one, newest first, whether or not they stand."""
         ...
 
     def session_tail(self, tenant: str, session: str) -> Record | None:

@@ -320,7 +320,7 @@ class ReadSuite(Ground):
         first = self.put(store, make, make.record())
         details = replace(make.details(), undoes=(first.commit_id,))
         second = self.put(store, make, make.record("two"), kind="rollback", details=details)
-        assert store.undone_by(TENANT, first.commit_id) == second.commit_id
+        assert store.undone_by(TENANT, first.commit_id) == [second.commit_id]
 
     def test_superseded_memories_are_found_by_what_they_said(self, store: Store, make: Maker) -> None:
         first = make.record()

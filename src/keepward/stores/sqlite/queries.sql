@@ -502,11 +502,11 @@ SELECT DISTINCT child FROM lineage
  WHERE tenant = :tenant AND parent IN (SELECT value FROM json_each(:ids)) ORDER BY child;
 
 -- undone_by --
--- The newest rollback that names a commit.
+-- Rollbacks that name a commit, newest first.
 SELECT c.id FROM commits c
  WHERE c.tenant = :tenant AND c.kind = 'rollback'
    AND EXISTS (SELECT 1 FROM json_each(CAST(c.payload AS TEXT), '$.undoes') WHERE value = :commit_id)
- ORDER BY c.seq DESC LIMIT 1;
+ ORDER BY c.seq DESC;
 
 -- session_tail --
 SELECT r.id FROM records r INDEXED BY records_session

@@ -228,10 +228,9 @@ class Asked:
         """Return (memory id, version, receipt id) of contexts that held any of these, oldest receipt first."""
         return [(row[0], row[1], row[2]) for row in self._rows("deliveries", ids=json.dumps(list(ids)))]
 
-    def undone_by(self, commit_id: str) -> str | None:
-        """Return the newest rollback that names a commit."""
-        row = self._rows("undone_by", commit_id=commit_id).fetchone()
-        return row[0] if row else None
+    def undone_by(self, commit_id: str) -> list[str]:
+        """Return the rollbacks that name a commit, newest first."""
+        return [name for (name,) in self._rows("undone_by", commit_id=commit_id).fetchall()]
 
     def session_tail(self, session: str) -> Record | None:
         """Return the newest active memory of a session."""

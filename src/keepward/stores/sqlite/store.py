@@ -220,8 +220,8 @@ class SqliteStore(Noted, Upkeep, BlobRows):
         with self._asked(tenant) as asked:
             return asked.deliveries(ids)
 
-    def undone_by(self, tenant: str, commit_id: str) -> str | None:
-        """Return the newest commit that undoes one; see the port."""
+    def undone_by(self, tenant: str, commit_id: str) -> list[str]:
+        """Return the commits that undo one; see the port."""
         with self._asked(tenant) as asked:
             return asked.undone_by(commit_id)
 
