@@ -154,7 +154,7 @@ def load(*, store: Path, file: Path | None = None, environ: Mapping[str, str] | 
         _choices({name: value for name, value in table.items() if name not in _TABLES}, path)
         meant = _policy(table.get("policy", {}), path), _server(table.get("server", {}), path)
         names = accepted.loosening(table, *meant, ServerSettings())
-        loosens = {name: _shown(table, name) for name in names}
+        loosens = {name: _as_text(table, name) for name in names}
         if names and named is None and not accepted.is_accepted(home(env), path, raw):
             table, withheld = accepted.without(table, names), names
     top = {name: value for name, value in (table or {}).items() if name not in _TABLES}
@@ -246,7 +246,7 @@ def make_room(path: Path, environ: Mapping[str, str] | None = None) -> None:
         raise StoreUnavailable(f"the data folder {folder} cannot be made: {fault.strerror}") from fault
 
 
-def _shown(table: Mapping[str, Any], name: str) -> str:
+def _as_text(table: Mapping[str, Any], name: str) -> str:
     """Return the value of a setting for a person to look at."""
     outer, _, inner = name.partition(".")
     value = table[outer][inner] if inner else table[outer]

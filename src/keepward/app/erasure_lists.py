@@ -70,12 +70,12 @@ def write_beside(kit: Kit, backup: Path) -> None:
     mine = [each for each in carried if each.get("store") == kit.store.store_id or each.get("commit") in own]
     head = {"list": _FORMAT, "store": kit.store.store_id, "at": to_micros(kit.clock.now())}
     lines = (json.dumps(each, sort_keys=True, separators=(",", ":")) + "\n" for each in (head, *mine))
-    durable.replace(_beside(backup), "".join(lines).encode("ascii"))
+    durable.replace(_list_path(backup), "".join(lines).encode("ascii"))
 
 
 def has_list(backup: Path) -> bool:
     """Whether a list lies beside a backup, be that there or not."""
-    return _beside(backup).exists()
+    return _list_path(backup).exists()
 
 
 def read_beside(backup: Path) -> Beside:
@@ -85,7 +85,7 @@ def read_beside(backup: Path) -> Beside:
         InvalidInput: one of them is damaged.
         StoreUnavailable: one of them cannot be read.
     """
-    own = _beside(backup)
+    own = _list_path(backup)
     found: list[dict[str, Any]] = []
     times: list[int] = []
     try:
@@ -106,7 +106,7 @@ def read_beside(backup: Path) -> Beside:
     return Beside(entries=tuple(found), at=from_micros(max(times)) if times else None)
 
 
-def _beside(backup: Path) -> Path:
+def _list_path(backup: Path) -> Path:
     return backup.with_name(backup.name + END)
 
 

@@ -243,7 +243,7 @@ class Reads(Handle):
         """Return what was looked at, whether it is well, and what to do when it is not."""
         from keepward.engine.audit import doctor
 
-        with _shown(self._kit):
+        with _inspecting(self._kit):
             return doctor(self._kit, self._who)
 
     def status(self) -> dict[str, Any]:
@@ -251,7 +251,7 @@ class Reads(Handle):
         from keepward.engine.audit import status
         from keepward.jobs.runner import states
 
-        with _shown(self._kit):
+        with _inspecting(self._kit):
             jobs = {
                 each.name: {
                     "last_at": each.last_at and each.last_at.isoformat(),
@@ -264,6 +264,6 @@ class Reads(Handle):
             return {"path": self.path, **status(self._kit, self._who), "jobs": jobs}
 
 
-def _shown(kit: Kit) -> AbstractContextManager[None]:
+def _inspecting(kit: Kit) -> AbstractContextManager[None]:
     """Let a foreign store be counted, which nobody else may read."""
     return contextlib.nullcontext() if kit.store.foreign is None else kit.store.inspecting()

@@ -240,14 +240,14 @@ def _item(line: Line, *, grouped: bool) -> str:
             marks.append(day(record))
         marks += [mark for mark in (origin(record, 1),) if mark and line.renderer == 1]
     text = guard(line.body)
-    for name in (_shown_key(line), record.speaker):
+    for name in (_line_key(line), record.speaker):
         if name:
             head = f"{label(name)}:"
             text = text if text.casefold().startswith(head.casefold()) else f"{head} {text}"
     return f"[{' · '.join(marks)}] {text}"
 
 
-def _shown_key(line: Line) -> str | None:
+def _line_key(line: Line) -> str | None:
     """Return the key of a memory; one that was given the name of a core block, before these were reserved, has none."""
     key = line.record.key if line.record is not None else None
     return None if line.renderer > 1 and key in CORE_BLOCKS else key
@@ -265,7 +265,7 @@ def _xml_item(line: Line) -> str:
     attributes = (
         xml_attribute("kind", record.kind.value)
         + xml_attribute("type", typed)
-        + xml_attribute("key", _shown_key(line))
+        + xml_attribute("key", _line_key(line))
         + xml_attribute("speaker", record.speaker)
         + xml_attribute("date", day(record) if dated else None)
         + xml_attribute("origin", origin(record, 1) if line.renderer == 1 else None)

@@ -71,7 +71,7 @@ def digest_of(steps: tuple[Step, ...], base: dict[str, int]) -> str:
 # ``redacted``.
 
 
-class _Told(Value):
+class _Recorded(Value):
     """What every outcome can say of its reasons."""
 
     __slots__ = ()
@@ -93,7 +93,7 @@ def _is_redaction(reason: Reason) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Committed(_Told):
+class Committed(_Recorded):
     """The changes are in the journal."""
 
     records: tuple[Record, ...]
@@ -123,7 +123,7 @@ class Committed(_Told):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quarantined(_Told):
+class Quarantined(_Recorded):
     """The changes wait for a person; what held before still holds."""
 
     item: Waiting
@@ -196,7 +196,7 @@ class Refused(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Duplicate(_Told):
+class Duplicate(_Recorded):
     """The same is already remembered; the existing memory was confirmed."""
 
     record: Record

@@ -79,7 +79,7 @@ class Overlay:
     vectors: dict[str, tuple[str, str, bytes]] = field(default_factory=dict)
     _words: dict[str, tuple[Record, Features]] = field(default_factory=dict)
 
-    def given(self, record: Record) -> Features:
+    def features(self, record: Record) -> Features:
         """Return ``words`` of a record, with the vector that was given for this very text, where one was."""
         text, model, packed = self.vectors.get(record.id, ("", "", b""))
         features = self.words(record)

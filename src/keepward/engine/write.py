@@ -130,10 +130,10 @@ def _propose_once(
         session=session,
         kind=kind,
         reasons=reasons,
-        spoken=draft.overlay.given,
+        spoken=draft.overlay.features,
     )
     return Committed(
-        records=tuple(_told(who, step).after for step in steps),
+        records=tuple(_visible_step(who, step).after for step in steps),
         commit=commit.commit,
         receipt=commit.receipt,
         reasons=reasons,
@@ -169,7 +169,7 @@ def _propose_each_once(
             session=session,
             kind=kind,
             reasons=reasons,
-            spoken=draft.overlay.given,
+            spoken=draft.overlay.features,
         )
     outcomes: list[Outcome] = []
     for change, item in zip(changes, draft.items, strict=True):
@@ -178,7 +178,7 @@ def _propose_each_once(
                 assert stored is not None
                 outcomes.append(
                     Committed(
-                        records=tuple(_told(who, step).after for step in item.steps),
+                        records=tuple(_visible_step(who, step).after for step in item.steps),
                         commit=stored.commit,
                         receipt=stored.receipt,
                         reasons=item.reasons,
@@ -308,7 +308,7 @@ def _judge(
     return result
 
 
-def _told(who: Who, step: Step) -> Step:
+def _visible_step(who: Who, step: Step) -> Step:
     """Return what is told of a step: not what a memory said that its writer may not read."""
     if step.before is None or not withholds(who, step.before):
         return step
@@ -493,5 +493,5 @@ def _hold(
     with kit.store.write() as writer:
         writer.put_waiting(item)
         writer.put_receipt(receipt)
-    told = replace(item, steps=tuple(_told(who, step) for step in item.steps))
+    told = replace(item, steps=tuple(_visible_step(who, step) for step in item.steps))
     return Quarantined(item=told, receipt=receipt, reasons=reasons)

@@ -55,14 +55,14 @@ def run_pending(kit: Kit, *, halted: Callable[[], bool]) -> None:
                 for name in due:
                     if halted():
                         return
-                    _told(run_job(kit, who, name, halted=halted).outcome, name)
+                    _log_outcome(run_job(kit, who, name, halted=halted).outcome, name)
     except Halted:
         logger.info("maintenance was stopped and goes on another time", extra={"action": "maintenance"})
     except KeepwardError as fault:
         logger.warning("maintenance: %s", fault, extra={"action": "maintenance", "error": fault.code})
 
 
-def _told(outcome: str, name: str) -> None:
+def _log_outcome(outcome: str, name: str) -> None:
     level = logging.WARNING if outcome == "failed" else logging.INFO
     logger.log(level, "job %s: %s", name, outcome, extra={"action": "job", "job": name, "outcome": outcome})
 

@@ -164,7 +164,7 @@ class SqliteStore(Noted, Upkeep, BlobRows):
         mark = self._watch.mark()
         with self._reading(tenant) as connection:
             found = self._watch.amiss(connection, self._sealer, tenant, mark)
-        return [each.told() for each in found if each.passes(filters, live_at)]
+        return [each.result() for each in found if each.passes(filters, live_at)]
 
     def similar(self, tenant: str, record: Record, features: Features, now: datetime) -> Found:
         """Return up to 8 like memories; see the port."""

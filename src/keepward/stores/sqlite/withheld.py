@@ -48,7 +48,7 @@ class Amiss:
             return not filters.tiers or Tier.CORE.value not in filters.tiers or self.core
         return passes(self.record, filters) and (live_at is None or self.record.is_live(live_at))
 
-    def told(self) -> Withheld:
+    def result(self) -> Withheld:
         """Return what a reader is told."""
         key = self.record.key if self.record else None
         return Withheld(id=self.id, key=key, core=self.core, why=self.why)
