@@ -122,8 +122,32 @@ class Committed(_Recorded):
         """Nothing waits for a person."""
 
 
+class _NotStored(_Recorded):
+    """What an outcome says of memories where none was written; what waits has its own in ``item.steps``."""
+
+    __slots__ = ()
+
+    @property
+    def ok(self) -> Literal[False]:
+        """Whether what was to be remembered is."""
+        return False
+
+    @property
+    def record(self) -> None:
+        """There is no memory yet."""
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """There is no memory yet."""
+        return ()
+
+    @property
+    def commit(self) -> None:
+        """Nothing was stored."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quarantined(_Recorded):
+class Quarantined(_NotStored):
     """The changes wait for a person; what held before still holds."""
 
     item: Waiting
@@ -132,31 +156,13 @@ class Quarantined(_Recorded):
     outcome: Literal["quarantined"] = "quarantined"
 
     @property
-    def ok(self) -> Literal[False]:
-        """Whether what was to be remembered is."""
-        return False
-
-    @property
     def id(self) -> str:
         """Id that the memory has, or will have if a person approves; ``item.id`` is that of the proposal."""
         return self.item.steps[0].after.id
 
-    @property
-    def record(self) -> None:
-        """Nothing is stored yet; ``item.steps`` has what would be."""
-
-    @property
-    def records(self) -> tuple[Record, ...]:
-        """Nothing is stored yet."""
-        return ()
-
-    @property
-    def commit(self) -> None:
-        """Nothing is stored yet."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused(Value):
+class Refused(_NotStored):
     """Nothing was stored but the receipt."""
 
     receipt: Receipt
@@ -164,26 +170,8 @@ class Refused(Value):
     outcome: Literal["refused"] = "refused"
 
     @property
-    def ok(self) -> Literal[False]:
-        """Whether what was to be remembered is."""
-        return False
-
-    @property
     def id(self) -> None:
         """There is no memory."""
-
-    @property
-    def record(self) -> None:
-        """There is no memory."""
-
-    @property
-    def records(self) -> tuple[Record, ...]:
-        """There is no memory."""
-        return ()
-
-    @property
-    def commit(self) -> None:
-        """Nothing was stored."""
 
     @property
     def item(self) -> None:
