@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from keepward import Committed, Memory, Outcome
-from keepward.domain.commit import Commit
-from keepward.domain.memory import Record
+from keepward.model.commit import Commit
+from keepward.model.memory import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,11 +22,11 @@ from typing import Any
 import typer
 
 from keepward import config
+from keepward.cli.frame import COMMON, EXIT_CODES
+from keepward.cli.main import ABOUT, PROGRAM, SECTIONS, command_tree
 from keepward.config import ENVIRONMENT, PLACES, SWITCHES, Settings
-from keepward.domain import policy as policy_module
-from keepward.domain.policy import EthicsRule, Policy
-from keepward.surfaces.cli import ABOUT, PROGRAM, SECTIONS, command_tree
-from keepward.surfaces.cli_frame import COMMON, EXIT_CODES
+from keepward.model import policy as policy_module
+from keepward.model.policy import EthicsRule, Policy
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 NOTICE = "<!-- Written by tools/generate_reference.py; do not edit. -->"
@@ -264,7 +264,7 @@ def described() -> dict[str, Any]:
     import tempfile
 
     from keepward import Actor, Memory
-    from keepward.surfaces.api import create_app
+    from keepward.http import create_app
 
     with tempfile.TemporaryDirectory() as folder:
         options: dict[str, Any] = {"embedder": None, "config_dir": Path(folder)}
@@ -336,7 +336,7 @@ def http_page() -> str:
 
 
 def _operation(api: dict[str, Any], path: str, method: str, each: dict[str, Any]) -> Iterator[str]:
-    from keepward.surfaces.api.documented import right_of
+    from keepward.http.documented import right_of
 
     yield f"### {method.upper()} {path}"
     yield ""
@@ -388,9 +388,9 @@ def _fields_of(api: dict[str, Any], schema: dict[str, Any]) -> str:
 
 def mcp_page() -> str:
     """Return the page on the Model Context Protocol: tools, resources and prompts of every profile."""
-    from keepward.surfaces.mcp.profiles import NAMES, profile
-    from keepward.surfaces.mcp.prompts import PROMPTS
-    from keepward.surfaces.mcp.resources import CORE, TEMPLATES
+    from keepward.mcp.profiles import NAMES, profile
+    from keepward.mcp.prompts import PROMPTS
+    from keepward.mcp.resources import CORE, TEMPLATES
 
     profiles = [profile(name) for name in NAMES]
     lines = ["# The Model Context Protocol", "", NOTICE, ""]

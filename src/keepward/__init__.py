@@ -18,33 +18,6 @@ if TYPE_CHECKING:
     from keepward.aio import AsyncMemory
     from keepward.app import Draft, Memory
     from keepward.client import Client
-    from keepward.domain.change import (
-        Append,
-        Archive,
-        Insert,
-        Move,
-        Promote,
-        Reinforce,
-        Replace,
-        Restore,
-        Retire,
-        Supersede,
-    )
-    from keepward.domain.memory import (
-        Access,
-        ContentType,
-        Kind,
-        Record,
-        Sensitivity,
-        Stability,
-        Status,
-        Tier,
-    )
-    from keepward.domain.policy import EthicsRule, Policy
-    from keepward.domain.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
-    from keepward.domain.query import Filter, Hit, Recall
-    from keepward.domain.receipt import Reason, Receipt
-    from keepward.domain.trust import SOURCES, Actor, Trust
     from keepward.errors import (
         Conflict,
         ContextTooSmall,
@@ -61,6 +34,33 @@ if TYPE_CHECKING:
         Tampered,
         Unauthorised,
     )
+    from keepward.model.change import (
+        Append,
+        Archive,
+        Insert,
+        Move,
+        Promote,
+        Reinforce,
+        Replace,
+        Restore,
+        Retire,
+        Supersede,
+    )
+    from keepward.model.memory import (
+        Access,
+        ContentType,
+        Kind,
+        Record,
+        Sensitivity,
+        Stability,
+        Status,
+        Tier,
+    )
+    from keepward.model.policy import EthicsRule, Policy
+    from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
+    from keepward.model.query import Filter, Hit, Recall
+    from keepward.model.receipt import Reason, Receipt
+    from keepward.model.trust import SOURCES, Actor, Trust
 
 __version__ = "0.1.0"
 
@@ -68,7 +68,7 @@ _HOMES = {
     "keepward.aio": ("AsyncMemory",),
     "keepward.app": ("Draft", "Memory"),
     "keepward.client": ("Client",),
-    "keepward.domain.change": (
+    "keepward.model.change": (
         "Append",
         "Archive",
         "Insert",
@@ -80,7 +80,7 @@ _HOMES = {
         "Retire",
         "Supersede",
     ),
-    "keepward.domain.memory": (
+    "keepward.model.memory": (
         "Access",
         "ContentType",
         "Kind",
@@ -90,11 +90,11 @@ _HOMES = {
         "Status",
         "Tier",
     ),
-    "keepward.domain.policy": ("EthicsRule", "Policy"),
-    "keepward.domain.proposal": ("Committed", "Duplicate", "Outcome", "Quarantined", "Refused", "Waiting"),
-    "keepward.domain.query": ("Filter", "Hit", "Recall"),
-    "keepward.domain.receipt": ("Reason", "Receipt"),
-    "keepward.domain.trust": ("SOURCES", "Actor", "Trust"),
+    "keepward.model.policy": ("EthicsRule", "Policy"),
+    "keepward.model.proposal": ("Committed", "Duplicate", "Outcome", "Quarantined", "Refused", "Waiting"),
+    "keepward.model.query": ("Filter", "Hit", "Recall"),
+    "keepward.model.receipt": ("Reason", "Receipt"),
+    "keepward.model.trust": ("SOURCES", "Actor", "Trust"),
     "keepward.errors": (
         "Conflict",
         "ContextTooSmall",

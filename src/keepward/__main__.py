@@ -11,7 +11,7 @@ def main() -> int:
     # One question keeps no more than one thread busy; others wait for it by spinning, which on a machine at work takes
     # five times as long. numpy reads this when it is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from keepward.surfaces.cli import main as run
+    from keepward.cli.main import main as run
 
     return run()
 

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from keepward import durable
-from keepward.domain.memory import Access
-from keepward.domain.policy import STRICTNESS, Policy
+from keepward.model.memory import Access
+from keepward.model.policy import STRICTNESS, Policy
 
 #: Names at the top of a file that loosen nothing, whatever they are.
 _HARMLESS = frozenset({"tenant", "scope", "maintenance"})

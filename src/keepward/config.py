@@ -3,7 +3,7 @@
 Invariants
 (1) The command line beats the environment, the environment beats the file, the file beats the default.
 (2) An unknown name or a wrong value is an error that names the key and never repeats the value.
-(3) Every field of ``domain.policy.Policy`` can be set under ``[policy]``; a table replaces only the
+(3) Every field of ``model.policy.Policy`` can be set under ``[policy]``; a table replaces only the
     entries it names.
 (4) Without a file, pydantic is not imported: a start costs nothing that is not used.
 (5) Where a server listens and whom it lets in stands under ``[server]``; reads are opened on the command line alone.
@@ -24,12 +24,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from keepward.domain.instant import parse_duration
-from keepward.domain.names import meant
-from keepward.domain.policy import EthicsRule, Policy
-from keepward.domain.query import PURPOSES
-from keepward.domain.trust import Trust
 from keepward.errors import InvalidInput, StoreUnavailable
+from keepward.model.instant import parse_duration
+from keepward.model.names import meant
+from keepward.model.policy import EthicsRule, Policy
+from keepward.model.query import PURPOSES
+from keepward.model.trust import Trust
 
 #: Looked for in the folder of the store.
 FILE_NAME = "keepward.toml"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from keepward import Actor, InvalidInput, Memory
-from keepward.surfaces.mcp.profiles import profile
+from keepward.mcp.profiles import profile
 
 DOCS = Path(__file__).parents[2] / "docs" / "agent-loop.md"
 

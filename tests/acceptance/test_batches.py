@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keepward import Actor, Memory
-from keepward.domain.proposal import Committed, Duplicate, Outcome
+from keepward.model.proposal import Committed, Duplicate, Outcome
 from keepward.testing.clock import SteppingClock
 from keepward.testing.ids import CountingIds
 

@@ -87,7 +87,7 @@ def test_a_content_type_that_there_is_not_is_refused(mem: Memory) -> None:
 
 @pytest.mark.promise("E36")
 def test_a_hit_names_the_blob(mem: Memory) -> None:
-    from keepward.surfaces import present
+    from keepward import present
 
     ref = mem.put_blob(PNG).ref
     mem.remember("the red house by the sea", tier="archival", blob=ref)

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from keepward import Actor, Memory, Policy
-from keepward.surfaces import drill as drilling
-from keepward.surfaces.drill import Attack, Tried, attacks, drill
+from keepward.drill import drill as drilling
+from keepward.drill.drill import Attack, Tried, attacks, drill
 
 NAMES = [attack.name for attack in attacks()]
 
@@ -177,7 +177,7 @@ def test_a_queue_without_an_end_turns_a_line_red(store, monkeypatch):
 
 
 def test_an_approval_by_the_proposer_turns_a_line_red(store, monkeypatch):
-    from keepward.domain.trust import Actor as Principal
+    from keepward.model.trust import Actor as Principal
 
     monkeypatch.setattr(Principal, "may_decide", True)
     monkeypatch.setattr(Principal, "could_be", lambda *_: False)
@@ -185,7 +185,7 @@ def test_an_approval_by_the_proposer_turns_a_line_red(store, monkeypatch):
 
 
 def test_names_that_are_told_apart_by_class_turn_a_line_red(store, monkeypatch):
-    from keepward.domain.trust import Actor as Principal
+    from keepward.model.trust import Actor as Principal
 
     monkeypatch.setattr(Principal, "could_be", Principal.is_same)
     assert lines(store, "approve_by_name")["approve_by_name"].status == "breached"
@@ -200,7 +200,7 @@ def test_a_repetition_that_confirms_whoever_says_it_turns_a_line_red(store, monk
 
 @pytest.mark.parametrize("attack", ["ask_for_sensitive", "consent_for_a_person"])
 def test_rights_that_every_credential_has_turn_a_line_red(store, monkeypatch, attack):
-    from keepward.domain.trust import Actor as Principal
+    from keepward.model.trust import Actor as Principal
 
     monkeypatch.setattr(Principal, "able", lambda *_: True)
     assert lines(store, attack)[attack].status == "breached"

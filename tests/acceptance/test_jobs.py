@@ -17,10 +17,10 @@ import pytest
 from outcomes import kept
 
 from keepward import Actor, Memory, NotFound, Policy, Unauthorised
-from keepward.domain.job import LEASE, JobRow, Run
 from keepward.interchange import write_vault
 from keepward.jobs import catalogue, runner
 from keepward.jobs.desk import Plan
+from keepward.model.job import LEASE, JobRow, Run
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "verify_export.py"
 NAMES = [job.name for job in catalogue.CATALOGUE]

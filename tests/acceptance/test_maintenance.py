@@ -18,9 +18,9 @@ from outcomes import kept
 
 from keepward import Actor, Memory, Policy
 from keepward.adapters.embed_hashed import HashedEmbedder
-from keepward.domain.job import SCHEDULES, JobRow
 from keepward.jobs import maintenance
 from keepward.jobs.maintenance import INTERVAL, due_jobs, run_pending
+from keepward.model.job import SCHEDULES, JobRow
 
 
 def never() -> bool:
@@ -284,8 +284,8 @@ def test_after_a_command_that_writes_a_process_of_its_own_runs_what_is_due(tmp_p
 
 
 def test_a_command_that_reads_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from keepward.surfaces import cli_maintenance
-    from keepward.surfaces.cli import main
+    from keepward.cli import maintenance as cli_maintenance
+    from keepward.cli.main import main
 
     left: list[Any] = []
     monkeypatch.setattr(cli_maintenance, "leave", left.append)

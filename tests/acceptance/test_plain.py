@@ -13,9 +13,8 @@ import pytest
 
 import keepward.app
 import keepward.engine
-from keepward import InvalidInput, Memory
-from keepward.domain.value import Value
-from keepward.surfaces import present
+from keepward import InvalidInput, Memory, present
+from keepward.model.value import Value
 
 METADATA = {
     "n": 1,

@@ -9,7 +9,7 @@ import pytest
 from outcomes import held, kept
 
 from keepward import Actor, Conflict, Memory, Unauthorised
-from keepward.surfaces.cli import main
+from keepward.cli.main import main
 
 MISSION: dict[str, Any] = {"key": "mission", "tier": "core"}
 

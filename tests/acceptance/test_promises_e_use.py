@@ -12,7 +12,7 @@ import pytest
 from outcomes import held, kept
 
 from keepward import Committed, Conflict, Memory, Policy
-from keepward.domain.fold import content
+from keepward.model.fold import content
 
 IDLE = 1_110
 
@@ -143,7 +143,7 @@ def test_a_full_tier_gives_up_the_least_important_and_of_these_the_least_used(
 
 
 def test_a_memory_shows_what_is_stored_beside_what_it_has_faded_to_in_json(owner: Memory, clock: Any) -> None:
-    from keepward.surfaces import present
+    from keepward import present
 
     name = kept(owner.remember("The ferry is red", importance=0.8, confidence=0.9)).id
     clock.move(days=30)

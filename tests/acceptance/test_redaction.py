@@ -13,9 +13,9 @@ from outcomes import kept, refused
 from starlette.testclient import TestClient
 
 from keepward import Client, Committed, Memory
-from keepward.surfaces.api import ServerOptions, create_app
-from keepward.surfaces.cli import main
-from keepward.surfaces.mcp import shapes
+from keepward.cli.main import main
+from keepward.http import ServerOptions, create_app
+from keepward.mcp import shapes
 
 ADDRESS = "ana.smith" + "@" + "example.org"
 TEXT = f"Ana is reached at {ADDRESS}"

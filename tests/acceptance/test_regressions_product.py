@@ -60,7 +60,7 @@ def test_the_command_line_works_without_network_or_environment(tmp_path: Path) -
 import os
 os.environ["KEEPWARD_HOME"] = {str(tmp_path / "home")!r}
 os.environ["KEEPWARD_DATA"] = {str(tmp_path)!r}
-from keepward.surfaces.cli import main
+from keepward.cli.main import main
 for words in (["init"], ["remember", "Ana prefers tabs"], ["recall", "tabs"], ["context", "tabs"], ["verify"]):
     assert main([*words, "--json"]) == 0, words
 """
@@ -165,7 +165,7 @@ def test_memory_that_is_off_leaves_the_host_unaffected(opened: Callable[..., Mem
 
 @pytest.mark.promise("Z47")
 def test_every_documented_command_exists(tmp_path: Path) -> None:
-    from keepward.surfaces.cli import COMMANDS
+    from keepward.cli.main import COMMANDS
 
     page = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text("utf-8")
     named = [line.removeprefix("### ") for line in page.splitlines() if line.startswith("### ")]

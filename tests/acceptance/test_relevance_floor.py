@@ -9,7 +9,7 @@ import pytest
 from outcomes import kept
 
 from keepward import Actor, InvalidInput, Memory
-from keepward.domain.policy import Policy
+from keepward.model.policy import Policy
 
 FACTS = (
     "Ana prefers tabs over spaces",

@@ -14,7 +14,7 @@ import pytest
 from outcomes import kept
 
 from keepward import Actor, InvalidInput, KeepwardError, Memory, NotAStore, Unauthorised
-from keepward.surfaces.cli import main
+from keepward.cli.main import main
 
 OLGA = Actor.operator("olga")
 PAGE = 4_096

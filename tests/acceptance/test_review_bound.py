@@ -13,7 +13,7 @@ import pytest
 from outcomes import held, kept
 
 from keepward import Actor, Conflict, KeepwardError, Memory, Move, NotFound, Policy, StaleVersion, Unauthorised, Waiting
-from keepward.surfaces.cli import main
+from keepward.cli.main import main
 
 MISSION: dict[str, Any] = {"tier": "core", "key": "mission"}
 Enter = Callable[..., Memory]

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from keepward import Actor, Memory, StoreUnavailable, Unauthorised
-from keepward.domain.token import Issued
 from keepward.errors import Tampered
+from keepward.model.token import Issued
 
 OWNER = Actor.operator("olga")
 

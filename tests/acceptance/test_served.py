@@ -16,8 +16,8 @@ import pytest
 from sampled import Call, Operation, Sampler, described, operations
 
 from keepward import Actor, Memory
-from keepward.surfaces.api import ServerOptions, create_app
-from keepward.surfaces.api.documented import RIGHTS, right_of
+from keepward.http import ServerOptions, create_app
+from keepward.http.documented import RIGHTS, right_of
 from keepward.testing.clock import SteppingClock
 
 JSON = {"Content-Type": "application/json"}

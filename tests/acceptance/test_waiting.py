@@ -20,7 +20,7 @@ from keepward.stores.sqlite import connection, turns
 #: Lets no file of this process grow beyond a kilobyte, which to SQLite is a disk without room.
 FULL_DISK = """
 import resource, sys
-from keepward.surfaces.cli import main
+from keepward.cli.main import main
 resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
 sys.exit(main(sys.argv[1:]))
 """

@@ -13,9 +13,9 @@ from outcomes import kept
 from starlette.testclient import TestClient
 
 from keepward import Client, Memory, Tampered
-from keepward.surfaces.api import ServerOptions, create_app
-from keepward.surfaces.cli import main
-from keepward.surfaces.mcp import tools_read
+from keepward.cli.main import main
+from keepward.http import ServerOptions, create_app
+from keepward.mcp import tools_read
 
 BASE = "http://127.0.0.1:8321"
 #: Every table with something of a memory, and how a row of it is found by its id; the journal stays.

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from keepward import AsyncMemory, Client, Memory
-from keepward.domain.trust import Actor
+from keepward.model.trust import Actor
 from keepward.testing.clock import SteppingClock
 from keepward.testing.verb_suite import VerbSuite
 
@@ -95,8 +95,8 @@ class TestAwaited(OnOneStore):
 def server(home: Memory) -> Iterator[Any]:
     from starlette.testclient import TestClient
 
-    from keepward.surfaces.api.app import create_app
-    from keepward.surfaces.api.options import ServerOptions
+    from keepward.http.app import create_app
+    from keepward.http.options import ServerOptions
 
     with TestClient(create_app(home, options=ServerOptions(writes_per_minute=0)), base_url=URL) as client:
         yield client
@@ -184,8 +184,8 @@ def listening(home: Memory) -> Iterator[str]:
 
     import uvicorn
 
-    from keepward.surfaces.api.app import create_app
-    from keepward.surfaces.api.options import ServerOptions
+    from keepward.http.app import create_app
+    from keepward.http.options import ServerOptions
 
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -14,9 +14,9 @@ from typing import Any
 from conformance_fixtures import extended
 
 from keepward import Actor, Memory
-from keepward.surfaces import server
-from keepward.surfaces.api.options import ServerOptions
-from keepward.surfaces.mcp import http
+from keepward.http import server
+from keepward.http.options import ServerOptions
+from keepward.mcp import http
 
 
 class Bearer:

@@ -15,7 +15,7 @@ import pytest
 from proof_stage import Stage
 from scripted_model import NAME, Model, answering
 
-from keepward.surfaces.mcp.profiles import profile
+from keepward.mcp.profiles import profile
 
 pytestmark = [pytest.mark.proof, pytest.mark.nightly]
 

@@ -11,7 +11,7 @@ import node
 import pytest
 from proof_stage import KEEPWARD, Stage
 
-from keepward.surfaces.mcp.profiles import NAMES, profile
+from keepward.mcp.profiles import NAMES, profile
 
 pytestmark = pytest.mark.proof
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from keepward.domain import change as ask
-from keepward.domain.fold import Frame, apply, content, inherit
-from keepward.domain.memory import Record, Sensitivity, Status
-from keepward.domain.policy import Policy
-from keepward.domain.scope import visible_from
-from keepward.domain.trust import SOURCES, Actor, Trust
 from keepward.errors import Conflict, InvalidInput
+from keepward.model import change as ask
+from keepward.model.fold import Frame, apply, content, inherit
+from keepward.model.memory import Record, Sensitivity, Status
+from keepward.model.policy import Policy
+from keepward.model.scope import visible_from
+from keepward.model.trust import SOURCES, Actor, Trust
 from keepward.testing.clock import START
 from keepward.testing.strategies import names, records, scopes, shares, texts
 

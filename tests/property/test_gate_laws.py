@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from keepward.domain.change import Insert
-from keepward.domain.memory import Kind, Record, Sensitivity, Status, Tier
-from keepward.domain.policy import Policy
-from keepward.domain.trust import Actor, Trust
 from keepward.gates import confidence, injection, pipeline, privacy, secrets, shape
 from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, View
+from keepward.model.change import Insert
+from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier
+from keepward.model.policy import Policy
+from keepward.model.trust import Actor, Trust
 from keepward.testing.clock import START
 from keepward.testing.strategies import records, texts
 

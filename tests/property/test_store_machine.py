@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
-from keepward.domain.memory import Status
-from keepward.domain.query import Filter
 from keepward.errors import Conflict
+from keepward.model.memory import Status
+from keepward.model.query import Filter
 from keepward.stores.sqlite.store import open_sqlite
 from keepward.testing.stages import Maker
 from keepward.testing.strategies import scopes

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from keepward.surfaces.cli import main
+from keepward.cli.main import main
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

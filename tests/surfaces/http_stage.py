@@ -15,14 +15,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.testclient import TestClient
 
-from keepward import Actor, Memory, Policy
-from keepward.surfaces import present
-from keepward.surfaces.api import ServerOptions, create_app
-from keepward.surfaces.api.cursors import decode_cursor, encode_cursor
-from keepward.surfaces.api.deps import CSRF, Handle, Writes
-from keepward.surfaces.api.etags import etag_of, not_modified, require_match
-from keepward.surfaces.api.route import KeepwardRoute
-from keepward.surfaces.api.serving import Serving
+from keepward import Actor, Memory, Policy, present
+from keepward.http import ServerOptions, create_app
+from keepward.http.cursors import decode_cursor, encode_cursor
+from keepward.http.deps import CSRF, Handle, Writes
+from keepward.http.etags import etag_of, not_modified, require_match
+from keepward.http.route import KeepwardRoute
+from keepward.http.serving import Serving
 
 BASE = "http://127.0.0.1:8321"
 JSON = {"Content-Type": "application/json"}

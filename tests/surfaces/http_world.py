@@ -13,8 +13,8 @@ from starlette.routing import Match
 from starlette.testclient import TestClient
 
 from keepward import Actor, Memory, Policy
-from keepward.surfaces.api import ServerOptions, create_app
-from keepward.surfaces.api.serving import Serving
+from keepward.http import ServerOptions, create_app
+from keepward.http.serving import Serving
 
 BASE = "http://127.0.0.1:8321"
 PROBLEM = "application/problem+json"

@@ -11,8 +11,8 @@ from mcp import Client
 from mcp.server import Server
 
 from keepward import Actor, Memory, Policy
-from keepward.surfaces.mcp.profiles import profile
-from keepward.surfaces.mcp.server import build
+from keepward.mcp.profiles import profile
+from keepward.mcp.server import build
 
 #: The two ways in which a connection begins: by `initialize`, and with calls that stand alone.
 ERAS = ("legacy", "auto")

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from keepward.config import ENVIRONMENT, SWITCHES, Settings, home, load
-from keepward.domain.memory import Access, Kind, Tier
-from keepward.domain.policy import EthicsRule, Policy
-from keepward.domain.trust import Trust
 from keepward.errors import InvalidInput
+from keepward.model.memory import Access, Kind, Tier
+from keepward.model.policy import EthicsRule, Policy
+from keepward.model.trust import Trust
 
 #: One value that is not the default for every field of a policy: TOML text, and what it means.
 CHOSEN = {

@@ -10,7 +10,7 @@ import shlex
 import pytest
 
 from keepward import Actor, Memory
-from keepward.surfaces.demo import play
+from keepward.cli.example import play
 
 
 @pytest.fixture(scope="module")

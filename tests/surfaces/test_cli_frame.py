@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from keepward import errors
-from keepward.surfaces.cli import SECTIONS
-from keepward.surfaces.cli_frame import COMMON, EXIT_CODES, EXIT_OF
+from keepward.cli.frame import COMMON, EXIT_CODES, EXIT_OF
+from keepward.cli.main import SECTIONS
 
 COMMANDS = [name for rows in SECTIONS.values() for name, _ in rows]
 
@@ -159,7 +159,7 @@ def test_a_scope_narrows_what_is_seen(run):
     assert seen == [1, 0]
 
 
-LIGHT = "import sys, keepward.surfaces.cli as c; c.main(['--help']); print(sorted({'numpy', 'rich', 'pydantic', "
+LIGHT = "import sys, keepward.cli.main as c; c.main(['--help']); print(sorted({'numpy', 'rich', 'pydantic', "
 LIGHT += "'keepward.app', 'sqlite3'} & sys.modules.keys()))"
 
 
@@ -180,7 +180,7 @@ def test_the_module_runs_as_a_program(tmp_path):
 
 
 def test_a_reader_that_goes_away_is_no_fault(run, saved):
-    code = "import sys; from keepward.surfaces.cli import main; sys.exit(main(['--help']))"
+    code = "import sys; from keepward.cli.main import main; sys.exit(main(['--help']))"
     with subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as child:
@@ -215,7 +215,7 @@ def test_a_message_cannot_move_the_cursor(run, saved):
 
 def test_a_command_loads_no_converter_that_it_does_not_need(tmp_path):
     script = (
-        "import sys; from keepward.surfaces.cli import main;"
+        "import sys; from keepward.cli.main import main;"
         "code = main(['recall', 'tea', '--db', sys.argv[1]]);"
         "print(code, [name for name in sys.modules if name.startswith('pydantic')])"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keepward.surfaces.drill import Line
+from keepward.drill.drill import Line
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def found(monkeypatch):
 
     def answer(status):
         line = Line(name="x", title="a page writes a core block", status=status, defence="none")
-        monkeypatch.setattr("keepward.surfaces.drill.drill", lambda *_, **__: [line])
+        monkeypatch.setattr("keepward.drill.drill.drill", lambda *_, **__: [line])
 
     return answer
 

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from keepward.domain.job import SCHEDULES
+from keepward.model.job import SCHEDULES
 
 
 def test_the_list_has_every_job_with_its_schedule(run, saved):

@@ -55,7 +55,7 @@ def test_training_on_what_an_agent_said_says_how_a_person_can_count(run, saved, 
 def test_training_reports_its_progress_while_somebody_looks(run, saved, monkeypatch):
     from contextlib import contextmanager
 
-    from keepward.surfaces import cli_screen
+    from keepward.cli import screen as cli_screen
 
     asked = []
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keepward.surfaces.cli import SECTIONS
+from keepward.cli.main import SECTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = [name for rows in SECTIONS.values() for name, _ in rows]
@@ -76,7 +76,7 @@ def test_every_command_is_in_the_reference(name):
 @pytest.fixture
 def succeed(run, saved, held, tmp_path, monkeypatch):
     """Run a command under arguments with which it has something to tell; a server stops as soon as it has told it."""
-    monkeypatch.setattr("keepward.surfaces.server.Server.answer", lambda server, bound: None)
+    monkeypatch.setattr("keepward.http.server.Server.answer", lambda server, bound: None)
     (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": "I like green tea"}]))
     monkeypatch.setenv("KEEPWARD_PASSPHRASE", "a harbour in the rain")
     known = {**saved, "proposal": held["proposal"], "context": ""}

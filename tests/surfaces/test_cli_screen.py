@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from keepward.surfaces.cli_screen import Screen
-from keepward.surfaces.present import visible
+from keepward.cli.screen import Screen
+from keepward.present import visible
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from http_stage import BASE, Stage
 from starlette.datastructures import Headers
 from starlette.testclient import TestClient
 
-from keepward.surfaces.api import create_app
-from keepward.surfaces.api.deps import CSRF, SCOPE, TENANT, handle_of
-from keepward.surfaces.api.problems import Problem
+from keepward.http import create_app
+from keepward.http.deps import CSRF, SCOPE, TENANT, handle_of
+from keepward.http.problems import Problem
 
 
 @pytest.fixture

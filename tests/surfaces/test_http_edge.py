@@ -6,8 +6,8 @@ import pytest
 from http_stage import JSON, Stage
 
 from keepward.errors import InvalidInput
-from keepward.surfaces.api import ServerOptions
-from keepward.surfaces.api.edge import HEADERS, hosts_of
+from keepward.http import ServerOptions
+from keepward.http.edge import HEADERS, hosts_of
 
 
 @pytest.fixture(scope="module")

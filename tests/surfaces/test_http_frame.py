@@ -14,12 +14,12 @@ import pytest
 from http_stage import Stage
 
 from keepward import Policy, errors
-from keepward.surfaces.api import problems
-from keepward.surfaces.api.app import _routes as routes_of
-from keepward.surfaces.api.idempotency import HEADER
-from keepward.surfaces.api.logs import logging_to
-from keepward.surfaces.api.metrics import meters
-from keepward.surfaces.api.spans import OPERATIONS, Spans, operation_of
+from keepward.http import problems
+from keepward.http.app import _routes as routes_of
+from keepward.http.idempotency import HEADER
+from keepward.http.logs import logging_to
+from keepward.http.metrics import meters
+from keepward.http.spans import OPERATIONS, Spans, operation_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -120,8 +120,8 @@ def test_every_code_of_a_problem_is_documented():
 
 
 def test_every_code_that_is_sent_has_a_title():
-    folder = ROOT / "src" / "keepward" / "surfaces"
-    texts = [path.read_text("utf-8") for path in (*folder.glob("api/*.py"), *folder.glob("mcp/*.py"))]
+    folder = ROOT / "src" / "keepward"
+    texts = [path.read_text("utf-8") for path in (*folder.glob("http/*.py"), *folder.glob("mcp/*.py"))]
     sent = {code for text in texts for code in re.findall(r"Problem\(\s*\d{3}, \"(\w+)\"", text)}
     assert sent - set(problems.TITLES) == set()
 

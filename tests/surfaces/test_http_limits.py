@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from http_stage import JSON, Stage
 
-from keepward.surfaces.api.idempotency import Answers, Kept
-from keepward.surfaces.api.limits import Rates
-from keepward.surfaces.api.problems import Problem
+from keepward.http.idempotency import Answers, Kept
+from keepward.http.limits import Rates
+from keepward.http.problems import Problem
 
 
 @pytest.fixture
@@ -244,7 +244,7 @@ def test_an_answer_is_not_kept_when_an_erasure_came_in_between():
 
 
 def test_what_is_kept_is_bounded_and_the_oldest_goes_first(monkeypatch):
-    monkeypatch.setattr("keepward.surfaces.api.idempotency.MOST_BYTES", 10)
+    monkeypatch.setattr("keepward.http.idempotency.MOST_BYTES", 10)
     answers = Answers(monotonic=lambda: 0.0)
     for key in ("a", "b", "c"):
         answers.begin("one", key, b"call")
@@ -254,7 +254,7 @@ def test_what_is_kept_is_bounded_and_the_oldest_goes_first(monkeypatch):
 
 @pytest.mark.parametrize("bound", ["MOST", "MOST_EACH"])
 def test_keys_are_bounded_too(monkeypatch, bound):
-    monkeypatch.setattr(f"keepward.surfaces.api.idempotency.{bound}", 2)
+    monkeypatch.setattr(f"keepward.http.idempotency.{bound}", 2)
     answers = Answers(monotonic=lambda: 0.0)
     for key in ("a", "b", "c"):
         answers.begin("one", key, b"call")

@@ -10,8 +10,8 @@ from http_stage import Stage
 from http_world import BASE, World
 from starlette.testclient import TestClient
 
-from keepward.surfaces.api.limits import BodyLimit
-from keepward.surfaces.api.options import ServerOptions
+from keepward.http.limits import BodyLimit
+from keepward.http.options import ServerOptions
 
 
 @pytest.fixture

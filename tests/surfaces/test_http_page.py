@@ -11,12 +11,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from keepward import Actor, Memory
-from keepward.surfaces.api import create_app
-from keepward.surfaces.api.deps import CSRF
-from keepward.surfaces.api.edge import PUBLIC
-from keepward.surfaces.demo import leave_waiting
+from keepward.cli.example import leave_waiting
+from keepward.http import create_app
+from keepward.http.deps import CSRF
+from keepward.http.edge import PUBLIC
 
-FOLDER = Path(__file__).parents[2] / "src" / "keepward" / "surfaces" / "page"
+FOLDER = Path(__file__).parents[2] / "src" / "keepward" / "http" / "page"
 FILES = sorted(FOLDER.iterdir())
 #: What would read text as markup or as code.
 READS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from http_world import World
 
-from keepward.surfaces.api import drafts
+from keepward.http import drafts
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from http_world import BASE, World
 from starlette.testclient import TestClient
 
-from keepward.surfaces.api.documented import RIGHTS, right_of
+from keepward.http.documented import RIGHTS, right_of
 
 DIGEST = "0" * 64
 SECRET = "AKIA" + "Q3EGRVZ7XN2LKPWD"

@@ -11,9 +11,9 @@ from http_world import World, called, events_of, streamed
 from starlette.requests import ClientDisconnect
 
 from keepward import Actor
-from keepward.surfaces.api import routes_events
-from keepward.surfaces.api.pipes import AHEAD, Pipe
-from keepward.surfaces.api.serving import IMPORTS
+from keepward.http import routes_events
+from keepward.http.pipes import AHEAD, Pipe
+from keepward.http.serving import IMPORTS
 
 
 @pytest.fixture
@@ -276,7 +276,7 @@ def test_an_import_whose_caller_goes_away_while_sending_stores_nothing_and_is_no
 
 
 def test_an_import_whose_caller_goes_away_before_the_answer_is_no_longer_held(world, owner, monkeypatch):
-    monkeypatch.setattr("keepward.surfaces.api.pipes.AHEAD", 1)
+    monkeypatch.setattr("keepward.http.pipes.AHEAD", 1)
     body = "".join(messages(f"Ferry {n}{n} goes to island {n}") for n in range(9)).encode()
 
     def gone(message):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from http_world import World
 
-from keepward.surfaces.api.documented import RIGHTS
+from keepward.http.documented import RIGHTS
 
 
 @pytest.fixture

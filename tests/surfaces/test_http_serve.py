@@ -22,12 +22,11 @@ from sse_starlette.sse import AppStatus
 from starlette.testclient import TestClient
 
 from keepward import Actor, Memory
+from keepward.cli.frame import EXIT_CODES
 from keepward.config import ServerSettings, load
 from keepward.errors import InvalidInput
-from keepward.surfaces import server
-from keepward.surfaces.api import ServerOptions
-from keepward.surfaces.api.serving import Serving
-from keepward.surfaces.cli_frame import EXIT_CODES
+from keepward.http import ServerOptions, server
+from keepward.http.serving import Serving
 
 LIGHT = "fastapi", "starlette", "uvicorn", "mcp", "prometheus_client"
 
@@ -210,18 +209,17 @@ def test_exit_codes_are_the_documented_ones():
 
 
 def test_without_the_extra_it_says_what_to_install(run, store, monkeypatch):
-    for name in [each for each in sys.modules if each.startswith("keepward.surfaces.api")]:
+    for name in [each for each in sys.modules if each.startswith("keepward.http")]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delitem(sys.modules, "keepward.surfaces.server")
-    monkeypatch.delattr("keepward.surfaces.server")
-    monkeypatch.delattr("keepward.surfaces.api", raising=False)
+    monkeypatch.delattr("keepward.http.server")
+    monkeypatch.delattr("keepward.http", raising=False)
     monkeypatch.setitem(sys.modules, "fastapi", None)
     told = serve(run)
     assert (told.code, "keepward[server]" in told.err) == (2, True)
 
 
 def test_the_command_line_loads_no_server_until_one_is_started():
-    script = f"import sys; from keepward.surfaces.cli import main; main(['--help']); print([n for n in {LIGHT} if n in sys.modules])"
+    script = f"import sys; from keepward.cli.main import main; main(['--help']); print([n for n in {LIGHT} if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from keepward import InvalidInput
-from keepward.surfaces.mcp.arguments import checked
-from keepward.surfaces.mcp.graph import TOOLS
-from keepward.surfaces.mcp.tools_read import RECALL
-from keepward.surfaces.mcp.tools_write import REMEMBER, REVISE
+from keepward.mcp.arguments import checked
+from keepward.mcp.graph import TOOLS
+from keepward.mcp.tools_read import RECALL
+from keepward.mcp.tools_write import REMEMBER, REVISE
 
 CREATE = next(tool for tool in TOOLS if tool.name == "create_entities")
 

@@ -12,7 +12,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from keepward import Actor, Memory, StoreUnavailable, Unauthorised
-from keepward.surfaces.mcp.clients import CLIENTS
+from keepward.mcp.clients import CLIENTS
 
 #: The file for the whole user, and the keys under which our entry stands.
 PLACES = {
@@ -45,7 +45,7 @@ def home(run, tmp_path, monkeypatch):
 
 
 def read(path):
-    from keepward.surfaces.mcp import jsonc
+    from keepward.mcp import jsonc
 
     text = path.read_bytes().decode()
     return tomllib.loads(text) if path.suffix == ".toml" else jsonc.load(text)
@@ -414,7 +414,7 @@ def test_settings_that_cannot_be_written_leave_no_token(run, home, monkeypatch):
     def fail(_):
         raise StoreUnavailable("no room")
 
-    monkeypatch.setattr("keepward.surfaces.mcp.connect.carry_out", fail)
+    monkeypatch.setattr("keepward.mcp.connect.carry_out", fail)
     assert (run("connect", "claude").code, states(run)) == (8, ["revoked"])
 
 

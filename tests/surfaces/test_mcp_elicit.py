@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_made import ERAS, ORDER, call, opened, served, talk, told
 
 from keepward import Actor, Policy, Tier
-from keepward.surfaces.mcp import elicit
+from keepward.mcp import elicit
 
 ALLOWED = Policy(chat_approval=(Tier.CORE, Tier.ARCHIVAL))
 MISSION = {"text": "Ship the zeppelin", "tier": "core", "key": "mission"}

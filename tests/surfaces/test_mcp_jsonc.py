@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keepward import InvalidInput
-from keepward.surfaces.mcp import jsonc, tomltext
+from keepward.mcp import jsonc, tomltext
 
 PLACE = ("mcpServers", "keepward")
 ENTRY = {"command": "k", "args": ["mcp", "é"]}

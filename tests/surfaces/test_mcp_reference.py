@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from keepward.surfaces.mcp.profiles import NAMES, profile
-from keepward.surfaces.mcp.prompts import PROMPTS
-from keepward.surfaces.mcp.resources import CORE, TEMPLATES
+from keepward.mcp.profiles import NAMES, profile
+from keepward.mcp.prompts import PROMPTS
+from keepward.mcp.resources import CORE, TEMPLATES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "mcp.md"
@@ -44,7 +44,7 @@ def test_every_profile_is_told_of_in_the_how_to(name):
 def test_neither_help_nor_a_list_of_tools_loads_the_sdk():
     script = (
         "import sys;"
-        "from keepward.surfaces.cli import main;"
+        "from keepward.cli.main import main;"
         "main(['--help']); main(['mcp', '--list']);"
         "print([name for name in ('mcp', 'fastapi', 'starlette') if name in sys.modules])"
     )

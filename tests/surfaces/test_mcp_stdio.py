@@ -181,7 +181,7 @@ def test_without_the_sdk_there_is_one_line_that_says_how_to_get_it(tmp_path, env
         "import sys, importlib.util as u\n"
         "find = u.find_spec\n"
         "u.find_spec = lambda name, *rest: None if name == 'mcp' else find(name, *rest)\n"
-        "from keepward.surfaces.cli import main\n"
+        "from keepward.cli.main import main\n"
         "sys.exit(main(['mcp', '--db', 'k.db']))\n"
     )
     done = subprocess.run(

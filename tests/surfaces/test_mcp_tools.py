@@ -10,7 +10,7 @@ from mcp_made import ERAS, ORDER, SECRET, call, opened, served, talk, told
 
 from keepward import Actor, Policy
 from keepward.adapters.tokens import EstimateCounter
-from keepward.surfaces.mcp.profiles import NAMES, profile
+from keepward.mcp.profiles import NAMES, profile
 
 EIGHT = ["recall", "remember", "revise", "forget", "get_context", "history", "pending", "status"]
 FORBIDDEN = ("approve", "reject", "rollback", "contain", "erase", "restore", "token")
@@ -258,7 +258,7 @@ def test_with_memory_switched_off_the_tools_answer(tmp_path):
 
 
 def test_an_owners_handle_is_lowered_to_an_agents(owner):
-    from keepward.surfaces.mcp.server import as_agent
+    from keepward.mcp.server import as_agent
 
     assert as_agent(owner, "claude").actor == Actor.agent("claude")
 

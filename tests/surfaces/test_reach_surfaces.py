@@ -12,7 +12,7 @@ from http_world import World
 from mcp_made import call, served, told
 
 from keepward import Actor
-from keepward.surfaces.mcp.profiles import NAMES, profile
+from keepward.mcp.profiles import NAMES, profile
 
 WORD = "Quillzephyr"
 TEXT = f"The lighthouse keeper of Sagres is called {WORD}"

@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from keepward import durable
-from keepward.domain.codec import digest
-from keepward.domain.commit import Head
 from keepward.errors import Tampered
+from keepward.model.codec import digest
+from keepward.model.commit import Head
 from keepward.ports.world import Sort, Standing
 
 _RECORD = 72

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from keepward import durable
-from keepward.domain.blob import is_place
+from keepward.model.blob import is_place
 
 _LOCK = "lock"
 

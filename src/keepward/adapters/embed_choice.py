@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keepward.domain.names import meant
+from keepward.model.names import meant
 
 if TYPE_CHECKING:
     from keepward.ports.models import Embedder

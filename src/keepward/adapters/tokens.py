@@ -19,8 +19,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keepward.domain.names import meant
 from keepward.errors import ModelUnavailable
+from keepward.model.names import meant
 
 if TYPE_CHECKING:
     from keepward.ports.models import TokenCounter

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from keepward.aio.threads import Threads
 from keepward.app.writes import Draft
-from keepward.domain.proposal import Outcome
+from keepward.model.proposal import Outcome
 
 P = ParamSpec("P")
 R = TypeVar("R")

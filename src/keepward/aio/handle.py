@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from keepward.aio.drafts import AsyncDraft
 from keepward.aio.threads import Threads, over
 from keepward.app.memory import Memory
-from keepward.domain.policy import Policy
-from keepward.domain.trust import Actor
+from keepward.model.policy import Policy
+from keepward.model.trust import Actor
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from keepward.domain.commit import Commit, Event
+    from keepward.model.commit import Commit, Event
 
 P = ParamSpec("P")
 R = TypeVar("R")

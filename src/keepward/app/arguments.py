@@ -17,14 +17,14 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from keepward.domain.change import KEEP, Append, Insert, Move, Replace
-from keepward.domain.fold import metadata_text
-from keepward.domain.instant import Duration, parse_duration, parse_instant
-from keepward.domain.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
-from keepward.domain.names import chosen, meant
-from keepward.domain.scope import SHARED, parse_scope, parse_tenant
-from keepward.domain.trust import SOURCES
 from keepward.errors import InvalidInput
+from keepward.model.change import KEEP, Append, Insert, Move, Replace
+from keepward.model.fold import metadata_text
+from keepward.model.instant import Duration, parse_duration, parse_instant
+from keepward.model.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
+from keepward.model.names import chosen, meant
+from keepward.model.scope import SHARED, parse_scope, parse_tenant
+from keepward.model.trust import SOURCES
 
 #: Names that each field with a list of them takes.
 CHOICES: Mapping[str, Collection[str]] = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from keepward.app.handle import Handle
-from keepward.domain.blob import Blob
+from keepward.model.blob import Blob
 
 if TYPE_CHECKING:
     from keepward.app.memory import Memory
@@ -57,8 +57,8 @@ def told_of(memory: Memory, refs: set[str]) -> Iterator[tuple[Blob, bytes | None
 
     Bytes are None where they are gone or do not match their hash.
     """
-    from keepward.domain.blob import ref_of
     from keepward.engine.blobs import files_of, reachable
+    from keepward.model.blob import ref_of
 
     memory._owner("reading every blob")  # noqa: SLF001  a part of the front door
     kit = memory._kit  # noqa: SLF001  as above

@@ -21,13 +21,13 @@ from keepward import durable
 from keepward.app.erasing import replay_all, replay_into, settle
 from keepward.app.erasure_lists import list_again, read_beside, write_beside
 from keepward.app.handle import Handle
-from keepward.domain.codec import canonical, digest
-from keepward.domain.instant import to_micros
-from keepward.domain.memory import Tier
-from keepward.domain.query import Filter
-from keepward.domain.trust import Actor
-from keepward.domain.value import Value
 from keepward.errors import Conflict, StoreUnavailable, Tampered, Unauthorised
+from keepward.model.codec import canonical, digest
+from keepward.model.instant import to_micros
+from keepward.model.memory import Tier
+from keepward.model.query import Filter
+from keepward.model.trust import Actor
+from keepward.model.value import Value
 from keepward.ports.store import Fault
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from keepward.app.arguments import ending, scope_named, tenant_named
 from keepward.app.handle import Handle
-from keepward.domain.instant import Duration
-from keepward.domain.receipt import Receipt
-from keepward.domain.token import Issued, Token
 from keepward.errors import InvalidInput, StoreUnavailable
+from keepward.model.instant import Duration
+from keepward.model.receipt import Receipt
+from keepward.model.token import Issued, Token
 
 if TYPE_CHECKING:
     from typing import Self

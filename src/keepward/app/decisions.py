@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from keepward.app.handle import Handle
-from keepward.domain.commit import Commit, Event, Head
-from keepward.domain.proposal import Outcome, Waiting
-from keepward.domain.receipt import Receipt
 from keepward.errors import InvalidInput
+from keepward.model.commit import Commit, Event, Head
+from keepward.model.proposal import Outcome, Waiting
+from keepward.model.receipt import Receipt
 
 if TYPE_CHECKING:
     from keepward.engine.audit import Verification

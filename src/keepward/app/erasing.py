@@ -40,7 +40,7 @@ class Erasing(Handle):
         """Return what erasing these memories would destroy, under a digest; change nothing.
 
         ``subject`` and ``source`` take memories of the whole tenant; ``source`` is a reference in evidence, a
-        foreign name, or the name of a source. ``reason`` is one of the codes of ``domain.erasure.REASONS``.
+        foreign name, or the name of a source. ``reason`` is one of the codes of ``model.erasure.REASONS``.
         """
         from keepward.engine.erase import plan
 
@@ -216,9 +216,9 @@ def replay_all(kit: Kit, who: Who, store: Any, entries: Sequence[dict[str, Any]]
     """Carry out the erasures of the list in every tenant of a store; return how many places went."""
     from dataclasses import replace
 
-    from keepward.domain.codec import digest
     from keepward.engine.erase import replay
     from keepward.engine.index import Indexes
+    from keepward.model.codec import digest
 
     copy = replace(kit, store=store, indexes=Indexes(), embedder=None)
     gone = 0

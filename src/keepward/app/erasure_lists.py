@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward import durable
-from keepward.domain.instant import from_micros, to_micros
 from keepward.errors import InvalidInput, StoreUnavailable
+from keepward.model.instant import from_micros, to_micros
 
 if TYPE_CHECKING:
     from datetime import datetime

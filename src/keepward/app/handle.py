@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keepward.app.arguments import scope_named, tenant_named
-from keepward.domain.policy import Policy
-from keepward.domain.scope import visible_from
-from keepward.domain.trust import Actor, stands_below
 from keepward.errors import InvalidInput, KeepwardError, Unauthorised
+from keepward.model.policy import Policy
+from keepward.model.scope import visible_from
+from keepward.model.trust import Actor, stands_below
 
 if TYPE_CHECKING:
     from typing import Self

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from keepward.app.handle import Handle
-from keepward.domain.job import Alike, JobState, Run
 from keepward.errors import InvalidInput, Unauthorised
+from keepward.model.job import Alike, JobState, Run
 
 
 class Jobs(Handle):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from keepward import durable
 from keepward.app.erasure_lists import CARRIED
-from keepward.domain.value import Value
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
+from keepward.model.value import Value
 
 if TYPE_CHECKING:
     from keepward.app.memory import Memory

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from keepward.app.arguments import texts
 from keepward.app.handle import Handle
-from keepward.domain.feedback import Feedback
 from keepward.errors import InvalidInput
+from keepward.model.feedback import Feedback
 
 if TYPE_CHECKING:
     from keepward.app.memory import Memory

@@ -20,10 +20,10 @@ from keepward.app.learning import Learning
 from keepward.app.opening import maintenance_of, open_kit
 from keepward.app.tools import Tools
 from keepward.app.writes import Writes
-from keepward.domain.policy import Policy
-from keepward.domain.scope import SHARED
-from keepward.domain.trust import Actor
 from keepward.errors import InvalidInput
+from keepward.model.policy import Policy
+from keepward.model.scope import SHARED
+from keepward.model.trust import Actor
 
 if TYPE_CHECKING:
     from keepward.ports.models import Embedder, Redactor, Summarizer, TokenCounter

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keepward.domain.policy import Policy
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable
+from keepward.model.policy import Policy
 
 if TYPE_CHECKING:
     from keepward.engine.kit import Kit
@@ -158,8 +158,8 @@ def _settle(kit: Kit) -> None:
     """
     from keepward.app.copying import recall_again
     from keepward.app.erasing import settle
-    from keepward.domain.trust import Actor, ActorKind, Rights
     from keepward.engine.kit import Who
+    from keepward.model.trust import Actor, ActorKind, Rights
 
     actor = Actor(kind=ActorKind.SYSTEM, name="keepward", rights=Rights.OWNER)
     try:

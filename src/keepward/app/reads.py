@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.app.arguments import share, texts
 from keepward.app.handle import Handle
-from keepward.domain.decay import as_read
-from keepward.domain.memory import Record
-from keepward.domain.names import plain_key
-from keepward.domain.query import Filter, Memories, Recall
+from keepward.model.decay import as_read
+from keepward.model.memory import Record
+from keepward.model.names import plain_key
+from keepward.model.query import Filter, Memories, Recall
 
 if TYPE_CHECKING:
     from keepward.context.render import Replayed

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keepward.app.copying import Rescued, RescuedTenant
-from keepward.domain.blob import place
-from keepward.domain.commit import Step
-from keepward.domain.instant import from_micros
-from keepward.domain.memory import Record, Status
-from keepward.domain.query import Filter
-from keepward.domain.trust import Actor
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
+from keepward.model.blob import place
+from keepward.model.commit import Step
+from keepward.model.instant import from_micros
+from keepward.model.memory import Record, Status
+from keepward.model.query import Filter
+from keepward.model.trust import Actor
 
 if TYPE_CHECKING:
     from keepward.engine.kit import Kit, Who

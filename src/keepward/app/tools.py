@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from keepward.app.handle import Handle
-from keepward.domain.names import chosen, unknown
-from keepward.domain.trust import Actor
-from keepward.domain.value import Value
 from keepward.errors import InvalidInput, KeepwardError
+from keepward.model.names import chosen, unknown
+from keepward.model.trust import Actor
+from keepward.model.value import Value
 
 if TYPE_CHECKING:
-    from keepward.surfaces.mcp.spec import Tool
+    from keepward.mcp.spec import Tool
 
 #: Sets of tools that need nothing kept between two calls.
 ToolProfile = Literal["default", "minimal", "readonly"]
@@ -61,7 +61,7 @@ class Tools(Handle):
         ``arguments`` are an object or its JSON text, as chat APIs give them. A tool that there is not, arguments that
         do not fit and a store that cannot be reached are results with ``ok`` False and a sentence for the model.
         """
-        from keepward.surfaces.mcp.arguments import checked
+        from keepward.mcp.arguments import checked
 
         tools = {each.name: each for each in _profile(profile)}
         try:
@@ -78,7 +78,7 @@ class Tools(Handle):
 
 def _profile(name: ToolProfile) -> tuple[Tool, ...]:
     # Upward, and the one time: the table of tools is kept beside the protocol that they are for.
-    from keepward.surfaces.mcp.profiles import profile
+    from keepward.mcp.profiles import profile
 
     return profile(chosen("profile", name, PROFILES)).tools
 

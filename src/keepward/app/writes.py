@@ -9,7 +9,8 @@ from typing import Any, Literal, Unpack
 from keepward.app import arguments
 from keepward.app.arguments import duration
 from keepward.app.reads import Reads
-from keepward.domain.change import (
+from keepward.errors import InvalidInput, NotFound, Unauthorised
+from keepward.model.change import (
     KEEP,
     Append,
     AppendFields,
@@ -28,10 +29,9 @@ from keepward.domain.change import (
     Supersede,
     TierName,
 )
-from keepward.domain.instant import Duration
-from keepward.domain.names import chosen
-from keepward.domain.proposal import Outcome
-from keepward.errors import InvalidInput, NotFound, Unauthorised
+from keepward.model.instant import Duration
+from keepward.model.names import chosen
+from keepward.model.proposal import Outcome
 
 
 class Draft:
@@ -123,7 +123,7 @@ class Writes(Reads):
 
         Fields, all optional: ``tier kind key scope subject category tags content_type blob metadata source evidence
         derived_from confidence importance ttl stability sensitivity access session speaker job aliases
-        occurred_at consent vector``; see ``domain.change.InsertFields``.
+        occurred_at consent vector``; see ``model.change.InsertFields``.
 
         Raises:
             InvalidInput: a field, or a name of a tier, kind, ..., that there is not; a value of another type.

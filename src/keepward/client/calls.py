@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.client.decode import UNREADABLE, decode, decode_hint
 from keepward.client.transport import Transport
-from keepward.domain.proposal import Outcome
-from keepward.domain.scope import parse_scope, parse_tenant
-from keepward.domain.trust import Actor
 from keepward.errors import InvalidInput, StoreError
+from keepward.model.proposal import Outcome
+from keepward.model.scope import parse_scope, parse_tenant
+from keepward.model.trust import Actor
 
 if TYPE_CHECKING:
     from typing import Self

@@ -14,9 +14,9 @@ from keepward.client import wire
 from keepward.client.calls import Answer, Calls
 from keepward.client.decode import decode, decode_each
 from keepward.client.transport import path_of
-from keepward.domain.proposal import Outcome, Waiting
-from keepward.domain.receipt import Receipt
 from keepward.errors import InvalidInput
+from keepward.model.proposal import Outcome, Waiting
+from keepward.model.receipt import Receipt
 
 if TYPE_CHECKING:
     from keepward.engine.audit import Verification

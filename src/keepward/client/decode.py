@@ -21,9 +21,9 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from keepward import errors
 from keepward.client import shapes
-from keepward.domain.fold import metadata_text
-from keepward.domain.memory import Record
 from keepward.errors import KeepwardError, StoreError, StoreUnavailable
+from keepward.model.fold import metadata_text
+from keepward.model.memory import Record
 
 T = TypeVar("T")
 Reader = Callable[[Any], Any]

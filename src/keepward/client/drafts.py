@@ -16,7 +16,8 @@ from keepward.app.arguments import duration
 from keepward.client import wire
 from keepward.client.decode import decode_hint
 from keepward.client.transport import path_of
-from keepward.domain.change import (
+from keepward.errors import KeepwardError
+from keepward.model.change import (
     KEEP,
     AppendFields,
     Change,
@@ -25,9 +26,8 @@ from keepward.domain.change import (
     ReplaceFields,
     TierName,
 )
-from keepward.domain.instant import Duration
-from keepward.domain.proposal import Outcome
-from keepward.errors import KeepwardError
+from keepward.model.instant import Duration
+from keepward.model.proposal import Outcome
 
 if TYPE_CHECKING:
     from keepward.client.writes import Writes

@@ -11,12 +11,12 @@ from keepward.client import wire
 from keepward.client.calls import Calls, answer_of
 from keepward.client.decode import decode, decode_each
 from keepward.client.transport import path_of
-from keepward.domain.feedback import Feedback
-from keepward.domain.instant import Duration
-from keepward.domain.job import Alike, JobState, Run
-from keepward.domain.receipt import Receipt
-from keepward.domain.token import Issued, Token
 from keepward.errors import InvalidInput
+from keepward.model.feedback import Feedback
+from keepward.model.instant import Duration
+from keepward.model.job import Alike, JobState, Run
+from keepward.model.receipt import Receipt
+from keepward.model.token import Issued, Token
 
 if TYPE_CHECKING:
     from keepward.app.copying import Adoption

@@ -10,9 +10,9 @@ from keepward.client import wire
 from keepward.client.calls import PAGE, Calls
 from keepward.client.decode import decode, decode_each
 from keepward.client.transport import path_of
-from keepward.domain.memory import Record
-from keepward.domain.query import Memories, Recall, check_names
 from keepward.errors import InvalidInput
+from keepward.model.memory import Record
+from keepward.model.query import Memories, Recall, check_names
 
 if TYPE_CHECKING:
     from keepward.context.render import Replayed

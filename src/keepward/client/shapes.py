@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from keepward.domain.commit import Commit
-from keepward.domain.receipt import Receipt
+from keepward.model.commit import Commit
+from keepward.model.receipt import Receipt
 
 Answer = dict[str, Any]
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from keepward.app import arguments
 from keepward.app.arguments import texts
-from keepward.domain.change import KEEP, Change, Insert, Revert, Supersede, operation
 from keepward.errors import InvalidInput
+from keepward.model.change import KEEP, Change, Insert, Revert, Supersede, operation
 
 if TYPE_CHECKING:
     from keepward.engine.read import AsOf

@@ -20,7 +20,8 @@ from keepward.client.decode import decode_hint
 from keepward.client.drafts import Draft
 from keepward.client.reads import Reads
 from keepward.client.transport import path_of
-from keepward.domain.change import (
+from keepward.errors import InvalidInput
+from keepward.model.change import (
     KEEP,
     AppendFields,
     Change,
@@ -29,9 +30,8 @@ from keepward.domain.change import (
     ReplaceFields,
     TierName,
 )
-from keepward.domain.instant import Duration
-from keepward.domain.proposal import Outcome
-from keepward.errors import InvalidInput
+from keepward.model.instant import Duration
+from keepward.model.proposal import Outcome
 
 #: Most bytes of the items in one call; a server takes a megabyte unless it was told otherwise.
 _BYTES = 900_000

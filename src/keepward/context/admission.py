@@ -15,10 +15,10 @@ from keepward.context.budget import Entry, allotments
 from keepward.context.guard import Mask, tidy
 from keepward.context.render import Line, Opened, added, line_of
 from keepward.context.sections import Candidate, Inputs
-from keepward.domain.decay import confidence_at
-from keepward.domain.memory import Record, Sensitivity, Status
-from keepward.domain.receipt import Reason
-from keepward.domain.trust import Trust
+from keepward.model.decay import confidence_at
+from keepward.model.memory import Record, Sensitivity, Status
+from keepward.model.receipt import Reason
+from keepward.model.trust import Trust
 
 _ENDED = {
     Status.EXPIRED: "its time to live is over",

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from keepward.context.guard import Mask
 from keepward.context.render import Line, Rendered, line_of
 from keepward.context.sections import PREFIX, is_turn, renewed_at
-from keepward.domain.memory import Record, Tier
-from keepward.domain.policy import Policy
+from keepward.model.memory import Record, Tier
+from keepward.model.policy import Policy
 
 #: Most memories of a kind: pinned identities and rules, and recalled summaries.
 IDENTITY_CAP = 5

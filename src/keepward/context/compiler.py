@@ -40,8 +40,8 @@ from keepward.context.sections import (
     state_order,
     working_order,
 )
-from keepward.domain.memory import Kind, Tier
 from keepward.errors import ContextTooSmall
+from keepward.model.memory import Kind, Tier
 
 _ORDER = {"core": core_order, "pinned": pinned_order, "state": state_order, "working": working_order}
 _CAPS = {Kind.IDENTITY: IDENTITY_CAP, Kind.RULE: RULE_CAP}

@@ -14,9 +14,9 @@ from keepward.context.admission import finite
 from keepward.context.budget import Entry, Tally
 from keepward.context.render import RENDERER, Rendered, alone_in, digest
 from keepward.context.sections import SECTIONS, Compiled, Excluded, Inputs, Item, Section
-from keepward.domain.codec import canonical
-from keepward.domain.instant import to_micros
-from keepward.domain.receipt import Reason
+from keepward.model.codec import canonical
+from keepward.model.instant import to_micros
+from keepward.model.receipt import Reason
 
 
 def compiled(

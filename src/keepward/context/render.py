@@ -20,11 +20,11 @@ from typing import Any, TypeAlias
 
 from keepward.context.guard import Mask, guard, label, masked, xml_attribute, xml_text
 from keepward.context.sections import PREFIX, Format, happened_at, is_turn
-from keepward.domain.memory import CORE_BLOCKS, ContentType, Record
-from keepward.domain.query import CONTEXT_LEGEND
-from keepward.domain.trust import Trust
-from keepward.domain.value import Value
 from keepward.errors import InvalidInput
+from keepward.model.memory import CORE_BLOCKS, ContentType, Record
+from keepward.model.query import CONTEXT_LEGEND
+from keepward.model.trust import Trust
+from keepward.model.value import Value
 
 #: Number of this way of rendering. 1 marked each line of an origin below an agent, and told nothing of agents.
 RENDERER = 2

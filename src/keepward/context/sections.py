@@ -15,12 +15,12 @@ from datetime import datetime
 from typing import Any, Literal
 
 from keepward.context.guard import Mask
-from keepward.domain.instant import to_micros
-from keepward.domain.memory import CORE_BLOCKS, Kind, Record, Tier
-from keepward.domain.policy import Policy
-from keepward.domain.receipt import Reason
-from keepward.domain.scope import SHARED, in_task
-from keepward.domain.trust import Trust
+from keepward.model.instant import to_micros
+from keepward.model.memory import CORE_BLOCKS, Kind, Record, Tier
+from keepward.model.policy import Policy
+from keepward.model.receipt import Reason
+from keepward.model.scope import SHARED, in_task
+from keepward.model.trust import Trust
 
 Format = Literal["markdown", "xml", "messages"]
 #: All sections, in the order of the text.

@@ -6,10 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from keepward.domain.memory import CORE_BLOCKS, Record, Status, Tier
-from keepward.domain.query import Filter
-from keepward.domain.scope import visible_from
-from keepward.domain.value import Value
 from keepward.engine import blob_upkeep, learned
 from keepward.engine.kit import Kit, Who
 from keepward.engine.read import AsOf, seq_of
@@ -17,6 +13,10 @@ from keepward.engine.review import pending
 from keepward.engine.rollback import Difference
 from keepward.engine.view import reaches, readable, veiled, withheld_from
 from keepward.errors import NotFound
+from keepward.model.memory import CORE_BLOCKS, Record, Status, Tier
+from keepward.model.query import Filter
+from keepward.model.scope import visible_from
+from keepward.model.value import Value
 from keepward.ports.store import CommitView, Fault, Found
 
 #: What an embedder adds to words, where it is not meaning.

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from keepward.domain.memory import FIELDS, READ_FIELDS, Record
-from keepward.domain.value import Value
 from keepward.engine.contexts import text_at
 from keepward.engine.kit import Kit, Who
 from keepward.engine.read import Version, history
 from keepward.engine.view import fetch, readable
 from keepward.errors import InvalidInput, NotFound
+from keepward.model.memory import FIELDS, READ_FIELDS, Record
+from keepward.model.value import Value
 from keepward.ports.store import CommitView
 
 #: Fields that tell of a version and not of the memory.

@@ -14,10 +14,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from keepward.domain.blob import GRACE, PREFIX, Kept, ref_of
 from keepward.engine.blobs import files_of, reachable, waiting_refs
 from keepward.engine.kit import Kit
 from keepward.errors import KeepwardError, Tampered
+from keepward.model.blob import GRACE, PREFIX, Kept, ref_of
 from keepward.ports.blobs import BlobStore
 from keepward.ports.store import Fault
 

@@ -17,19 +17,19 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from keepward.domain.blob import LIMIT, Blob, Kept, Put, parse_ref, ref_of, with_put
-from keepward.domain.erasure import mark
-from keepward.domain.media import agrees, content_type_of, is_textual, settled, text_in
-from keepward.domain.memory import ContentType, Record, Status
-from keepward.domain.receipt import Reason
 from keepward.engine.kit import Kit, Who
 from keepward.engine.view import reaches, withholds
 from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, Tampered, Unauthorised
+from keepward.model.blob import LIMIT, Blob, Kept, Put, parse_ref, ref_of, with_put
+from keepward.model.erasure import mark
+from keepward.model.media import agrees, content_type_of, is_textual, settled, text_in
+from keepward.model.memory import ContentType, Record, Status
+from keepward.model.receipt import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from keepward.domain.proposal import Waiting
+    from keepward.model.proposal import Waiting
     from keepward.ports.blobs import BlobStore
 
 _GONE = "there is no blob by that name that this handle may read; check the name, the tenant and the scope"

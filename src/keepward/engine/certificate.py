@@ -13,15 +13,15 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from keepward.domain.codec import digest
-from keepward.domain.commit import Commit, Event, decode_details
-from keepward.domain.erasure import OWN, parse_place
-from keepward.domain.instant import to_micros
-from keepward.domain.memory import Record
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import KEY as RERANKER
 from keepward.engine.view import fetch
 from keepward.errors import NotFound
+from keepward.model.codec import digest
+from keepward.model.commit import Commit, Event, decode_details
+from keepward.model.erasure import OWN, parse_place
+from keepward.model.instant import to_micros
+from keepward.model.memory import Record
 
 FORMAT = "keepward-erasure/1"
 #: Kinds of kept texts: what went beside the journal, by the first memory; certificates, by commit.

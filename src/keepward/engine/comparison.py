@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from keepward.domain.instant import from_micros
-from keepward.domain.value import Value
 from keepward.engine.kit import Kit, Who
 from keepward.engine.view import reaches, readable
 from keepward.errors import NotFound
+from keepward.model.instant import from_micros
+from keepward.model.value import Value
 from keepward.ports.store import CommitView
 
 _Held = Mapping[str, tuple[int, str]]

@@ -12,18 +12,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from keepward.domain.change import Archive
-from keepward.domain.codec import canonical, digest
-from keepward.domain.commit import Commit, Step
-from keepward.domain.memory import Record, Status
-from keepward.domain.receipt import Receipt
-from keepward.domain.value import Value
 from keepward.engine.commit import store_steps
 from keepward.engine.impact import Impact, Selector, impact
 from keepward.engine.kit import Kit, Who
 from keepward.errors import Conflict, InvalidInput, Unauthorised
 from keepward.gates import authority, secrets
 from keepward.gates.verdict import Case, Refuse, View
+from keepward.model.change import Archive
+from keepward.model.codec import canonical, digest
+from keepward.model.commit import Commit, Step
+from keepward.model.memory import Record, Status
+from keepward.model.receipt import Receipt
+from keepward.model.value import Value
 
 #: The op of its events and the kind of its commit.
 CONTAIN = "contain"

@@ -18,13 +18,6 @@ from keepward.context.compiler import compile_context, memory_block, snapshot
 from keepward.context.render import Replayed, digest
 from keepward.context.render import replay as render_again
 from keepward.context.sections import Candidate, Compiled, Excluded, Format, Inputs, Section
-from keepward.domain.memory import Kind, Record, Stability, Status, Tier
-from keepward.domain.names import unknown
-from keepward.domain.query import Filter
-from keepward.domain.receipt import Reason, Receipt
-from keepward.domain.scope import visible_from
-from keepward.domain.trust import Trust
-from keepward.domain.value import Value
 from keepward.engine import handed
 from keepward.engine.audit import core_of
 from keepward.engine.commit import flush_uses
@@ -36,6 +29,13 @@ from keepward.engine.view import reaches, see_readable, still_shown
 from keepward.engine.withheld import ids_of, notes_of, refuse_without_core, unsound, withheld
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable
 from keepward.gates import privacy, secrets
+from keepward.model.memory import Kind, Record, Stability, Status, Tier
+from keepward.model.names import unknown
+from keepward.model.query import Filter
+from keepward.model.receipt import Reason, Receipt
+from keepward.model.scope import visible_from
+from keepward.model.trust import Trust
+from keepward.model.value import Value
 from keepward.ports.store import Found, Withheld, Writer
 
 #: Ended working memories are named among the exclusions for this long.

@@ -15,14 +15,14 @@ import logging
 from dataclasses import replace
 from datetime import datetime
 
-from keepward.domain.instant import to_micros
-from keepward.domain.names import unknown
-from keepward.domain.receipt import Receipt
-from keepward.domain.token import Issued, Token, capabilities, hash_of, secret_of
-from keepward.domain.trust import Actor, Rights
 from keepward.engine.kit import Kit, Who
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable, Unauthorised
 from keepward.gates import secrets
+from keepward.model.instant import to_micros
+from keepward.model.names import unknown
+from keepward.model.receipt import Receipt
+from keepward.model.token import Issued, Token, capabilities, hash_of, secret_of
+from keepward.model.trust import Actor, Rights
 
 _log = logging.getLogger(__name__)
 #: Longest name of a bearer, in characters.

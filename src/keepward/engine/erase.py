@@ -15,11 +15,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from keepward.domain.commit import Commit, CommitDetails, Step
-from keepward.domain.erasure import OWN, Place, place_name, tombstone
-from keepward.domain.memory import Record, Status
-from keepward.domain.receipt import Receipt
-from keepward.domain.value import Value
 from keepward.engine.certificate import COUNTS, counts
 from keepward.engine.checkpoints import drop as drop_checkpoints
 from keepward.engine.commit import Moved, store_steps
@@ -42,6 +37,11 @@ from keepward.engine.traces import remains, traces_of
 from keepward.engine.unlearn import stopped
 from keepward.engine.view import fetch
 from keepward.errors import Conflict, StoreUnavailable
+from keepward.model.commit import Commit, CommitDetails, Step
+from keepward.model.erasure import OWN, Place, place_name, tombstone
+from keepward.model.memory import Record, Status
+from keepward.model.receipt import Receipt
+from keepward.model.value import Value
 from keepward.ports.erasing import Destruction
 from keepward.ports.store import Writer
 

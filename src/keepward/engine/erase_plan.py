@@ -12,14 +12,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from keepward.domain.codec import canonical, decode_record, digest
-from keepward.domain.commit import Commit, CommitDetails, Event, decode_details
-from keepward.domain.erasure import ERASED, REASONS, Place
-from keepward.domain.feedback import Feedback
-from keepward.domain.memory import Record, Status
-from keepward.domain.proposal import Waiting
-from keepward.domain.query import Filter
-from keepward.domain.value import Value
 from keepward.engine.blobs import ref_in, refs_of
 from keepward.engine.certificate import CERTIFICATE, COUNTS
 from keepward.engine.checkpoints import KINDS as CHECKPOINTS
@@ -29,6 +21,14 @@ from keepward.engine.traces import Traces, cleaned, folded, remains, speaks, tra
 from keepward.engine.unlearn import shows, unlearned
 from keepward.engine.view import fetch
 from keepward.errors import Conflict, InvalidInput, NotFound
+from keepward.model.codec import canonical, decode_record, digest
+from keepward.model.commit import Commit, CommitDetails, Event, decode_details
+from keepward.model.erasure import ERASED, REASONS, Place
+from keepward.model.feedback import Feedback
+from keepward.model.memory import Record, Status
+from keepward.model.proposal import Waiting
+from keepward.model.query import Filter
+from keepward.model.value import Value
 
 #: Kept texts that hold no words: what this module writes, and what was learned.
 _NO_TEXTS = frozenset({COUNTS, CERTIFICATE, KEY, CARRIED, *CHECKPOINTS})

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from keepward.domain.instant import to_micros
-from keepward.domain.memory import Kind, Record
 from keepward.errors import ModelUnavailable
 from keepward.gates.detect.likeness import Form, normalise
+from keepward.model.instant import to_micros
+from keepward.model.memory import Kind, Record
 from keepward.ports.models import Embedder
 from keepward.ports.store import Features
 from keepward.retrieval import analyze, units

@@ -13,11 +13,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from keepward.domain.feedback import Feedback
-from keepward.domain.instant import to_micros
-from keepward.domain.query import Recall
-from keepward.domain.receipt import Reason, Receipt
-from keepward.domain.trust import default_source, trust_of
 from keepward.engine import handed
 from keepward.engine.commit import flush_uses
 from keepward.engine.kit import Kit, Who
@@ -25,6 +20,11 @@ from keepward.engine.lessons import shown_by
 from keepward.engine.view import reaches
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable
 from keepward.gates import privacy, secrets
+from keepward.model.feedback import Feedback
+from keepward.model.instant import to_micros
+from keepward.model.query import Recall
+from keepward.model.receipt import Reason, Receipt
+from keepward.model.trust import default_source, trust_of
 
 #: Receipts that show memories somebody was given.
 KINDS = frozenset({"recall", "compile"})

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from keepward.domain.instant import to_micros
-from keepward.domain.memory import Record
-from keepward.domain.trust import Actor, ActorKind, Trust
 from keepward.engine.kit import Handed, Kit, Who
+from keepward.model.instant import to_micros
+from keepward.model.memory import Record
+from keepward.model.trust import Actor, ActorKind, Trust
 
 #: How long what was handed counts.
 LATELY = timedelta(hours=1)

@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from keepward.domain.commit import Commit, CommitDetails, Event, decode_details
-from keepward.domain.memory import Record
-from keepward.domain.proposal import Waiting
-from keepward.domain.value import Value
 from keepward.engine.kit import Kit, Who
 from keepward.engine.view import fetch
 from keepward.errors import InvalidInput, NotFound, Tampered, Unauthorised
+from keepward.model.commit import Commit, CommitDetails, Event, decode_details
+from keepward.model.memory import Record
+from keepward.model.proposal import Waiting
+from keepward.model.value import Value
 
 #: What an impact can be asked by.
 WAYS = ("source", "actor", "session", "commit", "memory")

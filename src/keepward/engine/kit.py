@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from keepward.domain.policy import Policy
-from keepward.domain.trust import Actor, Trust
 from keepward.engine.index import Indexes
 from keepward.engine.learned import Rerankers
+from keepward.model.policy import Policy
+from keepward.model.trust import Actor, Trust
 from keepward.ports.blobs import BlobStore
 from keepward.ports.erasing import ErasureList
 from keepward.ports.models import Embedder, Redactor, Summarizer, TokenCounter

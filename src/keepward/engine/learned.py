@@ -17,10 +17,10 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from keepward.domain.memory import Record, Status
-from keepward.domain.query import Filter
-from keepward.domain.scope import RESERVED
 from keepward.errors import Tampered
+from keepward.model.memory import Record, Status
+from keepward.model.query import Filter
+from keepward.model.scope import RESERVED
 from keepward.ports.store import Reader
 
 if TYPE_CHECKING:

@@ -15,14 +15,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from keepward.domain.decay import importance_at
-from keepward.domain.erasure import ERASED
-from keepward.domain.feedback import Feedback
-from keepward.domain.instant import from_micros, to_micros
-from keepward.domain.memory import Record
 from keepward.engine.checkpoints import Checkpoints, Progress
 from keepward.engine.kit import Kit, Who
 from keepward.errors import Tampered
+from keepward.model.decay import importance_at
+from keepward.model.erasure import ERASED
+from keepward.model.feedback import Feedback
+from keepward.model.instant import from_micros, to_micros
+from keepward.model.memory import Record
 
 if TYPE_CHECKING:
     from keepward.retrieval.learn import Example

@@ -14,18 +14,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from keepward.domain.codec import digest
-from keepward.domain.commit import Commit, Step
-from keepward.domain.erasure import MARK
-from keepward.domain.instant import to_micros
-from keepward.domain.memory import Record, Status
-from keepward.domain.query import Filter
-from keepward.domain.receipt import Receipt
-from keepward.domain.value import Value
 from keepward.engine.commit import Moved, store_steps
 from keepward.engine.kit import Kit, Who
 from keepward.engine.view import fetch
 from keepward.errors import Conflict, InvalidInput
+from keepward.model.codec import digest
+from keepward.model.commit import Commit, Step
+from keepward.model.erasure import MARK
+from keepward.model.instant import to_micros
+from keepward.model.memory import Record, Status
+from keepward.model.query import Filter
+from keepward.model.receipt import Receipt
+from keepward.model.value import Value
 
 #: The op of its events, the kind of its commit and receipt, and the name of its entries on the list.
 LIFT = "lift"

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from keepward.domain.memory import Kind, Record, Tier
 from keepward.engine.features import text_digest
 from keepward.engine.kit import Kit, Who
 from keepward.engine.tombstones import revived
+from keepward.model.memory import Kind, Record, Tier
 from keepward.ports.searching import Likely
 
 if TYPE_CHECKING:

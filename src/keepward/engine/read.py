@@ -13,19 +13,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from keepward.domain.commit import EMPTY_HASH, Commit, CommitDetails, Head
-from keepward.domain.decay import as_read
-from keepward.domain.instant import to_micros
-from keepward.domain.memory import Record, Sensitivity
-from keepward.domain.names import unknown
-from keepward.domain.query import ORDERS, PURPOSES, Filter, Hit, Memories, Recall, check_names
-from keepward.domain.scope import visible_from
-from keepward.domain.value import Value
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import Standing, unfit
 from keepward.engine.view import GRANT, WITHHELD, fetch, reaches, still_shown, veiled, withholds, without_reason
 from keepward.engine.withheld import ids_of, notes_of, unsound, withheld
 from keepward.errors import InvalidInput, ModelUnavailable, NotFound
+from keepward.model.commit import EMPTY_HASH, Commit, CommitDetails, Head
+from keepward.model.decay import as_read
+from keepward.model.instant import to_micros
+from keepward.model.memory import Record, Sensitivity
+from keepward.model.names import unknown
+from keepward.model.query import ORDERS, PURPOSES, Filter, Hit, Memories, Recall, check_names
+from keepward.model.scope import visible_from
+from keepward.model.value import Value
 from keepward.ports.store import Found
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def seq_of(kit: Kit, who: Who, as_of: AsOf) -> int | None:
         if len(as_of) == 36 and as_of.count("-") == 4:
             # It is an id, only of no commit here.
             raise NotFound("there is no commit by that id in this tenant; `keepward log` lists them")
-        from keepward.domain.instant import parse_instant
+        from keepward.model.instant import parse_instant
 
         return seq_of(kit, who, parse_instant(as_of))
     if isinstance(as_of, datetime):

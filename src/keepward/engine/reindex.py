@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from keepward.domain.memory import Status
-from keepward.domain.query import Filter
 from keepward.engine.features import embedded, questions, words
 from keepward.engine.kit import Kit, Who
 from keepward.errors import ModelUnavailable
+from keepward.model.memory import Status
+from keepward.model.query import Filter
 from keepward.ports.store import Features
 
 #: Memories embedded between two writes.

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from keepward.domain.change import Reinforce
-from keepward.domain.commit import Commit, Step
-from keepward.domain.decay import importance_at
-from keepward.domain.fold import Frame, apply
-from keepward.domain.memory import Record
-from keepward.domain.receipt import Receipt
-from keepward.domain.value import Value
 from keepward.engine.commit import flush_uses, store_steps
 from keepward.engine.kit import Kit, Who
 from keepward.engine.view import Overlay, look
 from keepward.gates import pipeline
 from keepward.gates.verdict import Case
+from keepward.model.change import Reinforce
+from keepward.model.commit import Commit, Step
+from keepward.model.decay import importance_at
+from keepward.model.fold import Frame, apply
+from keepward.model.memory import Record
+from keepward.model.receipt import Receipt
+from keepward.model.value import Value
 
 #: Share of what is missing to 1 that each use adds.
 PER_USE = 0.02

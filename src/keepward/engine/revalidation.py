@@ -7,7 +7,12 @@ Invariants
 
 from __future__ import annotations
 
-from keepward.domain.change import (
+from keepward.engine.kit import Kit, Who
+from keepward.engine.view import Overlay, look
+from keepward.errors import Conflict
+from keepward.gates import pipeline
+from keepward.gates.verdict import Case
+from keepward.model.change import (
     Append,
     Archive,
     Change,
@@ -21,14 +26,9 @@ from keepward.domain.change import (
     Retire,
     Supersede,
 )
-from keepward.domain.commit import Step
-from keepward.domain.memory import Record, Sensitivity
-from keepward.domain.proposal import Waiting
-from keepward.engine.kit import Kit, Who
-from keepward.engine.view import Overlay, look
-from keepward.errors import Conflict
-from keepward.gates import pipeline
-from keepward.gates.verdict import Case
+from keepward.model.commit import Step
+from keepward.model.memory import Record, Sensitivity
+from keepward.model.proposal import Waiting
 
 
 def objection(kit: Kit, item: Waiting) -> str | None:

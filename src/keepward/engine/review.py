@@ -17,11 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
-from keepward.domain.commit import Step
-from keepward.domain.memory import Record, Status
-from keepward.domain.proposal import Committed, ProposalState, Waiting, digest_of
-from keepward.domain.receipt import Reason, Receipt
-from keepward.domain.value import Value
 from keepward.engine.commit import Moved, settled, store_steps
 from keepward.engine.kit import Kit, Who
 from keepward.engine.revalidation import objection
@@ -31,6 +26,11 @@ from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, Sta
 from keepward.gates import secrets
 from keepward.gates.fields import stored_texts
 from keepward.gates.shape import REASON
+from keepward.model.commit import Step
+from keepward.model.memory import Record, Status
+from keepward.model.proposal import Committed, ProposalState, Waiting, digest_of
+from keepward.model.receipt import Reason, Receipt
+from keepward.model.value import Value
 
 #: Stands where the reason of a proposal stood whose body is no longer kept.
 DROPPED = "[no longer kept]"

@@ -17,15 +17,6 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
-from keepward.domain import plain
-from keepward.domain.change import BOOKKEEPING, Revert
-from keepward.domain.commit import Commit, Step
-from keepward.domain.fold import Frame, apply
-from keepward.domain.memory import Record, Status, Tier
-from keepward.domain.receipt import Reason, Receipt
-from keepward.domain.scope import RESERVED
-from keepward.domain.trust import Rights
-from keepward.domain.value import Value
 from keepward.engine.commit import settled, store_steps
 from keepward.engine.impact import closure
 from keepward.engine.kit import Kit, Who
@@ -33,6 +24,15 @@ from keepward.engine.view import Overlay, fetch, look, occupant, shown
 from keepward.errors import Conflict, NotFound, Unauthorised
 from keepward.gates import pipeline
 from keepward.gates.verdict import Case
+from keepward.model import plain
+from keepward.model.change import BOOKKEEPING, Revert
+from keepward.model.commit import Commit, Step
+from keepward.model.fold import Frame, apply
+from keepward.model.memory import Record, Status, Tier
+from keepward.model.receipt import Reason, Receipt
+from keepward.model.scope import RESERVED
+from keepward.model.trust import Rights
+from keepward.model.value import Value
 from keepward.ports.store import CommitView
 
 _IN_NO_WAY = BOOKKEEPING | {"expire"}

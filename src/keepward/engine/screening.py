@@ -12,10 +12,10 @@ from collections import OrderedDict
 from threading import Lock
 
 from keepward.context.sections import Screened
-from keepward.domain.memory import Record
-from keepward.domain.receipt import Reason
-from keepward.domain.trust import Trust
 from keepward.gates.injection import softly_worded_counts
+from keepward.model.memory import Record
+from keepward.model.receipt import Reason
+from keepward.model.trust import Trust
 
 #: Findings that are remembered.
 REMEMBERED = 16_384

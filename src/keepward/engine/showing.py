@@ -12,12 +12,12 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from keepward.domain.codec import encode_record
-from keepward.domain.instant import from_micros
-from keepward.domain.memory import Record
-from keepward.domain.proposal import Waiting
-from keepward.domain.value import Value
 from keepward.gates.detect.normal import show_invisible
+from keepward.model.codec import encode_record
+from keepward.model.instant import from_micros
+from keepward.model.memory import Record
+from keepward.model.proposal import Waiting
+from keepward.model.value import Value
 
 _BOOKKEEPING = frozenset({"v", "id", "version", "updated_at", "created_at", "reinforced_at", "author"})
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from keepward.domain.commit import Commit, Event
-from keepward.domain.erasure import MARK, mark
-from keepward.domain.memory import Record, Status
-from keepward.domain.receipt import Reason
 from keepward.engine.kit import Kit
 from keepward.errors import Conflict
 from keepward.gates.detect.likeness import normalise
+from keepward.model.commit import Commit, Event
+from keepward.model.erasure import MARK, mark
+from keepward.model.memory import Record, Status
+from keepward.model.receipt import Reason
 
 
 def marks_of(key: bytes, tenant: str, records: Iterable[Record], names: Iterable[str] = ()) -> tuple[str, ...]:

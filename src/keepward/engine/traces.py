@@ -14,10 +14,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from keepward.domain.commit import CommitDetails
-from keepward.domain.erasure import ERASED
-from keepward.domain.memory import CORE_BLOCKS, Record, Status
 from keepward.gates.detect.likeness import normalise
+from keepward.model.commit import CommitDetails
+from keepward.model.erasure import ERASED
+from keepward.model.memory import CORE_BLOCKS, Record, Status
 
 #: Characters from which on a folded text is looked for inside of others.
 LONG = 12

@@ -18,18 +18,18 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from keepward.domain.commit import Commit, Step
-from keepward.domain.memory import ContentType, Kind, Record, Sensitivity, Stability, Status, Tier
-from keepward.domain.receipt import Reason, Receipt
-from keepward.domain.scope import RESERVED
-from keepward.domain.trust import Trust
-from keepward.domain.value import Value
 from keepward.engine import checkpoints
 from keepward.engine.checkpoints import Checkpoints, Progress
 from keepward.engine.commit import store_steps
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import KEY, Standing, is_carried, standing
 from keepward.engine.lessons import examples
+from keepward.model.commit import Commit, Step
+from keepward.model.memory import ContentType, Kind, Record, Sensitivity, Stability, Status, Tier
+from keepward.model.receipt import Reason, Receipt
+from keepward.model.scope import RESERVED
+from keepward.model.trust import Trust
+from keepward.model.value import Value
 
 if TYPE_CHECKING:
     from keepward.ports.store import Writer

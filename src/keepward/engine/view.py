@@ -14,7 +14,13 @@ from datetime import datetime
 from itertools import chain
 from typing import Any
 
-from keepward.domain.change import (
+from keepward.engine import nearby
+from keepward.engine.features import words
+from keepward.engine.kit import Kit, Who
+from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion, Tampered, Unauthorised
+from keepward.gates.detect.likeness import Form
+from keepward.gates.verdict import View
+from keepward.model.change import (
     BOOKKEEPING,
     Append,
     Change,
@@ -28,19 +34,13 @@ from keepward.domain.change import (
     Revert,
     Supersede,
 )
-from keepward.domain.commit import Step
-from keepward.domain.decay import importance_at
-from keepward.domain.memory import Kind, Record, Sensitivity, Status, Tier
-from keepward.domain.names import plain_key
-from keepward.domain.query import Filter
-from keepward.domain.scope import visible_from
-from keepward.domain.trust import ActorKind, Trust
-from keepward.engine import nearby
-from keepward.engine.features import words
-from keepward.engine.kit import Kit, Who
-from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion, Tampered, Unauthorised
-from keepward.gates.detect.likeness import Form
-from keepward.gates.verdict import View
+from keepward.model.commit import Step
+from keepward.model.decay import importance_at
+from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier
+from keepward.model.names import plain_key
+from keepward.model.query import Filter
+from keepward.model.scope import visible_from
+from keepward.model.trust import ActorKind, Trust
 from keepward.ports.searching import Likely
 from keepward.ports.store import PREFIX, CommitView, Features, Reader, Slot
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
-from keepward.domain.query import Filter
 from keepward.engine.kit import Kit, Who
 from keepward.errors import Tampered
+from keepward.model.query import Filter
 from keepward.ports.store import Withheld
 
 #: Ids that a sentence names; the field holds all of them.

@@ -12,14 +12,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from keepward.domain.change import Append, Archive, Change, Insert, Move, Reinforce, Replace, Supersede, operation
-from keepward.domain.commit import Step
-from keepward.domain.fold import Frame, apply, strengthened
-from keepward.domain.memory import Kind, Record, Tier
-from keepward.domain.names import plain_key
-from keepward.domain.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting, digest_of
-from keepward.domain.receipt import Reason, Receipt, ReceiptKind
-from keepward.domain.trust import ActorKind, Trust
 from keepward.engine import blobs, handed
 from keepward.engine.commit import settled, store_steps
 from keepward.engine.features import packed
@@ -34,6 +26,14 @@ from keepward.gates.privacy import scrub as scrub_private
 from keepward.gates.secrets import scrub as scrub_secret
 from keepward.gates.shape import ill_formed, oversized
 from keepward.gates.verdict import Case, View
+from keepward.model.change import Append, Archive, Change, Insert, Move, Reinforce, Replace, Supersede, operation
+from keepward.model.commit import Step
+from keepward.model.fold import Frame, apply, strengthened
+from keepward.model.memory import Kind, Record, Tier
+from keepward.model.names import plain_key
+from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting, digest_of
+from keepward.model.receipt import Reason, Receipt, ReceiptKind
+from keepward.model.trust import ActorKind, Trust
 
 
 @dataclass(slots=True, kw_only=True)

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keepward.domain.change import (
+from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View
+from keepward.model.change import (
     KEEP,
     Append,
     Archive,
@@ -29,12 +30,11 @@ from keepward.domain.change import (
     Retire,
     operation,
 )
-from keepward.domain.memory import CORE_BLOCKS, Access, Kind, Record, Stability, Tier
-from keepward.domain.policy import Policy, access_for
-from keepward.domain.receipt import Reason
-from keepward.domain.scope import visible_from
-from keepward.domain.trust import SOURCES, ActorKind, Rights, Trust, default_source, trust_of
-from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View
+from keepward.model.memory import CORE_BLOCKS, Access, Kind, Record, Stability, Tier
+from keepward.model.policy import Policy, access_for
+from keepward.model.receipt import Reason
+from keepward.model.scope import visible_from
+from keepward.model.trust import SOURCES, ActorKind, Rights, Trust, default_source, trust_of
 
 #: How a message names an origin.
 _ORIGINS = {

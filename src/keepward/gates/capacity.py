@@ -6,12 +6,12 @@ says. Core never makes room.
 
 from __future__ import annotations
 
-from keepward.domain.change import Append, Insert, Promote, Replace, Restore
-from keepward.domain.memory import Tier
-from keepward.domain.policy import Policy
-from keepward.domain.receipt import Reason
-from keepward.domain.trust import Trust
 from keepward.gates.verdict import Case, Refuse, Verdict, View
+from keepward.model.change import Append, Insert, Promote, Replace, Restore
+from keepward.model.memory import Tier
+from keepward.model.policy import Policy
+from keepward.model.receipt import Reason
+from keepward.model.trust import Trust
 
 
 def judge(case: Case, view: View, policy: Policy) -> Verdict | None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keepward.domain.change import Append, Insert, Move, Replace
-from keepward.domain.decay import confidence_at
-from keepward.domain.memory import Kind, Tier
-from keepward.domain.policy import Policy
-from keepward.domain.receipt import Reason
 from keepward.gates.verdict import Case, Quarantine, Rewrite, Verdict, View
+from keepward.model.change import Append, Insert, Move, Replace
+from keepward.model.decay import confidence_at
+from keepward.model.memory import Kind, Tier
+from keepward.model.policy import Policy
+from keepward.model.receipt import Reason
 
 
 def judge(case: Case, view: View, policy: Policy) -> Verdict | None:

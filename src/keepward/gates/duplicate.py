@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from keepward.domain.change import Insert
-from keepward.domain.fold import content
-from keepward.domain.memory import Kind, Record, Tier
-from keepward.domain.policy import Policy
-from keepward.domain.receipt import Reason
-from keepward.domain.trust import ActorKind
 from keepward.gates.detect.likeness import Form, alike, match, normalise
 from keepward.gates.verdict import Case, Refuse, Rewrite, Same, Verdict, View
+from keepward.model.change import Insert
+from keepward.model.fold import content
+from keepward.model.memory import Kind, Record, Tier
+from keepward.model.policy import Policy
+from keepward.model.receipt import Reason
+from keepward.model.trust import ActorKind
 
 #: Neighbours looked at for a likeness worth a word.
 NEAREST = 1

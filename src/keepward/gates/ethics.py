@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from keepward.domain.policy import Policy
-from keepward.domain.receipt import Reason
 from keepward.gates.fields import whole
 from keepward.gates.verdict import Case, Quarantine, Refuse, Verdict, View
+from keepward.model.policy import Policy
+from keepward.model.receipt import Reason
 
 
 @lru_cache(maxsize=256)

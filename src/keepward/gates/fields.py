@@ -10,8 +10,8 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
-from keepward.domain.memory import Record
 from keepward.gates.verdict import Case
+from keepward.model.memory import Record
 
 _SINGLE = ("text", "key", "subject", "category", "metadata", "source", "session", "speaker", "job", "blob")
 _MANY = ("tags", "evidence", "aliases")

@@ -6,13 +6,13 @@ agent's own, since origin decides and wording only helps; the turns of a transcr
 
 from __future__ import annotations
 
-from keepward.domain.memory import Kind, Record, Tier
-from keepward.domain.policy import Policy
-from keepward.domain.receipt import Reason
-from keepward.domain.trust import Trust
 from keepward.gates.detect import injection
 from keepward.gates.fields import whole
 from keepward.gates.verdict import Case, Quarantine, Verdict, View
+from keepward.model.memory import Kind, Record, Tier
+from keepward.model.policy import Policy
+from keepward.model.receipt import Reason
+from keepward.model.trust import Trust
 
 
 def softly_worded_counts(record: Record) -> bool:

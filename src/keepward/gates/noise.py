@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keepward.domain.change import Append, Insert, Replace
-from keepward.domain.memory import Kind, Stability, Tier
-from keepward.domain.policy import Policy
-from keepward.domain.receipt import Reason
 from keepward.gates.detect import noise
 from keepward.gates.verdict import Case, Refuse, Rewrite, Verdict, View
+from keepward.model.change import Append, Insert, Replace
+from keepward.model.memory import Kind, Stability, Tier
+from keepward.model.policy import Policy
+from keepward.model.receipt import Reason
 
 
 def judge(case: Case, view: View, policy: Policy) -> Verdict | None:

@@ -16,10 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal, assert_never
 
-from keepward.domain.change import Revert
-from keepward.domain.memory import Record
-from keepward.domain.policy import Policy
-from keepward.domain.receipt import Reason
 from keepward.gates import (
     authority,
     capacity,
@@ -33,6 +29,10 @@ from keepward.gates import (
     shape,
 )
 from keepward.gates.verdict import Case, Gate, Quarantine, Refuse, Rewrite, Same, Verdict, View
+from keepward.model.change import Revert
+from keepward.model.memory import Record
+from keepward.model.policy import Policy
+from keepward.model.receipt import Reason
 
 logger = logging.getLogger(__name__)
 

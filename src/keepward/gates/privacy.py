@@ -16,15 +16,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from keepward.domain.memory import Sensitivity
-from keepward.domain.policy import Policy
-from keepward.domain.receipt import Reason
-from keepward.domain.trust import ActorKind
 from keepward.gates.detect import privacy
 from keepward.gates.detect.engine import redact
 from keepward.gates.detect.finding import Finding
 from keepward.gates.fields import HANDLES, NAMES, mapped, named, texts, whole
 from keepward.gates.verdict import Case, Refuse, Rewrite, Verdict, View
+from keepward.model.memory import Sensitivity
+from keepward.model.policy import Policy
+from keepward.model.receipt import Reason
+from keepward.model.trust import ActorKind
 
 #: What can be told from an id for certain.
 _PLAIN = frozenset({"email", "phone", "iban", "us_ssn", "payment_card"})

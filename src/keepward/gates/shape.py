@@ -18,7 +18,9 @@ from datetime import timedelta
 from operator import attrgetter
 from typing import Any
 
-from keepward.domain.change import (
+from keepward.gates.detect.normal import invisible, normal, odd_unicode
+from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View
+from keepward.model.change import (
     KEEP,
     Append,
     Archive,
@@ -32,16 +34,14 @@ from keepward.domain.change import (
     Revert,
     Supersede,
 )
-from keepward.domain.instant import LONGEST
-from keepward.domain.memory import CORE_BLOCKS, Kind, Record, Stability, Tier
-from keepward.domain.names import unknown
-from keepward.domain.policy import Policy
-from keepward.domain.query import CONTEXT_LEGEND
-from keepward.domain.receipt import Reason
-from keepward.domain.scope import RESERVED, is_scope, parse_scope
-from keepward.domain.trust import SOURCES
-from keepward.gates.detect.normal import invisible, normal, odd_unicode
-from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View
+from keepward.model.instant import LONGEST
+from keepward.model.memory import CORE_BLOCKS, Kind, Record, Stability, Tier
+from keepward.model.names import unknown
+from keepward.model.policy import Policy
+from keepward.model.query import CONTEXT_LEGEND
+from keepward.model.receipt import Reason
+from keepward.model.scope import RESERVED, is_scope, parse_scope
+from keepward.model.trust import SOURCES
 
 #: Longest of the short fields, in characters, and most items of a list.
 SHORT = 256

@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from keepward.domain.change import Change
-from keepward.domain.memory import Record, Tier
-from keepward.domain.policy import Policy
-from keepward.domain.receipt import Reason
-from keepward.domain.trust import Actor
 from keepward.gates.detect.finding import Finding
 from keepward.gates.detect.likeness import Form
+from keepward.model.change import Change
+from keepward.model.memory import Record, Tier
+from keepward.model.policy import Policy
+from keepward.model.receipt import Reason
+from keepward.model.trust import Actor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, TextIO
 
 from keepward import durable
 from keepward.app.learning import weights_told
-from keepward.domain.commit import Head, recompute
 from keepward.engine.blobs import ref_in
 from keepward.engine.learned import named_in
 from keepward.errors import StoreUnavailable, Tampered, Unauthorised
 from keepward.interchange import sidecar
 from keepward.interchange.lines import event_fields, event_line, export_fields
+from keepward.model.commit import Head, recompute
 
 if TYPE_CHECKING:
     from keepward.app import Memory

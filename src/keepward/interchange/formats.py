@@ -9,12 +9,12 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from keepward.domain.memory import Tier
-from keepward.domain.names import unknown
 from keepward.errors import InvalidInput
 from keepward.interchange import legacy, locomo, markdown, messages, vault
 from keepward.interchange.items import Plan
 from keepward.interchange.reading import Source, Unusable, parse
+from keepward.model.memory import Tier
+from keepward.model.names import unknown
 
 if TYPE_CHECKING:
     from keepward.app import Memory

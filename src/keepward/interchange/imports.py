@@ -15,11 +15,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, assert_never
 
-from keepward.domain.names import unknown
-from keepward.domain.proposal import Committed, Duplicate, Outcome, Quarantined, Refused
-from keepward.domain.receipt import Reason
-from keepward.domain.trust import Actor
-from keepward.domain.value import Value
 from keepward.errors import InvalidInput
 from keepward.interchange import vault
 from keepward.interchange.formats import FORMATS, Format, plan_of, recognise
@@ -27,6 +22,11 @@ from keepward.interchange.items import Flaw, Item, Plan
 from keepward.interchange.known import Known
 from keepward.interchange.reading import opened
 from keepward.interchange.restoring import live_plan
+from keepward.model.names import unknown
+from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused
+from keepward.model.receipt import Reason
+from keepward.model.trust import Actor
+from keepward.model.value import Value
 
 if TYPE_CHECKING:
     from keepward.app import Memory

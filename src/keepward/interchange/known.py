@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from keepward.domain.memory import Record, Status
 from keepward.errors import NotFound
 from keepward.interchange.items import Item
+from keepward.model.memory import Record, Status
 
 if TYPE_CHECKING:
     from keepward.app import Memory

@@ -19,11 +19,11 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from keepward.domain.instant import parse_instant
-from keepward.domain.scope import parse_scope
 from keepward.errors import InvalidInput
 from keepward.interchange.items import Flaw, Item, Plan
 from keepward.interchange.reading import Source, Unusable, parse, well_formed
+from keepward.model.instant import parse_instant
+from keepward.model.scope import parse_scope
 
 SOURCES = ("chat", "manual", "tool", "operator", "promotion")
 TIERS = ("canon", "register", "log")

@@ -14,12 +14,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from keepward.domain.codec import canonical, commitment
-from keepward.domain.commit import Commit, Event, Head, events_hash, recompute
-from keepward.domain.instant import parse_instant
-from keepward.domain.scope import parse_tenant
 from keepward.engine.learned import checked, named_in
 from keepward.interchange.reading import Unusable
+from keepward.model.codec import canonical, commitment
+from keepward.model.commit import Commit, Event, Head, events_hash, recompute
+from keepward.model.instant import parse_instant
+from keepward.model.scope import parse_tenant
 
 FORMAT = "keepward-vault/1"
 _FIRST = ("id", "version", "tier", "kind", "key", "scope", "text", "status")

@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from keepward.domain.instant import parse_instant
 from keepward.errors import InvalidInput
 from keepward.interchange.items import Flaw, Item, Plan, numbered
 from keepward.interchange.reading import Unusable, well_formed
+from keepward.model.instant import parse_instant
 
 # Not from the calendar module, whose names follow the locale.
 _MONTHS = (

@@ -14,16 +14,16 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 from keepward.app.copying import AdoptedBlock, ExportPlan, RestoredExport
 from keepward.app.learning import take_weights
-from keepward.domain.codec import canonical, digest
-from keepward.domain.commit import Commit, Event
-from keepward.domain.memory import Record, Tier
-from keepward.domain.scope import RESERVED
 from keepward.errors import Conflict, InvalidInput, Tampered, Unauthorised
 from keepward.interchange import vault
 from keepward.interchange.formats import recognise
 from keepward.interchange.items import Flaw, Item, Plan
 from keepward.interchange.reading import Source, opened
 from keepward.interchange.sidecar import Sidecar, folder_of
+from keepward.model.codec import canonical, digest
+from keepward.model.commit import Commit, Event
+from keepward.model.memory import Record, Tier
+from keepward.model.scope import RESERVED
 
 if TYPE_CHECKING:
     from keepward.app import Memory

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keepward import durable
-from keepward.domain.blob import LIMIT, PREFIX, parse_ref, ref_of
 from keepward.errors import InvalidInput, KeepwardError
+from keepward.model.blob import LIMIT, PREFIX, parse_ref, ref_of
 
 if TYPE_CHECKING:
     from keepward.app import Memory

@@ -14,9 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from keepward.domain.codec import decode_record
-from keepward.domain.commit import EMPTY_HASH, Commit, Event, Head
-from keepward.domain.memory import Record
 from keepward.engine.blobs import ref_in
 from keepward.engine.learned import named_in
 from keepward.errors import InvalidInput, KeepwardError
@@ -30,6 +27,9 @@ from keepward.interchange.lines import (
     weights_in,
 )
 from keepward.interchange.reading import Source, Unusable, parse, strings
+from keepward.model.codec import decode_record
+from keepward.model.commit import EMPTY_HASH, Commit, Event, Head
+from keepward.model.memory import Record
 
 #: Weights of the reranker that a line names: by their name, with its number, and whether it carries them.
 Carried = tuple[str, int, bool]

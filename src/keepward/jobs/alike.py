@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from keepward.domain.job import Alike
-from keepward.domain.memory import Kind, Record, Tier
 from keepward.gates.detect.likeness import compare
 from keepward.jobs.desk import Desk
+from keepward.model.job import Alike
+from keepward.model.memory import Kind, Record, Tier
 from keepward.ports.store import Features, Indexed
 
 CROWD = 32

@@ -11,14 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from keepward.domain.memory import Kind, Record, Status
-from keepward.domain.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
-from keepward.domain.receipt import Reason
 from keepward.engine.kit import Kit, Who
 from keepward.engine.write import propose, propose_each
 from keepward.errors import Conflict, NotFound
 from keepward.jobs.catalogue import Job
 from keepward.jobs.desk import Ask, Desk
+from keepward.model.memory import Kind, Record, Status
+from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
+from keepward.model.receipt import Reason
 
 #: Most changes of one question to a person.
 ASKED = 500

@@ -1,7 +1,7 @@
 """The catalogue: every job there is, in the order in which jobs that are due run.
 
 Invariants
-(1) The names are those of ``domain.job.SCHEDULES``, in its order.
+(1) The names are those of ``model.job.SCHEDULES``, in its order.
 (2) A job either plans, and the runner carries the plan out, or does what an engine of its own does.
 """
 
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from keepward.domain.job import SCHEDULES
-from keepward.domain.policy import Policy
 from keepward.engine.kit import Kit, Who
 from keepward.jobs import audit, compact, consolidate, decay, embedding, expire, learning, prune, summarize, sweep
 from keepward.jobs.desk import Desk, Done, Plan
+from keepward.model.job import SCHEDULES
+from keepward.model.policy import Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Job:
     writes: bool = True
 
     def schedule(self, policy: Policy) -> str:
-        """Return when it runs, as ``domain.job.parse_schedule`` reads it."""
+        """Return when it runs, as ``model.job.parse_schedule`` reads it."""
         return policy.jobs.get(self.name, SCHEDULES[self.name])
 
     def told(self, counts: Mapping[str, int]) -> str:

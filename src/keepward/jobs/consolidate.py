@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keepward.domain.change import Archive, Change, Replace
-from keepward.domain.decay import confidence_at, importance_at
-from keepward.domain.memory import Kind, Record, Stability, Tier
-from keepward.domain.receipt import Reason
 from keepward.jobs.alike import pairs
 from keepward.jobs.deriving import MOST, SPREAD, groups, is_source, portions, summed_up
 from keepward.jobs.desk import Ask, Desk, Plan
+from keepward.model.change import Archive, Change, Replace
+from keepward.model.decay import confidence_at, importance_at
+from keepward.model.memory import Kind, Record, Stability, Tier
+from keepward.model.receipt import Reason
 
 
 def plan(desk: Desk) -> Plan:

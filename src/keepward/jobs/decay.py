@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from keepward.domain.change import Archive
-from keepward.domain.decay import confidence_at, half_life, importance_at
-from keepward.domain.memory import Record, Tier
-from keepward.domain.trust import Trust
 from keepward.jobs.desk import Desk, Plan, batches
+from keepward.model.change import Archive
+from keepward.model.decay import confidence_at, half_life, importance_at
+from keepward.model.memory import Record, Tier
+from keepward.model.trust import Trust
 
 _PAGE = 500
 

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
-from keepward.domain.change import Archive, Change, Insert
-from keepward.domain.decay import confidence_at, importance_at
-from keepward.domain.memory import Record, Sensitivity, Stability, share
-from keepward.domain.receipt import Reason
-from keepward.domain.trust import Trust
 from keepward.errors import ModelUnavailable
 from keepward.jobs.desk import Ask, Desk
 from keepward.jobs.quoting import quoted
+from keepward.model.change import Archive, Change, Insert
+from keepward.model.decay import confidence_at, importance_at
+from keepward.model.memory import Record, Sensitivity, Stability, share
+from keepward.model.receipt import Reason
+from keepward.model.trust import Trust
 
 #: Sources may end this much later than the first of them: longer, and summing up would cost more than it saves.
 SPREAD = timedelta(days=7)

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from keepward.domain.change import BOOKKEEPING, Change
-from keepward.domain.memory import Access, Kind, Record, Stability, Tier
-from keepward.domain.policy import Policy, access_for
-from keepward.domain.query import Filter
-from keepward.domain.receipt import Reason
+from keepward.model.change import BOOKKEEPING, Change
+from keepward.model.memory import Access, Kind, Record, Stability, Tier
+from keepward.model.policy import Policy, access_for
+from keepward.model.query import Filter
+from keepward.model.receipt import Reason
 from keepward.ports.models import Embedder, Summarizer
 from keepward.ports.store import Reader
 

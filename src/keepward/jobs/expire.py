@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keepward.domain.change import Expire
-from keepward.domain.memory import Tier
 from keepward.jobs.desk import Ask, Desk, Plan, batches
+from keepward.model.change import Expire
+from keepward.model.memory import Tier
 
 #: Memories of one run; the rest is for the next.
 MOST = 20_000

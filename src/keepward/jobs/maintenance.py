@@ -19,11 +19,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
-from keepward.domain.job import JobRow
-from keepward.domain.trust import Actor, ActorKind, Rights
 from keepward.engine.kit import Kit, Who
 from keepward.errors import KeepwardError
 from keepward.jobs.runner import Halted, run_job, states
+from keepward.model.job import JobRow
+from keepward.model.trust import Actor, ActorKind, Rights
 
 logger = logging.getLogger(__name__)
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keepward.domain.change import Archive, Retire
-from keepward.domain.decay import confidence_at
-from keepward.domain.memory import Tier
-from keepward.domain.trust import Trust
 from keepward.engine.view import least_useful
 from keepward.jobs.decay import faded
 from keepward.jobs.desk import Ask, Desk, Plan, batches
 from keepward.jobs.expire import lapsed
+from keepward.model.change import Archive, Retire
+from keepward.model.decay import confidence_at
+from keepward.model.memory import Tier
+from keepward.model.trust import Trust
 
 QUESTIONS = 20
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from keepward.domain.memory import Record
+from keepward.model.memory import Record
 from keepward.retrieval.analyze import terms
 from keepward.retrieval.units import named, sentences
 

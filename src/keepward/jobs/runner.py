@@ -16,11 +16,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
-from keepward.domain.job import LEASE, Alike, JobRow, JobState, Run, RunOutcome, due_at, parse_schedule
-from keepward.domain.names import unknown
-from keepward.domain.receipt import Receipt
-from keepward.domain.scope import visible_from
-from keepward.domain.trust import Actor, ActorKind, Rights
 from keepward.engine.commit import flush_uses
 from keepward.engine.kit import Kit, Who
 from keepward.engine.view import withholds
@@ -30,6 +25,11 @@ from keepward.jobs.carrying import Tally, carry_out, desk_of
 from keepward.jobs.catalogue import CATALOGUE, Job
 from keepward.jobs.desk import Done
 from keepward.jobs.embedding import wanting
+from keepward.model.job import LEASE, Alike, JobRow, JobState, Run, RunOutcome, due_at, parse_schedule
+from keepward.model.names import unknown
+from keepward.model.receipt import Receipt
+from keepward.model.scope import visible_from
+from keepward.model.trust import Actor, ActorKind, Rights
 from keepward.ports.store import Writer
 
 logger = logging.getLogger(__name__)

@@ -4,7 +4,7 @@ Invariants
 (1) Bytes are on disk, under their final name, before the store knows of them; they go after the store has
     forgotten them. What a crash leaves is a file that the store does not know, never the other way round.
 (2) Whoever adds a file and its row holds the folder; whoever removes what has no row holds it alone.
-(3) A place is of ``domain.blob.place``; nothing else names a file.
+(3) A place is of ``model.blob.place``; nothing else names a file.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from keepward.domain.blob import Kept
+from keepward.model.blob import Kept
 
 
 class BlobStore(Protocol):

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from keepward.domain.commit import CommitDetails, Head
-from keepward.domain.erasure import Place
-from keepward.domain.feedback import Feedback
-from keepward.domain.proposal import Waiting
+from keepward.model.commit import CommitDetails, Head
+from keepward.model.erasure import Place
+from keepward.model.feedback import Feedback
+from keepward.model.proposal import Waiting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from keepward.domain.job import JobRow
+from keepward.model.job import JobRow
 
 if TYPE_CHECKING:
     from keepward.ports.store import Found

@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from keepward.domain.decay import idle_since
-from keepward.domain.instant import to_micros
-from keepward.domain.memory import Kind, Record, Sensitivity
+from keepward.model.decay import idle_since
+from keepward.model.instant import to_micros
+from keepward.model.memory import Kind, Record, Sensitivity
 
 if TYPE_CHECKING:
     from keepward.ports.store import Features
@@ -42,7 +42,7 @@ class Profile(NamedTuple):
     session: str | None
     speaker: str | None
     tags: tuple[str, ...]
-    #: Rank of ``domain.trust.Trust``.
+    #: Rank of ``model.trust.Trust``.
     trust: int
     sensitive: bool
     importance: float

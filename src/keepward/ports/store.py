@@ -15,15 +15,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from keepward.domain import plain
-from keepward.domain.commit import Commit, CommitDetails, Event, Head, Step
-from keepward.domain.feedback import Feedback
-from keepward.domain.memory import Record
-from keepward.domain.proposal import Waiting
-from keepward.domain.query import Filter
-from keepward.domain.receipt import Receipt
-from keepward.domain.token import Token
-from keepward.domain.value import Value
+from keepward.model import plain
+from keepward.model.commit import Commit, CommitDetails, Event, Head, Step
+from keepward.model.feedback import Feedback
+from keepward.model.memory import Record
+from keepward.model.proposal import Waiting
+from keepward.model.query import Filter
+from keepward.model.receipt import Receipt
+from keepward.model.token import Token
+from keepward.model.value import Value
 from keepward.ports.blobs import ReadsBlobs, WritesBlobs
 from keepward.ports.erasing import Erasable, Erases
 from keepward.ports.jobs import KeepsJobs, TellsJobs

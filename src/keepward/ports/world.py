@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, Protocol
 
-from keepward.domain.commit import Head
+from keepward.model.commit import Head
 
 
 class Clock(Protocol):

@@ -10,9 +10,9 @@ from datetime import timedelta
 
 import pytest
 
-from keepward.domain.commit import EMPTY_HASH, Head, recompute
-from keepward.domain.memory import Status, Tier
 from keepward.errors import Conflict, InvalidInput, StaleVersion
+from keepward.model.commit import EMPTY_HASH, Head, recompute
+from keepward.model.memory import Status, Tier
 from keepward.ports.store import Store
 from keepward.testing.stages import Maker
 from keepward.testing.store_suite_jobs import JobsSuite

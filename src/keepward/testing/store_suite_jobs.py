@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from keepward.domain.job import LEASE, JobRow
-from keepward.domain.memory import Status
+from keepward.model.job import LEASE, JobRow
+from keepward.model.memory import Status
 from keepward.ports.store import Store
 from keepward.testing.stages import Maker
 from keepward.testing.store_suite_reads import TENANT, Ground

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from keepward.domain.memory import Kind, Record, Sensitivity, Status, Tier
-from keepward.domain.query import Filter
+from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier
+from keepward.model.query import Filter
 from keepward.ports.searching import Profile
 from keepward.ports.store import Features, Stage, Store, Writer
 from keepward.testing.stages import Maker

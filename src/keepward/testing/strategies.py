@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 from hypothesis import strategies as st
 
-from keepward.domain.memory import ContentType, Kind, Record, Sensitivity, Stability, Status, Tier
-from keepward.domain.trust import SOURCES, Trust
+from keepward.model.memory import ContentType, Kind, Record, Sensitivity, Stability, Status, Tier
+from keepward.model.trust import SOURCES, Trust
 from keepward.testing.clock import START
 
 #: Text that may be stored: any Unicode without NUL and lone surrogates.

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from keepward.domain.change import Insert, Supersede
-from keepward.domain.memory import Status, Tier
-from keepward.domain.proposal import Committed, Duplicate, Quarantined, Refused
 from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion, Unauthorised
+from keepward.model.change import Insert, Supersede
+from keepward.model.memory import Status, Tier
+from keepward.model.proposal import Committed, Duplicate, Quarantined, Refused
 from keepward.testing.verb_suite_reads import AskingSuite
 
 #: Put together here, so that no file holds one.

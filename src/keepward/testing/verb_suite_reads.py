@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from keepward.domain.memory import Record
 from keepward.errors import ContextTooSmall, InvalidInput, NotFound
+from keepward.model.memory import Record
 
 
 class Handles:

@@ -10,8 +10,8 @@ import pytest
 from keepward.adapters.anchor import FileAnchor, default_config_dir
 from keepward.adapters.clock import SystemClock
 from keepward.adapters.ids import RandomIds
-from keepward.domain.commit import Head
 from keepward.errors import Tampered
+from keepward.model.commit import Head
 
 NOW = datetime(2026, 3, 1, 9, 30, 0, 123000, tzinfo=UTC)
 

@@ -11,17 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keepward import errors
+from keepward import errors, present
 from keepward.app import Memory
 from keepward.client.decode import decode, decode_each, decode_hint, error_of
-from keepward.domain.commit import Commit
-from keepward.domain.memory import Record
-from keepward.domain.proposal import Outcome, Waiting, digest_of
-from keepward.domain.query import Hit
-from keepward.domain.receipt import Reason
-from keepward.domain.token import Issued
-from keepward.domain.trust import Actor, Trust
-from keepward.surfaces import present
+from keepward.model.commit import Commit
+from keepward.model.memory import Record
+from keepward.model.proposal import Outcome, Waiting, digest_of
+from keepward.model.query import Hit
+from keepward.model.receipt import Reason
+from keepward.model.token import Issued
+from keepward.model.trust import Actor, Trust
 from keepward.testing.clock import SteppingClock
 from keepward.testing.strategies import names, records, texts
 

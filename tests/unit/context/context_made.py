@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from keepward.context import Candidate, Compiled, Inputs, replay
-from keepward.domain.memory import Kind, Record, Stability, Tier
-from keepward.domain.policy import Policy
-from keepward.domain.trust import Trust
+from keepward.model.memory import Kind, Record, Stability, Tier
+from keepward.model.policy import Policy
+from keepward.model.trust import Trust
 
 NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
 POLICY = Policy()

@@ -12,10 +12,10 @@ from context_made import NOW, again, block, event, found, ids, inputs, record, r
 
 from keepward.context import Inputs, Screened, compile_context
 from keepward.context.guard import guard, masked, tidy
-from keepward.domain.memory import Record
-from keepward.domain.receipt import Reason
-from keepward.domain.trust import Trust
 from keepward.errors import InvalidInput
+from keepward.model.memory import Record
+from keepward.model.receipt import Reason
+from keepward.model.trust import Trust
 
 FORMATS = ("markdown", "xml", "messages")
 

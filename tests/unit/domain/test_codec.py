@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keepward.domain.codec import canonical, commitment, decode_record, digest, encode_record
-from keepward.domain.commit import (
+from keepward.errors import InvalidInput, Tampered
+from keepward.model.codec import canonical, commitment, decode_record, digest, encode_record
+from keepward.model.commit import (
     EMPTY_HASH,
     Commit,
     CommitDetails,
@@ -22,7 +23,7 @@ from keepward.domain.commit import (
     events_hash,
     recompute,
 )
-from keepward.domain.memory import (
+from keepward.model.memory import (
     Access,
     ContentType,
     Kind,
@@ -32,8 +33,7 @@ from keepward.domain.memory import (
     Status,
     Tier,
 )
-from keepward.domain.trust import Trust
-from keepward.errors import InvalidInput, Tampered
+from keepward.model.trust import Trust
 from keepward.testing.strategies import records, texts
 
 GOLDEN = Path(__file__).with_name("golden")

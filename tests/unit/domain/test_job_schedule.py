@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from keepward.domain.job import LEASE, RETRY, SCHEDULES, JobRow, due_at, parse_schedule
-from keepward.domain.policy import Policy
 from keepward.errors import InvalidInput
 from keepward.jobs.catalogue import CATALOGUE
+from keepward.model.job import LEASE, RETRY, SCHEDULES, JobRow, due_at, parse_schedule
+from keepward.model.policy import Policy
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 

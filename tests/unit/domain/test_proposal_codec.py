@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from keepward.domain.proposal_codec import waiting_from_dict, waiting_to_dict
 from keepward.errors import Tampered
+from keepward.model.proposal_codec import waiting_from_dict, waiting_to_dict
 from keepward.testing.stages import Maker
 
 

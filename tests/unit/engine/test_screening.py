@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from keepward.domain.trust import Trust
 from keepward.engine import screening
 from keepward.gates.detect import secrets
+from keepward.model.trust import Trust
 from keepward.testing.stages import Maker
 
 SECRET = "gh" + "p_" + "a1B2" * 9

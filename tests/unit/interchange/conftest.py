@@ -11,8 +11,8 @@ from uuid import UUID
 import pytest
 
 from keepward.app import Memory
-from keepward.domain.trust import Actor
 from keepward.gates.detect import injection, privacy, secrets
+from keepward.model.trust import Actor
 
 
 class StillClock:

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from keepward.domain.trust import Actor
 from keepward.errors import InvalidInput
 from keepward.interchange import load
+from keepward.model.trust import Actor
 
 
 def talk(name: str = "talk-1"):

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from keepward.domain.policy import Policy
 from keepward.errors import InvalidInput
 from keepward.interchange.formats import plan_of, recognise
 from keepward.interchange.reading import Unusable, opened, parse
+from keepward.model.policy import Policy
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ import random
 
 import pytest
 
-from keepward.domain.policy import Policy
-from keepward.domain.trust import Actor
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
 from keepward.gates.detect.finding import Finding
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.reading import opened
 from keepward.interchange.vault import survey
+from keepward.model.policy import Policy
+from keepward.model.trust import Actor
 
 MARK = Finding(detector="made_up", start=0, end=4)
 

@@ -10,12 +10,12 @@ from datetime import timedelta
 from pathlib import Path
 
 from keepward.adapters.anchor import FileAnchor
-from keepward.domain.feedback import Feedback
-from keepward.domain.memory import Status
-from keepward.domain.query import Filter
-from keepward.domain.token import Token
-from keepward.domain.trust import Rights
 from keepward.errors import KeepwardError
+from keepward.model.feedback import Feedback
+from keepward.model.memory import Status
+from keepward.model.query import Filter
+from keepward.model.token import Token
+from keepward.model.trust import Rights
 from keepward.stores.sqlite.store import SqliteStore, open_sqlite
 from keepward.testing.stages import Maker
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from filled import ANY, TENANT, TOKEN, by_hand, opened
 
-from keepward.domain.feedback import Feedback
 from keepward.errors import Tampered
+from keepward.model.feedback import Feedback
 from keepward.stores.sqlite import beside
 from keepward.stores.sqlite.renew import SEALED
 from keepward.testing.ids import CountingIds

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from keepward.adapters.anchor import FileAnchor
-from keepward.domain.blob import Blob, Kept, Put, place, ref_of
 from keepward.errors import KeepwardError, Tampered
+from keepward.model.blob import Blob, Kept, Put, place, ref_of
 from keepward.stores.sqlite.store import SqliteStore, open_sqlite
 from keepward.testing.stages import Maker
 

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 from filled import TENANT, by_hand
 
-from keepward.domain.memory import Tier
+from keepward.model.memory import Tier
 from keepward.stores.sqlite.rows import placed_marks
 from keepward.stores.sqlite.store import open_sqlite
 from keepward.testing.stages import Maker

@@ -20,9 +20,9 @@ import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from keepward.domain.commit import Head
-from keepward.domain.memory import Tier
 from keepward.errors import Tampered
+from keepward.model.commit import Head
+from keepward.model.memory import Tier
 from keepward.ports.store import Fault
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.rows import WIDTH, Row, record_at, record_row

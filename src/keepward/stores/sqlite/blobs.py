@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from keepward.domain.blob import Blob, Kept, Put
-from keepward.domain.instant import from_micros, to_micros
 from keepward.errors import Tampered
+from keepward.model.blob import Blob, Kept, Put
+from keepward.model.instant import from_micros, to_micros
 from keepward.ports.store import Fault
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.beside import Ledger

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TypeAlias
 
-from keepward.domain.codec import digest
-from keepward.domain.commit import Head
 from keepward.errors import KeepwardError, Tampered
+from keepward.model.codec import digest
+from keepward.model.commit import Head
 from keepward.ports.store import Fault
 from keepward.ports.world import Anchor
 from keepward.stores.sql import load_queries

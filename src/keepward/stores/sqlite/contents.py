@@ -13,10 +13,10 @@ import json
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from keepward.domain.codec import RECORD_SCHEMA, decode_record
-from keepward.domain.instant import to_micros
-from keepward.domain.memory import Access, ContentType, Kind, Record, Sensitivity, Stability, Status, Tier
-from keepward.domain.trust import Trust
+from keepward.model.codec import RECORD_SCHEMA, decode_record
+from keepward.model.instant import to_micros
+from keepward.model.memory import Access, ContentType, Kind, Record, Sensitivity, Stability, Status, Tier
+from keepward.model.trust import Trust
 from keepward.stores.sqlite.rows import Row, columns_of, place_of
 
 _decode = json.JSONDecoder().raw_decode

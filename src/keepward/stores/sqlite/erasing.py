@@ -14,10 +14,10 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from keepward.domain.commit import Commit, decode_details
-from keepward.domain.erasure import OWN, Place, blank, parse_place
-from keepward.domain.memory import Record
 from keepward.errors import Conflict, KeepwardError, Tampered
+from keepward.model.commit import Commit, decode_details
+from keepward.model.erasure import OWN, Place, blank, parse_place
+from keepward.model.memory import Record
 from keepward.ports.erasing import Destruction
 from keepward.ports.store import Fault, Features
 from keepward.stores.sql import load_queries

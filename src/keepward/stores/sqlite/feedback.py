@@ -14,10 +14,10 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import replace
 
-from keepward.domain.feedback import Feedback
-from keepward.domain.instant import from_micros, to_micros
-from keepward.domain.trust import Trust
 from keepward.errors import Tampered
+from keepward.model.feedback import Feedback
+from keepward.model.instant import from_micros, to_micros
+from keepward.model.trust import Trust
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.beside import Ledger
 from keepward.stores.sqlite.seals import Sealer

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sqlite3
 
-from keepward.domain.commit import EMPTY_HASH, Head
 from keepward.errors import Tampered
+from keepward.model.commit import EMPTY_HASH, Head
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.seals import Sealer
 

@@ -9,8 +9,8 @@ import logging
 import sqlite3
 from typing import cast
 
-from keepward.domain.instant import from_micros, to_micros
-from keepward.domain.job import JobRow, RunOutcome
+from keepward.model.instant import from_micros, to_micros
+from keepward.model.job import JobRow, RunOutcome
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.rows import Row
 from keepward.stores.sqlite.seals import Sealer

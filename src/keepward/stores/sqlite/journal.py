@@ -11,12 +11,12 @@ import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
-from keepward.domain.codec import decode_record
-from keepward.domain.commit import Commit, CommitDetails, Event, Step, decode_details, events_hash, recompute
-from keepward.domain.erasure import ERASED, OWN
-from keepward.domain.instant import from_micros
-from keepward.domain.memory import Record
 from keepward.errors import InvalidInput, Tampered
+from keepward.model.codec import decode_record
+from keepward.model.commit import Commit, CommitDetails, Event, Step, decode_details, events_hash, recompute
+from keepward.model.erasure import ERASED, OWN
+from keepward.model.instant import from_micros
+from keepward.model.memory import Record
 from keepward.ports.store import PREFIX, CommitView
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.erasing import record_or_blank, sealed_row

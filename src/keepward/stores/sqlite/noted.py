@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from keepward.domain.commit import Head
 from keepward.errors import KeepwardError, NotAdopted, Tampered
+from keepward.model.commit import Head
 from keepward.ports.world import Anchor
 from keepward.stores.sqlite import beside
 from keepward.stores.sqlite.connection import Connections, explained

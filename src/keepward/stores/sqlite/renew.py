@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
-from keepward.domain.codec import decode_record
-from keepward.domain.commit import EMPTY_HASH, Commit, Event, Head, recompute
-from keepward.domain.erasure import Place
 from keepward.errors import Conflict, Tampered
+from keepward.model.codec import decode_record
+from keepward.model.commit import EMPTY_HASH, Commit, Event, Head, recompute
+from keepward.model.erasure import Place
 from keepward.ports.world import Anchor
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite import beside, deliveries, erasing

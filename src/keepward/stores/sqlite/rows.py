@@ -17,12 +17,12 @@ from functools import lru_cache
 from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any
 
-from keepward.domain.codec import decode_record
-from keepward.domain.decay import idle_since, importance_at
-from keepward.domain.instant import to_micros
-from keepward.domain.memory import Record, Stability, Tier
-from keepward.domain.query import Filter
 from keepward.errors import Tampered
+from keepward.model.codec import decode_record
+from keepward.model.decay import idle_since, importance_at
+from keepward.model.instant import to_micros
+from keepward.model.memory import Record, Stability, Tier
+from keepward.model.query import Filter
 from keepward.ports.searching import Profile
 from keepward.ports.store import Features
 from keepward.stores.sqlite.seals import Sealer

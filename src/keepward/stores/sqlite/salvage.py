@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from keepward.domain.codec import decode_record
-from keepward.domain.commit import EMPTY_HASH, Commit, Event, decode_details, events_hash, recompute
-from keepward.domain.erasure import OWN, Place, parse_place
-from keepward.domain.memory import Record
 from keepward.errors import KeepwardError, NotAStore
+from keepward.model.codec import decode_record
+from keepward.model.commit import EMPTY_HASH, Commit, Event, decode_details, events_hash, recompute
+from keepward.model.erasure import OWN, Place, parse_place
+from keepward.model.memory import Record
 from keepward.stores.sqlite.connection import connect
 from keepward.stores.sqlite.journal import commit_of, event_of, payload_fits
 from keepward.stores.sqlite.opening import id_file, lay_out

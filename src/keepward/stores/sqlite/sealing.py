@@ -16,9 +16,9 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from keepward.domain.codec import digest
-from keepward.domain.commit import Head
 from keepward.errors import StoreUnavailable, Tampered
+from keepward.model.codec import digest
+from keepward.model.commit import Head
 from keepward.ports.world import Anchor
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite import renew

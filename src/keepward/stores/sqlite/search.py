@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 
-from keepward.domain.instant import to_micros
-from keepward.domain.memory import Record, Status
 from keepward.errors import Tampered
+from keepward.model.instant import to_micros
+from keepward.model.memory import Record, Status
 from keepward.ports.searching import Likely, Profile
 from keepward.ports.store import Features
 from keepward.stores.sql import load_queries

@@ -17,15 +17,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from keepward.domain.commit import Commit, Event, Head, Step
-from keepward.domain.feedback import Feedback
-from keepward.domain.instant import to_micros
-from keepward.domain.job import JobRow
-from keepward.domain.memory import Record
-from keepward.domain.proposal import Waiting
-from keepward.domain.query import Filter
-from keepward.domain.token import Token
 from keepward.errors import StoreUnavailable
+from keepward.model.commit import Commit, Event, Head, Step
+from keepward.model.feedback import Feedback
+from keepward.model.instant import to_micros
+from keepward.model.job import JobRow
+from keepward.model.memory import Record
+from keepward.model.proposal import Waiting
+from keepward.model.query import Filter
+from keepward.model.token import Token
 from keepward.ports.searching import Likely, Profile
 from keepward.ports.store import CommitView, Fault, Features, Found, Indexed, Withheld
 from keepward.ports.world import Anchor

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from keepward import durable
-from keepward.domain.commit import Head
 from keepward.errors import InvalidInput, StoreUnavailable
+from keepward.model.commit import Head
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.connection import Connections, connect, translated
 from keepward.stores.sqlite.erasing import NOTE

@@ -16,9 +16,9 @@ import threading
 from dataclasses import dataclass
 from datetime import datetime
 
-from keepward.domain.memory import Record, Tier
-from keepward.domain.query import Filter
 from keepward.errors import Tampered
+from keepward.model.memory import Record, Tier
+from keepward.model.query import Filter
 from keepward.ports.store import Withheld
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite import beside

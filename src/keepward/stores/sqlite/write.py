@@ -17,17 +17,17 @@ from datetime import datetime
 from itertools import chain
 from operator import itemgetter
 
-from keepward.domain.codec import canonical, encode_record
-from keepward.domain.commit import Commit, Head, commit_hash
-from keepward.domain.feedback import Feedback
-from keepward.domain.instant import to_micros
-from keepward.domain.job import JobRow
-from keepward.domain.memory import Record, Status
-from keepward.domain.proposal import Waiting
-from keepward.domain.proposal_codec import waiting_to_dict
-from keepward.domain.receipt import Receipt
-from keepward.domain.token import Token
 from keepward.errors import Conflict, InvalidInput, StaleVersion, Tampered
+from keepward.model.codec import canonical, encode_record
+from keepward.model.commit import Commit, Head, commit_hash
+from keepward.model.feedback import Feedback
+from keepward.model.instant import to_micros
+from keepward.model.job import JobRow
+from keepward.model.memory import Record, Status
+from keepward.model.proposal import Waiting
+from keepward.model.proposal_codec import waiting_to_dict
+from keepward.model.receipt import Receipt
+from keepward.model.token import Token
 from keepward.ports.erasing import Destruction
 from keepward.ports.store import Features, Stage
 from keepward.stores.sql import load_queries

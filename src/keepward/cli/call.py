@@ -1,0 +1,274 @@
+"""One invocation of the command line: what was chosen, the store it opens, where its words go.
+
+Invariants
+(1) With `--json` stdout carries exactly one JSON object and nothing else; talk goes to stderr.
+(2) The principal comes from `--as`, `KEEPWARD_ACTOR` or the settings file. Where the environment or the
+    file names one, `--as` can only name the same or one with fewer rights: whoever starts an agent with
+    `KEEPWARD_ACTOR=agent:claude` need not fear that it calls itself the operator. Where `KEEPWARD_TOKEN` holds
+    a token, principal, tenant and scope are the token's and no option changes them.
+(3) A command that only reads never creates a store.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
+
+if TYPE_CHECKING:
+    from keepward.app import Memory
+    from keepward.cli.screen import Screen
+    from keepward.config import Settings
+    from keepward.model.trust import Actor
+
+#: Who a command is by default: agents propose and read, the person at the terminal decides.
+Duty = Literal["propose", "decide"]
+_DECIDED = {"rejected": "rejected", "expired": "not decided in time", "stale": "set aside"}
+_RANK = {"agent": 0, "user": 1, "reviewer": 2, "operator": 3}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a command has to say."""
+
+    #: The object that `--json` prints.
+    data: dict[str, Any]
+    #: Draws the same for a person.
+    show: Callable[[Screen], None]
+    #: Exit code.
+    code: int = 0
+    #: Sentences for stderr, in either mode.
+    talk: tuple[str, ...] = ()
+
+
+@dataclass(kw_only=True)
+class Call:
+    """The options that every command takes."""
+
+    db: str | None = None
+    tenant: str | None = None
+    scope: str | None = None
+    actor: str | None = None
+    embedder: str | None = None
+    config: str | None = None
+    as_json: bool = False
+    quiet: bool = False
+    environ: Mapping[str, str] = field(default_factory=dict)
+    #: Whether this command wrote and jobs are due.
+    jobs_are_due: bool = False
+
+    @cached_property
+    def path(self) -> Path:
+        """Path of the store: `--db`, `KEEPWARD_DB`, or the user's own; a store here that is unknown is told of."""
+        if named := self.db or self.environ.get("KEEPWARD_DB"):
+            return Path(named).expanduser()
+        from keepward.config import default_store
+
+        path, left_alone = default_store(self.environ)
+        if left_alone:
+            self.say(left_alone)
+        return path
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings file and the environment, read once."""
+        from keepward.config import load
+
+        named = Path(self.config).expanduser() if self.config else None
+        found = load(store=self.path, file=named, environ=self.environ)
+        if found.withheld:
+            self.say(
+                f"{found.file} loosens {', '.join(found.withheld)}: the safe defaults hold for these until you look at "
+                "it with `keepward config` and accept it"
+            )
+        return found
+
+    def forget_settings(self) -> None:
+        """Read the settings anew when they are asked for next."""
+        self.__dict__.pop("settings", None)
+
+    def principal(self, duty: Duty) -> Actor:
+        """Return who this command acts as.
+
+        Raises:
+            InvalidInput: the name means nobody.
+            Unauthorised: see (2).
+        """
+        given = self.settings.actor and named_actor(self.settings.actor)
+        if not self.actor:
+            return given or (named_actor("agent:cli") if duty == "propose" else named_actor("operator"))
+        asked = named_actor(self.actor)
+        if given and asked != given and _rank(asked) >= _rank(given):
+            raise Unauthorised(
+                f"this shell acts as {given.label}, and --as can only lower that; "
+                "the person who set KEEPWARD_ACTOR or the settings file can change it"
+            )
+        return asked
+
+    def memory(self, duty: Duty = "propose", *, create: bool = False, stays: bool = False) -> Memory:
+        """Open the store; `create` makes a missing one and says so on stderr, `stays` is for what serves.
+
+        Raises:
+            StoreUnavailable: there is no store and none is to be made.
+            InvalidInput: an option or a setting is wrong.
+        """
+        missing = not self.path.exists() or (self.path.is_file() and not self.path.stat().st_size)
+        if missing and not create and not self.path.exists():
+            raise StoreUnavailable(
+                f"there is no store at {self.path}; make one with `keepward init`, or name it with --db PATH"
+            )
+        settings = self.settings
+        token = self.environ.get("KEEPWARD_TOKEN")
+        if token and (self.actor or self.tenant or self.scope):
+            raise Unauthorised("KEEPWARD_TOKEN says who asks and where; leave out --as, --tenant and --scope")
+        who = None if token else self.principal(duty)
+        from keepward.app import Memory
+        from keepward.config import home, make_room
+
+        if missing:
+            make_room(self.path, self.environ)
+        memory = Memory.open(
+            self.path,
+            tenant=None if token else self.tenant or settings.tenant,
+            scope=None if token else self.scope or settings.scope,
+            actor=who,
+            token=token or None,
+            policy=settings.policy,
+            embedder=self.embedder or settings.embedder,
+            counter=settings.counter,
+            identity=settings.identity,
+            user_file=settings.user_file,
+            create=create,
+            config_dir=home(self.environ),
+            maintenance=settings.maintenance and (stays or self._note_jobs),
+        )
+        if missing:
+            self.say(f"made a new store at {self.path}")
+        self._tell_decisions(memory)
+        return memory
+
+    def _note_jobs(self) -> None:
+        self.jobs_are_due = True
+
+    def _tell_decisions(self, memory: Memory) -> None:
+        """Say once what became of the proposals of the agent that calls, where that went against them."""
+        if self.quiet or memory.actor.may_decide:
+            return
+        try:
+            decided = memory.notices()
+        except KeepwardError:
+            # A store that cannot be read or written says so in the command itself; the notice waits.
+            return
+        for each in decided:
+            by = f" by {each.decided_by}" if each.decided_by and each.state == "rejected" else ""
+            why = f": {each.decision}" if each.decision else ""
+            self.say(f"your proposal {each.id} ({each.reason}) was {_DECIDED[each.state]}{by}{why}")
+
+    def say(self, sentence: str) -> None:
+        """Print a sentence on stderr, unless `--quiet`."""
+        if not self.quiet:
+            from keepward.present import visible
+
+            print(visible(sentence), file=sys.stderr)  # noqa: T201 - stderr is where a command talks
+
+    def answer(self, answer: Answer) -> int:
+        """Print an answer; return its exit code."""
+        if self.as_json:
+            print_json(answer.data)
+        else:
+            from keepward.cli.screen import Screen
+
+            answer.show(Screen(sys.stdout))
+        sys.stdout.flush()
+        for sentence in answer.talk:
+            self.say(sentence)
+        if self.jobs_are_due:
+            from keepward.cli.maintenance import leave
+
+            leave(self)
+        return answer.code
+
+
+def named_actor(name: str) -> Actor:
+    """Return the principal `agent`, `user`, `operator` or `reviewer`, with an optional `:name`.
+
+    An operator or reviewer has the login name: another name is no evidence of another person.
+
+    Raises:
+        InvalidInput: another kind, or a name that is not 1 to 64 printable characters.
+        Unauthorised: an operator or reviewer of another name than the login's.
+    """
+    from keepward.model.trust import Actor
+
+    kind, colon, own = name.partition(":")
+    if kind not in _RANK or (colon and not (0 < len(own) <= 64 and own.isprintable() and own == own.strip())):
+        raise InvalidInput("--as takes agent, user, operator or reviewer, with an optional name: agent:claude")
+    if kind in {"operator", "reviewer"}:
+        make = Actor.operator if kind == "operator" else Actor.reviewer
+        login = _login()
+        if own and own != login:
+            raise Unauthorised(
+                f"at this terminal the {kind} is the login, {login}; another person comes with a token: "
+                "`keepward token create --rights reviewer --name NAME`"
+            )
+        return make(login)
+    return Actor.agent(own or "cli") if kind == "agent" else Actor.user(own or "user")
+
+
+def text_of(given: str) -> str:
+    """Return the text, or all of stdin where `-` was given, without its last line break.
+
+    Raises:
+        InvalidInput: stdin is not UTF-8.
+    """
+    if given != "-":
+        return given
+    try:
+        return sys.stdin.buffer.read().decode("utf-8").removesuffix("\n")
+    except UnicodeDecodeError as fault:
+        raise InvalidInput("stdin is not UTF-8 text") from fault
+
+
+def print_json(data: dict[str, Any]) -> None:
+    """Print one JSON object on stdout: indented at a terminal, on one line in a pipe."""
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    text = json.dumps(data, ensure_ascii=not utf8, indent=2 if sys.stdout.isatty() else None, allow_nan=False)
+    # A lone surrogate cannot be encoded; escaped it can.
+    text = text if text.isascii() or _encodes(text) else json.dumps(data, allow_nan=False)
+    print(text)  # noqa: T201 - this is the answer
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _rank(actor: Actor) -> int:
+    if actor.kind.value == "operator":
+        return _RANK["operator" if actor.is_owner else "reviewer"]
+    return _RANK.get(actor.kind.value, 0)
+
+
+def _login() -> str:
+    """Return the name of the system's user who runs this; what the environment calls them is no evidence."""
+    try:
+        import pwd
+
+        name = pwd.getpwuid(os.getuid()).pw_name
+    except ImportError:
+        # Windows, where the system itself is asked.
+        name = os.getlogin()
+    except (KeyError, OSError):
+        # No login name is known, as in a container that runs under a bare number.
+        return "operator"
+    return name if 0 < len(name) <= 64 and name.isprintable() else "operator"

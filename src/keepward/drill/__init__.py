@@ -1,0 +1,1 @@
+"""Attacks that a store has to withstand, run against a copy of it."""

@@ -1,0 +1,228 @@
+"""The frame: health, the page, sessions, metrics, and the description of the API.
+
+Invariants
+(1) Without a credential there is `/health`, `/ready`, the static files of the page, and the exchange of a code.
+(2) A session's cookie is HttpOnly, SameSite=Strict, and Secure wherever browsers see TLS.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from keepward.errors import KeepwardError
+from keepward.http import metrics
+from keepward.http.deps import Handle, Writes, identify, serving_of, session_name, unauthenticated
+from keepward.http.problems import MEDIA_TYPE, Problem
+from keepward.http.route import KeepwardRoute, PublicRoute
+from keepward.http.serving import Serving
+from keepward.http.sessions import SESSION_TERM, Session
+
+FOLDER = Path(__file__).parent / "page"
+_TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+
+
+class Told(BaseModel):
+    """A problem, by RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+
+
+class Healthy(BaseModel):
+    """The server is there."""
+
+    ok: bool
+
+
+class Code(BaseModel):
+    """The one-time code of a console link."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    code: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_-]+$")]
+
+
+class Opened(BaseModel):
+    """A session, as the page needs it."""
+
+    #: ``kind:name`` of who the page acts as.
+    principal: str
+    #: To be sent as ``Keepward-Csrf`` with every call that is not a GET.
+    csrf: str
+    #: Seconds until it ends.
+    expires_in: int
+
+
+class Link(BaseModel):
+    """A link that opens the page once, within ten minutes."""
+
+    url: str
+
+
+def told(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the documentation of statuses that are problems, for ``responses`` of a route."""
+    return {
+        status: {
+            "description": "A problem.",
+            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        }
+        for status in statuses
+    }
+
+
+public = APIRouter(route_class=PublicRoute, tags=["server"])
+private = APIRouter(route_class=KeepwardRoute, tags=["server"])
+
+
+@public.get("/health", responses=told(400, 403, 421))
+async def health() -> Healthy:
+    """Say that the server is there, and nothing else."""
+    return Healthy(ok=True)
+
+
+@public.get("/ready", responses=told(400, 403, 421, 503))
+def ready(request: Request) -> Healthy:
+    """Say whether calls are answered: the store can be read and the server is not about to stop."""
+    serving = serving_of(request)
+    if serving.stopping.is_set():
+        raise Problem(503, "store_unavailable", "the server is about to stop", headers={"Retry-After": "1"})
+    try:
+        serving.newest(serving.memory.tenant)
+    except KeepwardError as fault:
+        detail = "the store cannot be read now; `keepward doctor` says why"
+        raise Problem(503, "store_unavailable", detail, headers={"Retry-After": "1"}) from fault
+    return Healthy(ok=True)
+
+
+@public.get("/", include_in_schema=False)
+async def page() -> Response:
+    """Return the page; there is no data in it."""
+    return static("index.html")
+
+
+@public.get("/page.css", include_in_schema=False)
+async def page_style() -> Response:
+    """Return the page's style."""
+    return static("page.css")
+
+
+@public.get("/page.js", include_in_schema=False)
+async def page_script() -> Response:
+    """Return the page's script."""
+    return static("page.js")
+
+
+@public.get("/docs.js", include_in_schema=False)
+async def docs_script() -> Response:
+    """Return the script of `/docs`."""
+    return static("docs.js")
+
+
+@public.post("/session", responses=told(400, 401, 403, 413, 415, 421, 422, 429))
+def open_session(request: Request, body: Code) -> Response:
+    """Exchange the one-time code of a console link for a session."""
+    serving = serving_of(request)
+    wait = math.ceil(serving.sessions.wait())
+    if not serving.sessions.redeem(body.code):
+        if wait:
+            held = {"Retry-After": str(wait)}
+            raise Problem(429, "rate_limited", "too many wrong codes; wait a minute", headers=held)
+        detail = "the code was used or is older than ten minutes; ask for another link with POST /session/link"
+        raise Problem(401, "unauthenticated", detail, headers={"WWW-Authenticate": 'Bearer realm="keepward"'})
+    # Only now: the owner's token is made where there is none, which a wrong code must not cause.
+    name, session = serving.sessions.open(serving.owner())
+    response = JSONResponse(_told(serving, session).model_dump())
+    _set_cookie(serving, response, name, int(SESSION_TERM))
+    return response
+
+
+@private.get("/session", responses=told(400, 401, 403, 421))
+async def get_session(request: Request) -> Opened:
+    """Return the session of the cookie that came along."""
+    caller = await identify(request)
+    if caller.session is None:
+        raise unauthenticated()
+    return _told(serving_of(request), caller.session)
+
+
+@private.delete("/session", status_code=204, responses=told(400, 401, 403, 421))
+async def end_session(request: Request) -> Response:
+    """End the session of the cookie that came along."""
+    serving, caller = serving_of(request), await identify(request)
+    name = session_name(serving, request.headers)
+    if caller.session is None or name is None:
+        raise unauthenticated()
+    serving.sessions.end(name)
+    response = Response(status_code=204)
+    _set_cookie(serving, response, "", 0)
+    return response
+
+
+@private.post("/session/link", dependencies=[Writes], responses=told(400, 401, 403, 421, 429))
+def new_link(request: Request, memory: Handle) -> Link:
+    """Return a link that opens the page as the owner; for the owner alone."""
+    if not memory.actor.is_owner:
+        raise Problem(403, "unauthorised", "links are the owner's to give; call with the owner's token")
+    return Link(url=serving_of(request).console_link())
+
+
+@private.get("/metrics", response_class=Response, responses=told(400, 401, 403, 421, 501))
+def get_metrics(request: Request, memory: Handle) -> Response:
+    """Return counts of requests and the depth of the queue, for Prometheus."""
+    meters = serving_of(request).meters
+    if meters is None:
+        raise metrics.not_installed()
+    return Response(meters.text(memory), media_type=metrics.MEDIA_TYPE)
+
+
+@private.get("/openapi.json", responses=told(400, 401, 403, 421))
+def openapi(request: Request, memory: Handle) -> Response:
+    """Return the description of every call, as OpenAPI 3.1."""
+    del memory
+    return JSONResponse(request.app.openapi())
+
+
+@private.get("/docs", response_class=Response, responses=told(400, 401, 403, 421))
+def docs(memory: Handle) -> Response:
+    """Return the description of every call, for people."""
+    del memory
+    return static("docs.html")
+
+
+@cache
+def _file(name: str) -> bytes:
+    return (FOLDER / name).read_bytes()
+
+
+def static(name: str) -> Response:
+    """Return a file of the page."""
+    return Response(_file(name), headers={"Content-Type": _TYPES[name.rpartition(".")[2]]})
+
+
+def _told(serving: Serving, session: Session) -> Opened:
+    return Opened(
+        principal=session.handle.actor.label, csrf=session.csrf, expires_in=serving.sessions.remaining(session)
+    )
+
+
+def _set_cookie(serving: Serving, response: Response, value: str, age: int) -> None:
+    response.set_cookie(
+        serving.cookie,
+        value,
+        max_age=age,
+        path="/",
+        httponly=True,
+        samesite="strict",
+        secure=serving.options.secure,
+    )

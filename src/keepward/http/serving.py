@@ -1,0 +1,133 @@
+"""Serving: what all requests to one server share.
+
+Invariants
+(1) There is one store and one owner's handle on it; a request never uses that handle, but the one of its own
+    credential.
+(2) A handle is remembered by the SHA-256 of its token and asks the store anew, at each use, whether the token holds.
+(3) Time and randomness come in here, once.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from keepward.app import Memory
+from keepward.errors import KeepwardError, StoreUnavailable
+from keepward.http.idempotency import Answers
+from keepward.http.limits import Rates
+from keepward.http.options import ServerOptions
+from keepward.http.sessions import Sessions
+from keepward.http.strangers import stranger
+from keepward.model.token import hash_of
+
+if TYPE_CHECKING:
+    from keepward.http.metrics import Meters
+    from keepward.http.spans import Spans
+
+#: Most handles that are remembered.
+MOST = 1024
+#: Imports that are held in memory at a time, each of them up to the limit of its body.
+IMPORTS = 4
+#: Commits that are looked through for an erasure before an answer is given again.
+LOOK_BACK = 5_000
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Serving:
+    """The store, the options, and what is remembered of callers."""
+
+    memory: Memory
+    options: ServerOptions
+    monotonic: Callable[[], float] = time.monotonic
+    random: Callable[[int], bytes] = secrets.token_bytes
+    #: Set when the server begins to stop: streams end.
+    stopping: threading.Event = field(default_factory=threading.Event)
+    #: A place for each import that may be held.
+    imports: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(IMPORTS))
+    sessions: Sessions = field(init=False)
+    rates: Rates = field(init=False)
+    answers: Answers = field(init=False)
+    #: None where prometheus_client, or opentelemetry-api, is not installed.
+    meters: Meters | None = field(init=False)
+    spans: Spans | None = field(init=False)
+    _handles: OrderedDict[bytes, Memory] = field(init=False, default_factory=OrderedDict)
+    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        from keepward.http.metrics import meters
+        from keepward.http.spans import spans
+
+        self.sessions = Sessions(monotonic=self.monotonic, random=self.random)
+        self.rates = Rates(self.options.writes_per_minute, monotonic=self.monotonic)
+        self.answers = Answers(monotonic=self.monotonic)
+        self.meters, self.spans = meters(), spans()
+
+    @property
+    def cookie(self) -> str:
+        """Name of the session's cookie; servers on other ports of this machine have another."""
+        prefix = "__Host-" if self.options.secure else ""
+        return f"{prefix}keepward-{self.options.port}"
+
+    def known(self, token: str) -> Memory | None:
+        """Return the handle of a token that was seen before; reads nothing."""
+        with self._lock:
+            handle = self._handles.get(hash_of(token))
+            if handle is not None:
+                self._handles.move_to_end(hash_of(token))
+        return handle
+
+    def holding(self, token: str) -> Memory:
+        """Return the handle of a token.
+
+        Raises:
+            Unauthorised: it does not open this store.
+        """
+        handle = self.known(token)
+        if handle is None:
+            handle = self.memory.holding(token)
+            with self._lock:
+                self._handles[hash_of(token)] = handle
+                while len(self._handles) > MOST:
+                    self._handles.popitem(last=False)
+        return handle
+
+    def stranger(self) -> Memory:
+        """Return the handle of who calls without a credential."""
+        return stranger(self.memory)
+
+    def owner(self) -> Memory:
+        """Return a handle with the owner's token, for a session; without one where there is no place to keep it.
+
+        Raises:
+            Unauthorised: the server's own handle is not an owner's.
+        """
+        try:
+            token = self.memory.owner_token().read_text("ascii").strip()
+        except (StoreUnavailable, OSError):
+            return self.memory
+        return self.memory.holding(token)
+
+    def console_link(self) -> str:
+        """Return a link that opens the page once, within ten minutes."""
+        return f"{self.options.url}/#code={self.sessions.issue()}"
+
+    def newest(self, tenant: str) -> int:
+        """Return the number of a tenant's newest commit."""
+        log = self.memory.at(tenant=tenant).log(limit=1)
+        return log[0].commit.seq if log else 0
+
+    def erased_since(self, tenant: str, seq: int) -> bool:
+        """Whether anything was erased after a commit, by whomever; also when that cannot be said."""
+        try:
+            later = self.memory.at(tenant=tenant).journal(after=seq)
+            kinds = [commit.kind for commit, _ in islice(later, LOOK_BACK)]
+        except KeepwardError:
+            return True
+        return "erase" in kinds or len(kinds) == LOOK_BACK

@@ -1,0 +1,299 @@
+"""Changes: requested alterations of memory, as data.
+
+A change says what is wanted; gates judge it and ``fold`` applies it. Names of tiers, kinds and the
+like are kept as given, so that the shape gate can refuse an unknown one with a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal, TypedDict
+
+from keepward.model.instant import Duration
+from keepward.model.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
+
+#: Stands for "leave this field as it is" where None already means "empty".
+KEEP: Any = type("Keep", (), {"__repr__": lambda _: "KEEP", "__slots__": ()})()
+
+TierName = Tier | Literal["core", "working", "episodic", "archival"]
+KindName = Kind | Literal["identity", "rule", "fact", "state", "event", "summary", "document"]
+StabilityName = Stability | Literal["volatile", "stable", "permanent"]
+SensitivityName = Sensitivity | Literal["normal", "sensitive"]
+AccessName = Access | Literal["read_only", "approval", "append", "read_write"]
+ContentTypeName = ContentType | Literal["text", "image", "file", "audio", "video", "structured"]
+SourceName = Literal[
+    "operator",
+    "manual",
+    "user_message",
+    "user",
+    "chat",
+    "assistant",
+    "inference",
+    "extracted",
+    "promotion",
+    "system",
+    "job",
+    "tool",
+    "document",
+    "seeded",
+    "import",
+    "web",
+    "unknown",
+]
+
+
+class KeyedFields(TypedDict, total=False):
+    """What a memory with a key may be given beside its text and key; left out means as ``Insert`` says."""
+
+    tier: TierName | None
+    kind: KindName | None
+    #: ``/``, ``shared``, an agent's name or a path; the handle's own where left out.
+    scope: str | None
+    subject: str | None
+    category: str | None
+    tags: Sequence[str]
+    content_type: ContentTypeName
+    #: Reference that ``put_blob`` gave.
+    blob: str | None
+    #: A JSON object; it comes back as it went in.
+    metadata: Mapping[str, Any] | None
+    source: SourceName | None
+    #: References that back it, such as ``chat:42``.
+    evidence: Sequence[str]
+    #: Ids of the memories it was made from.
+    derived_from: Sequence[str]
+    #: 0..1, is it true.
+    confidence: float | None
+    #: 0..1, is it useful.
+    importance: float | None
+    #: How long it holds: seconds, a timedelta, or text such as ``24h`` or ``30d``.
+    ttl: Duration | None
+    stability: StabilityName | None
+    sensitivity: SensitivityName | None
+    access: AccessName | None
+    session: str | None
+    speaker: str | None
+    job: str | None
+    #: Ids under which other systems know it.
+    aliases: Sequence[str]
+    #: Aware instant, or ISO 8601 text.
+    occurred_at: datetime | str | None
+    #: Personal identifiers in the text were given with consent: they stay and make it sensitive.
+    consent: bool
+    #: An embedding of one's own, by the model of this store; any length but zero, it is normalised.
+    vector: Sequence[float] | None
+
+
+class InsertFields(KeyedFields, total=False):
+    """What a new memory may be given beside its text."""
+
+    #: Stable name; writing to one that is taken updates its holder.
+    key: str | None
+
+
+class ReplaceFields(TypedDict, total=False):
+    """What an edit may change beside the text; left out stays, None empties."""
+
+    category: str | None
+    subject: str | None
+    tags: Sequence[str]
+    metadata: Mapping[str, Any] | None
+    source: SourceName | None
+    evidence: Sequence[str]
+    #: 0..1.
+    confidence: float | None
+    #: 0..1.
+    importance: float | None
+    sensitivity: SensitivityName | None
+    #: From now; None removes it.
+    ttl: Duration | None
+    consent: bool
+
+
+class AppendFields(TypedDict, total=False):
+    """What an addition may bring beside its text."""
+
+    source: SourceName | None
+    evidence: Sequence[str]
+    #: 0..1; it can lower the memory's and never raise it.
+    confidence: float | None
+    consent: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insert:
+    """Remember something new. With a ``key`` that is taken, it is an upsert of the occupant."""
+
+    #: Id of the new memory; assigned before judging, so that a draft can refer to it.
+    id: str
+    text: str
+    #: None: archival, or working in the scope of a task; an event or a summary is episodic.
+    tier: str | None = None
+    #: None: by tier: core and archival fact, working state, episodic event.
+    kind: str | None = None
+    key: str | None = None
+    scope: str = "/"
+    subject: str | None = None
+    category: str | None = None
+    tags: tuple[str, ...] = ()
+    content_type: str = "text"
+    blob: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    #: None: by actor.
+    source: str | None = None
+    evidence: tuple[str, ...] = ()
+    derived_from: tuple[str, ...] = ()
+    #: 0..1; None: by source.
+    confidence: float | None = None
+    #: 0..1; None: by source.
+    importance: float | None = None
+    #: None: by policy for volatile memories, none otherwise.
+    ttl: timedelta | None = None
+    #: None: by kind and tier.
+    stability: str | None = None
+    sensitivity: str | None = None
+    access: str | None = None
+    session: str | None = None
+    speaker: str | None = None
+    job: str | None = None
+    aliases: tuple[str, ...] = ()
+    occurred_at: datetime | None = None
+    #: Personal identifiers in the text were given with consent: they stay and make it sensitive.
+    consent: bool = False
+    #: By what recall finds it, of length 1; None: computed from the text. It goes with this very text alone.
+    vector: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replace:
+    """Give a memory new text or new fields; what is ``KEEP`` stays."""
+
+    id: str
+    text: str = KEEP
+    category: str | None = KEEP
+    subject: str | None = KEEP
+    tags: tuple[str, ...] = KEEP
+    metadata: Mapping[str, Any] | None = KEEP
+    source: str | None = None
+    evidence: tuple[str, ...] = KEEP
+    confidence: float | None = None
+    importance: float | None = None
+    sensitivity: str | None = None
+    #: New time to live from now; None removes it.
+    ttl: timedelta | None = KEEP
+    consent: bool = False
+    #: Version the writer saw; another newest version makes the change stale.
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append:
+    """Add text to a memory, after a line break."""
+
+    id: str
+    text: str
+    source: str | None = None
+    evidence: tuple[str, ...] = ()
+    confidence: float | None = None
+    consent: bool = False
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supersede:
+    """Mark a memory as replaced by another."""
+
+    id: str
+    by: str
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """Put a memory in another tier or scope, or under another key."""
+
+    id: str
+    tier: str = KEEP
+    scope: str = KEEP
+    key: str | None = KEEP
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promote:
+    """Raise a memory to lasting knowledge: permanent, core when keyed, with its canonical text."""
+
+    id: str
+    text: str
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retire:
+    """Stop a memory from holding; it can be restored."""
+
+    id: str
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """Put a memory away for lack of use or room; it can be restored. Automatic steps may do this."""
+
+    id: str
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expire:
+    """Note that a memory's term is over; it frees its key and can be restored. Automatic steps may do this."""
+
+    id: str
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restore:
+    """Bring back a retired, archived or expired memory; ``ttl`` gives an expired one a new term."""
+
+    id: str
+    ttl: timedelta | None = None
+    if_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reinforce:
+    """Confirm a memory: its confidence starts anew, and its importance may rise."""
+
+    id: str
+    #: Added to importance, 0..1; the sum stays within 1.
+    gain: float = 0.0
+    #: Off: it was useful, which does not make it any truer, and its confidence goes on fading.
+    confirms: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revert:
+    """Return a memory to the content of an earlier version; made by rollback alone."""
+
+    id: str
+    #: Version whose content comes back; 0 withdraws the memory.
+    to_version: int
+    if_version: int
+
+
+Change = (
+    Insert | Replace | Append | Supersede | Move | Promote | Retire | Archive | Expire | Restore | Reinforce | Revert
+)
+
+
+#: Operations that confirm what a memory says and change nothing of it. They make a version like any other, and what
+#: was decided on the version before (an edit, an approval, a rollback) holds for theirs too.
+BOOKKEEPING = frozenset({"reinforce"})
+
+
+def operation(change: Change) -> str:
+    """Return the lower-case name of a change, as it stands in events and receipts."""
+    return type(change).__name__.lower()

@@ -1,0 +1,270 @@
+"""Values as plain JSON values, the same for ``to_dict`` and for every surface.
+
+Invariants
+(1) Keys are a contract: a key may be added and is never renamed, retyped or dropped.
+(2) Every value is text, a number, a boolean, null, a list or an object with text keys.
+(3) Instants are ISO 8601 in UTC; scores and shares are numbers; what is absent is null, never left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from keepward.errors import KeepwardError
+from keepward.model.commit import CommitDetails, Step
+from keepward.model.memory import FIELDS, READ_FIELDS, Record
+from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
+from keepward.model.query import Hit, Recall
+from keepward.model.receipt import Reason
+from keepward.model.value import Value
+
+#: Fields that say who wrote which version when; a diff is about the rest.
+_BOOKKEEPING = frozenset({"id", "version", "updated_at", "reinforced_at", "created_at", "author", *READ_FIELDS})
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+def instant(at: datetime | None) -> str | None:
+    """Return an instant as ISO 8601 in UTC."""
+    return at.astimezone(UTC).isoformat() if at else None
+
+
+def plain(value: Any) -> Any:
+    """Return any value of the model as JSON values: dataclasses by field, enums by name, instants by (3)."""
+    match value:
+        case None | bool() | int() | float():
+            # An IntEnum, such as trust, has a name that people know.
+            return getattr(value, "label", value)
+        case str():
+            return str(value)
+        case datetime():
+            return instant(value)
+        case Record():
+            return record(value)
+        case Reason():
+            return value.as_dict()
+        case dict():
+            return {str(key): plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [plain(item) for item in value]
+        case set() | frozenset():
+            return sorted(plain(item) for item in value)
+        case bytes():
+            return value.hex()
+        case _ if dataclasses.is_dataclass(value):
+            return {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
+        case _:
+            return str(value)
+
+
+def to_dict(value: Any) -> dict[str, Any]:
+    """Return a result as an object of plain JSON values: as ``--json`` prints it, else field by field."""
+    match value:
+        case Record():
+            return record(value)
+        case Hit():
+            return hit(value)
+        case Recall():
+            return recall(value)
+        case Waiting():
+            return waiting(value)
+        case Step():
+            return step(value)
+        case Committed() | Quarantined() | Refused() | Duplicate():
+            return outcome(value)
+    return {each.name: _within(getattr(value, each.name)) for each in dataclasses.fields(value)}
+
+
+def _within(value: Any) -> Any:
+    match value:
+        case Value():
+            return value.to_dict()
+        case Mapping():
+            return {str(plain(key)): _within(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_within(item) for item in value]
+        case KeepwardError():
+            return {"code": value.code, "detail": str(value)}
+        case timedelta():
+            return value.total_seconds()
+        case _ if dataclasses.is_dataclass(value):
+            return to_dict(value)
+    return plain(value)
+
+
+def record(item: Record) -> dict[str, Any]:
+    """Return a memory, every field of it: confidence and importance as read, and as stored beside."""
+    # Most fields are what they are already, and a page of memories has thousands of them.
+    fields = {name: value if type(value := getattr(item, name)) in _PLAIN else plain(value) for name in FIELDS}
+    return {
+        **fields,
+        "base_confidence": item.stored_confidence,
+        "base_importance": item.stored_importance,
+        "metadata": item.metadata or None,
+    }
+
+
+def reasons(items: Iterable[Reason]) -> list[dict[str, str]]:
+    """Return reasons in the order in which they were given."""
+    return [item.as_dict() for item in items]
+
+
+def changed(before: Record | None, after: Record | None) -> list[dict[str, Any]]:
+    """Return the fields that differ, in the order of `Record`, as {field, before, after}.
+
+    Bookkeeping is left out. One side may be missing: the other side's fields that are not empty count.
+    """
+    old, new = (record(side) if side else {} for side in (before, after))
+    names = [name for name in FIELDS if name not in _BOOKKEEPING]
+    return [
+        {"field": name, "before": old.get(name), "after": new.get(name)}
+        for name in names
+        if old.get(name) != new.get(name) and not (_empty(old.get(name)) and _empty(new.get(name)))
+    ]
+
+
+def step(item: Step) -> dict[str, Any]:
+    """Return one event: what was done to which memory, both sides, and what differs."""
+    return {
+        "op": item.op,
+        "id": item.after.id,
+        "version": item.after.version,
+        "before": item.before and record(item.before),
+        "after": record(item.after),
+        "changed": changed(item.before, item.after),
+    }
+
+
+def waiting(item: Waiting) -> dict[str, Any]:
+    """Return a proposal in the review queue with its diff and what an approval is bound to."""
+    return {
+        "id": item.id,
+        "state": item.state,
+        "proposer": item.proposer.label,
+        "reason": item.reason,
+        "reasons": reasons(item.reasons),
+        "diff": [step(each) for each in item.steps],
+        "base": dict(item.base),
+        "base_version": max(item.base.values(), default=0),
+        "digest": item.digest,
+        "created_at": instant(item.created_at),
+        "expires_at": instant(item.expires_at),
+        "decided_by": item.decided_by,
+        "decision": item.decision,
+        "decided_at": instant(item.decided_at),
+    }
+
+
+def outcome(result: Outcome) -> dict[str, Any]:
+    """Return what became of a write.
+
+    `id` and `version` are those of the memory written, proposed or found to be the same; null when
+    refused. `proposal` is the id to approve when it waits.
+    """
+    records = [each.after for each in result.item.steps] if result.item else result.records
+    first = records[0] if records else None
+    return {
+        "outcome": result.outcome,
+        "id": first and first.id,
+        "version": first and first.version,
+        "commit": result.commit.id if result.commit else None,
+        "proposal": result.item.id if result.item else None,
+        "receipt": result.receipt.id,
+        "reasons": reasons(result.reasons),
+        "redacted": list(result.redacted),
+        "tier": first and first.tier.value,
+        "kind": first and first.kind.value,
+        "key": first and first.key,
+        "expires_at": instant(first.expires_at) if first else None,
+        "memories": [{"id": each.id, "version": each.version} for each in records],
+    }
+
+
+def hit(item: Hit) -> dict[str, Any]:
+    """Return one recalled memory."""
+    memory = item.memory
+    return {
+        "rank": item.rank,
+        "id": memory.id,
+        "text": memory.text,
+        "score": round(item.score, 6),
+        "parts": {name: round(value, 6) for name, value in sorted(item.parts.items())},
+        "tier": memory.tier.value,
+        "kind": memory.kind.value,
+        "key": memory.key,
+        "scope": memory.scope,
+        "trust": memory.trust.label,
+        "source": memory.source,
+        "confidence": memory.confidence,
+        "importance": memory.importance,
+        "version": memory.version,
+        "tags": list(memory.tags),
+        "metadata": memory.metadata or None,
+        "content_type": memory.content_type.value,
+        "blob": memory.blob,
+        "speaker": memory.speaker,
+        "occurred_at": instant(memory.occurred_at),
+        "created_at": instant(memory.created_at),
+        "why": list(item.why),
+        "weak": item.weak,
+    }
+
+
+def recall(found: Recall) -> dict[str, Any]:
+    """Return the answer to a query: how it was found, and the hits, best first."""
+    return {
+        "used": list(found.used),
+        "notes": list(found.notes),
+        "head": found.head,
+        "now": instant(found.now),
+        "hits": [hit(item) for item in found],
+        "excluded": [{"id": name, "reason": why} for name, why in found.excluded],
+        "reranker": found.reranker,
+        "receipt": found.receipt,
+        "withheld": list(found.withheld),
+        "floor": found.floor,
+        "best": found.best,
+        "below": found.below,
+        "calibration": found.calibration,
+    }
+
+
+def commit(view: Any) -> dict[str, Any]:
+    """Return a commit without its events."""
+    details: CommitDetails = view.details
+    return {
+        "id": view.commit.id,
+        "seq": view.commit.seq,
+        "at": instant(view.commit.at),
+        "kind": view.commit.kind,
+        "actor": details.actor,
+        "reason": details.reason,
+        "receipt": details.receipt,
+        "policy": details.policy,
+        "session": details.session,
+        "proposal": details.proposal,
+        "approved_by": details.approved_by,
+        "undoes": list(details.undoes),
+        "hash": view.commit.hash.hex(),
+        "prev": view.commit.prev.hex(),
+        "changes": [
+            {"op": each.op, "id": each.after.id, "version": each.after.version, "tier": each.after.tier.value}
+            for each in view.steps
+        ],
+    }
+
+
+def difference(item: Any) -> dict[str, Any]:
+    """Return how one memory differs between two states."""
+    return {
+        "id": item.id,
+        "before": item.before and record(item.before),
+        "after": item.after and record(item.after),
+        "changed": changed(item.before, item.after),
+    }
+
+
+def _empty(value: Any) -> bool:
+    return value in (None, [], "")

@@ -1,0 +1,217 @@
+"""Proposals: frozen drafts, and the queue of those that wait for a person.
+
+Invariants
+(1) An approval is bound to ``digest``: the hash of the exact steps and of the versions they build on.
+(2) Nothing but a decision by another principal turns a waiting proposal into memory; time only rejects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from keepward.model.change import Change
+from keepward.model.codec import canonical, digest, encode_record
+from keepward.model.commit import Commit, Step
+from keepward.model.memory import Record
+from keepward.model.receipt import Reason, Receipt
+from keepward.model.trust import Actor
+from keepward.model.value import Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """Changes that one actor asks for, with one reason."""
+
+    tenant: str
+    actor: Actor
+    changes: tuple[Change, ...]
+    reason: str
+    session: str | None = None
+
+
+ProposalState = Literal["pending", "approved", "rejected", "expired", "stale"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting(Value):
+    """A proposal in the review queue, already redacted."""
+
+    id: str
+    tenant: str
+    state: ProposalState
+    proposer: Actor
+    reason: str
+    reasons: tuple[Reason, ...]
+    #: What would be stored, byte for byte.
+    steps: tuple[Step, ...]
+    #: Versions the steps build on, by memory id; 0 for a new memory.
+    base: dict[str, int]
+    digest: str
+    created_at: datetime
+    expires_at: datetime
+    #: ``kind:name`` of who decided, and why.
+    decided_by: str | None = None
+    decision: str | None = None
+    decided_at: datetime | None = None
+    #: Whether the proposer has been told of the decision.
+    told: bool = False
+
+
+def digest_of(steps: tuple[Step, ...], base: dict[str, int]) -> str:
+    """Return the hex digest that an approval of these steps is bound to."""
+    shape = canonical([[step.op, step.after.id] for step in steps])
+    parts = [part for step in steps for part in (encode_record(step.after), b"\n")]
+    return digest("proposal", shape, canonical(base), b"\n", *parts).hex()
+
+
+# Every outcome has the same attributes, with None or nothing where it has none of a sort, so that a caller can ask
+# without a match statement: ``ok``, ``id``, ``record``, ``records``, ``commit``, ``item``, ``receipt``, ``reasons``,
+# ``redacted``.
+
+
+class _Recorded(Value):
+    """What every outcome can say of its reasons."""
+
+    __slots__ = ()
+    reasons: tuple[Reason, ...]
+
+    @property
+    def redacted(self) -> tuple[str, ...]:
+        """Kinds of personal identifiers and secrets that stand as markers in what was stored or is held, in order.
+
+        Empty where the text stands as it was given, and where nothing was stored.
+        """
+        return tuple(dict.fromkeys(each.code for each in self.reasons if _is_redaction(each)))
+
+
+def _is_redaction(reason: Reason) -> bool:
+    if reason.gate == "privacy":
+        return not reason.code.startswith("kept_") and reason.code != "consent_not_taken"
+    return reason.gate == "secrets"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed(_Recorded):
+    """The changes are in the journal."""
+
+    records: tuple[Record, ...]
+    commit: Commit
+    receipt: Receipt
+    reasons: tuple[Reason, ...] = ()
+    outcome: Literal["committed"] = "committed"
+
+    @property
+    def ok(self) -> Literal[True]:
+        """Whether what was to be remembered is."""
+        return True
+
+    @property
+    def id(self) -> str:
+        """Id of the memory; of the first where there are several."""
+        return self.records[0].id
+
+    @property
+    def record(self) -> Record:
+        """The memory; the first where there are several."""
+        return self.records[0]
+
+    @property
+    def item(self) -> None:
+        """Nothing waits for a person."""
+
+
+class _NotStored(_Recorded):
+    """What an outcome says of memories where none was written; what waits has its own in ``item.steps``."""
+
+    __slots__ = ()
+
+    @property
+    def ok(self) -> Literal[False]:
+        """Whether what was to be remembered is."""
+        return False
+
+    @property
+    def record(self) -> None:
+        """There is no memory yet."""
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """There is no memory yet."""
+        return ()
+
+    @property
+    def commit(self) -> None:
+        """Nothing was stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantined(_NotStored):
+    """The changes wait for a person; what held before still holds."""
+
+    item: Waiting
+    receipt: Receipt
+    reasons: tuple[Reason, ...] = ()
+    outcome: Literal["quarantined"] = "quarantined"
+
+    @property
+    def id(self) -> str:
+        """Id that the memory has, or will have if a person approves; ``item.id`` is that of the proposal."""
+        return self.item.steps[0].after.id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused(_NotStored):
+    """Nothing was stored but the receipt."""
+
+    receipt: Receipt
+    reasons: tuple[Reason, ...] = ()
+    outcome: Literal["refused"] = "refused"
+
+    @property
+    def id(self) -> None:
+        """There is no memory."""
+
+    @property
+    def item(self) -> None:
+        """Nothing waits for a person."""
+
+    @property
+    def redacted(self) -> tuple[str, ...]:
+        """Nothing was stored."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duplicate(_Recorded):
+    """The same is already remembered; the existing memory was confirmed."""
+
+    record: Record
+    receipt: Receipt
+    reasons: tuple[Reason, ...] = ()
+    #: The commit that reinforced the existing memory, where there was one.
+    commit: Commit | None = None
+    outcome: Literal["duplicate"] = "duplicate"
+
+    @property
+    def ok(self) -> Literal[True]:
+        """Whether what was to be remembered is."""
+        return True
+
+    @property
+    def id(self) -> str:
+        """Id of the memory that says the same."""
+        return self.record.id
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """The memory that says the same."""
+        return (self.record,)
+
+    @property
+    def item(self) -> None:
+        """Nothing waits for a person."""
+
+
+Outcome = Committed | Quarantined | Refused | Duplicate

@@ -1,1 +1,0 @@
-"""Surfaces: parse what was asked, call one verb of the front door, present the answer. They decide nothing."""
