@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         Retire,
         Supersede,
     )
+    from keepward.model.commit import Reason, Receipt
     from keepward.model.memory import (
         Access,
         ContentType,
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from keepward.model.policy import EthicsRule, Policy
     from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
     from keepward.model.query import Filter, Hit, Recall
-    from keepward.model.receipt import Reason, Receipt
     from keepward.model.trust import SOURCES, Actor, Trust
 
 __version__ = "0.1.0"
@@ -93,7 +93,7 @@ _HOMES = {
     "keepward.model.policy": ("EthicsRule", "Policy"),
     "keepward.model.proposal": ("Committed", "Duplicate", "Outcome", "Quarantined", "Refused", "Waiting"),
     "keepward.model.query": ("Filter", "Hit", "Recall"),
-    "keepward.model.receipt": ("Reason", "Receipt"),
+    "keepward.model.commit": ("Reason", "Receipt"),
     "keepward.model.trust": ("SOURCES", "Actor", "Trust"),
     "keepward.errors": (
         "Conflict",

@@ -25,11 +25,10 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from keepward.errors import InvalidInput, StoreUnavailable
-from keepward.model.instant import parse_duration
-from keepward.model.names import meant
 from keepward.model.policy import EthicsRule, Policy
 from keepward.model.query import PURPOSES
 from keepward.model.trust import Trust
+from keepward.model.value import meant, parse_duration
 
 #: Looked for in the folder of the store.
 FILE_NAME = "keepward.toml"

@@ -12,7 +12,7 @@ import pytest
 
 from keepward import Actor, Memory, StoreUnavailable, Unauthorised
 from keepward.errors import Tampered
-from keepward.model.token import Issued
+from keepward.model.trust import Issued
 
 OWNER = Actor.operator("olga")
 

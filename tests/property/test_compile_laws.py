@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from keepward.context import Candidate, Compiled, Inputs, Screened, compile_context, memory_block, replay, snapshot
 from keepward.context.guard import guard, unguard
 from keepward.errors import ContextTooSmall
+from keepward.model.commit import Reason
 from keepward.model.memory import CORE_BLOCKS, Kind, Record, Sensitivity, Stability, Status, Tier
 from keepward.model.policy import Policy
-from keepward.model.receipt import Reason
 from keepward.model.trust import Trust
 
 NOW = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)

@@ -14,8 +14,7 @@ from keepward.model import change as ask
 from keepward.model.fold import Frame, apply, content, inherit
 from keepward.model.memory import Record, Sensitivity, Status
 from keepward.model.policy import Policy
-from keepward.model.scope import visible_from
-from keepward.model.trust import SOURCES, Actor, Trust
+from keepward.model.trust import SOURCES, Actor, Trust, visible_from
 from keepward.testing.clock import START
 from keepward.testing.strategies import names, records, scopes, shares, texts
 

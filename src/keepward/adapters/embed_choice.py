@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keepward.model.names import meant
+from keepward.model.value import meant
 
 if TYPE_CHECKING:
     from keepward.ports.models import Embedder

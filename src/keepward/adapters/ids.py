@@ -11,7 +11,7 @@ import os
 import threading
 from datetime import datetime
 
-from keepward.model.instant import to_micros
+from keepward.model.value import to_micros
 
 _COUNTER_BITS = 74
 

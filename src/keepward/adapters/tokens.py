@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward.errors import ModelUnavailable
-from keepward.model.names import meant
+from keepward.model.value import meant
 
 if TYPE_CHECKING:
     from keepward.ports.models import TokenCounter

@@ -20,11 +20,9 @@ from typing import Any
 from keepward.errors import InvalidInput
 from keepward.model.change import KEEP, Append, Insert, Move, Replace
 from keepward.model.fold import metadata_text
-from keepward.model.instant import Duration, parse_duration, parse_instant
 from keepward.model.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
-from keepward.model.names import chosen, meant
-from keepward.model.scope import SHARED, parse_scope, parse_tenant
-from keepward.model.trust import SOURCES
+from keepward.model.trust import SHARED, SOURCES, parse_scope, parse_tenant
+from keepward.model.value import Duration, chosen, meant, parse_duration, parse_instant
 
 #: Names that each field with a list of them takes.
 CHOICES: Mapping[str, Collection[str]] = {

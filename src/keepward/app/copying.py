@@ -23,11 +23,10 @@ from keepward.app.erasure_lists import list_again, read_beside, write_beside
 from keepward.app.handle import Handle
 from keepward.errors import Conflict, StoreUnavailable, Tampered, Unauthorised
 from keepward.model.codec import canonical, digest
-from keepward.model.instant import to_micros
 from keepward.model.memory import Tier
 from keepward.model.query import Filter
 from keepward.model.trust import Actor
-from keepward.model.value import Value
+from keepward.model.value import Value, to_micros
 from keepward.ports.store import Fault
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from keepward.app.arguments import ending, scope_named, tenant_named
 from keepward.app.handle import Handle
 from keepward.errors import InvalidInput, StoreUnavailable
-from keepward.model.instant import Duration
-from keepward.model.receipt import Receipt
-from keepward.model.token import Issued, Token
+from keepward.model.commit import Receipt
+from keepward.model.trust import Issued, Token
+from keepward.model.value import Duration
 
 if TYPE_CHECKING:
     from typing import Self

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from keepward.app.handle import Handle
 from keepward.errors import InvalidInput
-from keepward.model.commit import Commit, Event, Head
+from keepward.model.commit import Commit, Event, Head, Receipt
 from keepward.model.proposal import Outcome, Waiting
-from keepward.model.receipt import Receipt
 
 if TYPE_CHECKING:
     from keepward.engine.audit import Verification

@@ -40,7 +40,7 @@ class Erasing(Handle):
         """Return what erasing these memories would destroy, under a digest; change nothing.
 
         ``subject`` and ``source`` take memories of the whole tenant; ``source`` is a reference in evidence, a
-        foreign name, or the name of a source. ``reason`` is one of the codes of ``model.erasure.REASONS``.
+        foreign name, or the name of a source. ``reason`` is one of the codes of ``model.commit.REASONS``.
         """
         from keepward.engine.erase import plan
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepward import durable
 from keepward.errors import InvalidInput, StoreUnavailable
-from keepward.model.instant import from_micros, to_micros
+from keepward.model.value import from_micros, to_micros
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 from keepward.app.arguments import scope_named, tenant_named
 from keepward.errors import InvalidInput, KeepwardError, Unauthorised
 from keepward.model.policy import Policy
-from keepward.model.scope import visible_from
-from keepward.model.trust import Actor, stands_below
+from keepward.model.trust import Actor, stands_below, visible_from
 
 if TYPE_CHECKING:
     from typing import Self

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from keepward.app.arguments import texts
 from keepward.app.handle import Handle
 from keepward.errors import InvalidInput
-from keepward.model.feedback import Feedback
+from keepward.model.query import Feedback
 
 if TYPE_CHECKING:
     from keepward.app.memory import Memory

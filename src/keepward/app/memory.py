@@ -22,8 +22,7 @@ from keepward.app.tools import Tools
 from keepward.app.writes import Writes
 from keepward.errors import InvalidInput
 from keepward.model.policy import Policy
-from keepward.model.scope import SHARED
-from keepward.model.trust import Actor
+from keepward.model.trust import SHARED, Actor
 
 if TYPE_CHECKING:
     from keepward.ports.models import Embedder, Redactor, Summarizer, TokenCounter

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.app.arguments import share, texts
 from keepward.app.handle import Handle
-from keepward.model.decay import as_read
-from keepward.model.memory import Record
-from keepward.model.names import plain_key
+from keepward.model.memory import Record, as_read
 from keepward.model.query import Filter, Memories, Recall
+from keepward.model.value import plain_key
 
 if TYPE_CHECKING:
     from keepward.context.render import Replayed

@@ -22,10 +22,10 @@ from keepward.app.copying import Rescued, RescuedTenant
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
 from keepward.model.blob import place
 from keepward.model.commit import Step
-from keepward.model.instant import from_micros
 from keepward.model.memory import Record, Status
 from keepward.model.query import Filter
 from keepward.model.trust import Actor
+from keepward.model.value import from_micros
 
 if TYPE_CHECKING:
     from keepward.engine.kit import Kit, Who

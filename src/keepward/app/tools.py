@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from keepward.app.handle import Handle
 from keepward.errors import InvalidInput, KeepwardError
-from keepward.model.names import chosen, unknown
 from keepward.model.trust import Actor
-from keepward.model.value import Value
+from keepward.model.value import Value, chosen, unknown
 
 if TYPE_CHECKING:
     from keepward.mcp.spec import Tool

@@ -29,9 +29,8 @@ from keepward.model.change import (
     Supersede,
     TierName,
 )
-from keepward.model.instant import Duration
-from keepward.model.names import chosen
 from keepward.model.proposal import Outcome
+from keepward.model.value import Duration, chosen
 
 
 class Draft:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from keepward.app import Memory
     from keepward.cli.screen import Screen
     from keepward.mcp.connect import Standing
-    from keepward.model.token import Token
+    from keepward.model.trust import Token
 
 Profile = Annotated[
     str,

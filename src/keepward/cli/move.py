@@ -10,7 +10,7 @@ import typer
 
 from keepward.cli.call import Answer, Call
 from keepward.errors import InvalidInput
-from keepward.model.names import unknown
+from keepward.model.value import unknown
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen

@@ -11,7 +11,7 @@ from keepward.errors import InvalidInput
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
-    from keepward.model.token import Token
+    from keepward.model.trust import Token
 
 ACTIONS = ("create", "list", "revoke")
 

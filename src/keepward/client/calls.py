@@ -15,8 +15,7 @@ from keepward.client.decode import UNREADABLE, decode, decode_hint
 from keepward.client.transport import Transport
 from keepward.errors import InvalidInput, StoreError
 from keepward.model.proposal import Outcome
-from keepward.model.scope import parse_scope, parse_tenant
-from keepward.model.trust import Actor
+from keepward.model.trust import Actor, parse_scope, parse_tenant
 
 if TYPE_CHECKING:
     from typing import Self

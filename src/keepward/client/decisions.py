@@ -15,8 +15,8 @@ from keepward.client.calls import Answer, Calls
 from keepward.client.decode import decode, decode_each
 from keepward.client.transport import path_of
 from keepward.errors import InvalidInput
+from keepward.model.commit import Receipt
 from keepward.model.proposal import Outcome, Waiting
-from keepward.model.receipt import Receipt
 
 if TYPE_CHECKING:
     from keepward.engine.audit import Verification

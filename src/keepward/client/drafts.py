@@ -26,8 +26,8 @@ from keepward.model.change import (
     ReplaceFields,
     TierName,
 )
-from keepward.model.instant import Duration
 from keepward.model.proposal import Outcome
+from keepward.model.value import Duration
 
 if TYPE_CHECKING:
     from keepward.client.writes import Writes

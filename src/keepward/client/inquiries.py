@@ -12,11 +12,11 @@ from keepward.client.calls import Calls, answer_of
 from keepward.client.decode import decode, decode_each
 from keepward.client.transport import path_of
 from keepward.errors import InvalidInput
-from keepward.model.feedback import Feedback
-from keepward.model.instant import Duration
+from keepward.model.commit import Receipt
 from keepward.model.job import Alike, JobState, Run
-from keepward.model.receipt import Receipt
-from keepward.model.token import Issued, Token
+from keepward.model.query import Feedback
+from keepward.model.trust import Issued, Token
+from keepward.model.value import Duration
 
 if TYPE_CHECKING:
     from keepward.app.copying import Adoption

@@ -15,7 +15,7 @@ from keepward.client.inquiries import Inquiries
 from keepward.client.streams import Streams
 from keepward.client.transport import Transport
 from keepward.client.writes import Writes
-from keepward.model.scope import parse_scope, parse_tenant
+from keepward.model.trust import parse_scope, parse_tenant
 
 
 class Client(Writes, Decisions, Inquiries, Streams):

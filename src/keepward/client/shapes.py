@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from keepward.model.commit import Commit
-from keepward.model.receipt import Receipt
+from keepward.model.commit import Commit, Receipt
 
 Answer = dict[str, Any]
 

@@ -22,7 +22,7 @@ from keepward.client.decode import UNREADABLE, decode, decode_hint, error_of
 from keepward.client.transport import path_of, reading
 from keepward.errors import InvalidInput, KeepwardError, StoreError, StoreUnavailable, Tampered
 from keepward.model.blob import Blob, parse_ref, ref_of
-from keepward.model.receipt import Reason
+from keepward.model.commit import Reason
 
 if TYPE_CHECKING:
     from keepward.app.copying import ExportPlan, RestoredExport

@@ -30,8 +30,8 @@ from keepward.model.change import (
     ReplaceFields,
     TierName,
 )
-from keepward.model.instant import Duration
 from keepward.model.proposal import Outcome
+from keepward.model.value import Duration
 
 #: Most bytes of the items in one call; a server takes a megabyte unless it was told otherwise.
 _BYTES = 900_000

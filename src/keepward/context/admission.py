@@ -15,9 +15,8 @@ from keepward.context.budget import Entry, allotments
 from keepward.context.guard import Mask, tidy
 from keepward.context.render import Line, Opened, added, line_of
 from keepward.context.sections import Candidate, Inputs
-from keepward.model.decay import confidence_at
-from keepward.model.memory import Record, Sensitivity, Status
-from keepward.model.receipt import Reason
+from keepward.model.commit import Reason
+from keepward.model.memory import Record, Sensitivity, Status, confidence_at
 from keepward.model.trust import Trust
 
 _ENDED = {

@@ -15,8 +15,8 @@ from keepward.context.budget import Entry, Tally
 from keepward.context.render import RENDERER, Rendered, alone_in, digest
 from keepward.context.sections import SECTIONS, Compiled, Excluded, Inputs, Item, Section
 from keepward.model.codec import canonical
-from keepward.model.instant import to_micros
-from keepward.model.receipt import Reason
+from keepward.model.commit import Reason
+from keepward.model.value import to_micros
 
 
 def compiled(

@@ -15,12 +15,11 @@ from datetime import datetime
 from typing import Any, Literal
 
 from keepward.context.guard import Mask
-from keepward.model.instant import to_micros
+from keepward.model.commit import Reason
 from keepward.model.memory import CORE_BLOCKS, Kind, Record, Tier
 from keepward.model.policy import Policy
-from keepward.model.receipt import Reason
-from keepward.model.scope import SHARED, in_task
-from keepward.model.trust import Trust
+from keepward.model.trust import SHARED, Trust, in_task
+from keepward.model.value import to_micros
 
 Format = Literal["markdown", "xml", "messages"]
 #: All sections, in the order of the text.

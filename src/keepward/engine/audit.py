@@ -15,7 +15,7 @@ from keepward.engine.view import reaches, readable, veiled, withheld_from
 from keepward.errors import NotFound
 from keepward.model.memory import CORE_BLOCKS, Record, Status, Tier
 from keepward.model.query import Filter
-from keepward.model.scope import visible_from
+from keepward.model.trust import visible_from
 from keepward.model.value import Value
 from keepward.ports.store import CommitView, Fault, Found
 

@@ -20,11 +20,22 @@ from typing import TYPE_CHECKING
 from keepward.engine.kit import Kit, Who
 from keepward.engine.view import reaches, withholds
 from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, Tampered, Unauthorised
-from keepward.model.blob import LIMIT, Blob, Kept, Put, parse_ref, ref_of, with_put
-from keepward.model.erasure import mark
-from keepward.model.media import agrees, content_type_of, is_textual, settled, text_in
+from keepward.model.blob import (
+    LIMIT,
+    Blob,
+    Kept,
+    Put,
+    agrees,
+    content_type_of,
+    is_textual,
+    parse_ref,
+    ref_of,
+    settled,
+    text_in,
+    with_put,
+)
+from keepward.model.commit import Reason, mark
 from keepward.model.memory import ContentType, Record, Status
-from keepward.model.receipt import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

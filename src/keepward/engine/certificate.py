@@ -18,10 +18,9 @@ from keepward.engine.learned import KEY as RERANKER
 from keepward.engine.view import fetch
 from keepward.errors import NotFound
 from keepward.model.codec import digest
-from keepward.model.commit import Commit, Event, decode_details
-from keepward.model.erasure import OWN, parse_place
-from keepward.model.instant import to_micros
+from keepward.model.commit import OWN, Commit, Event, decode_details, parse_place
 from keepward.model.memory import Record
+from keepward.model.value import to_micros
 
 FORMAT = "keepward-erasure/1"
 #: Kinds of kept texts: what went beside the journal, by the first memory; certificates, by commit.

@@ -17,9 +17,8 @@ from keepward.engine.features import embedded, questions, words
 from keepward.engine.kit import Kit, Who
 from keepward.engine.view import digest_slot
 from keepward.errors import Conflict
-from keepward.model.commit import Commit, CommitDetails, Step
+from keepward.model.commit import Commit, CommitDetails, Reason, Receipt, ReceiptKind, Step
 from keepward.model.memory import Record, Status
-from keepward.model.receipt import Reason, Receipt, ReceiptKind
 from keepward.ports.store import Features, Stage, Writer
 
 #: Times a proposal is judged anew because others committed in between.

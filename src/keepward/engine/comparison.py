@@ -15,8 +15,7 @@ from typing import Any, Literal
 from keepward.engine.kit import Kit, Who
 from keepward.engine.view import reaches, readable
 from keepward.errors import NotFound
-from keepward.model.instant import from_micros
-from keepward.model.value import Value
+from keepward.model.value import Value, from_micros
 from keepward.ports.store import CommitView
 
 _Held = Mapping[str, tuple[int, str]]

@@ -20,9 +20,8 @@ from keepward.gates import authority, secrets
 from keepward.gates.verdict import Case, Refuse, View
 from keepward.model.change import Archive
 from keepward.model.codec import canonical, digest
-from keepward.model.commit import Commit, Step
+from keepward.model.commit import Commit, Receipt, Step
 from keepward.model.memory import Record, Status
-from keepward.model.receipt import Receipt
 from keepward.model.value import Value
 
 #: The op of its events and the kind of its commit.

@@ -29,13 +29,11 @@ from keepward.engine.view import reaches, see_readable, still_shown
 from keepward.engine.withheld import ids_of, notes_of, refuse_without_core, unsound, withheld
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable
 from keepward.gates import privacy, secrets
+from keepward.model.commit import Reason, Receipt
 from keepward.model.memory import Kind, Record, Stability, Status, Tier
-from keepward.model.names import unknown
 from keepward.model.query import Filter
-from keepward.model.receipt import Reason, Receipt
-from keepward.model.scope import visible_from
-from keepward.model.trust import Trust
-from keepward.model.value import Value
+from keepward.model.trust import Trust, visible_from
+from keepward.model.value import Value, unknown
 from keepward.ports.store import Found, Withheld, Writer
 
 #: Ended working memories are named among the exclusions for this long.

@@ -18,11 +18,9 @@ from datetime import datetime
 from keepward.engine.kit import Kit, Who
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable, Unauthorised
 from keepward.gates import secrets
-from keepward.model.instant import to_micros
-from keepward.model.names import unknown
-from keepward.model.receipt import Receipt
-from keepward.model.token import Issued, Token, capabilities, hash_of, secret_of
-from keepward.model.trust import Actor, Rights
+from keepward.model.commit import Receipt
+from keepward.model.trust import Actor, Issued, Rights, Token, capabilities, hash_of, secret_of
+from keepward.model.value import to_micros, unknown
 
 _log = logging.getLogger(__name__)
 #: Longest name of a bearer, in characters.

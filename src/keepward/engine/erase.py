@@ -37,10 +37,8 @@ from keepward.engine.traces import remains, traces_of
 from keepward.engine.unlearn import stopped
 from keepward.engine.view import fetch
 from keepward.errors import Conflict, StoreUnavailable
-from keepward.model.commit import Commit, CommitDetails, Step
-from keepward.model.erasure import OWN, Place, place_name, tombstone
+from keepward.model.commit import OWN, Commit, CommitDetails, Place, Receipt, Step, place_name, tombstone
 from keepward.model.memory import Record, Status
-from keepward.model.receipt import Receipt
 from keepward.model.value import Value
 from keepward.ports.erasing import Destruction
 from keepward.ports.store import Writer

@@ -22,12 +22,10 @@ from keepward.engine.unlearn import shows, unlearned
 from keepward.engine.view import fetch
 from keepward.errors import Conflict, InvalidInput, NotFound
 from keepward.model.codec import canonical, decode_record, digest
-from keepward.model.commit import Commit, CommitDetails, Event, decode_details
-from keepward.model.erasure import ERASED, REASONS, Place
-from keepward.model.feedback import Feedback
+from keepward.model.commit import ERASED, REASONS, Commit, CommitDetails, Event, Place, decode_details
 from keepward.model.memory import Record, Status
 from keepward.model.proposal import Waiting
-from keepward.model.query import Filter
+from keepward.model.query import Feedback, Filter
 from keepward.model.value import Value
 
 #: Kept texts that hold no words: what this module writes, and what was learned.

@@ -15,8 +15,8 @@ from functools import lru_cache
 
 from keepward.errors import ModelUnavailable
 from keepward.gates.detect.likeness import Form, normalise
-from keepward.model.instant import to_micros
 from keepward.model.memory import Kind, Record
+from keepward.model.value import to_micros
 from keepward.ports.models import Embedder
 from keepward.ports.store import Features
 from keepward.retrieval import analyze, units

@@ -20,11 +20,10 @@ from keepward.engine.lessons import shown_by
 from keepward.engine.view import reaches
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable
 from keepward.gates import privacy, secrets
-from keepward.model.feedback import Feedback
-from keepward.model.instant import to_micros
-from keepward.model.query import Recall
-from keepward.model.receipt import Reason, Receipt
+from keepward.model.commit import Reason, Receipt
+from keepward.model.query import Feedback, Recall
 from keepward.model.trust import default_source, trust_of
+from keepward.model.value import to_micros
 
 #: Receipts that show memories somebody was given.
 KINDS = frozenset({"recall", "compile"})

@@ -15,9 +15,9 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from keepward.engine.kit import Handed, Kit, Who
-from keepward.model.instant import to_micros
 from keepward.model.memory import Record
 from keepward.model.trust import Actor, ActorKind, Trust
+from keepward.model.value import to_micros
 
 #: How long what was handed counts.
 LATELY = timedelta(hours=1)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from keepward.errors import Tampered
 from keepward.model.memory import Record, Status
 from keepward.model.query import Filter
-from keepward.model.scope import RESERVED
+from keepward.model.trust import RESERVED
 from keepward.ports.store import Reader
 
 if TYPE_CHECKING:

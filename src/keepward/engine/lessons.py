@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any
 from keepward.engine.checkpoints import Checkpoints, Progress
 from keepward.engine.kit import Kit, Who
 from keepward.errors import Tampered
-from keepward.model.decay import importance_at
-from keepward.model.erasure import ERASED
-from keepward.model.feedback import Feedback
-from keepward.model.instant import from_micros, to_micros
-from keepward.model.memory import Record
+from keepward.model.commit import ERASED
+from keepward.model.memory import Record, importance_at
+from keepward.model.query import Feedback
+from keepward.model.value import from_micros, to_micros
 
 if TYPE_CHECKING:
     from keepward.retrieval.learn import Example

@@ -19,13 +19,10 @@ from keepward.engine.kit import Kit, Who
 from keepward.engine.view import fetch
 from keepward.errors import Conflict, InvalidInput
 from keepward.model.codec import digest
-from keepward.model.commit import Commit, Step
-from keepward.model.erasure import MARK
-from keepward.model.instant import to_micros
+from keepward.model.commit import MARK, Commit, Receipt, Step
 from keepward.model.memory import Record, Status
 from keepward.model.query import Filter
-from keepward.model.receipt import Receipt
-from keepward.model.value import Value
+from keepward.model.value import Value, to_micros
 
 #: The op of its events, the kind of its commit and receipt, and the name of its entries on the list.
 LIFT = "lift"

@@ -19,13 +19,10 @@ from keepward.engine.view import GRANT, WITHHELD, fetch, reaches, still_shown, v
 from keepward.engine.withheld import ids_of, notes_of, unsound, withheld
 from keepward.errors import InvalidInput, ModelUnavailable, NotFound
 from keepward.model.commit import EMPTY_HASH, Commit, CommitDetails, Head
-from keepward.model.decay import as_read
-from keepward.model.instant import to_micros
-from keepward.model.memory import Record, Sensitivity
-from keepward.model.names import unknown
+from keepward.model.memory import Record, Sensitivity, as_read
 from keepward.model.query import ORDERS, PURPOSES, Filter, Hit, Memories, Recall, check_names
-from keepward.model.scope import visible_from
-from keepward.model.value import Value
+from keepward.model.trust import visible_from
+from keepward.model.value import Value, to_micros, unknown
 from keepward.ports.store import Found
 
 if TYPE_CHECKING:
@@ -84,7 +81,7 @@ def seq_of(kit: Kit, who: Who, as_of: AsOf) -> int | None:
         if len(as_of) == 36 and as_of.count("-") == 4:
             # It is an id, only of no commit here.
             raise NotFound("there is no commit by that id in this tenant; `keepward log` lists them")
-        from keepward.model.instant import parse_instant
+        from keepward.model.value import parse_instant
 
         return seq_of(kit, who, parse_instant(as_of))
     if isinstance(as_of, datetime):

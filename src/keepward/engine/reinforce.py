@@ -16,11 +16,9 @@ from keepward.engine.view import Overlay, look
 from keepward.gates import pipeline
 from keepward.gates.verdict import Case
 from keepward.model.change import Reinforce
-from keepward.model.commit import Commit, Step
-from keepward.model.decay import importance_at
+from keepward.model.commit import Commit, Receipt, Step
 from keepward.model.fold import Frame, apply
-from keepward.model.memory import Record
-from keepward.model.receipt import Receipt
+from keepward.model.memory import Record, importance_at
 from keepward.model.value import Value
 
 #: Share of what is missing to 1 that each use adds.

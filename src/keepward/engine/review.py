@@ -26,10 +26,9 @@ from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, Sta
 from keepward.gates import secrets
 from keepward.gates.fields import stored_texts
 from keepward.gates.shape import REASON
-from keepward.model.commit import Step
+from keepward.model.commit import Reason, Receipt, Step
 from keepward.model.memory import Record, Status
 from keepward.model.proposal import Committed, ProposalState, Waiting, digest_of
-from keepward.model.receipt import Reason, Receipt
 from keepward.model.value import Value
 
 #: Stands where the reason of a proposal stood whose body is no longer kept.

@@ -26,12 +26,10 @@ from keepward.gates import pipeline
 from keepward.gates.verdict import Case
 from keepward.model import plain
 from keepward.model.change import BOOKKEEPING, Revert
-from keepward.model.commit import Commit, Step
+from keepward.model.commit import Commit, Reason, Receipt, Step
 from keepward.model.fold import Frame, apply
 from keepward.model.memory import Record, Status, Tier
-from keepward.model.receipt import Reason, Receipt
-from keepward.model.scope import RESERVED
-from keepward.model.trust import Rights
+from keepward.model.trust import RESERVED, Rights
 from keepward.model.value import Value
 from keepward.ports.store import CommitView
 

@@ -13,8 +13,8 @@ from threading import Lock
 
 from keepward.context.sections import Screened
 from keepward.gates.injection import softly_worded_counts
+from keepward.model.commit import Reason
 from keepward.model.memory import Record
-from keepward.model.receipt import Reason
 from keepward.model.trust import Trust
 
 #: Findings that are remembered.

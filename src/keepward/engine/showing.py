@@ -14,10 +14,9 @@ from dataclasses import dataclass
 
 from keepward.gates.detect.normal import show_invisible
 from keepward.model.codec import encode_record
-from keepward.model.instant import from_micros
 from keepward.model.memory import Record
 from keepward.model.proposal import Waiting
-from keepward.model.value import Value
+from keepward.model.value import Value, from_micros
 
 _BOOKKEEPING = frozenset({"v", "id", "version", "updated_at", "created_at", "reinforced_at", "author"})
 

@@ -13,10 +13,8 @@ from collections.abc import Iterable, Iterator
 from keepward.engine.kit import Kit
 from keepward.errors import Conflict
 from keepward.gates.detect.likeness import normalise
-from keepward.model.commit import Commit, Event
-from keepward.model.erasure import MARK, mark
+from keepward.model.commit import MARK, Commit, Event, Reason, mark
 from keepward.model.memory import Record, Status
-from keepward.model.receipt import Reason
 
 
 def marks_of(key: bytes, tenant: str, records: Iterable[Record], names: Iterable[str] = ()) -> tuple[str, ...]:

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keepward.gates.detect.likeness import normalise
-from keepward.model.commit import CommitDetails
-from keepward.model.erasure import ERASED
+from keepward.model.commit import ERASED, CommitDetails
 from keepward.model.memory import CORE_BLOCKS, Record, Status
 
 #: Characters from which on a folded text is looked for inside of others.

@@ -24,11 +24,9 @@ from keepward.engine.commit import store_steps
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import KEY, Standing, is_carried, standing
 from keepward.engine.lessons import examples
-from keepward.model.commit import Commit, Step
+from keepward.model.commit import Commit, Reason, Receipt, Step
 from keepward.model.memory import ContentType, Kind, Record, Sensitivity, Stability, Status, Tier
-from keepward.model.receipt import Reason, Receipt
-from keepward.model.scope import RESERVED
-from keepward.model.trust import Trust
+from keepward.model.trust import RESERVED, Trust
 from keepward.model.value import Value
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from typing import Any
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import CARRIED, KEY, standing
 from keepward.model.commit import Step
-from keepward.model.feedback import Feedback
+from keepward.model.query import Feedback
 
 #: Stands in the record of the reranker from then on.
 WHY = "an erasure took the weights that had learned from it; run `keepward train` to learn anew from what is left"

@@ -35,12 +35,10 @@ from keepward.model.change import (
     Supersede,
 )
 from keepward.model.commit import Step
-from keepward.model.decay import importance_at
-from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier
-from keepward.model.names import plain_key
+from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier, importance_at
 from keepward.model.query import Filter
-from keepward.model.scope import visible_from
-from keepward.model.trust import ActorKind, Trust
+from keepward.model.trust import ActorKind, Trust, visible_from
+from keepward.model.value import plain_key
 from keepward.ports.searching import Likely
 from keepward.ports.store import PREFIX, CommitView, Features, Reader, Slot
 

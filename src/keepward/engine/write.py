@@ -27,13 +27,12 @@ from keepward.gates.secrets import scrub as scrub_secret
 from keepward.gates.shape import ill_formed, oversized
 from keepward.gates.verdict import Case, View
 from keepward.model.change import Append, Archive, Change, Insert, Move, Reinforce, Replace, Supersede, operation
-from keepward.model.commit import Step
+from keepward.model.commit import Reason, Receipt, ReceiptKind, Step
 from keepward.model.fold import Frame, apply, strengthened
 from keepward.model.memory import Kind, Record, Tier
-from keepward.model.names import plain_key
 from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting, digest_of
-from keepward.model.receipt import Reason, Receipt, ReceiptKind
 from keepward.model.trust import ActorKind, Trust
+from keepward.model.value import plain_key
 
 
 @dataclass(slots=True, kw_only=True)

@@ -30,11 +30,10 @@ from keepward.model.change import (
     Retire,
     operation,
 )
+from keepward.model.commit import Reason
 from keepward.model.memory import CORE_BLOCKS, Access, Kind, Record, Stability, Tier
 from keepward.model.policy import Policy, access_for
-from keepward.model.receipt import Reason
-from keepward.model.scope import visible_from
-from keepward.model.trust import SOURCES, ActorKind, Rights, Trust, default_source, trust_of
+from keepward.model.trust import SOURCES, ActorKind, Rights, Trust, default_source, trust_of, visible_from
 
 #: How a message names an origin.
 _ORIGINS = {

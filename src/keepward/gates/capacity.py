@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from keepward.gates.verdict import Case, Refuse, Verdict, View
 from keepward.model.change import Append, Insert, Promote, Replace, Restore
+from keepward.model.commit import Reason
 from keepward.model.memory import Tier
 from keepward.model.policy import Policy
-from keepward.model.receipt import Reason
 from keepward.model.trust import Trust
 
 

@@ -11,10 +11,9 @@ from dataclasses import replace
 
 from keepward.gates.verdict import Case, Quarantine, Rewrite, Verdict, View
 from keepward.model.change import Append, Insert, Move, Replace
-from keepward.model.decay import confidence_at
-from keepward.model.memory import Kind, Tier
+from keepward.model.commit import Reason
+from keepward.model.memory import Kind, Tier, confidence_at
 from keepward.model.policy import Policy
-from keepward.model.receipt import Reason
 
 
 def judge(case: Case, view: View, policy: Policy) -> Verdict | None:

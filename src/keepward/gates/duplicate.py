@@ -15,10 +15,10 @@ from dataclasses import replace
 from keepward.gates.detect.likeness import Form, alike, match, normalise
 from keepward.gates.verdict import Case, Refuse, Rewrite, Same, Verdict, View
 from keepward.model.change import Insert
+from keepward.model.commit import Reason
 from keepward.model.fold import content
 from keepward.model.memory import Kind, Record, Tier
 from keepward.model.policy import Policy
-from keepward.model.receipt import Reason
 from keepward.model.trust import ActorKind
 
 #: Neighbours looked at for a likeness worth a word.

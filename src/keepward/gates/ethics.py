@@ -7,8 +7,8 @@ from typing import Any
 
 from keepward.gates.fields import whole
 from keepward.gates.verdict import Case, Quarantine, Refuse, Verdict, View
+from keepward.model.commit import Reason
 from keepward.model.policy import Policy
-from keepward.model.receipt import Reason
 
 
 @lru_cache(maxsize=256)

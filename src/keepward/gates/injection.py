@@ -9,9 +9,9 @@ from __future__ import annotations
 from keepward.gates.detect import injection
 from keepward.gates.fields import whole
 from keepward.gates.verdict import Case, Quarantine, Verdict, View
+from keepward.model.commit import Reason
 from keepward.model.memory import Kind, Record, Tier
 from keepward.model.policy import Policy
-from keepward.model.receipt import Reason
 from keepward.model.trust import Trust
 
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 from keepward.gates.detect import noise
 from keepward.gates.verdict import Case, Refuse, Rewrite, Verdict, View
 from keepward.model.change import Append, Insert, Replace
+from keepward.model.commit import Reason
 from keepward.model.memory import Kind, Stability, Tier
 from keepward.model.policy import Policy
-from keepward.model.receipt import Reason
 
 
 def judge(case: Case, view: View, policy: Policy) -> Verdict | None:

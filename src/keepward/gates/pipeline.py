@@ -30,9 +30,9 @@ from keepward.gates import (
 )
 from keepward.gates.verdict import Case, Gate, Quarantine, Refuse, Rewrite, Same, Verdict, View
 from keepward.model.change import Revert
+from keepward.model.commit import Reason
 from keepward.model.memory import Record
 from keepward.model.policy import Policy
-from keepward.model.receipt import Reason
 
 logger = logging.getLogger(__name__)
 

@@ -21,9 +21,9 @@ from keepward.gates.detect.engine import redact
 from keepward.gates.detect.finding import Finding
 from keepward.gates.fields import HANDLES, NAMES, mapped, named, texts, whole
 from keepward.gates.verdict import Case, Refuse, Rewrite, Verdict, View
+from keepward.model.commit import Reason
 from keepward.model.memory import Sensitivity
 from keepward.model.policy import Policy
-from keepward.model.receipt import Reason
 from keepward.model.trust import ActorKind
 
 #: What can be told from an id for certain.

@@ -13,8 +13,8 @@ from keepward.gates.detect.engine import redact
 from keepward.gates.detect.finding import Finding
 from keepward.gates.fields import aside, mapped, texts, whole
 from keepward.gates.verdict import Case, Quarantine, Refuse, Verdict, View
+from keepward.model.commit import Reason
 from keepward.model.policy import Policy
-from keepward.model.receipt import Reason
 
 
 def judge(case: Case, view: View, policy: Policy) -> Verdict | None:

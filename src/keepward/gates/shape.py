@@ -34,14 +34,12 @@ from keepward.model.change import (
     Revert,
     Supersede,
 )
-from keepward.model.instant import LONGEST
+from keepward.model.commit import Reason
 from keepward.model.memory import CORE_BLOCKS, Kind, Record, Stability, Tier
-from keepward.model.names import unknown
 from keepward.model.policy import Policy
 from keepward.model.query import CONTEXT_LEGEND
-from keepward.model.receipt import Reason
-from keepward.model.scope import RESERVED, is_scope, parse_scope
-from keepward.model.trust import SOURCES
+from keepward.model.trust import RESERVED, SOURCES, is_scope, parse_scope
+from keepward.model.value import LONGEST, unknown
 
 #: Longest of the short fields, in characters, and most items of a list.
 SHORT = 256

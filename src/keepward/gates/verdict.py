@@ -15,9 +15,9 @@ from datetime import datetime
 from keepward.gates.detect.finding import Finding
 from keepward.gates.detect.likeness import Form
 from keepward.model.change import Change
+from keepward.model.commit import Reason
 from keepward.model.memory import Record, Tier
 from keepward.model.policy import Policy
-from keepward.model.receipt import Reason
 from keepward.model.trust import Actor
 
 

@@ -13,10 +13,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from keepward.model.instant import parse_duration, parse_instant
 from keepward.model.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
-from keepward.model.scope import parse_scope
-from keepward.model.trust import SOURCES
+from keepward.model.trust import SOURCES, parse_scope
+from keepward.model.value import parse_duration, parse_instant
 
 #: Most items, changes or ids in one call.
 MOST = 500

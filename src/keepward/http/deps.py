@@ -33,7 +33,7 @@ from keepward.http.problems import STATUS, Problem
 from keepward.http.serving import Serving
 from keepward.http.sessions import Session, same
 from keepward.http.strangers import OPEN, Stranger
-from keepward.model.token import PREFIX
+from keepward.model.trust import PREFIX
 
 CSRF = "Keepward-Csrf"
 TENANT = "Keepward-Tenant"

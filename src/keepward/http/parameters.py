@@ -23,7 +23,7 @@ from keepward.errors import NotFound
 from keepward.http.bodies import AS_OF_PATTERN
 from keepward.http.cursors import LONGEST, decode_cursor, encode_cursor
 from keepward.http.problems import Problem
-from keepward.model.instant import from_micros, to_micros
+from keepward.model.value import from_micros, to_micros
 
 #: Most items on one page.
 PAGE = 500

@@ -18,7 +18,7 @@ from keepward.http.parameters import Name
 from keepward.http.route import KeepwardRoute
 from keepward.http.schemas import Instant
 from keepward.http.shapes import json_response, listed
-from keepward.model.token import Token
+from keepward.model.trust import Token
 
 router = APIRouter(route_class=KeepwardRoute, tags=["tokens"])
 

@@ -37,12 +37,11 @@ from keepward.engine.training import Training
 from keepward.http.shapes import BESIDE
 from keepward.model.blob import Blob
 from keepward.model.commit import Commit as CommitHeader
-from keepward.model.commit import CommitDetails, Step
-from keepward.model.feedback import Feedback
+from keepward.model.commit import CommitDetails, Reason, Receipt, Step
 from keepward.model.job import Alike, JobState, Run
 from keepward.model.memory import Record
 from keepward.model.proposal import Committed, Duplicate, Quarantined, Refused, Waiting
-from keepward.model.receipt import Reason, Receipt
+from keepward.model.query import Feedback
 from keepward.model.trust import Actor, Trust
 from keepward.ports.store import CommitView, Fault
 

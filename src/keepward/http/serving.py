@@ -25,7 +25,7 @@ from keepward.http.limits import Rates
 from keepward.http.options import ServerOptions
 from keepward.http.sessions import Sessions
 from keepward.http.strangers import stranger
-from keepward.model.token import hash_of
+from keepward.model.trust import hash_of
 
 if TYPE_CHECKING:
     from keepward.http.metrics import Meters

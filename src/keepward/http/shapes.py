@@ -26,13 +26,12 @@ from keepward.engine.rollback import Difference
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.http.etags import etag_of
 from keepward.http.problems import STATUS, problem_response
-from keepward.model.commit import Commit
-from keepward.model.instant import parse_instant
+from keepward.model.commit import Commit, Reason, Receipt
 from keepward.model.memory import Record
 from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
 from keepward.model.query import Recall
-from keepward.model.receipt import Reason, Receipt
 from keepward.model.trust import Actor
+from keepward.model.value import parse_instant
 from keepward.ports.store import CommitView
 
 #: Fields that are given by id with the whole beside them (1).

@@ -14,7 +14,7 @@ from keepward.interchange import legacy, locomo, markdown, messages, vault
 from keepward.interchange.items import Plan
 from keepward.interchange.reading import Source, Unusable, parse
 from keepward.model.memory import Tier
-from keepward.model.names import unknown
+from keepward.model.value import unknown
 
 if TYPE_CHECKING:
     from keepward.app import Memory

@@ -22,11 +22,10 @@ from keepward.interchange.items import Flaw, Item, Plan
 from keepward.interchange.known import Known
 from keepward.interchange.reading import opened
 from keepward.interchange.restoring import live_plan
-from keepward.model.names import unknown
+from keepward.model.commit import Reason
 from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused
-from keepward.model.receipt import Reason
 from keepward.model.trust import Actor
-from keepward.model.value import Value
+from keepward.model.value import Value, unknown
 
 if TYPE_CHECKING:
     from keepward.app import Memory

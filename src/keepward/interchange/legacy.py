@@ -22,8 +22,8 @@ from typing import Any
 from keepward.errors import InvalidInput
 from keepward.interchange.items import Flaw, Item, Plan
 from keepward.interchange.reading import Source, Unusable, parse, well_formed
-from keepward.model.instant import parse_instant
-from keepward.model.scope import parse_scope
+from keepward.model.trust import parse_scope
+from keepward.model.value import parse_instant
 
 SOURCES = ("chat", "manual", "tool", "operator", "promotion")
 TIERS = ("canon", "register", "log")

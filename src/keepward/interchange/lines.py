@@ -18,8 +18,8 @@ from keepward.engine.learned import checked, named_in
 from keepward.interchange.reading import Unusable
 from keepward.model.codec import canonical, commitment
 from keepward.model.commit import Commit, Event, Head, events_hash, recompute
-from keepward.model.instant import parse_instant
-from keepward.model.scope import parse_tenant
+from keepward.model.trust import parse_tenant
+from keepward.model.value import parse_instant
 
 FORMAT = "keepward-vault/1"
 _FIRST = ("id", "version", "tier", "kind", "key", "scope", "text", "status")

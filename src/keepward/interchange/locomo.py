@@ -17,7 +17,7 @@ from typing import Any
 from keepward.errors import InvalidInput
 from keepward.interchange.items import Flaw, Item, Plan, numbered
 from keepward.interchange.reading import Unusable, well_formed
-from keepward.model.instant import parse_instant
+from keepward.model.value import parse_instant
 
 # Not from the calendar module, whose names follow the locale.
 _MONTHS = (

@@ -16,7 +16,7 @@ from typing import Any
 from keepward.errors import InvalidInput
 from keepward.interchange.items import Flaw, Item, Plan, numbered
 from keepward.interchange.reading import Source, Unusable, parse, well_formed
-from keepward.model.instant import from_micros, parse_instant
+from keepward.model.value import from_micros, parse_instant
 
 ROLES = ("user", "assistant", "system", "developer", "tool", "function")
 _TIMES = ("timestamp", "created_at", "create_time", "time", "date", "ts")

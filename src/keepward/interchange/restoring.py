@@ -23,7 +23,7 @@ from keepward.interchange.sidecar import Sidecar, folder_of
 from keepward.model.codec import canonical, digest
 from keepward.model.commit import Commit, Event
 from keepward.model.memory import Record, Tier
-from keepward.model.scope import RESERVED
+from keepward.model.trust import RESERVED
 
 if TYPE_CHECKING:
     from keepward.app import Memory

@@ -11,9 +11,9 @@ from keepward.engine import blob_upkeep
 from keepward.engine.kit import Kit, Who
 from keepward.errors import KeepwardError
 from keepward.jobs.desk import Done
+from keepward.model.commit import Reason
 from keepward.model.memory import CORE_BLOCKS, Tier
 from keepward.model.query import Filter
-from keepward.model.receipt import Reason
 from keepward.ports.store import Fault
 
 #: Faults told one by one; the count tells of all.

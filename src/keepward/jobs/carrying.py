@@ -16,9 +16,9 @@ from keepward.engine.write import propose, propose_each
 from keepward.errors import Conflict, NotFound
 from keepward.jobs.catalogue import Job
 from keepward.jobs.desk import Ask, Desk
+from keepward.model.commit import Reason
 from keepward.model.memory import Kind, Record, Status
 from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
-from keepward.model.receipt import Reason
 
 #: Most changes of one question to a person.
 ASKED = 500

@@ -10,8 +10,8 @@ from __future__ import annotations
 from keepward.jobs.deriving import groups, is_source, named_after, portions, summed_up
 from keepward.jobs.desk import Ask, Desk, Plan
 from keepward.jobs.expire import lapsed
+from keepward.model.commit import Reason
 from keepward.model.memory import Tier
-from keepward.model.receipt import Reason
 
 #: Notes of one summary.
 _PORTION = 20

@@ -15,9 +15,8 @@ from keepward.jobs.alike import pairs
 from keepward.jobs.deriving import MOST, SPREAD, groups, is_source, portions, summed_up
 from keepward.jobs.desk import Ask, Desk, Plan
 from keepward.model.change import Archive, Change, Replace
-from keepward.model.decay import confidence_at, importance_at
-from keepward.model.memory import Kind, Record, Stability, Tier
-from keepward.model.receipt import Reason
+from keepward.model.commit import Reason
+from keepward.model.memory import Kind, Record, Stability, Tier, confidence_at, importance_at
 
 
 def plan(desk: Desk) -> Plan:

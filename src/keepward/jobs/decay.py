@@ -14,8 +14,7 @@ from datetime import datetime
 
 from keepward.jobs.desk import Desk, Plan, batches
 from keepward.model.change import Archive
-from keepward.model.decay import confidence_at, half_life, importance_at
-from keepward.model.memory import Record, Tier
+from keepward.model.memory import Record, Tier, confidence_at, half_life, importance_at
 from keepward.model.trust import Trust
 
 _PAGE = 500

@@ -17,9 +17,8 @@ from keepward.errors import ModelUnavailable
 from keepward.jobs.desk import Ask, Desk
 from keepward.jobs.quoting import quoted
 from keepward.model.change import Archive, Change, Insert
-from keepward.model.decay import confidence_at, importance_at
-from keepward.model.memory import Record, Sensitivity, Stability, share
-from keepward.model.receipt import Reason
+from keepward.model.commit import Reason
+from keepward.model.memory import Record, Sensitivity, Stability, confidence_at, importance_at, share
 from keepward.model.trust import Trust
 
 #: Sources may end this much later than the first of them: longer, and summing up would cost more than it saves.

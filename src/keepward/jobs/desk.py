@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from keepward.model.change import BOOKKEEPING, Change
+from keepward.model.commit import Reason
 from keepward.model.memory import Access, Kind, Record, Stability, Tier
 from keepward.model.policy import Policy, access_for
 from keepward.model.query import Filter
-from keepward.model.receipt import Reason
 from keepward.ports.models import Embedder, Summarizer
 from keepward.ports.store import Reader
 

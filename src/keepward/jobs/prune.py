@@ -15,8 +15,7 @@ from keepward.jobs.decay import faded
 from keepward.jobs.desk import Ask, Desk, Plan, batches
 from keepward.jobs.expire import lapsed
 from keepward.model.change import Archive, Retire
-from keepward.model.decay import confidence_at
-from keepward.model.memory import Tier
+from keepward.model.memory import Tier, confidence_at
 from keepward.model.trust import Trust
 
 QUESTIONS = 20

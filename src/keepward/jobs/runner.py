@@ -25,11 +25,10 @@ from keepward.jobs.carrying import Tally, carry_out, desk_of
 from keepward.jobs.catalogue import CATALOGUE, Job
 from keepward.jobs.desk import Done
 from keepward.jobs.embedding import wanting
+from keepward.model.commit import Receipt
 from keepward.model.job import LEASE, Alike, JobRow, JobState, Run, RunOutcome, due_at, parse_schedule
-from keepward.model.names import unknown
-from keepward.model.receipt import Receipt
-from keepward.model.scope import visible_from
-from keepward.model.trust import Actor, ActorKind, Rights
+from keepward.model.trust import Actor, ActorKind, Rights, visible_from
+from keepward.model.value import unknown
 from keepward.ports.store import Writer
 
 logger = logging.getLogger(__name__)

@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from keepward.jobs.deriving import derived, groups, happened, is_source, named_after, portions, summed_up
 from keepward.jobs.desk import Ask, Desk, Plan
 from keepward.model.change import Insert
-from keepward.model.instant import to_micros
+from keepward.model.commit import Reason
 from keepward.model.memory import Kind, Record, Stability, Tier
-from keepward.model.receipt import Reason
+from keepward.model.value import to_micros
 from keepward.retrieval.times import MONTHS, phrase, resolve, spelled_out
 from keepward.retrieval.units import sentences
 

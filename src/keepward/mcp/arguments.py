@@ -14,7 +14,7 @@ from typing import Any
 
 from keepward.errors import InvalidInput
 from keepward.mcp.spec import Schema, Tool
-from keepward.model.names import meant
+from keepward.model.value import meant
 
 #: Most characters of a text and items of a list that a call may carry.
 LONGEST = 20_000

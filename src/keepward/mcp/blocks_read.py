@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from keepward.mcp.shapes import bare
 from keepward.model.memory import CORE_BLOCKS, Tier
 from keepward.model.policy import access_for
-from keepward.model.scope import visible_from
+from keepward.model.trust import visible_from
 
 if TYPE_CHECKING:
     from keepward.app import Memory

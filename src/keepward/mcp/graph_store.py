@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from keepward.model.memory import Kind, Tier
-from keepward.model.scope import visible_from
+from keepward.model.trust import visible_from
 
 if TYPE_CHECKING:
     from keepward.app import Memory

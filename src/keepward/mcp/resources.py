@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 from keepward import present
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.mcp.blocks_read import blocks
-from keepward.model.scope import parse_scope, visible_from
+from keepward.model.trust import parse_scope, visible_from
 
 if TYPE_CHECKING:
     from keepward.app import Memory

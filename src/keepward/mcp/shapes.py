@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from keepward import present
+from keepward.model.commit import Reason
 from keepward.model.proposal import Outcome, Waiting
 from keepward.model.query import Hit
-from keepward.model.receipt import Reason
 
 if TYPE_CHECKING:
     from keepward.app import Memory

@@ -38,7 +38,7 @@ def remember(memory: Memory, given: Mapping[str, Any]) -> Given:
     """Propose a new memory."""
     fields = dict(given)
     if "occurred_at" in fields:
-        from keepward.model.instant import parse_instant
+        from keepward.model.value import parse_instant
 
         fields["occurred_at"] = parse_instant(fields["occurred_at"])
     return written(memory, memory.remember(fields.pop("text"), **fields))

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypedDict
 
-from keepward.model.instant import Duration
 from keepward.model.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
+from keepward.model.value import Duration
 
 #: Stands for "leave this field as it is" where None already means "empty".
 KEEP: Any = type("Keep", (), {"__repr__": lambda _: "KEEP", "__slots__": ()})()

@@ -19,7 +19,6 @@ from operator import attrgetter
 from typing import Any
 
 from keepward.errors import InvalidInput, Tampered
-from keepward.model.instant import from_micros, to_micros
 from keepward.model.memory import (
     Access,
     ContentType,
@@ -31,6 +30,7 @@ from keepward.model.memory import (
     Tier,
 )
 from keepward.model.trust import Trust
+from keepward.model.value import from_micros, to_micros
 
 #: Schema number of record payloads.
 RECORD_SCHEMA = 1

@@ -1,4 +1,4 @@
-"""Commits and events: what the journal is made of, and how it is linked.
+"""The journal's values: events and commits and how they are linked, receipts, and what an erasure leaves.
 
 Invariants
 (1) A tenant's commits are numbered from 1 without a gap; commit n names the hash of commit n-1, and
@@ -6,22 +6,28 @@ Invariants
 (2) A header holds no content: no text, no reason, no label a user chose. It commits to each payload
     by a salted hash, so that a payload can be erased while the chain still verifies.
 (3) A commit's hash covers its header and, through ``events``, every event of it in order.
+(4) A receipt is stored in the same transaction as what it tells of. It holds no secret, and names memories by id and
+    version, never by their text.
+(5) A tombstone holds nothing a person typed but its scope. Its marks say nothing without the key, which is never in
+    the store.
+(6) What an erasure destroyed is named by places: ``seq.n`` for an event's content, ``seq`` for a commit's own.
 """
 
 from __future__ import annotations
 
+import hmac
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from json.encoder import encode_basestring as _quoted
-from typing import Any
+from typing import Any, Literal
 
 from keepward.errors import InvalidInput, Tampered
 from keepward.model.codec import SAFE, canonical, commitment, digest
-from keepward.model.instant import to_micros
-from keepward.model.memory import Record
-from keepward.model.value import Value
+from keepward.model.memory import ContentType, Record, Sensitivity, Stability, Status
+from keepward.model.trust import Trust
+from keepward.model.value import Value, to_micros
 
 #: What commit 1 names as the hash before it.
 EMPTY_HASH = bytes(32)
@@ -109,7 +115,7 @@ class CommitDetails:
     approved_digest: str | None = None
     #: Ids of the commits this one undoes.
     undoes: tuple[str, ...] = ()
-    #: Of an erasure: the places whose content it destroyed, see ``model.erasure``.
+    #: Of an erasure: the places whose content it destroyed, see ``model.commit``.
     erased: tuple[str, ...] = ()
 
     def encode(self) -> bytes:
@@ -210,3 +216,154 @@ def recompute(commit: Commit, events: list[Event]) -> bytes:
         events=events_hash(events),
         payload_commit=commit.commitment(),
     )
+
+
+ReceiptKind = Literal[
+    "commit",
+    "duplicate",
+    "refusal",
+    "quarantine",
+    "approval",
+    "rejection",
+    "rollback",
+    "contain",
+    "compile",
+    "import",
+    "job",
+    "recall",
+    "token",
+    "erase",
+    "lift",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason(Value):
+    """Why a gate decided as it did, or why an item stayed out of a context."""
+
+    #: Name of the gate or compiler step.
+    gate: str
+    #: Stable snake_case code.
+    code: str
+    #: One sentence for a person; never memory content.
+    detail: str
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the reason as plain values."""
+        return {"gate": self.gate, "code": self.code, "detail": self.detail}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt(Value):
+    """One decision."""
+
+    id: str
+    tenant: str
+    kind: ReceiptKind
+    at: datetime
+    #: ``kind:name`` of who asked.
+    actor: str
+    #: Version of the policy that decided.
+    policy: str
+    #: Name of the head after the decision.
+    head: str
+    reasons: tuple[Reason, ...] = ()
+    #: JSON-safe facts of this kind of receipt.
+    facts: dict[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the receipt as plain JSON values."""
+        return {
+            "id": self.id,
+            "tenant": self.tenant,
+            "kind": self.kind,
+            "at": self.at.isoformat(),
+            "actor": self.actor,
+            "policy": self.policy,
+            "head": self.head,
+            "reasons": [reason.as_dict() for reason in self.reasons],
+            **self.facts,
+        }
+
+
+#: Stands where a reason, a digest or a name stood.
+ERASED = "[erased]"
+#: What the aliases of a tombstone begin with; no memory may be given such a name.
+MARK = "erased:"
+#: Why something is erased: a code, so that the reason repeats nothing.
+REASONS = ("request", "consent", "retention", "mistake", "secret", "other")
+#: n of a commit's own content among its events.
+OWN = -1
+
+Place = tuple[int, int]
+Sort = Literal["text", "name"]
+
+
+def mark(key: bytes, tenant: str, sort: Sort, content: bytes) -> str:
+    """Return the keyed mark of a text's normalised digest, or of an alias or reference.
+
+    The first 16 bytes of HMAC-SHA256 over ``keepward/tombstone/v1``, the tenant's name, the sort, and the content.
+    """
+    body = b"\0".join((b"keepward/tombstone/v1", tenant.encode(), sort.encode(), content))
+    return f"{MARK}{sort}:{hmac.digest(key, body, 'sha256')[:16].hex()}"
+
+
+def blank(record: Record, version: int) -> Record:
+    """Return a version of a memory without anything it said; see (5)."""
+    return replace(
+        record,
+        version=version,
+        text="",
+        key=None,
+        subject=None,
+        category=None,
+        tags=(),
+        content_type=ContentType.TEXT,
+        blob=None,
+        metadata_json=None,
+        source="unknown",
+        trust=Trust.UNKNOWN,
+        heard=None,
+        evidence=(),
+        derived_from=(),
+        confidence=0.0,
+        importance=0.0,
+        sensitivity=Sensitivity.NORMAL,
+        stability=Stability.STABLE,
+        access=None,
+        status=Status.ERASED,
+        superseded_by=None,
+        session=None,
+        speaker=None,
+        job=None,
+        aliases=(),
+        occurred_at=None,
+        expires_at=None,
+    )
+
+
+def tombstone(record: Record, *, now: datetime, by: str, marks: tuple[str, ...]) -> Record:
+    """Return the last version of an erased memory; ``by`` is ``kind:name`` of who erased it."""
+    return replace(blank(record, record.version + 1), author=by, aliases=marks, updated_at=now, reinforced_at=now)
+
+
+def place_name(place: Place) -> str:
+    """Return ``seq.n``, or ``seq`` for a commit's own content."""
+    seq, n = place
+    return str(seq) if n == OWN else f"{seq}.{n}"
+
+
+def parse_place(name: str) -> Place:
+    """Return the place of a name.
+
+    Raises:
+        Tampered: ``place_name`` did not write it.
+    """
+    seq, dot, n = name.partition(".")
+    try:
+        place = (int(seq), int(n) if dot else OWN)
+    except ValueError as fault:
+        raise Tampered("an erasure names what is no place; run `keepward verify`") from fault
+    if place_name(place) != name:
+        raise Tampered("an erasure names what is no place; run `keepward verify`")
+    return place

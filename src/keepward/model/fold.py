@@ -22,7 +22,6 @@ from keepward.errors import Conflict, InvalidInput
 from keepward.model import change as ask
 from keepward.model.change import KEEP
 from keepward.model.codec import encode_record
-from keepward.model.decay import confidence_at, importance_at
 from keepward.model.memory import (
     Access,
     ContentType,
@@ -32,12 +31,13 @@ from keepward.model.memory import (
     Stability,
     Status,
     Tier,
+    confidence_at,
+    importance_at,
     share,
 )
-from keepward.model.names import unknown
 from keepward.model.policy import Policy, access_for
-from keepward.model.scope import in_task, visible_from
-from keepward.model.trust import SOURCES, Actor, ActorKind, Trust, default_source, trust_of
+from keepward.model.trust import SOURCES, Actor, ActorKind, Trust, default_source, in_task, trust_of, visible_from
+from keepward.model.value import unknown
 
 _E = TypeVar("_E", bound=StrEnum)
 

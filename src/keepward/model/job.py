@@ -15,10 +15,9 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Literal
 
 from keepward.errors import InvalidInput
-from keepward.model.instant import parse_duration
+from keepward.model.commit import Reason, Receipt
 from keepward.model.memory import Record
-from keepward.model.receipt import Reason, Receipt
-from keepward.model.value import Value
+from keepward.model.value import Value, parse_duration
 
 RunOutcome = Literal["run", "failed", "skipped"]
 

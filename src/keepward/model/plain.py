@@ -14,11 +14,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from keepward.errors import KeepwardError
-from keepward.model.commit import CommitDetails, Step
+from keepward.model.commit import CommitDetails, Reason, Step
 from keepward.model.memory import FIELDS, READ_FIELDS, Record
 from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
 from keepward.model.query import Hit, Recall
-from keepward.model.receipt import Reason
 from keepward.model.value import Value
 
 #: Fields that say who wrote which version when; a diff is about the rest.

@@ -20,9 +20,8 @@ from typing import Any, Literal
 from keepward.errors import InvalidInput
 from keepward.model.job import SCHEDULES, parse_schedule
 from keepward.model.memory import Access, Kind, Tier
-from keepward.model.names import unknown
-from keepward.model.scope import parse_scope
-from keepward.model.trust import Actor, Trust
+from keepward.model.trust import Actor, Trust, parse_scope
+from keepward.model.value import unknown
 
 
 def _frozen(**values: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Queries: what a reader asks for, and what is found."""
+"""Queries: what a reader asks for, what is found, and which of it was of use."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, Literal
 
 from keepward.model.memory import ContentType, Kind, Record, Tier
-from keepward.model.names import chosen
-from keepward.model.value import Value
+from keepward.model.trust import Trust
+from keepward.model.value import Value, chosen
 
 #: By what recall orders: the learned reranker where one serves, the fused score, or closeness in meaning alone.
 Order = Literal["learned", "fused", "cosine"]
@@ -136,3 +136,27 @@ class Recall(Value):
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback(Value):
+    """What one principal said of one recall or context; what it names on neither side, it says nothing of."""
+
+    tenant: str
+    #: From 1 in the order of arrival, without a gap in a tenant; 0 until it is kept.
+    n: int = 0
+    at: datetime
+    #: Id of the recall or compile receipt.
+    receipt: str
+    #: ``kind:name`` of who said it.
+    actor: str
+    #: How far who said it is relied on; from the handle or the token, never from an argument.
+    trust: Trust = Trust.UNKNOWN
+    #: Ids of memories; sorted, without repeats.
+    used: tuple[str, ...]
+    ignored: tuple[str, ...]
+
+    @property
+    def by_person(self) -> bool:
+        """Whether a person said it; what agents and other programs say counts up to a share of what people say."""
+        return self.trust >= Trust.USER

@@ -1,4 +1,4 @@
-"""Trust: how far a memory's origin may be relied on.
+"""Who asks and how far they are relied on: classes of trust, principals and their rights, scopes, tokens.
 
 Invariants
 (1) Trust is set by channel and credential. A caller's claim can lower it and never raise it.
@@ -6,14 +6,24 @@ Invariants
 (3) Two principals are the same when their credential is, or their kind and name are, however they were opened.
 (4) Whether one may approve what another proposed is asked more strictly: a name is no evidence, so neither another
     class under the same name nor another name without a credential makes a second person.
+(5) A scope is ``/`` or ``/a/b``: segments of letters, digits, ``.``, ``_``, ``-``, never ``.`` or ``..``. A reader at a
+    path sees that path and its ancestors, decided on whole paths: ``/agents/or`` does not see ``/agents/orion``.
+(6) A token is ``kw_`` and 256 random bits in base 62; the store keeps its SHA-256 alone. Actor, tenant and scope of its
+    bearer come from it and from nothing else, until it expires or is revoked.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import IntEnum, StrEnum
+
+from keepward.errors import InvalidInput
+from keepward.model.value import Value, meant
 
 
 class Trust(IntEnum):
@@ -223,3 +233,142 @@ def trust_of(actor: Actor, source: str, parents: Iterable[Trust] = ()) -> Trust:
     """
     claimed = SOURCES[source].trust if source in SOURCES else Trust.UNKNOWN
     return min(_CEILING[actor.kind], claimed, *parents)
+
+
+SHARED = "/"
+#: Where the store keeps what is its own, such as which learned weights serve. Not a well-formed scope, so that no
+#: handle stands there, sees it from anywhere, or writes to it.
+RESERVED = "/.keepward"
+_SEGMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}", re.ASCII)
+_TENANT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@:-]{0,127}", re.ASCII)
+#: The longest path, in segments.
+DEPTH = 8
+
+
+def parse_scope(name: str) -> str:
+    """Return the canonical path of a scope name.
+
+    ``shared`` and ``user`` are ``/``; a bare name such as ``orion`` is ``/agents/orion``; a path is
+    itself without a trailing slash.
+
+    Raises:
+        InvalidInput: the name breaks (1) or has more than 8 segments.
+    """
+    if name in {SHARED, "shared", "user"}:
+        return SHARED
+    path = name if name.startswith("/") else f"/agents/{name}"
+    segments = path.removesuffix("/").split("/")[1:] if name else []
+    if not segments or len(segments) > DEPTH or not all(_SEGMENT.fullmatch(part) for part in segments):
+        raise InvalidInput("unknown scope: use `shared`, an agent's name, or a path such as /agents/orion/tasks/42")
+    return "/" + "/".join(segments)
+
+
+def is_scope(path: str) -> bool:
+    """Whether a path is the canonical one of a scope that can be named."""
+    try:
+        return parse_scope(path) == path
+    except InvalidInput:
+        return False
+
+
+def visible_from(path: str) -> tuple[str, ...]:
+    """Return the scopes a reader at a canonical path sees: its own first, ``/`` last."""
+    parts = path.split("/")[1:] if path != SHARED else []
+    own = tuple("/" + "/".join(parts[:depth]) for depth in range(len(parts), 0, -1))
+    return (*own, SHARED)
+
+
+def in_task(path: str) -> bool:
+    """Whether a canonical path is a task's scope (``.../tasks/<id>``) or lies in one."""
+    return "tasks" in path.split("/")[:-1]
+
+
+def parse_tenant(name: str) -> str:
+    """Return the tenant name, unchanged.
+
+    Raises:
+        InvalidInput: empty, longer than 128, or outside letters, digits and ``. _ @ : -``.
+    """
+    if not _TENANT.fullmatch(name):
+        raise InvalidInput("a tenant is 1 to 128 letters, digits or . _ @ : - and starts with a letter or digit")
+    return name
+
+
+PREFIX = "kw_"
+#: 62 to the power of 43 is more than 2 to the power of 256.
+_LENGTH = 43
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token(Value):
+    """What the store knows of a token."""
+
+    id: str
+    #: Name of its bearer, as it stands in receipts.
+    name: str
+    #: SHA-256 of the token.
+    hash: bytes = field(repr=False)
+    rights: Rights
+    #: Sorted; see ``trust.CAN``.
+    can: tuple[str, ...]
+    tenant: str
+    scope: str
+    #: ``kind:name`` of the owner who made it.
+    created_by: str
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+    @property
+    def actor(self) -> Actor:
+        """The principal that bears it."""
+        kind = ActorKind.AGENT if self.rights is Rights.AGENT else ActorKind.OPERATOR
+        return Actor(kind=kind, name=self.name, rights=self.rights, credential=self.id, can=frozenset(self.can))
+
+    def state(self, now: datetime) -> str:
+        """Return ``valid``, ``expired`` or ``revoked``."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.expires_at is not None and self.expires_at <= now else "valid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Issued(Value):
+    """A new token: the only moment at which its secret is known."""
+
+    token: Token
+    secret: str = field(repr=False)
+
+
+def secret_of(random: bytes) -> str:
+    """Return the token text of 32 random bytes."""
+    number, digits = int.from_bytes(random, "big"), []
+    for _ in range(_LENGTH):
+        number, digit = divmod(number, 62)
+        digits.append(_DIGITS[digit])
+    return PREFIX + "".join(digits)
+
+
+def hash_of(secret: str) -> bytes:
+    """Return what the store keeps of a token."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+def capabilities(rights: Rights, asked: frozenset[str] | None) -> tuple[str, ...]:
+    """Return what a token of a class can do, sorted; ``asked`` narrows it, or adds ``sensitive`` and ``consent``.
+
+    Raises:
+        InvalidInput: the class cannot do that, or the narrowed token could do nothing.
+    """
+    whole = CAN[rights]
+    if asked is None:
+        return tuple(sorted(whole))
+    if rights is Rights.OWNER and asked != whole:
+        raise InvalidInput("an owner's token can do everything; make one of an agent or a reviewer for less")
+    most = MAY_BE_GIVEN[rights]
+    if not asked or not asked <= most:
+        guess = next((found for each in sorted(asked - most) if (found := meant(each, sorted(most)))), "")
+        raise InvalidInput(f"{guess}a token of this class can be given {', '.join(sorted(most))}")
+    # What is proposed or decided has to be read first.
+    return tuple(sorted(asked | {"read"}))

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from keepward.model.commit import CommitDetails, Head
-from keepward.model.erasure import Place
-from keepward.model.feedback import Feedback
+from keepward.model.commit import CommitDetails, Head, Place
 from keepward.model.proposal import Waiting
+from keepward.model.query import Feedback
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

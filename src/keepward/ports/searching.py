@@ -11,9 +11,8 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from keepward.model.decay import idle_since
-from keepward.model.instant import to_micros
-from keepward.model.memory import Kind, Record, Sensitivity
+from keepward.model.memory import Kind, Record, Sensitivity, idle_since
+from keepward.model.value import to_micros
 
 if TYPE_CHECKING:
     from keepward.ports.store import Features

@@ -16,13 +16,11 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from keepward.model import plain
-from keepward.model.commit import Commit, CommitDetails, Event, Head, Step
-from keepward.model.feedback import Feedback
+from keepward.model.commit import Commit, CommitDetails, Event, Head, Receipt, Step
 from keepward.model.memory import Record
 from keepward.model.proposal import Waiting
-from keepward.model.query import Filter
-from keepward.model.receipt import Receipt
-from keepward.model.token import Token
+from keepward.model.query import Feedback, Filter
+from keepward.model.trust import Token
 from keepward.model.value import Value
 from keepward.ports.blobs import ReadsBlobs, WritesBlobs
 from keepward.ports.erasing import Erasable, Erases

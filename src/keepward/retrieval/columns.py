@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from keepward.model.decay import FLOOR, IDLE_RATE
+from keepward.model.memory import FLOOR, IDLE_RATE
 from keepward.ports.searching import Profile
 from keepward.retrieval.entries import Allowed, Entry
 from keepward.retrieval.growable import Codes, Growable
@@ -140,7 +140,7 @@ class Columns:
         self.ids.keep(rows, new_rows)
 
     def importance(self, rows: npt.NDArray[np.intp], now: int) -> npt.NDArray[np.float64]:
-        """Return what the importance of rows has faded to at an instant, as ``model.decay.importance_at`` does."""
+        """Return what the importance of rows has faded to at an instant, as ``model.memory.importance_at`` does."""
         base = self["importance"][rows].astype(np.float64).round(4)
         days = np.maximum(now - self["idle_since"][rows], 0) / _DAY
         return np.asarray(np.maximum(base * np.exp(-IDLE_RATE * days), np.minimum(base, FLOOR)).round(4))

@@ -8,10 +8,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from keepward.model.commit import CommitDetails, Step
+from keepward.model.commit import CommitDetails, Reason, Receipt, Step
 from keepward.model.memory import Kind, Record, Tier
 from keepward.model.proposal import Waiting, digest_of
-from keepward.model.receipt import Reason, Receipt
 from keepward.model.trust import Actor, Trust
 from keepward.ports.store import Features, Stage
 from keepward.ports.world import IdSource

@@ -14,13 +14,11 @@ from hypothesis import strategies as st
 from keepward import errors, present
 from keepward.app import Memory
 from keepward.client.decode import decode, decode_each, decode_hint, error_of
-from keepward.model.commit import Commit
+from keepward.model.commit import Commit, Reason
 from keepward.model.memory import Record
 from keepward.model.proposal import Outcome, Waiting, digest_of
 from keepward.model.query import Hit
-from keepward.model.receipt import Reason
-from keepward.model.token import Issued
-from keepward.model.trust import Actor, Trust
+from keepward.model.trust import Actor, Issued, Trust
 from keepward.testing.clock import SteppingClock
 from keepward.testing.strategies import names, records, texts
 

@@ -13,8 +13,8 @@ from context_made import NOW, again, block, event, found, ids, inputs, record, r
 from keepward.context import Inputs, Screened, compile_context
 from keepward.context.guard import guard, masked, tidy
 from keepward.errors import InvalidInput
+from keepward.model.commit import Reason
 from keepward.model.memory import Record
-from keepward.model.receipt import Reason
 from keepward.model.trust import Trust
 
 FORMATS = ("markdown", "xml", "messages")

@@ -9,8 +9,8 @@ import pytest
 from context_made import NOW, POLICY, block, event, found, ids, inputs, record, rule, why, working
 
 from keepward.context import compile_context, memory_block, snapshot
+from keepward.model.commit import Reason
 from keepward.model.memory import Sensitivity, Stability, Status
-from keepward.model.receipt import Reason
 from keepward.model.trust import Trust
 
 BLOCKS = [

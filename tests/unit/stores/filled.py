@@ -11,11 +11,9 @@ from pathlib import Path
 
 from keepward.adapters.anchor import FileAnchor
 from keepward.errors import KeepwardError
-from keepward.model.feedback import Feedback
 from keepward.model.memory import Status
-from keepward.model.query import Filter
-from keepward.model.token import Token
-from keepward.model.trust import Rights
+from keepward.model.query import Feedback, Filter
+from keepward.model.trust import Rights, Token
 from keepward.stores.sqlite.store import SqliteStore, open_sqlite
 from keepward.testing.stages import Maker
 

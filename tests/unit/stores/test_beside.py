@@ -13,7 +13,7 @@ import pytest
 from filled import ANY, TENANT, TOKEN, by_hand, opened
 
 from keepward.errors import Tampered
-from keepward.model.feedback import Feedback
+from keepward.model.query import Feedback
 from keepward.stores.sqlite import beside
 from keepward.stores.sqlite.renew import SEALED
 from keepward.testing.ids import CountingIds

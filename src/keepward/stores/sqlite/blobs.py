@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from keepward.errors import Tampered
 from keepward.model.blob import Blob, Kept, Put
-from keepward.model.instant import from_micros, to_micros
+from keepward.model.value import from_micros, to_micros
 from keepward.ports.store import Fault
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.beside import Ledger

@@ -11,9 +11,8 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 
 from keepward.errors import KeepwardError
-from keepward.model.commit import EMPTY_HASH, commit_hash
-from keepward.model.erasure import OWN, Place
-from keepward.model.instant import from_micros
+from keepward.model.commit import EMPTY_HASH, OWN, Place, commit_hash
+from keepward.model.value import from_micros
 from keepward.ports.store import Fault
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.erasing import named_places, promise_of

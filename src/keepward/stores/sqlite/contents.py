@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from keepward.model.codec import RECORD_SCHEMA, decode_record
-from keepward.model.instant import to_micros
 from keepward.model.memory import Access, ContentType, Kind, Record, Sensitivity, Stability, Status, Tier
 from keepward.model.trust import Trust
+from keepward.model.value import to_micros
 from keepward.stores.sqlite.rows import Row, columns_of, place_of
 
 _decode = json.JSONDecoder().raw_decode

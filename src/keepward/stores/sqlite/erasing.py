@@ -15,8 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from keepward.errors import Conflict, KeepwardError, Tampered
-from keepward.model.commit import Commit, decode_details
-from keepward.model.erasure import OWN, Place, blank, parse_place
+from keepward.model.commit import OWN, Commit, Place, blank, decode_details, parse_place
 from keepward.model.memory import Record
 from keepward.ports.erasing import Destruction
 from keepward.ports.store import Fault, Features

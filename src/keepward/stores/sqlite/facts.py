@@ -8,8 +8,8 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from keepward.model.instant import from_micros, to_micros
 from keepward.model.trust import Trust
+from keepward.model.value import from_micros, to_micros
 from keepward.stores.sql import load_queries
 
 SQL = load_queries("keepward.stores.sqlite")

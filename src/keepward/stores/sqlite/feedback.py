@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from keepward.errors import Tampered
-from keepward.model.feedback import Feedback
-from keepward.model.instant import from_micros, to_micros
+from keepward.model.query import Feedback
 from keepward.model.trust import Trust
+from keepward.model.value import from_micros, to_micros
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.beside import Ledger
 from keepward.stores.sqlite.seals import Sealer

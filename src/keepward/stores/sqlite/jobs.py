@@ -9,8 +9,8 @@ import logging
 import sqlite3
 from typing import cast
 
-from keepward.model.instant import from_micros, to_micros
 from keepward.model.job import JobRow, RunOutcome
+from keepward.model.value import from_micros, to_micros
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.rows import Row
 from keepward.stores.sqlite.seals import Sealer

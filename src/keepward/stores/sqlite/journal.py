@@ -13,10 +13,19 @@ from typing import Any
 
 from keepward.errors import InvalidInput, Tampered
 from keepward.model.codec import decode_record
-from keepward.model.commit import Commit, CommitDetails, Event, Step, decode_details, events_hash, recompute
-from keepward.model.erasure import ERASED, OWN
-from keepward.model.instant import from_micros
+from keepward.model.commit import (
+    ERASED,
+    OWN,
+    Commit,
+    CommitDetails,
+    Event,
+    Step,
+    decode_details,
+    events_hash,
+    recompute,
+)
 from keepward.model.memory import Record
+from keepward.model.value import from_micros
 from keepward.ports.store import PREFIX, CommitView
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.erasing import record_or_blank, sealed_row

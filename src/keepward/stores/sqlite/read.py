@@ -16,11 +16,10 @@ from datetime import datetime
 from typing import Any
 
 from keepward.errors import InvalidInput, Tampered
-from keepward.model.instant import from_micros, to_micros
 from keepward.model.memory import Record, Status
-from keepward.model.proposal import Waiting
-from keepward.model.proposal_codec import waiting_from_dict
+from keepward.model.proposal import Waiting, waiting_from_dict
 from keepward.model.query import Filter
+from keepward.model.value import from_micros, to_micros
 from keepward.ports.searching import Likely, Profile
 from keepward.ports.store import PREFIX, Features, Found, Indexed
 from keepward.stores.sql import load_queries

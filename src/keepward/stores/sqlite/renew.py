@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from keepward.errors import Conflict, Tampered
 from keepward.model.codec import decode_record
-from keepward.model.commit import EMPTY_HASH, Commit, Event, Head, recompute
-from keepward.model.erasure import Place
+from keepward.model.commit import EMPTY_HASH, Commit, Event, Head, Place, recompute
 from keepward.ports.world import Anchor
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite import beside, deliveries, erasing

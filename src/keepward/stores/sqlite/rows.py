@@ -19,10 +19,9 @@ from typing import Any
 
 from keepward.errors import Tampered
 from keepward.model.codec import decode_record
-from keepward.model.decay import idle_since, importance_at
-from keepward.model.instant import to_micros
-from keepward.model.memory import Record, Stability, Tier
+from keepward.model.memory import Record, Stability, Tier, idle_since, importance_at
 from keepward.model.query import Filter
+from keepward.model.value import to_micros
 from keepward.ports.searching import Profile
 from keepward.ports.store import Features
 from keepward.stores.sqlite.seals import Sealer

@@ -21,8 +21,17 @@ from typing import Any
 
 from keepward.errors import KeepwardError, NotAStore
 from keepward.model.codec import decode_record
-from keepward.model.commit import EMPTY_HASH, Commit, Event, decode_details, events_hash, recompute
-from keepward.model.erasure import OWN, Place, parse_place
+from keepward.model.commit import (
+    EMPTY_HASH,
+    OWN,
+    Commit,
+    Event,
+    Place,
+    decode_details,
+    events_hash,
+    parse_place,
+    recompute,
+)
 from keepward.model.memory import Record
 from keepward.stores.sqlite.connection import connect
 from keepward.stores.sqlite.journal import commit_of, event_of, payload_fits

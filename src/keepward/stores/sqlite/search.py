@@ -16,8 +16,8 @@ from datetime import datetime
 from itertools import chain
 
 from keepward.errors import Tampered
-from keepward.model.instant import to_micros
 from keepward.model.memory import Record, Status
+from keepward.model.value import to_micros
 from keepward.ports.searching import Likely, Profile
 from keepward.ports.store import Features
 from keepward.stores.sql import load_queries

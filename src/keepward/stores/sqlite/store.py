@@ -19,13 +19,12 @@ from typing import Any
 
 from keepward.errors import StoreUnavailable
 from keepward.model.commit import Commit, Event, Head, Step
-from keepward.model.feedback import Feedback
-from keepward.model.instant import to_micros
 from keepward.model.job import JobRow
 from keepward.model.memory import Record
 from keepward.model.proposal import Waiting
-from keepward.model.query import Filter
-from keepward.model.token import Token
+from keepward.model.query import Feedback, Filter
+from keepward.model.trust import Token
+from keepward.model.value import to_micros
 from keepward.ports.searching import Likely, Profile
 from keepward.ports.store import CommitView, Fault, Features, Found, Indexed, Withheld
 from keepward.ports.world import Anchor

@@ -14,9 +14,8 @@ import logging
 import sqlite3
 from collections.abc import Iterable, Iterator
 
-from keepward.model.instant import from_micros, to_micros
-from keepward.model.token import Token
-from keepward.model.trust import Rights
+from keepward.model.trust import Rights, Token
+from keepward.model.value import from_micros, to_micros
 from keepward.ports.store import Fault
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.beside import Ledger

@@ -19,15 +19,13 @@ from operator import itemgetter
 
 from keepward.errors import Conflict, InvalidInput, StaleVersion, Tampered
 from keepward.model.codec import canonical, encode_record
-from keepward.model.commit import Commit, Head, commit_hash
-from keepward.model.feedback import Feedback
-from keepward.model.instant import to_micros
+from keepward.model.commit import Commit, Head, Receipt, commit_hash
 from keepward.model.job import JobRow
 from keepward.model.memory import Record, Status
-from keepward.model.proposal import Waiting
-from keepward.model.proposal_codec import waiting_to_dict
-from keepward.model.receipt import Receipt
-from keepward.model.token import Token
+from keepward.model.proposal import Waiting, waiting_to_dict
+from keepward.model.query import Feedback
+from keepward.model.trust import Token
+from keepward.model.value import to_micros
 from keepward.ports.erasing import Destruction
 from keepward.ports.store import Features, Stage
 from keepward.stores.sql import load_queries

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from keepward.errors import InvalidInput
 from keepward.model.codec import canonical, digest
 from keepward.model.commit import commit_hash
-from keepward.model.instant import to_micros
+from keepward.model.value import to_micros
 
 NAMES = st.text(st.characters(), max_size=4) | st.sampled_from(['"', "\\", "\n\x01", "\0", "\ud800", "密\u2028", "a"])
 HASHES = st.binary(min_size=32, max_size=32)

@@ -7,7 +7,7 @@ import codecs
 import pytest
 
 from keepward.errors import InvalidInput
-from keepward.model.media import agrees, content_type_of, settled, text_in
+from keepward.model.blob import agrees, content_type_of, settled, text_in
 from keepward.model.memory import ContentType
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(32)

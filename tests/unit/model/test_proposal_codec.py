@@ -7,7 +7,7 @@ import json
 import pytest
 
 from keepward.errors import Tampered
-from keepward.model.proposal_codec import waiting_from_dict, waiting_to_dict
+from keepward.model.proposal import waiting_from_dict, waiting_to_dict
 from keepward.testing.stages import Maker
 
 
