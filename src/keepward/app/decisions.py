@@ -11,12 +11,9 @@ from keepward.model.commit import Commit, Event, Head, Receipt
 from keepward.model.proposal import Outcome, Waiting
 
 if TYPE_CHECKING:
-    from keepward.engine.audit import Verification
-    from keepward.engine.read import AsOf
-    from keepward.engine.review import Decided
-    from keepward.engine.rollback import Difference, Rollback
-    from keepward.engine.showing import Shown
-    from keepward.ports.store import CommitView
+    from keepward.model.journal import CommitView, Difference, Rollback, Verification
+    from keepward.model.proposal import Decided, Shown
+    from keepward.model.query import AsOf
 
 
 class Decisions(Handle):

@@ -18,9 +18,9 @@ from keepward.app.handle import Handle
 from keepward.errors import KeepwardError, Unauthorised
 
 if TYPE_CHECKING:
-    from keepward.engine.erase import Erased, ErasePlan, Selection
+    from keepward.engine.erase import ErasePlan, Selection
     from keepward.engine.kit import Kit, Who
-    from keepward.engine.lift import Lifted
+    from keepward.model.journal import Erased, Lifted
 
 
 logger = logging.getLogger(__name__)

@@ -9,10 +9,7 @@ from keepward.app.handle import Handle
 from keepward.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from keepward.engine.blame import Bisection, Blame
-    from keepward.engine.comparison import ContextDifference
-    from keepward.engine.contain import Containment
-    from keepward.engine.impact import Impact
+    from keepward.model.inquiry import Bisection, Blame, Containment, ContextDifference, Impact
 
 
 class Inquiries(Handle):

@@ -8,32 +8,19 @@ Invariants
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward import durable
 from keepward.app.erasure_lists import CARRIED
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
-from keepward.model.value import Value
+from keepward.model.copies import CarriedKey
 
 if TYPE_CHECKING:
     from keepward.app.memory import Memory
 
 #: Shortest passphrase.
 SHORTEST = 12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CarriedKey(Value):
-    """A key that was exported or imported."""
-
-    path: str
-    store_id: str
-    #: Erasures and revocations that went with it.
-    entries: int
-    #: Whether the texts erased in the other home are refused here when they are said again.
-    tombstones: bool
 
 
 def export_key(memory: Memory, path: str | Path, passphrase: str, *, config_dir: Path | None = None) -> CarriedKey:

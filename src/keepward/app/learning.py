@@ -12,8 +12,7 @@ from keepward.model.query import Feedback
 
 if TYPE_CHECKING:
     from keepward.app.memory import Memory
-    from keepward.engine.reinforce import Reinforced
-    from keepward.engine.training import Training
+    from keepward.model.query import Reinforced, Training
 
 
 class Learning(Handle):

@@ -15,11 +15,10 @@ from keepward.model.query import Filter, Memories, Recall
 from keepward.model.value import plain_key
 
 if TYPE_CHECKING:
-    from keepward.context.render import Replayed
-    from keepward.engine.audit import Check
-    from keepward.engine.contexts import CompiledContext
     from keepward.engine.kit import Kit
-    from keepward.engine.read import AsOf, Version
+    from keepward.model.compiled import CompiledContext, Replayed
+    from keepward.model.journal import Check, Version
+    from keepward.model.query import AsOf
 
 
 class Reads(Handle):

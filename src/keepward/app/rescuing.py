@@ -18,10 +18,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keepward.app.copying import Rescued, RescuedTenant
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
 from keepward.model.blob import place
 from keepward.model.commit import Step
+from keepward.model.copies import Rescued, RescuedTenant
 from keepward.model.memory import Record, Status
 from keepward.model.query import Filter
 from keepward.model.trust import Actor

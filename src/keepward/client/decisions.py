@@ -19,14 +19,9 @@ from keepward.model.commit import Receipt
 from keepward.model.proposal import Outcome, Waiting
 
 if TYPE_CHECKING:
-    from keepward.engine.audit import Verification
-    from keepward.engine.read import AsOf
-    from keepward.engine.reinforce import Reinforced
-    from keepward.engine.review import Decided
-    from keepward.engine.rollback import Difference, Rollback
-    from keepward.engine.showing import Shown
-    from keepward.engine.training import Training
-    from keepward.ports.store import CommitView
+    from keepward.model.journal import CommitView, Difference, Rollback, Verification
+    from keepward.model.proposal import Decided, Shown
+    from keepward.model.query import AsOf, Reinforced, Training
 
 #: Most proposals decided in one call.
 _MANY = 200
@@ -78,7 +73,7 @@ class Decisions(Calls):
 
     def log(self, *, limit: int = 50, before: int | None = None) -> list[CommitView]:
         """Return commits within reach, newest first, with seq below ``before``."""
-        from keepward.ports.store import CommitView
+        from keepward.model.journal import CommitView
 
         if limit < 1:
             raise InvalidInput("a limit is at least 1")
@@ -94,20 +89,20 @@ class Decisions(Calls):
 
     def show(self, commit: str) -> CommitView:
         """Return one commit by id, a unique prefix of it, or its number."""
-        from keepward.ports.store import CommitView
+        from keepward.model.journal import CommitView
 
         return decode(CommitView, self._get(path_of("commits", str(commit))))
 
     def diff(self, earlier: AsOf, later: AsOf = None) -> list[Difference]:
         """Return the memories that differ between the states after two commits; ``0`` is the empty store."""
-        from keepward.engine.rollback import Difference
+        from keepward.model.journal import Difference
 
         asked = [("earlier", wire.moment(earlier)), ("later", wire.moment(later))]
         return decode_each(Difference, self._get("/memory/diff", asked)["items"])
 
     def rollback(self, commit: str, *, with_later: bool = False, dry_run: bool = False) -> Rollback:
         """Undo one commit exactly; a second call changes nothing and gives the first receipt."""
-        from keepward.engine.rollback import Rollback
+        from keepward.model.journal import Rollback
 
         body = {"with_later": with_later, "dry_run": dry_run}
         # Whatever the newest commit is: one that touches the same memories is a conflict, and not undone.
@@ -116,7 +111,7 @@ class Decisions(Calls):
 
     def verify(self) -> Verification:
         """Check the chain, every seal, every projection and the anchor."""
-        from keepward.engine.audit import Verification
+        from keepward.model.journal import Verification
 
         return decode(Verification, self._post("/memory/verify"))
 
@@ -143,7 +138,7 @@ class Decisions(Calls):
 
         ``on_progress`` is told once, at the end: a server says nothing on the way.
         """
-        from keepward.engine.training import Training
+        from keepward.model.query import Training
 
         found = decode(Training, self._post("/memory/train"))
         if on_progress is not None:
@@ -152,12 +147,12 @@ class Decisions(Calls):
 
     def learn_importance(self) -> Reinforced:
         """Turn the uses counted since the last time into importance, in one commit; for the owner alone."""
-        from keepward.engine.reinforce import Reinforced
+        from keepward.model.query import Reinforced
 
         return decode(Reinforced, self._post("/memory/learn"))
 
     def _decided(self, what: str, name: str, items: list[Any], said: Mapping[str, Any]) -> list[Decided]:
-        from keepward.engine.review import Decided
+        from keepward.model.proposal import Decided
 
         found: list[Decided] = []
         for start in range(0, len(items), _MANY):

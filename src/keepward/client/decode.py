@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum, IntEnum
 from functools import cache
-from importlib import import_module
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from keepward import errors
@@ -28,8 +27,6 @@ from keepward.model.memory import Record
 T = TypeVar("T")
 Reader = Callable[[Any], Any]
 
-#: Where names stand that a class only imports for its type checker.
-_ELSEWHERE = {"Fault": "keepward.ports.store"}
 #: Of an answer that no Keepward server gave, or one of another version.
 UNREADABLE = "the server's answer cannot be read: it speaks another version, or it is no Keepward server"
 
@@ -147,8 +144,7 @@ def _dataclass(kind: Any) -> Reader:
 
 
 def _fields(kind: Any) -> Reader:
-    elsewhere = {name: getattr(import_module(home), name) for name, home in _ELSEWHERE.items()}
-    hints = get_type_hints(kind, localns=elsewhere)
+    hints = get_type_hints(kind)
     known = [
         (each.name, _reader(hints[each.name]), _has_default(each), each.name + _beside(hints[each.name]))
         for each in dataclasses.fields(kind)

@@ -19,13 +19,10 @@ from keepward.model.trust import Issued, Token
 from keepward.model.value import Duration
 
 if TYPE_CHECKING:
-    from keepward.app.copying import Adoption
-    from keepward.engine.blame import Bisection, Blame
-    from keepward.engine.comparison import ContextDifference
-    from keepward.engine.contain import Containment
-    from keepward.engine.erase import Erased, ErasePlan
-    from keepward.engine.impact import Impact
-    from keepward.engine.lift import Lifted
+    from keepward.engine.erase import ErasePlan
+    from keepward.model.copies import Adoption
+    from keepward.model.inquiry import Bisection, Blame, Containment, ContextDifference, Impact
+    from keepward.model.journal import Erased, Lifted
 
 
 class Inquiries(Calls):
@@ -41,7 +38,7 @@ class Inquiries(Calls):
         memory: str | None = None,
     ) -> Impact:
         """Return what one of these touched: memories, everything derived from them, every context that held any."""
-        from keepward.engine.impact import Impact
+        from keepward.model.inquiry import Impact
 
         asked = wire.present(source=source, actor=actor, session=session, commit=commit, memory=memory)
         return decode(Impact, self._get("/memory/impact", list(asked.items())))
@@ -61,7 +58,7 @@ class Inquiries(Calls):
 
         Without ``plan`` nothing is written: what comes back is the plan and its digest.
         """
-        from keepward.engine.contain import Containment
+        from keepward.model.inquiry import Containment
 
         chosen = wire.present(source=source, actor=actor, session=session, commit=commit, memory=memory)
         if plan is None:
@@ -70,7 +67,7 @@ class Inquiries(Calls):
 
     def blame(self, name: str) -> Blame:
         """Return which commit, actor, source and approval made each value of a memory, by id or key."""
-        from keepward.engine.blame import Blame
+        from keepward.model.inquiry import Blame
 
         return decode(Blame, self._get(path_of("blame", name)))
 
@@ -84,7 +81,7 @@ class Inquiries(Calls):
         purpose: str = "answer",
     ) -> Bisection:
         """Return the commit with which the context for a query began to hold a text; a predicate cannot be sent."""
-        from keepward.engine.blame import Bisection
+        from keepward.model.inquiry import Bisection
 
         if predicate is not None:
             raise InvalidInput("a predicate cannot be sent to a server: give the text to look for as `contains`")
@@ -95,7 +92,7 @@ class Inquiries(Calls):
 
     def context_diff(self, first: str, second: str) -> ContextDifference:
         """Return what differs between two compiled contexts, by receipt id, and the commit responsible for each."""
-        from keepward.engine.comparison import ContextDifference
+        from keepward.model.inquiry import ContextDifference
 
         return decode(ContextDifference, self._get(path_of("receipts", first, "diff", second)))
 
@@ -161,14 +158,14 @@ class Inquiries(Calls):
         reason: str = "request",
     ) -> Erased:
         """Carry out exactly the plan with this digest, given what it was planned for."""
-        from keepward.engine.erase import Erased
+        from keepward.model.journal import Erased
 
         body = {"digest": digest, **_selection(ids, subject, source, reason)}
         return decode(Erased, self._post("/memory/erase", body))
 
     def lift_erasure(self, name: str) -> Lifted:
         """Allow what an erased memory said to be remembered again, given its id; for the owner alone."""
-        from keepward.engine.lift import Lifted
+        from keepward.model.journal import Lifted
 
         return decode(Lifted, self._post("/memory/erase/lift", {"name": name}))
 
@@ -178,13 +175,13 @@ class Inquiries(Calls):
 
     def plan_adopt(self) -> Adoption:
         """Return what accepting the store as it stands would accept, under a digest; change nothing."""
-        from keepward.app.copying import Adoption
+        from keepward.model.copies import Adoption
 
         return decode(Adoption, self._post("/memory/adopt/plan"))
 
     def adopt(self, digest: str) -> Adoption:
         """Accept the store as it stands, given the digest of what was shown."""
-        from keepward.app.copying import Adoption
+        from keepward.model.copies import Adoption
 
         return decode(Adoption, self._post("/memory/adopt", {"digest": digest}))
 

@@ -15,10 +15,9 @@ from keepward.model.memory import Record
 from keepward.model.query import Memories, Recall, check_names
 
 if TYPE_CHECKING:
-    from keepward.context.render import Replayed
-    from keepward.engine.audit import Check
-    from keepward.engine.contexts import CompiledContext
-    from keepward.engine.read import AsOf, Version
+    from keepward.model.compiled import CompiledContext, Replayed
+    from keepward.model.journal import Check, Version
+    from keepward.model.query import AsOf
 
 
 class Reads(Calls):
@@ -111,7 +110,7 @@ class Reads(Calls):
 
     def history(self, memory_id: str) -> list[Version]:
         """Return every version of a memory with the commit that made it, oldest first."""
-        from keepward.engine.read import Version
+        from keepward.model.journal import Version
 
         return decode_each(Version, self._get(path_of("items", memory_id, "history"))["items"])
 
@@ -128,7 +127,7 @@ class Reads(Calls):
         floor: float | None = None,
     ) -> CompiledContext:
         """Compile what a model should know for an objective, within a budget, with a receipt."""
-        from keepward.engine.contexts import CompiledContext
+        from keepward.model.compiled import CompiledContext
 
         asked = wire.present(
             objective=objective,
@@ -150,7 +149,7 @@ class Reads(Calls):
         without: Sequence[str] = (),
     ) -> CompiledContext:
         """Compile what belongs in every prompt of this scope: core, lasting memories and keyed state, no recall."""
-        from keepward.engine.contexts import CompiledContext
+        from keepward.model.compiled import CompiledContext
 
         asked = [("budget_tokens", budget_tokens), ("format", format), ("without", _words("without", without))]
         return decode(CompiledContext, self._get("/memory/snapshot", asked))
@@ -165,14 +164,14 @@ class Reads(Calls):
         format: str = "markdown",  # noqa: A002
     ) -> CompiledContext:
         """Compile only what is relevant to a query; the empty text when nothing is."""
-        from keepward.engine.contexts import CompiledContext
+        from keepward.model.compiled import CompiledContext
 
         asked = wire.present(query=query, budget_tokens=budget_tokens, purpose=purpose, floor=floor, format=format)
         return decode(CompiledContext, self._post("/memory/block", asked))
 
     def replay(self, receipt_id: str) -> Replayed:
         """Render a compiled context again from its receipt, byte for byte."""
-        from keepward.context.render import Replayed
+        from keepward.model.compiled import Replayed
 
         return decode(Replayed, self._post(path_of("receipts", receipt_id, "replay")))
 
@@ -182,7 +181,7 @@ class Reads(Calls):
 
     def doctor(self) -> list[Check]:
         """Return what was looked at, whether it is well, and what to do when it is not."""
-        from keepward.engine.audit import Check
+        from keepward.model.journal import Check
 
         return decode_each(Check, self._get("/memory/doctor")["items"])
 

@@ -25,7 +25,7 @@ from keepward.model.blob import Blob, parse_ref, ref_of
 from keepward.model.commit import Reason
 
 if TYPE_CHECKING:
-    from keepward.app.copying import ExportPlan, RestoredExport
+    from keepward.model.copies import ExportPlan, RestoredExport
 
 #: Bytes read from a file at a time.
 _CHUNK = 1 << 16
@@ -158,13 +158,13 @@ class Streams(Calls):
 
     def plan_restore_export(self, source: str | Path | IO[bytes] | bytes) -> ExportPlan:
         """Return what bringing an export back as it was would restore, under a digest; for the owner alone."""
-        from keepward.app.copying import ExportPlan
+        from keepward.model.copies import ExportPlan
 
         return decode(ExportPlan, self._sent("/memory/restore-export/plan", source, []))
 
     def restore_export(self, source: str | Path | IO[bytes] | bytes, digest: str) -> RestoredExport:
         """Write an export into an empty tenant as it is, given the digest of its plan; for the owner alone."""
-        from keepward.app.copying import RestoredExport
+        from keepward.model.copies import RestoredExport
 
         return decode(RestoredExport, self._sent("/memory/restore-export", source, [("digest", digest)]))
 

@@ -19,7 +19,7 @@ from keepward.errors import InvalidInput
 from keepward.model.change import KEEP, Change, Insert, Revert, Supersede, operation
 
 if TYPE_CHECKING:
-    from keepward.engine.read import AsOf
+    from keepward.model.query import AsOf
 
 _LISTS = ("tags", "evidence", "derived_from", "aliases")
 

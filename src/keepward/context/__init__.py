@@ -1,8 +1,9 @@
 """The context compiler: memories in, one budgeted and replayable text out; pure."""
 
 from keepward.context.compiler import compile_context, memory_block, snapshot
-from keepward.context.render import RENDERER, Replayed, replay
-from keepward.context.sections import Candidate, Compiled, Excluded, Inputs, Item, Screened, Section
+from keepward.context.render import RENDERER, replay
+from keepward.context.sections import Candidate, Compiled, Inputs, Screened
+from keepward.model.compiled import Excluded, Item, Replayed, Section
 
 __all__ = [
     "RENDERER",

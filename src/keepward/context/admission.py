@@ -12,10 +12,11 @@ import math
 from collections.abc import Iterable
 
 from keepward.context.budget import Entry, allotments
-from keepward.context.guard import Mask, tidy
+from keepward.context.guard import tidy
 from keepward.context.render import Line, Opened, added, line_of
 from keepward.context.sections import Candidate, Inputs
 from keepward.model.commit import Reason
+from keepward.model.compiled import Mask
 from keepward.model.memory import Record, Sensitivity, Status, confidence_at
 from keepward.model.trust import Trust
 

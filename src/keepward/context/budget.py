@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from keepward.context.guard import Mask
 from keepward.context.render import Line, Rendered, line_of
 from keepward.context.sections import PREFIX, is_turn, renewed_at
+from keepward.model.compiled import Mask
 from keepward.model.memory import Record, Tier
 from keepward.model.policy import Policy
 

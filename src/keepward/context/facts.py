@@ -13,9 +13,10 @@ from typing import Any
 from keepward.context.admission import finite
 from keepward.context.budget import Entry, Tally
 from keepward.context.render import RENDERER, Rendered, alone_in, digest
-from keepward.context.sections import SECTIONS, Compiled, Excluded, Inputs, Item, Section
+from keepward.context.sections import SECTIONS, Compiled, Inputs
 from keepward.model.codec import canonical
 from keepward.model.commit import Reason
+from keepward.model.compiled import Excluded, Item, Section
 from keepward.model.value import to_micros
 
 

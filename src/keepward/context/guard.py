@@ -15,10 +15,8 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable
-from typing import TypeAlias
 
-#: A span of a text and the name put in its place: start, end, name; offsets in characters.
-Mask: TypeAlias = tuple[int, int, str]
+from keepward.model.compiled import Mask
 
 _BREAK = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _PAD = "[ \t\xa0\xad\u1680\u180e\u2000-\u200f\u202a-\u202f\u205f-\u2064\u3000\ufeff]*"

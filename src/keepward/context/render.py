@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, TypeAlias
 
-from keepward.context.guard import Mask, guard, label, masked, xml_attribute, xml_text
+from keepward.context.guard import guard, label, masked, xml_attribute, xml_text
 from keepward.context.sections import PREFIX, Format, happened_at, is_turn
 from keepward.errors import InvalidInput
+from keepward.model.compiled import Mask, Replayed
 from keepward.model.memory import CORE_BLOCKS, ContentType, Record
 from keepward.model.query import CONTEXT_LEGEND
 from keepward.model.trust import Trust
-from keepward.model.value import Value
 
 #: Number of this way of rendering. 1 marked each line of an origin below an agent, and told nothing of agents.
 RENDERER = 2
@@ -101,21 +101,6 @@ class Rendered:
             found[name] = digest(self.text[start:end])
             start = end
         return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replayed(Value):
-    """A context rendered again from its receipt."""
-
-    text: str
-    #: Whether these are the bytes of then.
-    same: bool
-    prefix_digest: str
-    tail_digest: str
-    #: Names of the sections whose bytes are those of then.
-    unchanged: tuple[str, ...]
-    #: Id and version of each memory that is gone; a document counts as ``identity`` or ``user_file``, 0.
-    missing: tuple[tuple[str, int], ...]
 
 
 def digest(text: str) -> str:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from keepward.context.guard import Mask
 from keepward.model.commit import Reason
+from keepward.model.compiled import Excluded, Mask, Section
 from keepward.model.memory import CORE_BLOCKS, Kind, Record, Tier
 from keepward.model.policy import Policy
 from keepward.model.trust import SHARED, Trust, in_task
@@ -95,48 +95,6 @@ class Inputs:
     #: Least score of the best that was recalled, 0..1; below it nothing recalled comes in.
     floor: float = 0.0
     format: Format = "markdown"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """One memory in a context."""
-
-    id: str
-    version: int
-    tier: str
-    kind: str
-    #: Estimated tokens of this item alone; the section's own number is exact.
-    tokens: int
-    #: Spans of the record's text that were replaced.
-    masks: tuple[Mask, ...] = ()
-    #: None for what was not recalled.
-    score: float | None = None
-    parts: Mapping[str, float] = field(default_factory=dict)
-    #: Whether the score is below the line from which a memory counts as relevant, and so as used.
-    weak: bool = False
-    #: Label of the core block it stands in.
-    block: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """A part of a context."""
-
-    name: str
-    #: Tokens of this part of the text, headings included; all sections sum to the whole.
-    tokens: int
-    #: SHA-256 of this part of the text, in hex.
-    digest: str
-    items: tuple[Item, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Excluded:
-    """A memory that was considered and left out."""
-
-    id: str
-    version: int
-    reason: Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,51 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from keepward.engine import blob_upkeep, learned
 from keepward.engine.kit import Kit, Who
-from keepward.engine.read import AsOf, seq_of
+from keepward.engine.read import seq_of
 from keepward.engine.review import pending
-from keepward.engine.rollback import Difference
 from keepward.engine.view import reaches, readable, veiled, withheld_from
 from keepward.errors import NotFound
+from keepward.model.journal import Check, CommitView, Difference, Verification
 from keepward.model.memory import CORE_BLOCKS, Record, Status, Tier
-from keepward.model.query import Filter
+from keepward.model.query import AsOf, Filter
 from keepward.model.trust import visible_from
-from keepward.model.value import Value
-from keepward.ports.store import CommitView, Fault, Found
+from keepward.ports.store import Found
 
 #: What an embedder adds to words, where it is not meaning.
 _MEANING = {"none": " alone", "hashed": " and their parts"}
 #: A proposal that waits longer than this shows as stuck.
 STUCK = timedelta(days=7)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verification(Value):
-    """What was checked, and what does not hold."""
-
-    ok: bool
-    #: How many of each were checked.
-    checked: dict[str, int]
-    #: First first.
-    faults: tuple[Fault, ...]
-    #: How far the store can vouch for itself, such as where it came from, in plain sentences.
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check(Value):
-    """One thing ``doctor`` looked at."""
-
-    name: str
-    ok: bool
-    detail: str
-    #: What to do, when it is not well.
-    remedy: str = ""
 
 
 def log(kit: Kit, who: Who, *, limit: int, before: int | None) -> list[CommitView]:

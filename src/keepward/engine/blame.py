@@ -8,56 +8,18 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 from keepward.engine.contexts import text_at
 from keepward.engine.kit import Kit, Who
-from keepward.engine.read import Version, history
+from keepward.engine.read import history
 from keepward.engine.view import fetch, readable
 from keepward.errors import InvalidInput, NotFound
-from keepward.model.memory import FIELDS, READ_FIELDS, Record
-from keepward.model.value import Value
-from keepward.ports.store import CommitView
+from keepward.model.inquiry import Bisection, Blame, Origin
+from keepward.model.journal import Version
+from keepward.model.memory import FIELDS, READ_FIELDS
 
 #: Fields that tell of a version and not of the memory.
 _BOOKKEEPING = frozenset({"id", "version", "created_at", "updated_at", "reinforced_at", "author"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """Where the present value of one field comes from."""
-
-    field: str
-    value: Any
-    #: Version that brought the value.
-    version: int
-    #: The version as it came, with its commit.
-    made: Version
-    #: ``kind:name`` of who asked for it; the approver, where there is one, is in ``approved_by``.
-    actor: str
-    source: str
-    approved_by: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blame(Value):
-    """One memory as it stands, and where each of its values comes from, in the order of ``Record``."""
-
-    record: Record
-    origins: tuple[Origin, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bisection(Value):
-    """The commit with which a context changed its answer to a predicate."""
-
-    commit: CommitView
-    #: How many contexts were compiled.
-    compiled: int
-    #: What the last context before it and the first one with it say.
-    before: str
-    after: str
 
 
 def blame(kit: Kit, who: Who, name: str) -> Blame:

@@ -18,8 +18,8 @@ from keepward.engine.blobs import files_of, reachable, waiting_refs
 from keepward.engine.kit import Kit
 from keepward.errors import KeepwardError, Tampered
 from keepward.model.blob import GRACE, PREFIX, Kept, ref_of
+from keepward.model.journal import Fault
 from keepward.ports.blobs import BlobStore
-from keepward.ports.store import Fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,47 +8,17 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from keepward.engine.kit import Kit, Who
 from keepward.engine.view import reaches, readable
 from keepward.errors import NotFound
-from keepward.model.value import Value, from_micros
-from keepward.ports.store import CommitView
+from keepward.model.inquiry import ContextDifference, ContextItem
+from keepward.model.journal import CommitView
+from keepward.model.value import from_micros
 
 _Held = Mapping[str, tuple[int, str]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextItem:
-    """One memory that the two contexts do not share as it is."""
-
-    id: str
-    change: Literal["added", "removed", "changed"]
-    #: Where it stands, or stood.
-    section: str
-    #: Versions in the first and in the second context; None where it is not in it.
-    before: int | None
-    after: int | None
-    #: The newest commit between the two heads that touched it; None where none did.
-    commit: CommitView | None
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextDifference(Value):
-    """What differs between two contexts."""
-
-    first: str
-    second: str
-    #: Whether both have the same bytes.
-    same: bool
-    #: Added, then removed, then changed; each by id.
-    items: tuple[ContextItem, ...]
-    #: What was asked differently, by name: (first, second).
-    inputs: Mapping[str, tuple[Any, Any]]
 
 
 def context_diff(kit: Kit, who: Who, first: str, second: str) -> ContextDifference:

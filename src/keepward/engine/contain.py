@@ -10,36 +10,22 @@ Invariants
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from keepward.engine.commit import store_steps
-from keepward.engine.impact import Impact, Selector, impact
+from keepward.engine.impact import impact
 from keepward.engine.kit import Kit, Who
 from keepward.errors import Conflict, InvalidInput, Unauthorised
 from keepward.gates import authority, secrets
 from keepward.gates.verdict import Case, Refuse, View
 from keepward.model.change import Archive
 from keepward.model.codec import canonical, digest
-from keepward.model.commit import Commit, Receipt, Step
+from keepward.model.commit import Step
+from keepward.model.inquiry import Containment, Selector
 from keepward.model.memory import Record, Status
-from keepward.model.value import Value
 
 #: The op of its events and the kind of its commit.
 CONTAIN = "contain"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Containment(Value):
-    """What was contained, or would be."""
-
-    applied: bool
-    impact: Impact
-    #: What is not contained yet, as it stands now: direct ones first, then derived ones.
-    items: tuple[Record, ...]
-    #: Names this very plan; 64 hex digits.
-    digest: str
-    commit: Commit | None = None
-    receipt: Receipt | None = None
 
 
 def contain(kit: Kit, who: Who, selector: Selector, *, plan: str | None, reason: str) -> Containment:

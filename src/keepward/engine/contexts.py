@@ -15,14 +15,14 @@ from datetime import timedelta
 from typing import Literal
 
 from keepward.context.compiler import compile_context, memory_block, snapshot
-from keepward.context.render import Replayed, digest
+from keepward.context.render import digest
 from keepward.context.render import replay as render_again
-from keepward.context.sections import Candidate, Compiled, Excluded, Format, Inputs, Section
+from keepward.context.sections import Candidate, Compiled, Format, Inputs
 from keepward.engine import handed
 from keepward.engine.audit import core_of
 from keepward.engine.commit import flush_uses
 from keepward.engine.kit import Kit, Who
-from keepward.engine.read import AsOf, Stand, below_floor, floor_of, search, stand
+from keepward.engine.read import Stand, below_floor, floor_of, search, stand
 from keepward.engine.review import pending
 from keepward.engine.screening import screen
 from keepward.engine.view import reaches, see_readable, still_shown
@@ -30,10 +30,11 @@ from keepward.engine.withheld import ids_of, notes_of, refuse_without_core, unso
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable
 from keepward.gates import privacy, secrets
 from keepward.model.commit import Reason, Receipt
+from keepward.model.compiled import CompiledContext, Replayed
 from keepward.model.memory import Kind, Record, Stability, Status, Tier
-from keepward.model.query import Filter
+from keepward.model.query import AsOf, Filter
 from keepward.model.trust import Trust, visible_from
-from keepward.model.value import Value, unknown
+from keepward.model.value import unknown
 from keepward.ports.store import Found, Withheld, Writer
 
 #: Ended working memories are named among the exclusions for this long.
@@ -41,34 +42,6 @@ REMEMBERED = timedelta(days=7)
 #: Recalled candidates looked at for each one that fits.
 SPARE = 3
 FORMATS: tuple[Format, ...] = ("markdown", "xml", "messages")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledContext(Value):
-    """What a model is given, and the proof of how it came about."""
-
-    text: str
-    context_id: str
-    receipt: Receipt
-    sections: tuple[Section, ...]
-    excluded: tuple[Excluded, ...]
-    tokens: int
-    prefix_digest: str
-    tail_digest: str
-    #: Signals that took part in recall, and sentences on what could not.
-    used: tuple[str, ...]
-    notes: tuple[str, ...]
-    head: str
-    #: Whether the receipt is in the store.
-    kept: bool
-    #: Ids of memories in reach that were edited outside of Keepward or are missing.
-    withheld: tuple[str, ...] = ()
-    #: Least score of the best that is recalled, 0..1; below it nothing recalled comes in.
-    floor: float = 0.0
-    #: Score of the best that was recalled, whether it came in or not; None where nothing was.
-    best: float | None = None
-    #: How many recalled memories were left out below the floor.
-    below: int = 0
 
 
 def context(

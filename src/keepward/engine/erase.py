@@ -12,23 +12,13 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from keepward.engine.certificate import COUNTS, counts
 from keepward.engine.checkpoints import drop as drop_checkpoints
 from keepward.engine.commit import Moved, store_steps
-from keepward.engine.erase_plan import (
-    Beside,
-    ErasePlan,
-    Gathered,
-    Seen,
-    Selection,
-    beside_of,
-    gather,
-    plan_digest,
-    told,
-)
+from keepward.engine.erase_plan import Beside, Gathered, Seen, beside_of, gather, plan_digest, told
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import KEY
 from keepward.engine.lift import lifted
@@ -37,22 +27,13 @@ from keepward.engine.traces import remains, traces_of
 from keepward.engine.unlearn import stopped
 from keepward.engine.view import fetch
 from keepward.errors import Conflict, StoreUnavailable
-from keepward.model.commit import OWN, Commit, CommitDetails, Place, Receipt, Step, place_name, tombstone
+from keepward.model.commit import OWN, CommitDetails, Place, Step, place_name, tombstone
+from keepward.model.journal import Erased, ErasePlan, Selection
 from keepward.model.memory import Record, Status
-from keepward.model.value import Value
 from keepward.ports.erasing import Destruction
 from keepward.ports.store import Writer
 
 __all__ = ["ErasePlan", "Erased", "Selection", "erase", "plan", "replay"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Erased(Value):
-    """An erasure that was carried out."""
-
-    plan: ErasePlan
-    commit: Commit
-    receipt: Receipt
 
 
 def plan(kit: Kit, who: Who, chosen: Selection, *, reason: str) -> ErasePlan:

@@ -23,61 +23,13 @@ from keepward.engine.view import fetch
 from keepward.errors import Conflict, InvalidInput, NotFound
 from keepward.model.codec import canonical, decode_record, digest
 from keepward.model.commit import ERASED, REASONS, Commit, CommitDetails, Event, Place, decode_details
+from keepward.model.journal import ErasePlan, Selection, Target
 from keepward.model.memory import Record, Status
 from keepward.model.proposal import Waiting
 from keepward.model.query import Feedback, Filter
-from keepward.model.value import Value
 
 #: Kept texts that hold no words: what this module writes, and what was learned.
 _NO_TEXTS = frozenset({COUNTS, CERTIFICATE, KEY, CARRIED, *CHECKPOINTS})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """Which memories are to be erased; everything named, together."""
-
-    ids: tuple[str, ...] = ()
-    subject: str | None = None
-    #: A reference in evidence, a foreign name, a session, or the name of a source.
-    source: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """A memory that goes."""
-
-    id: str
-    #: 0 for what was only proposed.
-    versions: int
-    #: ``named``, ``copy`` for one that says the same, ``proposed`` for one that no decision has made a memory.
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErasePlan(Value):
-    """What an erasure would destroy; it holds no content."""
-
-    #: Names this very plan; 64 hex digits.
-    digest: str
-    reason: str
-    #: By id.
-    targets: tuple[Target, ...]
-    #: Ids of memories made from a target that say something of their own: name those that are to go as well.
-    derived: tuple[str, ...]
-    #: Ids of other memories with a version that quotes a target.
-    quoting: tuple[str, ...]
-    #: Places that lose their content: versions of memories, then details of commits.
-    versions: tuple[Place, ...]
-    details: tuple[int, ...]
-    #: Ids of what is rewritten without it.
-    receipts: tuple[str, ...]
-    proposals: tuple[str, ...]
-    #: Kind and version of kept texts that go; of kind ``reranker`` weights that have learned from a target.
-    artefacts: tuple[tuple[str, str], ...]
-    #: Numbers of the feedback that loses the name of a target.
-    feedback: tuple[int, ...] = ()
-    #: Blobs that go, because nothing else refers to them.
-    blobs: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

@@ -11,63 +11,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from keepward.engine.kit import Kit, Who
 from keepward.engine.view import fetch
 from keepward.errors import InvalidInput, NotFound, Tampered, Unauthorised
 from keepward.model.commit import Commit, CommitDetails, Event, decode_details
-from keepward.model.memory import Record
+from keepward.model.inquiry import Delivery, Impact, Selector
 from keepward.model.proposal import Waiting
-from keepward.model.value import Value
 
 #: What an impact can be asked by.
 WAYS = ("source", "actor", "session", "commit", "memory")
 #: Ops that say something; the others confirm, move or end what was said.
 _SAYS = frozenset({"insert", "replace", "append", "promote"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selector:
-    """What was asked: one of ``WAYS`` and its value."""
-
-    way: str
-    value: str
-
-    def __str__(self) -> str:
-        return f"{self.way} {self.value}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
-    """A compiled context that held some of it."""
-
-    receipt: str
-    #: ISO 8601.
-    at: str
-    #: ``kind:name`` of who was given the context.
-    actor: str
-    purpose: str
-    #: (memory id, version) of what it held, sorted.
-    items: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Impact(Value):
-    """What was touched. Memories are shown at their newest version, whatever their status."""
-
-    selector: Selector
-    #: In the order in which they were first touched.
-    direct: tuple[Record, ...]
-    #: Made from these, over any number of steps; by id.
-    derived: tuple[Record, ...]
-    #: Oldest first.
-    contexts: tuple[Delivery, ...]
-    #: Ids of proposals that wait and were made by, or from, any of it.
-    waiting: tuple[str, ...]
-    #: Ids of memories and receipts that do not match their seal, and so could not be looked at.
-    damaged: tuple[str, ...]
 
 
 def selector_of(**ways: str | None) -> Selector:

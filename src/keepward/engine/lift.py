@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from keepward.engine.commit import Moved, store_steps
@@ -19,24 +19,15 @@ from keepward.engine.kit import Kit, Who
 from keepward.engine.view import fetch
 from keepward.errors import Conflict, InvalidInput
 from keepward.model.codec import digest
-from keepward.model.commit import MARK, Commit, Receipt, Step
+from keepward.model.commit import MARK, Commit, Step
+from keepward.model.journal import Lifted
 from keepward.model.memory import Record, Status
 from keepward.model.query import Filter
-from keepward.model.value import Value, to_micros
+from keepward.model.value import to_micros
 
 #: The op of its events, the kind of its commit and receipt, and the name of its entries on the list.
 LIFT = "lift"
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lifted(Value):
-    """A lift that was carried out."""
-
-    #: Ids of the tombstones that stand less in the way, the named one first, then by id.
-    tombstones: tuple[str, ...]
-    commit: Commit
-    receipt: Receipt
 
 
 def lift(kit: Kit, who: Who, name: str) -> Lifted:

@@ -18,11 +18,12 @@ from keepward.engine.learned import Standing, unfit
 from keepward.engine.view import GRANT, WITHHELD, fetch, reaches, still_shown, veiled, withholds, without_reason
 from keepward.engine.withheld import ids_of, notes_of, unsound, withheld
 from keepward.errors import InvalidInput, ModelUnavailable, NotFound
-from keepward.model.commit import EMPTY_HASH, Commit, CommitDetails, Head
+from keepward.model.commit import EMPTY_HASH, Head
+from keepward.model.journal import Version
 from keepward.model.memory import Record, Sensitivity, as_read
-from keepward.model.query import ORDERS, PURPOSES, Filter, Hit, Memories, Recall, check_names
+from keepward.model.query import ORDERS, PURPOSES, AsOf, Filter, Hit, Memories, Recall, check_names
 from keepward.model.trust import visible_from
-from keepward.model.value import Value, to_micros, unknown
+from keepward.model.value import to_micros, unknown
 from keepward.ports.store import Found
 
 if TYPE_CHECKING:
@@ -33,19 +34,6 @@ MOST = 1_000
 #: Longest query, in characters.
 QUERY = 32_768
 _WHY = {"text": "words", "vector": "meaning", "link": "name"}
-
-AsOf = int | str | datetime | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Version(Value):
-    """One version of a memory and the commit that made it."""
-
-    record: Record
-    before: Record | None
-    op: str
-    commit: Commit
-    details: CommitDetails
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

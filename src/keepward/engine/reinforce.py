@@ -8,34 +8,19 @@ Invariants
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from keepward.engine.commit import flush_uses, store_steps
 from keepward.engine.kit import Kit, Who
 from keepward.engine.view import Overlay, look
 from keepward.gates import pipeline
 from keepward.gates.verdict import Case
 from keepward.model.change import Reinforce
-from keepward.model.commit import Commit, Receipt, Step
+from keepward.model.commit import Step
 from keepward.model.fold import Frame, apply
-from keepward.model.memory import Record, importance_at
-from keepward.model.value import Value
+from keepward.model.memory import importance_at
+from keepward.model.query import Reinforced
 
 #: Share of what is missing to 1 that each use adds.
 PER_USE = 0.02
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reinforced(Value):
-    """What learning from use did."""
-
-    #: Memories whose importance rose, by id.
-    records: tuple[Record, ...]
-    #: Uses that were learned from.
-    uses: int
-    #: None when there was nothing to learn.
-    commit: Commit | None
-    receipt: Receipt | None
 
 
 def learn_importance(kit: Kit, who: Who) -> Reinforced:

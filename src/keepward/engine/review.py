@@ -14,7 +14,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn
 
 from keepward.engine.commit import Moved, settled, store_steps
@@ -28,8 +28,7 @@ from keepward.gates.fields import stored_texts
 from keepward.gates.shape import REASON
 from keepward.model.commit import Reason, Receipt, Step
 from keepward.model.memory import Record, Status
-from keepward.model.proposal import Committed, ProposalState, Waiting, digest_of
-from keepward.model.value import Value
+from keepward.model.proposal import Committed, Decided, ProposalState, Waiting, digest_of
 
 #: Stands where the reason of a proposal stood whose body is no longer kept.
 DROPPED = "[no longer kept]"
@@ -103,23 +102,6 @@ def _carry_out(kit: Kit, who: Who, item: Waiting, decided: Waiting) -> Committed
         receipt=stored.receipt,
         reasons=item.reasons,
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decided(Value):
-    """What became of one proposal of many."""
-
-    id: str
-    #: What was stored; None when it was rejected or could not be decided.
-    outcome: Committed | None = None
-    receipt: Receipt | None = None
-    #: Why it could not be decided.
-    error: KeepwardError | None = None
-
-    @property
-    def ok(self) -> bool:
-        """Whether the decision stands."""
-        return self.error is None
 
 
 def approve_many(kit: Kit, who: Who, wanted: Mapping[str, str | None]) -> list[Decided]:

@@ -13,9 +13,8 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import itemgetter
-from typing import Any
 
 from keepward.engine.commit import settled, store_steps
 from keepward.engine.impact import closure
@@ -24,58 +23,14 @@ from keepward.engine.view import Overlay, fetch, look, occupant, shown
 from keepward.errors import Conflict, NotFound, Unauthorised
 from keepward.gates import pipeline
 from keepward.gates.verdict import Case
-from keepward.model import plain
 from keepward.model.change import BOOKKEEPING, Revert
-from keepward.model.commit import Commit, Reason, Receipt, Step
+from keepward.model.commit import Reason, Receipt, Step
 from keepward.model.fold import Frame, apply
+from keepward.model.journal import CommitView, Conflicting, Difference, Rollback
 from keepward.model.memory import Record, Status, Tier
 from keepward.model.trust import RESERVED, Rights
-from keepward.model.value import Value
-from keepward.ports.store import CommitView
 
 _IN_NO_WAY = BOOKKEEPING | {"expire"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference(Value):
-    """One memory in two states; None where it does not hold."""
-
-    id: str
-    before: Record | None
-    after: Record | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as ``--json`` prints it."""
-        return plain.difference(self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conflicting:
-    """Why a target cannot be undone alone: a later commit touched it, or holds its key."""
-
-    memory_id: str
-    seq: int
-    commit_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rollback(Value):
-    """What a rollback did, or would do."""
-
-    applied: bool
-    #: Whether the commit was undone before, so that nothing was left to do.
-    already: bool
-    commit: Commit | None
-    receipt: Receipt | None
-    #: Id of the receipt, also of the first one when ``already``.
-    receipt_id: str | None
-    #: Ids of the commits that are undone, newest first.
-    undone: tuple[str, ...]
-    targets: tuple[Difference, ...]
-    conflicts: tuple[Conflicting, ...]
-    #: Memories derived from a target over any number of steps, which somebody should look at; by id.
-    dependents: tuple[str, ...]
-    reasons: tuple[Reason, ...] = ()
 
 
 def roll_back(kit: Kit, who: Who, name: str, *, with_later: bool = False, dry_run: bool = False) -> Rollback:

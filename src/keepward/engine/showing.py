@@ -10,29 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from keepward.gates.detect.normal import show_invisible
 from keepward.model.codec import encode_record
 from keepward.model.memory import Record
-from keepward.model.proposal import Waiting
-from keepward.model.value import Value, from_micros
+from keepward.model.proposal import Shown, Waiting
+from keepward.model.value import from_micros
 
 _BOOKKEEPING = frozenset({"v", "id", "version", "updated_at", "created_at", "reinforced_at", "author"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown(Value):
-    """One step of a proposal."""
-
-    op: str
-    id: str
-    #: Version that the step builds on; 0 for a new memory.
-    base: int
-    #: The canonical payload that would be stored, see (1).
-    payload: str
-    #: (field, before, after) of what differs, by name; None where it is absent.
-    changes: tuple[tuple[str, str | None, str | None], ...]
 
 
 def legible(text: str) -> str:

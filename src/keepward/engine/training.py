@@ -15,7 +15,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from keepward.engine import checkpoints
@@ -24,10 +24,10 @@ from keepward.engine.commit import store_steps
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import KEY, Standing, is_carried, standing
 from keepward.engine.lessons import examples
-from keepward.model.commit import Commit, Reason, Receipt, Step
+from keepward.model.commit import Reason, Step
 from keepward.model.memory import ContentType, Kind, Record, Sensitivity, Stability, Status, Tier
+from keepward.model.query import Training
 from keepward.model.trust import RESERVED, Trust
-from keepward.model.value import Value
 
 if TYPE_CHECKING:
     from keepward.ports.store import Writer
@@ -40,33 +40,6 @@ _AGENTS_ALONE = (
     "what agents say counts beside what people say, and people have said nothing yet: give feedback as a person, "
     "such as with --as operator, or set policy.agent_feedback_share to 1"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Training(Value):
-    """What a training found and did."""
-
-    #: Version of the weights that stand now, None when there are none.
-    version: str | None
-    serving: bool
-    #: Feedbacks that could be learned from or judged on, and those of them that were held out.
-    feedback: int
-    held_out: int
-    #: Shares of held-out pairs in the right order, 0..1: by the weights, by the fused score, by cosine.
-    learned: float
-    fused: float
-    cosine: float
-    #: ``learned`` less the better of the other two.
-    gain: float
-    #: In words, why they serve or do not.
-    why: str
-    #: Share, 0..1, of what was learned from that agents and other programs had said.
-    from_agents: float = 0.0
-    #: Feedbacks that an interrupted training had learned from already.
-    resumed: int = 0
-    #: None when nothing new was found.
-    commit: Commit | None
-    receipt: Receipt | None
 
 
 def train_reranker(kit: Kit, who: Who, *, on_progress: Callable[[int, int], None] | None = None) -> Training:

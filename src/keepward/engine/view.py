@@ -35,12 +35,13 @@ from keepward.model.change import (
     Supersede,
 )
 from keepward.model.commit import Step
+from keepward.model.journal import CommitView
 from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier, importance_at
 from keepward.model.query import Filter
 from keepward.model.trust import ActorKind, Trust, visible_from
 from keepward.model.value import plain_key
 from keepward.ports.searching import Likely
-from keepward.ports.store import PREFIX, CommitView, Features, Reader, Slot
+from keepward.ports.store import PREFIX, Features, Reader, Slot
 
 #: Candidates for a likeness looked at closely, and the newest holders of one mark that are counted.
 ALIKE = 8

@@ -21,7 +21,6 @@ from starlette.responses import Response
 
 from keepward import present
 from keepward.app import Memory
-from keepward.app.copying import ExportPlan, RestoredExport
 from keepward.errors import KeepwardError
 from keepward.http.deps import Handle, Writes, serving_of
 from keepward.http.documented import answers
@@ -34,6 +33,7 @@ from keepward.http.schemas import mirror
 from keepward.http.shapes import failure, json_response, shape
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.imports import Result
+from keepward.model.copies import ExportPlan, RestoredExport
 
 router = APIRouter(route_class=KeepwardRoute, tags=["carry"])
 

@@ -31,7 +31,7 @@ from keepward.http.parameters import WHOLE, Absent, seq_of
 from keepward.http.problems import Problem
 from keepward.http.route import KeepwardRoute
 from keepward.http.serving import Serving
-from keepward.ports.store import CommitView
+from keepward.model.journal import CommitView
 
 router = APIRouter(route_class=KeepwardRoute, tags=["events"])
 

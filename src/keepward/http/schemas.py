@@ -20,30 +20,21 @@ from typing import Annotated, Any, Literal, Union
 
 from pydantic import BaseModel, Field, create_model
 
-from keepward.app.copying import Adoption
-from keepward.engine.audit import Check, Verification
-from keepward.engine.blame import Bisection, Blame
-from keepward.engine.comparison import ContextDifference
-from keepward.engine.contain import Containment
-from keepward.engine.contexts import CompiledContext, replay
-from keepward.engine.erase import Erased, ErasePlan
-from keepward.engine.impact import Impact
-from keepward.engine.lift import Lifted
-from keepward.engine.read import Version
-from keepward.engine.reinforce import Reinforced
-from keepward.engine.rollback import Difference, Rollback
-from keepward.engine.showing import Shown
-from keepward.engine.training import Training
+from keepward.engine.contexts import replay
+from keepward.engine.erase import ErasePlan
 from keepward.http.shapes import BESIDE
 from keepward.model.blob import Blob
 from keepward.model.commit import Commit as CommitHeader
 from keepward.model.commit import CommitDetails, Reason, Receipt, Step
+from keepward.model.compiled import CompiledContext
+from keepward.model.copies import Adoption
+from keepward.model.inquiry import Bisection, Blame, Containment, ContextDifference, Impact
 from keepward.model.job import Alike, JobState, Run
+from keepward.model.journal import Check, CommitView, Difference, Erased, Fault, Lifted, Rollback, Verification, Version
 from keepward.model.memory import Record
-from keepward.model.proposal import Committed, Duplicate, Quarantined, Refused, Waiting
-from keepward.model.query import Feedback
+from keepward.model.proposal import Committed, Duplicate, Quarantined, Refused, Shown, Waiting
+from keepward.model.query import Feedback, Reinforced, Training
 from keepward.model.trust import Actor, Trust
-from keepward.ports.store import CommitView, Fault
 
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 _PLAIN: dict[Any, Any] = {

@@ -20,19 +20,16 @@ from starlette.responses import JSONResponse, Response
 
 from keepward import present
 from keepward.app import Memory
-from keepward.engine.read import Version
-from keepward.engine.review import Decided
-from keepward.engine.rollback import Difference
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.http.etags import etag_of
 from keepward.http.problems import STATUS, problem_response
 from keepward.model.commit import Commit, Reason, Receipt
+from keepward.model.journal import CommitView, Difference, Version
 from keepward.model.memory import Record
-from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
+from keepward.model.proposal import Committed, Decided, Duplicate, Outcome, Quarantined, Refused, Waiting
 from keepward.model.query import Recall
 from keepward.model.trust import Actor
 from keepward.model.value import parse_instant
-from keepward.ports.store import CommitView
 
 #: Fields that are given by id with the whole beside them (1).
 BESIDE: dict[Any, str] = {Commit: "header", Receipt: "record"}

@@ -12,7 +12,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-from keepward.app.copying import AdoptedBlock, ExportPlan, RestoredExport
 from keepward.app.learning import take_weights
 from keepward.errors import Conflict, InvalidInput, Tampered, Unauthorised
 from keepward.interchange import vault
@@ -22,6 +21,7 @@ from keepward.interchange.reading import Source, opened
 from keepward.interchange.sidecar import Sidecar, folder_of
 from keepward.model.codec import canonical, digest
 from keepward.model.commit import Commit, Event
+from keepward.model.copies import AdoptedBlock, ExportPlan, RestoredExport
 from keepward.model.memory import Record, Tier
 from keepward.model.trust import RESERVED
 

@@ -12,9 +12,9 @@ from keepward.engine.kit import Kit, Who
 from keepward.errors import KeepwardError
 from keepward.jobs.desk import Done
 from keepward.model.commit import Reason
+from keepward.model.journal import Fault
 from keepward.model.memory import CORE_BLOCKS, Tier
 from keepward.model.query import Filter
-from keepward.ports.store import Fault
 
 #: Faults told one by one; the count tells of all.
 TOLD = 50

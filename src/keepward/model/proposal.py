@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from keepward.errors import Tampered
+from keepward.errors import KeepwardError, Tampered
 from keepward.model.change import Change
 from keepward.model.codec import canonical, decode_record, digest, encode_record
 from keepward.model.commit import Commit, Reason, Receipt, Step
@@ -298,3 +298,34 @@ def _text(record: Record) -> str:
 
 def _maybe(payload: str | None) -> Record | None:
     return None if payload is None else decode_record(payload.encode())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided(Value):
+    """What became of one proposal of many."""
+
+    id: str
+    #: What was stored; None when it was rejected or could not be decided.
+    outcome: Committed | None = None
+    receipt: Receipt | None = None
+    #: Why it could not be decided.
+    error: KeepwardError | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the decision stands."""
+        return self.error is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown(Value):
+    """One step of a proposal."""
+
+    op: str
+    id: str
+    #: Version that the step builds on; 0 for a new memory.
+    base: int
+    #: The canonical payload that would be stored, see (1).
+    payload: str
+    #: (field, before, after) of what differs, by name; None where it is absent.
+    changes: tuple[tuple[str, str | None, str | None], ...]

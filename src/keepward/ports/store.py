@@ -15,13 +15,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from keepward.model import plain
 from keepward.model.commit import Commit, CommitDetails, Event, Head, Receipt, Step
+from keepward.model.journal import CommitView, Fault
 from keepward.model.memory import Record
 from keepward.model.proposal import Waiting
 from keepward.model.query import Feedback, Filter
 from keepward.model.trust import Token
-from keepward.model.value import Value
 from keepward.ports.blobs import ReadsBlobs, WritesBlobs
 from keepward.ports.erasing import Erasable, Erases
 from keepward.ports.jobs import KeepsJobs, TellsJobs
@@ -84,30 +83,6 @@ class Stage:
     free_digests: tuple[Slot, ...] = ()
     #: Salts, one for the commit and one for each step.
     salts: tuple[bytes, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitView(Value):
-    """A commit with its details and steps."""
-
-    commit: Commit
-    details: CommitDetails
-    steps: tuple[Step, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as ``--json`` prints it."""
-        return plain.commit(self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """Something that does not hold."""
-
-    #: Which check.
-    check: str
-    #: Table and key of the row.
-    row: str
-    detail: str
 
 
 @dataclass(slots=True, kw_only=True)

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 
 from keepward.errors import Tampered
 from keepward.model.commit import Head
+from keepward.model.journal import Fault
 from keepward.model.memory import Tier
-from keepward.ports.store import Fault
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.rows import WIDTH, Row, record_at, record_row
 from keepward.stores.sqlite.seals import Sealer, sha256

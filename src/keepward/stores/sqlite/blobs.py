@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from keepward.errors import Tampered
 from keepward.model.blob import Blob, Kept, Put
+from keepward.model.journal import Fault
 from keepward.model.value import from_micros, to_micros
-from keepward.ports.store import Fault
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.beside import Ledger
 from keepward.stores.sqlite.connection import Connections

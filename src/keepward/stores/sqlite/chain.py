@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 
 from keepward.errors import KeepwardError
 from keepward.model.commit import EMPTY_HASH, OWN, Place, commit_hash
+from keepward.model.journal import Fault
 from keepward.model.value import from_micros
-from keepward.ports.store import Fault
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.erasing import named_places, promise_of
 from keepward.stores.sqlite.rows import Row, event_hash, payload_commitment, sound_commit, sound_header

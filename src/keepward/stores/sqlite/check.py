@@ -17,7 +17,7 @@ from typing import TypeAlias
 from keepward.errors import KeepwardError, Tampered
 from keepward.model.codec import digest
 from keepward.model.commit import Head
-from keepward.ports.store import Fault
+from keepward.model.journal import Fault
 from keepward.ports.world import Anchor
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite import beside, blobs, deliveries, erasing, tokens

@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from keepward.ports.store import Fault
+from keepward.model.journal import Fault
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.rows import Row
 from keepward.stores.sqlite.seals import Sealer

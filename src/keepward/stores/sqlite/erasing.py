@@ -16,9 +16,10 @@ from typing import Any
 
 from keepward.errors import Conflict, KeepwardError, Tampered
 from keepward.model.commit import OWN, Commit, Place, blank, decode_details, parse_place
+from keepward.model.journal import Fault
 from keepward.model.memory import Record
 from keepward.ports.erasing import Destruction
-from keepward.ports.store import Fault, Features
+from keepward.ports.store import Features
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.beside import Ledger
 from keepward.stores.sqlite.rows import Gone, Row, payload_commitment, record_at

@@ -24,9 +24,10 @@ from keepward.model.commit import (
     events_hash,
     recompute,
 )
+from keepward.model.journal import CommitView
 from keepward.model.memory import Record
 from keepward.model.value import from_micros
-from keepward.ports.store import PREFIX, CommitView
+from keepward.ports.store import PREFIX
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.erasing import record_or_blank, sealed_row
 from keepward.stores.sqlite.rows import Row, event_hash, payload_commitment, sound_commit, sound_header

@@ -20,7 +20,7 @@ from itertools import chain
 from typing import Any
 
 from keepward.errors import Tampered
-from keepward.ports.store import Fault
+from keepward.model.journal import Fault
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.contents import Content, content_of
 from keepward.stores.sqlite.fingerprint import Fingerprint

@@ -20,13 +20,14 @@ from typing import Any
 from keepward.errors import StoreUnavailable
 from keepward.model.commit import Commit, Event, Head, Step
 from keepward.model.job import JobRow
+from keepward.model.journal import CommitView, Fault
 from keepward.model.memory import Record
 from keepward.model.proposal import Waiting
 from keepward.model.query import Feedback, Filter
 from keepward.model.trust import Token
 from keepward.model.value import to_micros
 from keepward.ports.searching import Likely, Profile
-from keepward.ports.store import CommitView, Fault, Features, Found, Indexed, Withheld
+from keepward.ports.store import Features, Found, Indexed, Withheld
 from keepward.ports.world import Anchor
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite import facts as counted

@@ -14,9 +14,9 @@ import logging
 import sqlite3
 from collections.abc import Iterable, Iterator
 
+from keepward.model.journal import Fault
 from keepward.model.trust import Rights, Token
 from keepward.model.value import from_micros, to_micros
-from keepward.ports.store import Fault
 from keepward.stores.sql import load_queries
 from keepward.stores.sqlite.beside import Ledger
 from keepward.stores.sqlite.rows import Row

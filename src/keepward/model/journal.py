@@ -1,0 +1,179 @@
+"""What reading, checking, undoing and erasing what the journal holds gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from keepward.model import plain
+from keepward.model.commit import Commit, CommitDetails, Place, Reason, Receipt, Step
+from keepward.model.memory import Record
+from keepward.model.value import Value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitView(Value):
+    """A commit with its details and steps."""
+
+    commit: Commit
+    details: CommitDetails
+    steps: tuple[Step, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as ``--json`` prints it."""
+        return plain.commit(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Something that does not hold."""
+
+    #: Which check.
+    check: str
+    #: Table and key of the row.
+    row: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version(Value):
+    """One version of a memory and the commit that made it."""
+
+    record: Record
+    before: Record | None
+    op: str
+    commit: Commit
+    details: CommitDetails
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference(Value):
+    """One memory in two states; None where it does not hold."""
+
+    id: str
+    before: Record | None
+    after: Record | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as ``--json`` prints it."""
+        return plain.difference(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflicting:
+    """Why a target cannot be undone alone: a later commit touched it, or holds its key."""
+
+    memory_id: str
+    seq: int
+    commit_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollback(Value):
+    """What a rollback did, or would do."""
+
+    applied: bool
+    #: Whether the commit was undone before, so that nothing was left to do.
+    already: bool
+    commit: Commit | None
+    receipt: Receipt | None
+    #: Id of the receipt, also of the first one when ``already``.
+    receipt_id: str | None
+    #: Ids of the commits that are undone, newest first.
+    undone: tuple[str, ...]
+    targets: tuple[Difference, ...]
+    conflicts: tuple[Conflicting, ...]
+    #: Memories derived from a target over any number of steps, which somebody should look at; by id.
+    dependents: tuple[str, ...]
+    reasons: tuple[Reason, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification(Value):
+    """What was checked, and what does not hold."""
+
+    ok: bool
+    #: How many of each were checked.
+    checked: dict[str, int]
+    #: First first.
+    faults: tuple[Fault, ...]
+    #: How far the store can vouch for itself, such as where it came from, in plain sentences.
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check(Value):
+    """One thing ``doctor`` looked at."""
+
+    name: str
+    ok: bool
+    detail: str
+    #: What to do, when it is not well.
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which memories are to be erased; everything named, together."""
+
+    ids: tuple[str, ...] = ()
+    subject: str | None = None
+    #: A reference in evidence, a foreign name, a session, or the name of a source.
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A memory that goes."""
+
+    id: str
+    #: 0 for what was only proposed.
+    versions: int
+    #: ``named``, ``copy`` for one that says the same, ``proposed`` for one that no decision has made a memory.
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErasePlan(Value):
+    """What an erasure would destroy; it holds no content."""
+
+    #: Names this very plan; 64 hex digits.
+    digest: str
+    reason: str
+    #: By id.
+    targets: tuple[Target, ...]
+    #: Ids of memories made from a target that say something of their own: name those that are to go as well.
+    derived: tuple[str, ...]
+    #: Ids of other memories with a version that quotes a target.
+    quoting: tuple[str, ...]
+    #: Places that lose their content: versions of memories, then details of commits.
+    versions: tuple[Place, ...]
+    details: tuple[int, ...]
+    #: Ids of what is rewritten without it.
+    receipts: tuple[str, ...]
+    proposals: tuple[str, ...]
+    #: Kind and version of kept texts that go; of kind ``reranker`` weights that have learned from a target.
+    artefacts: tuple[tuple[str, str], ...]
+    #: Numbers of the feedback that loses the name of a target.
+    feedback: tuple[int, ...] = ()
+    #: Blobs that go, because nothing else refers to them.
+    blobs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased(Value):
+    """An erasure that was carried out."""
+
+    plan: ErasePlan
+    commit: Commit
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lifted(Value):
+    """A lift that was carried out."""
+
+    #: Ids of the tombstones that stand less in the way, the named one first, then by id.
+    tombstones: tuple[str, ...]
+    commit: Commit
+    receipt: Receipt
