@@ -149,7 +149,7 @@ def test_a_prompt_without_origins_turns_a_line_red(store, monkeypatch):
 
 
 def test_an_erasure_that_passes_over_the_queue_turns_a_line_red(store, monkeypatch):
-    from keepward.engine import erase_plan
+    from keepward.engine import erase as erase_plan
 
     monkeypatch.setattr(erase_plan, "_is_chosen", lambda *_: False)
     assert lines(store, "outlive_erasure")["outlive_erasure"].status == "breached"

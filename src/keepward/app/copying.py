@@ -37,7 +37,7 @@ from keepward.model.trust import Actor
 from keepward.model.value import to_micros
 
 if TYPE_CHECKING:
-    from keepward.engine.blob_upkeep import Copied
+    from keepward.engine.blobs import Copied
     from keepward.engine.kit import Kit, Who
     from keepward.ports.blobs import BlobStore
     from keepward.ports.store import Store
@@ -259,7 +259,7 @@ def _restore(
     source: Path, target: Path, actor: Actor, *, config_dir: Path | None, clock: Clock | None, ids: IdSource | None
 ) -> Restored:
     from keepward.app.opening import anchor_in, bare_kit, blobs_of
-    from keepward.engine.blob_upkeep import clean
+    from keepward.engine.blobs import clean
     from keepward.engine.kit import Who
     from keepward.stores.sqlite.copies import accept, bring_back, open_copy, rename
 
@@ -355,7 +355,7 @@ def _revoke_into(file: Path, who: Who, **world: Any) -> int:
 def _carry(copy: SqliteStore, source: BlobStore, target: Path) -> Copied:
     """Copy the blobs that a copy of a store knows to the folder beside ``target``."""
     from keepward.app.opening import blobs_of
-    from keepward.engine import blob_upkeep
+    from keepward.engine import blobs as blob_upkeep
 
     wanted = [each for tenant in copy.blob_tenants() for each in copy.blobs(tenant)]
     return blob_upkeep.copy(source, blobs_of(target), wanted)

@@ -63,9 +63,9 @@ class Decisions(Handle):
     def shown(self, item: Waiting) -> list[Shown]:
         """Return what an approval would store, byte for byte, with every invisible character written out."""
         from keepward.engine import blobs
-        from keepward.engine.showing import shown
+        from keepward.engine.review import for_review
 
-        return shown(item, lambda ref: blobs.shown(self._kit, item.tenant, ref))
+        return for_review(item, lambda ref: blobs.shown(self._kit, item.tenant, ref))
 
     def log(self, *, limit: int = 50, before: int | None = None) -> list[CommitView]:
         """Return commits within reach, newest first, with seq below ``before``."""
@@ -89,7 +89,7 @@ class Decisions(Handle):
 
     def rollback(self, commit: str, *, with_later: bool = False, dry_run: bool = False) -> Rollback:
         """Undo one commit exactly; a second call changes nothing and gives the first receipt."""
-        from keepward.engine.rollback import roll_back
+        from keepward.engine.undo import roll_back
 
         return roll_back(self._kit, self._who, commit, with_later=with_later, dry_run=dry_run)
 
@@ -114,7 +114,7 @@ class Decisions(Handle):
     def restore_journal(self, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
         """Write an exported journal into this empty tenant, byte for byte, and index it."""
         from keepward.engine.reindex import reindex
-        from keepward.engine.tombstones import unerased
+        from keepward.engine.traces import unerased
 
         self._owner("restoring a journal")
         head = self._kit.store.restore_journal(self._who.tenant, unerased(self._kit, commits))

@@ -78,14 +78,14 @@ class Erasing(Handle):
             InvalidInput: it was not erased.
             Conflict: nothing stands in the way.
         """
-        from keepward.engine.lift import lift
+        from keepward.engine.undo import lift
 
         self._erasing()
         return lift(self._kit, self._who, name)
 
     def certificate(self, name: str) -> dict[str, Any]:
         """Return the certificate of an erasure, by the id of an erased memory or of the erasing commit."""
-        from keepward.engine import certificate
+        from keepward.engine import traces as certificate
 
         self._erasing()
         commit, events = certificate.find(self._kit, self._who, name)
@@ -112,7 +112,7 @@ def settle(kit: Kit, who: Who) -> None:
     """Finish what erasing commits began: the list, our backups, the file, the certificates; see (1)."""
     from dataclasses import replace
 
-    from keepward.engine import certificate
+    from keepward.engine import traces as certificate
 
     open_ones = []
     for tenant in kit.store.tenants():
@@ -139,7 +139,7 @@ def settle(kit: Kit, who: Who) -> None:
 
 def _swept(kit: Kit) -> bool:
     """Remove the files of erased blobs, which have no row any more; return whether that is done."""
-    from keepward.engine.blob_upkeep import clean
+    from keepward.engine.blobs import clean
 
     try:
         if kit.blobs is not None:
@@ -194,7 +194,7 @@ def replay_into(kit: Kit, who: Who, file: Path, entries: Sequence[dict[str, Any]
     from dataclasses import replace
 
     from keepward.app.opening import blobs_of
-    from keepward.engine.blob_upkeep import clean
+    from keepward.engine.blobs import clean
     from keepward.stores.sqlite.copies import open_copy
 
     store = open_copy(file)

@@ -49,7 +49,7 @@ def remember(kit: Kit, entries: Sequence[dict[str, Any]]) -> None:
 
 def list_again(kit: Kit) -> None:
     """Add to this machine's list what the journal says was erased, where the list has lost it."""
-    from keepward.engine import certificate
+    from keepward.engine import traces as certificate
 
     known = {entry.get("commit") for entry in kit.erasures.entries()} if kit.erasures else set()
     for tenant in kit.store.tenants():

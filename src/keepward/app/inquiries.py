@@ -29,7 +29,7 @@ class Inquiries(Handle):
         A source is a class such as ``web`` or a reference in evidence; an actor is ``kind:name``. Takes a
         reviewer or the owner.
         """
-        from keepward.engine.impact import impact, selector_of
+        from keepward.engine.inquire import impact, selector_of
 
         chosen = selector_of(source=source, actor=actor, session=session, commit=commit, memory=memory)
         return impact(self._kit, self._who, chosen)
@@ -50,15 +50,15 @@ class Inquiries(Handle):
         Without ``plan`` nothing is written: what comes back is the plan and its digest. With that digest as
         ``plan`` exactly this is carried out, by the owner alone.
         """
-        from keepward.engine.contain import contain
-        from keepward.engine.impact import selector_of
+        from keepward.engine.inquire import selector_of
+        from keepward.engine.undo import contain
 
         chosen = selector_of(source=source, actor=actor, session=session, commit=commit, memory=memory)
         return contain(self._kit, self._who, chosen, plan=plan, reason=reason)
 
     def blame(self, name: str) -> Blame:
         """Return which commit, actor, source and approval made each value of a memory, by id or key."""
-        from keepward.engine.blame import blame
+        from keepward.engine.inquire import blame
 
         return blame(self._kit, self._who, name)
 
@@ -72,7 +72,7 @@ class Inquiries(Handle):
         purpose: str = "answer",
     ) -> Bisection:
         """Return the commit with which the context for a query began to hold a text, or to pass a predicate."""
-        from keepward.engine.blame import bisect
+        from keepward.engine.inquire import bisect
 
         if (contains is None) == (predicate is None) or contains == "":
             raise InvalidInput("give either the text to look for or a predicate")
@@ -81,6 +81,6 @@ class Inquiries(Handle):
 
     def context_diff(self, first: str, second: str) -> ContextDifference:
         """Return what differs between two compiled contexts, by receipt id, and the commit responsible for each."""
-        from keepward.engine.comparison import context_diff
+        from keepward.engine.inquire import context_diff
 
         return context_diff(self._kit, self._who, first, second)

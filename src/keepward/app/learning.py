@@ -28,7 +28,7 @@ class Learning(Handle):
             NotFound: no such receipt within reach.
             InvalidInput: an id that the receipt does not show, one on both sides, or none at all.
         """
-        from keepward.engine.feedback import give
+        from keepward.engine.use import give
 
         if not isinstance(receipt_id, str) or not receipt_id:
             raise InvalidInput("feedback is on a receipt: give its id, a text")
@@ -47,7 +47,7 @@ class Learning(Handle):
 
     def learn_importance(self) -> Reinforced:
         """Turn the uses counted since the last time into importance, in one commit; for the owner alone."""
-        from keepward.engine.reinforce import learn_importance
+        from keepward.engine.use import learn_importance
 
         self._owner("learning importance")
         return learn_importance(self._kit, self._who)

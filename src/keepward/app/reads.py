@@ -51,8 +51,8 @@ class Reads(Handle):
         ``order`` is ``learned`` (by the reranker where one serves), ``fused`` or ``cosine``. With ``receipt`` a
         receipt is kept, for ``feedback`` to name.
         """
-        from keepward.engine.handed import note
         from keepward.engine.read import own_and_shared, recall
+        from keepward.engine.use import note_handed
         from keepward.engine.view import ask_for_sensitive
 
         filters = Filter(
@@ -80,9 +80,9 @@ class Reads(Handle):
             order=order,
             floor=floor,
         )
-        news = note(self._kit, self._who, [hit.memory for hit in found])
+        news = note_handed(self._kit, self._who, [hit.memory for hit in found])
         if receipt or news is not None:
-            from keepward.engine.feedback import keep_recall
+            from keepward.engine.use import keep_recall
 
             kept = keep_recall(self._kit, self._who, query, purpose, found)
             found = kept if receipt else found
@@ -112,8 +112,8 @@ class Reads(Handle):
         What is sensitive is among them for who may ask for it; the others are told by ``notes`` that there is some.
         ``withheld`` of the list names those that would have passed and do not hold.
         """
-        from keepward.engine.handed import note
         from keepward.engine.read import find, own_and_shared
+        from keepward.engine.use import note_handed
 
         filters = Filter(
             tiers=texts("tiers", tiers),
@@ -130,16 +130,16 @@ class Reads(Handle):
         )
         narrowed = own_and_shared(self._who, filters)
         found = find(self._kit, self._who, narrowed, limit=limit, include_ended=include_ended, as_of=as_of)
-        note(self._kit, self._who, found)
+        note_handed(self._kit, self._who, found)
         return found
 
     def get(self, memory_id: str, *, as_of: AsOf = None) -> Record:
         """Return a memory by id or alias, whatever its status."""
-        from keepward.engine.handed import note
         from keepward.engine.read import get
+        from keepward.engine.use import note_handed
 
         record = get(self._kit, self._who, memory_id, as_of=as_of)
-        note(self._kit, self._who, [record])
+        note_handed(self._kit, self._who, [record])
         return record
 
     def history(self, memory_id: str) -> list[Version]:

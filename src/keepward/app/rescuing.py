@@ -51,7 +51,7 @@ def rescue(
     """Make the store ``new`` out of what holds of ``broken``; see ``Memory.rescue``."""
     from keepward.app.opening import open_kit
     from keepward.engine.kit import Who
-    from keepward.engine.tombstones import erased_commitments
+    from keepward.engine.traces import erased_commitments
     from keepward.stores.sqlite.opening import id_file
     from keepward.stores.sqlite.salvage import Wreck
 

@@ -67,9 +67,9 @@ class Decisions(Calls):
 
         It is computed here, from what was read; the server is not asked.
         """
-        from keepward.engine.showing import shown
+        from keepward.engine.review import for_review
 
-        return shown(item)
+        return for_review(item)
 
     def log(self, *, limit: int = 50, before: int | None = None) -> list[CommitView]:
         """Return commits within reach, newest first, with seq below ``before``."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from keepward.engine import blob_upkeep, learned
+from keepward.engine import blobs, learned
 from keepward.engine.kit import Kit, Who
 from keepward.engine.read import seq_of
 from keepward.engine.review import pending
@@ -89,7 +89,7 @@ def verify(kit: Kit) -> Verification:
     """Check the whole store, every tenant of it."""
     checked, faults = kit.store.verify()
     with kit.store.inspecting():
-        count, wrong = blob_upkeep.check(kit)
+        count, wrong = blobs.check(kit)
     faults = [*faults, *wrong]
     return Verification(
         ok=not faults,
@@ -181,7 +181,7 @@ def doctor(kit: Kit, who: Who) -> list[Check]:
     facts = status(kit, who)
     blocks = [name for name, each in facts["blocks"].items() if each["tokens"] > each["budget"]]
     stuck, pending_vectors = facts["quarantine"]["stuck"], facts.get("vectors_pending", 0)
-    lost = blob_upkeep.absent(kit, who.tenant)
+    lost = blobs.absent(kit, who.tenant)
     kept = facts.get("anchor") in {"kept", "memory"}
     embedder = facts["embedder"] or "none"
     reach = Filter(scopes=() if who.actor.is_owner else visible_from(who.scope), include_sensitive=True)

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from keepward.engine.features import embedded, questions, words
 from keepward.engine.kit import Kit, Who
-from keepward.engine.view import digest_slot
+from keepward.engine.look import digest_slot
 from keepward.errors import Conflict
 from keepward.model.commit import Commit, CommitDetails, Reason, Receipt, ReceiptKind, Step
 from keepward.model.memory import Record, Status

@@ -5,30 +5,43 @@ Invariants
 (2) A context and its receipt are kept in one transaction; a store that cannot be written still compiles
     and says that the receipt was not kept.
 (3) A replay reads records at the versions the receipt names, and nothing else.
+(4) What one more look at a text finds is a function of the text, its names and its origin alone; it is remembered for
+    these, by their hash and without their words.
 """
 
 from __future__ import annotations
 
+import hashlib
+from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from threading import Lock
 from typing import Literal
 
 from keepward.context.compiler import compile_context, memory_block, snapshot
 from keepward.context.render import digest
 from keepward.context.render import replay as render_again
-from keepward.context.sections import Candidate, Compiled, Format, Inputs
-from keepward.engine import handed
+from keepward.context.sections import Candidate, Compiled, Format, Inputs, Screened
 from keepward.engine.audit import core_of
 from keepward.engine.commit import flush_uses
 from keepward.engine.kit import Kit, Who
 from keepward.engine.read import Stand, below_floor, floor_of, search, stand
 from keepward.engine.review import pending
-from keepward.engine.screening import screen
-from keepward.engine.view import reaches, see_readable, still_shown
-from keepward.engine.withheld import ids_of, notes_of, refuse_without_core, unsound, withheld
+from keepward.engine.use import handed_facts, note_handed
+from keepward.engine.view import (
+    ids_of,
+    notes_of,
+    reaches,
+    refuse_without_core,
+    see_readable,
+    still_shown,
+    unsound,
+    withheld,
+)
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable
 from keepward.gates import privacy, secrets
+from keepward.gates.injection import softly_worded_counts
 from keepward.model.commit import Reason, Receipt
 from keepward.model.compiled import CompiledContext, Replayed
 from keepward.model.memory import Kind, Record, Stability, Status, Tier
@@ -306,11 +319,11 @@ def _keep(kit: Kit, who: Who, inputs: Inputs, compiled: Compiled, gathered: _Gat
             **compiled.facts,
             "context_id": compiled.context_id,
             "signals": list(gathered.used),
-            **handed.facts(who, given),
+            **handed_facts(who, given),
         },
     )
     kept = kit.policy.enabled
-    handed.note(kit, who, given)
+    note_handed(kit, who, given)
     for section in compiled.sections:
         for item in section.items:
             if not item.weak:
@@ -374,3 +387,54 @@ def replay(kit: Kit, who: Who, receipt_id: str) -> Replayed:
         return versions[memory_id].get(version)
 
     return render_again(receipt, fetch, lambda kind, version: kit.store.artefact(who.tenant, kind, version))
+
+
+#: Findings that are remembered.
+SCREENED = 16_384
+_known: OrderedDict[bytes, Screened] = OrderedDict()
+_lock = Lock()
+
+
+def screen(record: Record) -> Screened:
+    """Look once more at a text about to be rendered: mask secrets, leave out orders to the model.
+
+    What a person wrote or approved is not taken for an order.
+    """
+    key = _key(record)
+    with _lock:
+        known = _known.get(key)
+        if known is not None:
+            _known.move_to_end(key)
+            return known
+    found = _screened(record)
+    with _lock:
+        _known[key] = found
+        while len(_known) > SCREENED:
+            _known.popitem(last=False)
+    return found
+
+
+def _key(record: Record) -> bytes:
+    judged = (record.text, record.key, record.speaker, int(record.trust), softly_worded_counts(record))
+    return hashlib.blake2b(repr(judged).encode("utf-8", "surrogatepass"), digest_size=20).digest()
+
+
+def _screened(record: Record) -> Screened:
+    from keepward.gates.detect.engine import marker
+    from keepward.gates.detect.injection import scan as orders
+    from keepward.gates.detect.secrets import calm, scan
+
+    names = "\n".join(name for name in (record.key, record.speaker) if name)
+    if names and scan(names):
+        detail = "its key or speaker holds what looks like a secret"
+        return Screened(drop=Reason(gate="compile", code="secret", detail=detail))
+    # One look rules out a secret in most texts, for a fifth of what it takes to find one.
+    found = () if calm(record.text) else scan(record.text)
+    masks = tuple((each.start, each.end, marker(each.detector).strip("[]")) for each in found)
+    soft = softly_worded_counts(record)
+    if record.trust < Trust.USER and any(
+        each.certainty == "certain" or soft for text in (record.text, names) if text for each in orders(text)
+    ):
+        reason = Reason(gate="compile", code="injection", detail="the text reads like an instruction to the model")
+        return Screened(text_masks=masks, drop=reason)
+    return Screened(text_masks=masks)

@@ -1,4 +1,4 @@
-"""Erasing: what would go, under a digest, and the destruction of exactly that.
+"""Erasing: what would go, found in the journal and beside it under a digest, and the destruction of exactly that.
 
 Invariants
 (1) Only a plan that was shown is carried out: whatever it names must still be so, and nothing may have joined it.
@@ -7,29 +7,59 @@ Invariants
     content went. The chain stays whole; the content does not come back by any verb.
 (3) All of it is one transaction. What recall needs, uses, proposals, receipts, kept texts and what was learned go
     with it.
+(4) Verbatim copies go with what they copy. What was only derived from it, or quotes it, is listed for a person.
+(5) What waits or was decided is a target as a memory is: by subject, source, session, lineage or its own words.
+(6) A plan holds no content, and the same state gives the same plan: only what it would touch is in its digest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from keepward.engine.certificate import COUNTS, counts
+from keepward.engine.blobs import ref_in, refs_of
+from keepward.engine.checkpoints import KINDS as CHECKPOINTS
 from keepward.engine.checkpoints import drop as drop_checkpoints
 from keepward.engine.commit import Moved, store_steps
-from keepward.engine.erase_plan import Beside, Gathered, Seen, beside_of, gather, plan_digest, told
 from keepward.engine.kit import Kit, Who
-from keepward.engine.learned import KEY
-from keepward.engine.lift import lifted
-from keepward.engine.tombstones import marks_of
-from keepward.engine.traces import remains, traces_of
-from keepward.engine.unlearn import stopped
+from keepward.engine.learned import CARRIED, KEY
+from keepward.engine.traces import (
+    CERTIFICATE,
+    COUNTS,
+    Traces,
+    cleaned,
+    counts,
+    folded,
+    marks_of,
+    remains,
+    shows,
+    speaks,
+    stopped,
+    traces_of,
+    unlearned,
+)
+from keepward.engine.undo import lifted
 from keepward.engine.view import fetch
-from keepward.errors import Conflict, StoreUnavailable
-from keepward.model.commit import OWN, CommitDetails, Place, Step, place_name, tombstone
-from keepward.model.journal import Erased, ErasePlan, Selection
+from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
+from keepward.model.codec import canonical, decode_record, digest
+from keepward.model.commit import (
+    ERASED,
+    OWN,
+    REASONS,
+    Commit,
+    CommitDetails,
+    Event,
+    Place,
+    Step,
+    decode_details,
+    place_name,
+    tombstone,
+)
+from keepward.model.journal import Erased, ErasePlan, Selection, Target
 from keepward.model.memory import Record, Status
+from keepward.model.proposal import Waiting
+from keepward.model.query import Feedback, Filter
 from keepward.ports.erasing import Destruction
 from keepward.ports.store import Writer
 
@@ -209,3 +239,294 @@ def _nothing() -> Gathered:
     )
     beside = Beside(receipts={}, proposals=[], artefacts=[])
     return Gathered(plan=empty, seen=Seen(), beside=beside, traces=traces_of(()), histories={})
+
+
+#: Kept texts that hold no words: what this module writes, and what was learned.
+_NO_TEXTS = frozenset({COUNTS, CERTIFICATE, KEY, CARRIED, *CHECKPOINTS})
+
+
+@dataclass(slots=True)
+class Seen:
+    """What one pass over the journal found."""
+
+    copies: set[str] = field(default_factory=set)
+    quoting: set[str] = field(default_factory=set)
+    events: set[Place] = field(default_factory=set)
+    details: dict[int, CommitDetails] = field(default_factory=dict)
+    #: By blob, the places and memories that refer to it.
+    blobs: dict[str, set[tuple[Place, str]]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Beside:
+    """What stands beside the journal, as it is to be."""
+
+    receipts: dict[str, dict[str, Any]]
+    proposals: list[Waiting]
+    artefacts: list[tuple[str, str]]
+    feedback: tuple[Feedback, ...] = ()
+
+    def matches(self, other: Beside) -> bool:
+        """Whether the same would be written, whenever that is."""
+        same = [item.id for item in self.proposals] == [item.id for item in other.proposals]
+        return (
+            same
+            and self.receipts == other.receipts
+            and self.artefacts == other.artefacts
+            and self.feedback == other.feedback
+        )
+
+
+@dataclass(slots=True)
+class Gathered:
+    plan: ErasePlan
+    seen: Seen
+    beside: Beside
+    traces: Traces
+    #: By id; of what was only proposed, what it would have been.
+    histories: dict[str, list[Record]]
+    #: Ids of targets that are in the queue alone.
+    proposed: frozenset[str] = frozenset()
+    #: Ids of proposals that the selection itself names.
+    queued: frozenset[str] = frozenset()
+
+
+def gather(kit: Kit, who: Who, chosen: Selection, reason: str) -> Gathered:
+    if reason not in REASONS:
+        raise InvalidInput(f"a reason is a code, so that it repeats nothing: one of {', '.join(REASONS)}")
+    named, queued = _selected(kit, who, chosen)
+    proposed = _proposed(kit, who, chosen, queued)
+    copies: set[str] = set()
+    while True:
+        ids = named | copies
+        histories = {name: [step.after for _, step in kit.store.history(who.tenant, name)] for name in sorted(ids)}
+        held = [record for versions in proposed.values() for record in versions]
+        traces = traces_of([*(record for versions in histories.values() for record in versions), *held])
+        lineage = _descendants(kit, who, ids)
+        seen = _pass(kit, who, ids, lineage, traces)
+        if seen.copies <= copies:
+            break
+        copies |= seen.copies
+    histories |= proposed
+    beside = beside_of(kit, who, {*ids, *proposed}, traces, queued)
+    own = {(seq, n) for seq, n in seen.events}
+    blobs = _blobs(kit, who, ids, seen, beside)
+    body = ErasePlan(
+        digest="",
+        reason=reason,
+        targets=tuple(
+            Target(id=name, versions=0, why="proposed")
+            if name in proposed
+            else Target(id=name, versions=len(histories[name]), why="named" if name in named else "copy")
+            for name in sorted({*ids, *proposed})
+        ),
+        derived=tuple(sorted(lineage - ids)),
+        quoting=tuple(sorted(seen.quoting - ids - lineage)),
+        versions=tuple(sorted(own)),
+        details=tuple(sorted(seen.details)),
+        receipts=tuple(sorted(beside.receipts)),
+        proposals=tuple(sorted(item.id for item in beside.proposals)),
+        artefacts=tuple(sorted(beside.artefacts)),
+        feedback=tuple(given.n for given in beside.feedback),
+        blobs=blobs,
+    )
+    return Gathered(
+        plan=replace(body, digest=plan_digest(who.tenant, body)),
+        seen=seen,
+        beside=beside,
+        traces=traces,
+        histories=histories,
+        proposed=frozenset(proposed),
+        queued=frozenset(queued),
+    )
+
+
+def plan_digest(tenant: str, body: ErasePlan) -> str:
+    value = [
+        tenant,
+        body.reason,
+        [[each.id, each.versions, each.why] for each in body.targets],
+        list(body.derived),
+        list(body.quoting),
+        [list(place) for place in body.versions],
+        list(body.details),
+        list(body.receipts),
+        list(body.proposals),
+        [list(each) for each in body.artefacts],
+        list(body.feedback),
+        list(body.blobs),
+    ]
+    return digest("erase-plan", canonical(value)).hex()
+
+
+def _selected(kit: Kit, who: Who, chosen: Selection) -> tuple[set[str], set[str]]:
+    """Return ids of memories and of proposals: those named, within reach, and those by subject or source, of the
+    whole tenant, whatever became of them.
+    """
+    if not (chosen.ids or chosen.subject or chosen.source):
+        raise InvalidInput("say what to erase: ids, a subject or a source")
+    found: dict[str, Record] = {}
+    queued: set[str] = set()
+    for name in chosen.ids:
+        item = kit.store.waiting(who.tenant, name)
+        if item is None:
+            record = fetch(kit, who, name)
+            found[record.id] = record
+        elif item.steps:
+            queued.add(name)
+    if chosen.subject or chosen.source:
+        everything = Filter(scopes=(), include_sensitive=True)
+        for record in kit.store.find(who.tenant, everything, live_at=None, limit=None).records:
+            if _is_chosen(record, chosen):
+                found[record.id] = record
+        for item in kit.store.queue(who.tenant, state=None):
+            if any(_is_chosen(side, chosen) for side in _sides(item)):
+                queued.add(item.id)
+    left = {name for name, record in found.items() if record.status is not Status.ERASED}
+    if found and not left and not queued:
+        raise Conflict(f"this was erased already: tombstone {min(found)}")
+    if not left and not queued:
+        raise NotFound("nothing here is of that subject or source")
+    return left, queued
+
+
+def _is_chosen(record: Record, chosen: Selection) -> bool:
+    names = {record.source, record.session, *record.evidence, *record.aliases}
+    return (chosen.subject is not None and record.subject == chosen.subject) or (
+        chosen.source is not None and chosen.source in names
+    )
+
+
+def _sides(item: Waiting) -> list[Record]:
+    return [side for step in item.steps for side in (step.before, step.after) if side is not None]
+
+
+def _proposed(kit: Kit, who: Who, chosen: Selection, queued: set[str]) -> dict[str, list[Record]]:
+    """Return, by id, what the chosen proposals alone would have made: it has never been a memory."""
+    items = [item for name in sorted(queued) if (item := kit.store.waiting(who.tenant, name)) is not None]
+    asked = {step.after.id: step.after for item in items for step in item.steps if step.before is None}
+    known = {record.id for record in kit.store.records(who.tenant, sorted(asked)).records}
+    whole = {step.after.id for item in items if item.id in chosen.ids for step in item.steps}
+    return {
+        name: [after]
+        for name, after in sorted(asked.items())
+        if name not in known and (name in whole or _is_chosen(after, chosen))
+    }
+
+
+def _descendants(kit: Kit, who: Who, ids: set[str]) -> set[str]:
+    """Return the ids of everything derived from memories, directly or not, those that were erased left out."""
+    found: set[str] = set()
+    front = sorted(ids)
+    while front:
+        front = [name for name in kit.store.children(who.tenant, front) if name not in found]
+        found.update(front)
+    return found
+
+
+def _pass(kit: Kit, who: Who, ids: set[str], lineage: set[str], traces: Traces) -> Seen:
+    """Read the whole journal once: versions that go, copies, quotations, details that tell of it."""
+    seen = Seen()
+    like: dict[str, tuple[int, bool]] = {}
+    for commit, events in kit.store.events(who.tenant):
+        for event in events:
+            if event.payload is None:
+                continue
+            ref = ref_in(event.payload)
+            if ref is not None:
+                seen.blobs.setdefault(ref, set()).add(((event.seq, event.n), event.memory_id))
+            if event.memory_id in ids:
+                seen.events.add((event.seq, event.n))
+                continue
+            _meet(event, like, lineage, traces, seen)
+        details = told(commit)
+        own = [event.memory_id in ids for event in events]
+        if details is not None and speaks(details, traces, own=any(own), whole=all(own)):
+            seen.details[commit.seq] = remains(details)
+    # A memory whose newest version copies a target goes as a whole; one that did so once loses that version.
+    seen.copies = {name for name, (_, copied) in like.items() if copied}
+    return seen
+
+
+def _blobs(kit: Kit, who: Who, ids: set[str], seen: Seen, beside: Beside) -> tuple[str, ...]:
+    """Return the blobs of targets that nothing else refers to; what else refers to one is a quotation."""
+    going = []
+    stubs = {item.id for item in beside.proposals}
+    waits = refs_of(item for item in kit.store.queue(who.tenant) if item.id not in stubs)
+    for ref, named in sorted(seen.blobs.items()):
+        if not any(place in seen.events for place, _ in named):
+            continue
+        others = {name for place, name in named if place not in seen.events}
+        seen.quoting |= others
+        if not others and ref not in waits:
+            going.append(ref)
+    return tuple(going)
+
+
+def _meet(event: Event, like: dict[str, tuple[int, bool]], lineage: set[str], traces: Traces, seen: Seen) -> None:
+    assert event.payload is not None
+    name = event.memory_id
+    record = decode_record(event.payload)
+    text = record.text
+    within = bool(text) and traces.within(text)
+    # Another picture under the same description is no copy: a person says whether it goes.
+    own = record.blob is not None and folded(record.blob) not in traces.names
+    copied = within and not own and (traces.equals(text) or name in lineage)
+    if name in like or copied:
+        like[name] = (event.version, copied)
+    if copied:
+        seen.events.add((event.seq, event.n))
+    elif within:
+        seen.quoting.add(name)
+
+
+def told(commit: Commit) -> CommitDetails | None:
+    if commit.payload is None or commit.kind == "erase":
+        return None
+    return decode_details(commit.payload)
+
+
+def beside_of(kit: Kit, who: Who, ids: set[str], traces: Traces, queued: Collection[str] = ()) -> Beside:
+    kept = kit.store.artefacts(who.tenant)
+    artefacts = [(kind, version) for kind, version, text in kept if kind not in _NO_TEXTS and traces.within(text)]
+    proposals = [
+        _stub(kit, who, item)
+        for item in kit.store.queue(who.tenant, state=None)
+        if item.id in queued or _proposes(item, ids, traces)
+    ]
+    documents = {version for _, version in artefacts}
+    names = {item.id for item in proposals}
+    receipts, showing = {}, set()
+    for body in kit.store.receipts(who.tenant):
+        if shows(body, ids):
+            showing.add(body["id"])
+        fresh = cleaned(body, ids, names, documents, traces)
+        if fresh is not body:
+            receipts[body["id"]] = fresh
+    learned = unlearned(kit, who, ids, showing, kept)
+    artefacts += [(KEY, name) for name in learned.weights]
+    return Beside(receipts=receipts, proposals=proposals, artefacts=artefacts, feedback=learned.feedback)
+
+
+def _proposes(item: Waiting, ids: set[str], traces: Traces) -> bool:
+    sides = _sides(item)
+    told = [item.reason, *(side.text for side in sides)]
+    own = any(side.id in ids or not ids.isdisjoint(side.derived_from) for side in sides)
+    return own or any(traces.within(text) for text in told if text)
+
+
+def _stub(kit: Kit, who: Who, item: Waiting) -> Waiting:
+    """Return a proposal without what it proposed; one that waited is rejected, and its proposer is told."""
+    waits = item.state == "pending"
+    return replace(
+        item,
+        state="rejected" if waits else item.state,
+        reason=ERASED,
+        reasons=(),
+        steps=(),
+        base={},
+        digest="",
+        decided_by=who.actor.label if waits else item.decided_by,
+        decision="what it would have stored was erased" if waits or item.decision else None,
+        decided_at=kit.clock.now() if waits else item.decided_at,
+    )

@@ -15,8 +15,20 @@ from typing import TYPE_CHECKING
 
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import Standing, unfit
-from keepward.engine.view import GRANT, WITHHELD, fetch, reaches, still_shown, veiled, withholds, without_reason
-from keepward.engine.withheld import ids_of, notes_of, unsound, withheld
+from keepward.engine.view import (
+    GRANT,
+    WITHHELD,
+    fetch,
+    ids_of,
+    notes_of,
+    reaches,
+    still_shown,
+    unsound,
+    veiled,
+    withheld,
+    withholds,
+    without_reason,
+)
 from keepward.errors import InvalidInput, ModelUnavailable, NotFound
 from keepward.model.commit import EMPTY_HASH, Head
 from keepward.model.journal import Version

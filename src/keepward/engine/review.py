@@ -9,26 +9,49 @@ Invariants
     two deciders one wins.
 (4) Who proposed does not approve: neither under another name or class of its own, nor by a handle that it gave out.
     The owner's credential is a decision by itself and approves what it proposed, unless policy asks for four eyes.
+(5) Before it is stored it is judged once more, as its proposer's and on what is stored now: the approver's rights lend
+    it nothing but the decision, and only what the gates would refuse stops it.
+(6) A reviewer sees every field of the payload, byte for byte, but that every character no reader sees is written as
+    ``⟦U+200B⟧``; two payloads that differ never look the same.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
 from keepward.engine.commit import Moved, settled, store_steps
 from keepward.engine.kit import Kit, Who
-from keepward.engine.revalidation import objection
-from keepward.engine.tombstones import revived
+from keepward.engine.look import Overlay, look
+from keepward.engine.traces import revived
 from keepward.engine.view import occupant, says_the_same, shown
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
-from keepward.gates import secrets
+from keepward.gates import pipeline, secrets
+from keepward.gates.detect.normal import show_invisible
 from keepward.gates.fields import stored_texts
 from keepward.gates.shape import REASON
+from keepward.gates.verdict import Case
+from keepward.model.change import (
+    Append,
+    Archive,
+    Change,
+    Expire,
+    Insert,
+    Move,
+    Promote,
+    Reinforce,
+    Replace,
+    Restore,
+    Retire,
+    Supersede,
+)
+from keepward.model.codec import encode_record
 from keepward.model.commit import Reason, Receipt, Step
-from keepward.model.memory import Record, Status
-from keepward.model.proposal import Committed, Decided, ProposalState, Waiting, digest_of
+from keepward.model.memory import Record, Sensitivity, Status
+from keepward.model.proposal import Committed, Decided, ProposalState, Shown, Waiting, digest_of
+from keepward.model.value import from_micros
 
 #: Stands where the reason of a proposal stood whose body is no longer kept.
 DROPPED = "[no longer kept]"
@@ -275,3 +298,125 @@ def _decide(kit: Kit, who: Who, item: Waiting, state: ProposalState, why: str) -
         writer.put_waiting(decided, was="pending")
         writer.put_receipt(receipt)
     return receipt
+
+
+def objection(kit: Kit, item: Waiting) -> str | None:
+    """Return why the steps of a proposal would be refused by now, as a sentence; None when they would not."""
+    overlay = Overlay()
+    for step in item.steps:
+        change = _asked(step)
+        who = Who(tenant=item.tenant, scope=step.after.scope, actor=item.proposer)
+        try:
+            view = look(kit, who, change, step.before, step.after, overlay)
+        except Conflict as fault:
+            return str(fault)
+        case = Case(
+            change=change,
+            actor=item.proposer,
+            scope=who.scope,
+            before=step.before,
+            after=step.after,
+            reason=item.reason,
+        )
+        judged = pipeline.judge(case, view, kit.policy)
+        if judged.decision == "same" and judged.existing is not None:
+            return f"memory {judged.existing.id} says the same by now"
+        if judged.decision == "refuse":
+            return f"{judged.reasons[0].gate} refuses it by now: {judged.reasons[0].detail}"
+        overlay.take(step.before, step.after)
+    return None
+
+
+def _asked(step: Step) -> Change:
+    """Return a change that leads to a step, as far as the gates look at it."""
+    after = step.after
+    match step.op:
+        case "insert":
+            return _insert(after)
+        case "append":
+            return Append(id=after.id, text=after.text, evidence=after.evidence, consent=_consented(after))
+        case "move":
+            return Move(id=after.id, tier=after.tier.value, scope=after.scope, key=after.key)
+        case "promote":
+            return Promote(id=after.id, text=after.text)
+        case "retire":
+            return Retire(id=after.id)
+        case "archive":
+            return Archive(id=after.id)
+        case "expire":
+            return Expire(id=after.id)
+        case "restore":
+            return Restore(id=after.id)
+        case "reinforce":
+            return Reinforce(id=after.id)
+        case "supersede":
+            return Supersede(id=after.id, by=after.superseded_by or "")
+    return Replace(id=after.id, text=after.text, evidence=after.evidence, consent=_consented(after))
+
+
+def _insert(after: Record) -> Insert:
+    return Insert(
+        id=after.id,
+        text=after.text,
+        key=after.key,
+        scope=after.scope,
+        evidence=after.evidence,
+        derived_from=after.derived_from,
+        aliases=after.aliases,
+        consent=_consented(after),
+    )
+
+
+def _consented(after: Record) -> bool:
+    # Personal identifiers that were kept with consent made it sensitive; the others are gone from the text.
+    return after.sensitivity is Sensitivity.SENSITIVE
+
+
+_BOOKKEEPING = frozenset({"v", "id", "version", "updated_at", "created_at", "reinforced_at", "author"})
+
+
+def legible(text: str) -> str:
+    """Return a text with every character that no reader sees written out, as ``⟦U+200B⟧``.
+
+    A text that holds such a mark itself has its bracket written out too, so that it cannot pass for one.
+    """
+    return show_invisible(text.replace("⟦U+", "⟦U+27E6⟧U+"))
+
+
+def for_review(item: Waiting, blob: Callable[[str], str] | None = None) -> list[Shown]:
+    """Return the steps of a proposal, in the order in which they would be stored.
+
+    ``blob`` says in words what a reference to a blob stands for.
+    """
+    return [
+        Shown(
+            op=step.op,
+            id=step.after.id,
+            base=item.base.get(step.after.id, 0),
+            payload=legible(encode_record(step.after).decode()),
+            changes=_changes(step.before, step.after, blob),
+        )
+        for step in item.steps
+    ]
+
+
+def _changes(
+    before: Record | None, after: Record, blob: Callable[[str], str] | None
+) -> tuple[tuple[str, str | None, str | None], ...]:
+    old = json.loads(encode_record(before)) if before else {}
+    new = json.loads(encode_record(after))
+    names = sorted((old.keys() | new.keys()) - _BOOKKEEPING)
+    differing = [name for name in names if old.get(name) != new.get(name)]
+    if blob is not None and "blob" in differing:
+        old, new = ({**side, "blob": blob(side["blob"])} if "blob" in side else side for side in (old, new))
+    return tuple((name, _told(name, old.get(name)), _told(name, new.get(name))) for name in differing)
+
+
+def _told(name: str, value: object) -> str | None:
+    if value is None:
+        return None
+    if name in {"confidence", "importance"} and isinstance(value, int):
+        return f"{value / 10_000:g}"
+    if name in {"expires_at", "occurred_at"} and isinstance(value, int):
+        return from_micros(value).isoformat()
+    return legible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

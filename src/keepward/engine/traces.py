@@ -1,22 +1,50 @@
-"""Traces: where the words of erased memories come again, and what stays of a receipt without them.
+"""What an erasure leaves: how words of erased memories are found elsewhere, tombstones, what was learned, certificates.
 
 Invariants
-(1) Texts are compared folded: under the declared normalisation and without case.
-(2) A short text is looked for only where something was said about the memory itself; elsewhere "tea" would
-    stand in too much.
-(3) What a receipt keeps of a context with an erased memory is no digest that a short text could be guessed from.
+(1) Texts are compared folded: under the declared normalisation and without case. A short text is looked for only
+    where something was said about the memory itself; elsewhere "tea" would stand in too much.
+(2) What a receipt keeps of a context with an erased memory is no digest that a short text could be guessed from.
+(3) Recognising what was erased takes the key of this machine. A text is recognised when it is equal under the declared
+    normalisation, whatever the scope and whoever says it; a memory also by a foreign name or reference.
+(4) Feedback that names an erased memory loses the name and keeps its number, so that what is held out stays so.
+    Weights that may have learned from one go, whether they serve or not, and so do those that came with an import.
+(5) A certificate holds no content. Its ``commit`` holds all that the hash of the erasing commit covers, so that whoever
+    has a copy of the journal can check with a SHA-256 library alone that it was made; see docs/journal.md.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 import re
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from keepward.engine.kit import Kit, Who
+from keepward.engine.learned import CARRIED, KEY, standing
+from keepward.engine.learned import KEY as RERANKER
+from keepward.engine.view import fetch
+from keepward.errors import Conflict, NotFound
 from keepward.gates.detect.likeness import normalise
-from keepward.model.commit import ERASED, CommitDetails
+from keepward.model.codec import digest
+from keepward.model.commit import (
+    ERASED,
+    MARK,
+    OWN,
+    Commit,
+    CommitDetails,
+    Event,
+    Reason,
+    Step,
+    decode_details,
+    mark,
+    parse_place,
+)
 from keepward.model.memory import CORE_BLOCKS, Record, Status
+from keepward.model.query import Feedback
+from keepward.model.value import to_micros
 
 #: Characters from which on a folded text is looked for inside of others.
 LONG = 12
@@ -181,3 +209,284 @@ def _value(name: str, value: Any, ids: Collection[str], traces: Traces, *, own: 
     if isinstance(value, dict):
         return {key: _value(key, each, ids, traces, own=own) for key, each in value.items()}
     return value
+
+
+#: Stands in the record of the reranker from then on.
+WHY = "an erasure took the weights that had learned from it; run `keepward train` to learn anew from what is left"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unlearned:
+    """What goes of what was learned."""
+
+    #: Feedback as it is to be, by number.
+    feedback: tuple[Feedback, ...] = ()
+    #: Names of weights that go, sorted.
+    weights: tuple[str, ...] = ()
+
+
+def shows(body: Mapping[str, Any], ids: Collection[str]) -> bool:
+    """Whether a receipt shows any of these memories, so that feedback on it may have named one."""
+    parts = (body.get("items", ()), *(section["items"] for section in body.get("sections", ())))
+    return any(item["id"] in ids for items in parts for item in items)
+
+
+def unlearned(
+    kit: Kit, who: Who, ids: Collection[str], receipts: Collection[str], kept: Collection[tuple[str, str, str]]
+) -> Unlearned:
+    """Return what has to go of what was learned from memories.
+
+    ``receipts`` are the ids of those that show one, ``kept`` the kept texts as (kind, version, text).
+    """
+    most = kit.store.feedback_count(who.tenant)
+    log = kit.store.feedback(who.tenant, limit=most) if most else []
+    touched = [given.n for given in log if given.receipt in receipts or _names(given, ids)]
+    fresh = [
+        replace(
+            given,
+            used=tuple(name for name in given.used if name not in ids),
+            ignored=tuple(name for name in given.ignored if name not in ids),
+        )
+        for given in log
+        if _names(given, ids)
+    ]
+    carried = {name for kind, name, _ in kept if kind == CARRIED}
+    weights = [
+        name
+        for kind, name, text in kept
+        if kind == KEY and (name in carried or (touched and _seen(name, text) >= min(touched)))
+    ]
+    return Unlearned(feedback=tuple(sorted(fresh, key=lambda given: given.n)), weights=tuple(sorted(weights)))
+
+
+def _names(given: Feedback, ids: Collection[str]) -> bool:
+    return any(name in ids for name in (*given.used, *given.ignored))
+
+
+def _seen(name: str, text: str) -> float:
+    """Return the number of the last feedback that weights have seen; endless when that cannot be told."""
+    from keepward.retrieval.rerank import unpack
+
+    try:
+        return unpack(base64.b64decode(text, validate=True), name=name).seen
+    except (binascii.Error, ValueError):
+        return float("inf")
+
+
+def stopped(kit: Kit, who: Who, weights: Collection[str]) -> Step | None:
+    """Return the change after which these weights serve no more; None when no training ever named weights."""
+    stands = standing(kit.store, who.tenant, kit.store.head(who.tenant).seq)
+    before = stands.record
+    if before is None or not weights:
+        return None
+    told = dict(stands.told)
+    told["erased"] = sorted({*told.get("erased", ()), *weights})
+    text = before.text
+    if told.get("weights") in weights:
+        told |= {"weights": None, "serving": False, "why": WHY, "seen": 0, "held_out": 0, "pairs": 0, "gain": 0.0}
+        text = "The learned reranker was erased and does not serve."
+    metadata = json.dumps(told, sort_keys=True, separators=(",", ":"))
+    after = replace(before, version=before.version + 1, text=text, metadata_json=metadata, updated_at=kit.clock.now())
+    return Step(op="replace", before=before, after=after)
+
+
+def marks_of(key: bytes, tenant: str, records: Iterable[Record], names: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the marks of versions of a memory: their texts, their foreign names, and further references, sorted."""
+    found = {mark(key, tenant, "name", name.encode()) for name in names}
+    for record in records:
+        if record.status is Status.ERASED:
+            found.update(name for name in record.aliases if name.startswith(MARK))
+            continue
+        found.add(mark(key, tenant, "text", normalise(record.text).encode()))
+        found.update(mark(key, tenant, "name", alias.encode()) for alias in record.aliases)
+    return tuple(sorted(found))
+
+
+def revived(kit: Kit, tenant: str, *records: Record) -> Reason | None:
+    """Return why records must not be stored: an erasure named what they say; None when nothing stands against it."""
+    if any(alias.startswith(MARK) for record in records for alias in record.aliases):
+        return Reason(gate="erased", code="reserved", detail=f"names that begin with {MARK!r} are the store's own")
+    key = kit.erasures.key() if kit.erasures else None
+    if key is None:
+        return None
+    names = {name for record in records for name in (*record.aliases, *record.evidence)}
+    names |= {record.blob for record in records if record.blob is not None}
+    found = kit.store.records(tenant, marks_of(key, tenant, records, names)).records
+    stones = sorted(record.id for record in found if record.status is Status.ERASED)
+    if not stones:
+        return None
+    detail = f"this was erased and is not stored again: tombstone {stones[0]}"
+    return Reason(gate="erased", code="erased", detail=detail)
+
+
+def unerased(kit: Kit, commits: Iterable[tuple[Commit, list[Event]]]) -> Iterator[tuple[Commit, list[Event]]]:
+    """Pass on a journal that is to be restored.
+
+    Raises:
+        Conflict: it holds content that this machine erased; names the tombstone.
+    """
+    stones = erased_commitments(kit)
+    for commit, events in commits:
+        held = [event.payload_commit for event in events if event.payload is not None]
+        if commit.payload is not None:
+            held.append(commit.commitment())
+        for promise in held:
+            stone = stones.get(promise.hex())
+            if stone is not None:
+                raise Conflict(
+                    f"this journal holds content that was erased since: tombstone {stone}; export the store again"
+                )
+        yield commit, events
+
+
+def erased_commitments(kit: Kit) -> dict[str, str]:
+    """Return, by commitment to erased content in hex, the id of the memory that was erased."""
+    if kit.erasures is None:
+        return {}
+    return {
+        promise: entry["memories"][0]
+        for entry in kit.erasures.entries()
+        if entry.get("entry") == "erasure"
+        for _, _, promise in entry["places"]
+    }
+
+
+FORMAT = "keepward-erasure/1"
+#: Kinds of kept texts: what went beside the journal, by the first memory; certificates, by commit.
+COUNTS = "erasure"
+CERTIFICATE = "certificate"
+LIMITS = (
+    "Copies of the store, of its exports and of its backups that were made elsewhere are out of reach.",
+    "An older journal or backup that is brought back on this machine is held against the list of erasures.",
+    "A disk that moves blocks (an SSD, a file system with snapshots) may keep old ones until it reuses them.",
+    "Processes that recalled it may hold it in memory, and models and their hosts keep what they were given.",
+    "Documents outside the store, such as an identity or user file, are their owner's to edit.",
+    "Memories derived from it that were left in place, and those that say the same in other words, still say so.",
+    "Names of scopes, tenants and actors stay; so do ids, times, and how many versions there were.",
+)
+
+
+def counts(
+    receipts: Sequence[str],
+    proposals: Sequence[str],
+    artefacts: Sequence[tuple[str, str]],
+    feedback: Sequence[int],
+    blobs: Sequence[str],
+) -> str:
+    """Return, as JSON text, how much beside the journal an erasure cleaned."""
+    weights = sum(1 for kind, _ in artefacts if kind == RERANKER)
+    found = {
+        "receipts": len(receipts),
+        "proposals": len(proposals),
+        "documents": len(artefacts) - weights,
+        "feedback": len(feedback),
+        "weights": weights,
+        "blobs": len(blobs),
+    }
+    return json.dumps(found)
+
+
+def erasures(kit: Kit, tenant: str) -> list[tuple[Commit, list[Event]]]:
+    """Return the commits of a tenant that erased something, oldest first."""
+    return [(commit, events) for commit, events in kit.store.events(tenant) if commit.kind == "erase"]
+
+
+def find(kit: Kit, who: Who, name: str) -> tuple[Commit, list[Event]]:
+    """Return the erasing commit of an erased memory, or by its own id, number or first letters.
+
+    Raises:
+        NotFound: nothing was erased under that name.
+    """
+    try:
+        record: Record = fetch(kit, who, name)
+        # A tombstone may have been lifted since.
+        made = [view.commit.id for view, step in kit.store.history(who.tenant, record.id) if step.op == "erase"]
+        name = made[-1] if made else name
+    except NotFound:
+        pass
+    view = kit.store.commit(who.tenant, name)
+    if view is None or view.commit.kind != "erase":
+        raise NotFound("nothing was erased under that name; give an erased memory's id or the commit's")
+    return at(kit, who.tenant, view.commit.seq)
+
+
+def at(kit: Kit, tenant: str, seq: int) -> tuple[Commit, list[Event]]:
+    """Return one commit with its events as stored."""
+    rows = iter(kit.store.events(tenant, after=seq - 1))
+    try:
+        return next(rows)
+    finally:
+        close = getattr(rows, "close", None)
+        if close is not None:
+            close()
+
+
+def entry(kit: Kit, commit: Commit, events: Sequence[Event]) -> dict[str, Any]:
+    """Return what the list of erasures keeps of one."""
+    names = decode_details(commit.payload or b"").erased
+    places: list[list[Any]] = []
+    held: tuple[int, Commit | None, dict[int, bytes]] = (0, None, {})
+    for seq, n in sorted(parse_place(name) for name in names):
+        if seq != held[0]:
+            made, own = at(kit, commit.tenant, seq)
+            held = (seq, made, {event.n: event.payload_commit for event in own})
+        promise = held[1].commitment() if n == OWN and held[1] is not None else held[2][n]
+        places.append([seq, n, promise.hex()])
+    return {
+        "entry": "erasure",
+        "store": kit.store.store_id,
+        "tenant": digest("tenant", commit.tenant.encode()).hex(),
+        "commit": commit.id,
+        "seq": commit.seq,
+        "at": to_micros(commit.at),
+        "memories": sorted(event.memory_id for event in events if event.op == "erase"),
+        "places": places,
+    }
+
+
+def certificate(
+    kit: Kit, commit: Commit, events: Sequence[Event], *, file: str, backups: Sequence[dict[str, str]]
+) -> dict[str, Any]:
+    """Return the certificate as JSON values. ``file`` and ``backups`` say in words how far they are clean."""
+    details = decode_details(commit.payload or b"")
+    told = entry(kit, commit, events)
+    versions = sum(1 for _, n, _ in told["places"] if n != OWN)
+    kept = kit.store.artefact(commit.tenant, COUNTS, events[0].memory_id) if events else None
+    beside = json.loads(kept) if kept else {}
+    return {
+        "certificate": FORMAT,
+        "store": told["store"],
+        "tenant": told["tenant"],
+        "at": commit.at.isoformat(),
+        "by": details.actor,
+        "reason": details.reason,
+        "memories": told["memories"],
+        "places": told["places"],
+        "cleaned": {
+            "versions": versions,
+            "commit_details": len(told["places"]) - versions,
+            "words_vectors_and_marks_of": len(told["memories"]),
+            "receipts": beside.get("receipts"),
+            "proposals": beside.get("proposals"),
+            "kept_documents": beside.get("documents"),
+            "feedback": beside.get("feedback"),
+            "learned_weights": beside.get("weights"),
+            "blobs": beside.get("blobs"),
+            "file_and_log": file,
+            "backups": list(backups),
+        },
+        "recognised_again": kit.erasures is not None and kit.erasures.key() is not None,
+        "limits": list(LIMITS),
+        "commit": {
+            "id": commit.id,
+            "seq": commit.seq,
+            "at": to_micros(commit.at),
+            "kind": commit.kind,
+            "actor_kind": commit.actor_kind,
+            "prev": commit.prev.hex(),
+            "events": commit.events_hash.hex(),
+            "details": (commit.payload or b"").decode(),
+            "salt": commit.salt.hex(),
+            "hash": commit.hash.hex(),
+        },
+    }

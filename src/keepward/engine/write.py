@@ -12,14 +12,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from keepward.engine import blobs, handed
+from keepward.engine import blobs
 from keepward.engine.commit import settled, store_steps
 from keepward.engine.features import packed
 from keepward.engine.kit import Kit, Who
-from keepward.engine.nearby import look_ahead
-from keepward.engine.personal import personal
-from keepward.engine.tombstones import revived
-from keepward.engine.view import Overlay, before_of, look, newest, parents_of, reaches, veiled, withholds
+from keepward.engine.look import Overlay, before_of, look, look_ahead, newest, parents_of, personal
+from keepward.engine.traces import revived
+from keepward.engine.use import least_handed
+from keepward.engine.view import reaches, veiled, withholds
 from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
 from keepward.gates import authority, capacity, pipeline
 from keepward.gates.privacy import scrub as scrub_private
@@ -220,7 +220,7 @@ def _fold(kit: Kit, who: Who, change: Change, reason: str, draft: Draft) -> _Fol
         actor=who.actor,
         policy=kit.policy,
         parents=parents_of(kit, who, change, draft.overlay),
-        heard=handed.least(kit, who),
+        heard=least_handed(kit, who),
     )
     try:
         after = apply(change, before, frame)

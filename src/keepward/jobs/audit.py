@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from keepward.engine import blob_upkeep
+from keepward.engine import blobs
 from keepward.engine.kit import Kit, Who
 from keepward.errors import KeepwardError
 from keepward.jobs.desk import Done
@@ -25,7 +25,7 @@ _NAMED = frozenset({"aliases"})
 def audit(kit: Kit, who: Who, _: Callable[[], None]) -> Done:
     """Verify the tenant: chain, commits and their receipts, seals, projections, and the budgets of core blocks."""
     checked, found = kit.store.verify(who.tenant)
-    files, lost = blob_upkeep.check(kit, who.tenant)
+    files, lost = blobs.check(kit, who.tenant)
     try:
         blocks, over = _blocks(kit, who)
     except KeepwardError as fault:

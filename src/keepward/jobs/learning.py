@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import standing, unseen
-from keepward.engine.reinforce import learn_importance
 from keepward.engine.training import train_reranker
+from keepward.engine.use import learn_importance
 from keepward.jobs.desk import Done
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keepward.engine.view import least_useful
+from keepward.engine.look import least_useful
 from keepward.jobs.decay import faded
 from keepward.jobs.desk import Ask, Desk, Plan, batches
 from keepward.jobs.expire import lapsed

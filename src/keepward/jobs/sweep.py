@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from keepward.engine import blob_upkeep, review
+from keepward.engine import blobs, review
 from keepward.engine.kit import Kit, Who
 from keepward.jobs.desk import Done
 
@@ -16,5 +16,5 @@ from keepward.jobs.desk import Done
 def sweep(kit: Kit, who: Who, _: Callable[[], None]) -> Done:
     """Remove what nothing refers to; counts blobs, their bytes, files that no blob was known of, and proposals."""
     dropped = review.drop_bodies(kit, who)
-    found = blob_upkeep.sweep(kit, who.tenant)
+    found = blobs.sweep(kit, who.tenant)
     return Done(counts={"blobs": found.blobs, "bytes": found.bytes, "strays": found.strays, "proposals": dropped})

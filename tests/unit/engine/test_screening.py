@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from keepward.engine import screening
+from keepward.engine import contexts as screening
 from keepward.gates.detect import secrets
 from keepward.model.trust import Trust
 from keepward.testing.stages import Maker
@@ -72,7 +72,7 @@ def test_nothing_of_a_text_is_remembered():
 
 
 def test_the_oldest_finding_is_forgotten_first(monkeypatch, looks):
-    monkeypatch.setattr(screening, "REMEMBERED", 2)
+    monkeypatch.setattr(screening, "SCREENED", 2)
     first, second, third = (Maker().record(text) for text in ("one", "two", "three"))
     for record in (first, second, third, second, first):
         screening.screen(record)

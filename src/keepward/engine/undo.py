@@ -1,34 +1,46 @@
-"""Rollback: a new commit that undoes named commits on their own targets.
+"""Undoing: a rollback of commits, the containment of what a source touched, and the lift of an erasure.
 
 Invariants
-(1) Exact: each target gets back the content it had before the undone commit; nothing else is touched.
-(2) Idempotent: a commit that is undone already stays undone, and the first receipt is the answer.
-(3) Whole: where a later commit changed the same targets, nothing changes and the conflict is reported,
+(1) A rollback is exact: each target gets back the content it had before the undone commit; nothing else is touched.
+(2) It is idempotent: a commit that is undone already stays undone, and the first receipt is the answer.
+(3) It is whole: where a later commit changed the same targets, nothing changes and the conflict is reported,
     unless the later commits are taken along, each of them as a whole. Bookkeeping (a reinforcement, a note that
     a term is over) changes nothing: it stands in nobody's way, and ends with the state that it was about. Nor does
     a later commit that has been undone, with the rollback that undid it: what stood before both stands again.
-(4) A rollback is a commit like any other: it passes the gates and can itself be rolled back.
+(4) It is a commit like any other: it passes the gates and can itself be rolled back.
+(5) A containment carries out the set and the versions that were shown, or nothing. Nothing is deleted: a contained
+    memory is archived by the op ``contain``, is in no prompt, no recall and no duplicate answer, and nobody but the
+    owner brings it back. One rollback of the commit gives every memory back as it was.
+(6) A lift takes the marks of a tombstone, so that what it said may be remembered when somebody says it anew. What was
+    erased stays erased, and a lift is not undone: what is refused again has to be erased again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
+from typing import Any
 
-from keepward.engine.commit import settled, store_steps
-from keepward.engine.impact import closure
+from keepward.engine.commit import Moved, settled, store_steps
+from keepward.engine.inquire import closure, impact
 from keepward.engine.kit import Kit, Who
-from keepward.engine.view import Overlay, fetch, look, occupant, shown
-from keepward.errors import Conflict, NotFound, Unauthorised
-from keepward.gates import pipeline
-from keepward.gates.verdict import Case
-from keepward.model.change import BOOKKEEPING, Revert
-from keepward.model.commit import Reason, Receipt, Step
+from keepward.engine.look import Overlay, look
+from keepward.engine.view import fetch, occupant, shown
+from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
+from keepward.gates import authority, pipeline, secrets
+from keepward.gates.verdict import Case, Refuse, View
+from keepward.model.change import BOOKKEEPING, Archive, Revert
+from keepward.model.codec import canonical, digest
+from keepward.model.commit import MARK, Commit, Reason, Receipt, Step
 from keepward.model.fold import Frame, apply
-from keepward.model.journal import CommitView, Conflicting, Difference, Rollback
+from keepward.model.inquiry import Containment, Selector
+from keepward.model.journal import CommitView, Conflicting, Difference, Lifted, Rollback
 from keepward.model.memory import Record, Status, Tier
+from keepward.model.query import Filter
 from keepward.model.trust import RESERVED, Rights
+from keepward.model.value import to_micros
 
 _IN_NO_WAY = BOOKKEEPING | {"expire"}
 
@@ -270,3 +282,152 @@ def _taken_keys(kit: Kit, who: Who, steps: list[Step]) -> list[Conflicting]:
 def _holding(record: Record | None) -> Record | None:
     kept = record is not None and (record.status is Status.ACTIVE or record.scope == RESERVED)
     return record if kept else None
+
+
+#: The op of its events and the kind of its commit.
+CONTAIN = "contain"
+
+
+def contain(kit: Kit, who: Who, selector: Selector, *, plan: str | None, reason: str) -> Containment:
+    """Return the plan; carry it out when ``plan`` is its digest. With nothing left to contain, do nothing.
+
+    Raises:
+        Unauthorised: planning takes a reviewer or the owner, carrying out the owner.
+        Conflict: the set is not the one whose digest was named.
+        InvalidInput: a secret in the reason.
+    """
+    if plan is not None and not (who.actor.is_owner and who.actor.able("admin")):
+        raise Unauthorised("containing takes the owner; a reviewer can plan it and show the digest")
+    found = impact(kit, who, selector)
+    items = tuple(record for record in (*found.direct, *found.derived) if not _is_gone(kit, who, record))
+    named = _digest(who.tenant, selector, items)
+    result = Containment(applied=False, impact=found, items=items, digest=named)
+    if plan is None or not items:
+        return result
+    if plan != named:
+        raise Conflict("the plan is not the one you saw: what it would contain has changed; look at it again")
+    why = f"contain {selector}: {reason.strip()}" if reason.strip() else f"contain {selector}"
+    if secrets.scrub(why) != why:
+        raise InvalidInput("the reason holds what looks like a secret; leave it out")
+    steps = [_contained_step(kit, who, record) for record in items]
+    stored = store_steps(
+        kit,
+        who,
+        steps,
+        base={record.id: record.version for record in items},
+        reason=why,
+        kind=CONTAIN,
+        details={"approved_by": who.actor.label, "approved_digest": named},
+        receipt_kind="contain",
+    )
+    return replace(result, applied=True, commit=stored.commit, receipt=stored.receipt)
+
+
+def _is_gone(kit: Kit, who: Who, record: Record) -> bool:
+    """Whether a memory is contained already, or erased."""
+    if record.status is Status.ERASED:
+        return True
+    return record.status is Status.ARCHIVED and kit.store.history(who.tenant, record.id)[-1][1].op == CONTAIN
+
+
+def _digest(tenant: str, selector: Selector, items: tuple[Record, ...]) -> str:
+    return digest(
+        "containment",
+        canonical([tenant, selector.way, selector.value, [[record.id, record.version] for record in items]]),
+    ).hex()
+
+
+def _contained_step(kit: Kit, who: Who, record: Record) -> Step:
+    now = kit.clock.now()
+    after = replace(record, status=Status.ARCHIVED, version=record.version + 1, updated_at=now)
+    case = Case(change=Archive(id=record.id), actor=who.actor, scope=who.scope, before=record, after=after)
+    if not (kit.policy.enabled and kit.policy.capture):
+        raise Unauthorised("memory is switched off by policy; switch capture on to contain")
+    verdict = authority.judge(case, View(now=now), kit.policy)
+    if isinstance(verdict, Refuse):
+        raise Unauthorised(verdict.reasons[0].detail)
+    return Step(op=CONTAIN, before=record, after=after)
+
+
+#: The op of its events, the kind of its commit and receipt, and the name of its entries on the list.
+LIFT = "lift"
+_log = logging.getLogger(__name__)
+
+
+def lift(kit: Kit, who: Who, name: str) -> Lifted:
+    """Allow what an erased memory said, in any of its versions, and its foreign names to be remembered again.
+
+    Raises:
+        NotFound: no memory by that id within reach.
+        InvalidInput: it was not erased.
+        Conflict: nothing stands in the way; or another commit came in between.
+    """
+    record = fetch(kit, who, name)
+    if record.status is not Status.ERASED:
+        raise InvalidInput("that memory was not erased; name an erased one, by the id that the refusal names")
+    marks = _marks(record)
+    if not marks:
+        raise Conflict(
+            "nothing stands against what that memory said: it was lifted, or erased on a machine without a key"
+        )
+    steps = [_lifted_step(kit, who, each, marks) for each in (record, *_others(kit, who, record, marks))]
+    try:
+        stored = store_steps(
+            kit,
+            who,
+            steps,
+            base={step.after.id: step.after.version - 1 for step in steps},
+            reason="said again, it is remembered",
+            kind=LIFT,
+            receipt_kind="lift",
+        )
+    except Moved as fault:
+        raise Conflict("a tombstone has changed in the meantime; lift it again") from fault
+    _list(kit, who, stored.commit, [step.after.id for step in steps])
+    return Lifted(tombstones=tuple(step.after.id for step in steps), commit=stored.commit, receipt=stored.receipt)
+
+
+def lifted(entries: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the ids of memories whose erasure is carried out anew without marks, as the list says."""
+    return {name for entry in entries if entry.get("entry") == LIFT for name in entry["memories"][:1]}
+
+
+def _marks(record: Record) -> set[str]:
+    return {alias for alias in record.aliases if alias.startswith(MARK)}
+
+
+def _others(kit: Kit, who: Who, record: Record, marks: set[str]) -> list[Record]:
+    """Return the other tombstones of the tenant with any of these marks, by id."""
+    everything = Filter(scopes=(), include_sensitive=True)
+    found = kit.store.find(who.tenant, everything, live_at=None, limit=None).records
+    stones = [each for each in found if each.status is Status.ERASED and each.id != record.id]
+    return sorted((each for each in stones if not marks.isdisjoint(each.aliases)), key=lambda each: each.id)
+
+
+def _lifted_step(kit: Kit, who: Who, record: Record, marks: set[str]) -> Step:
+    after = replace(
+        record,
+        version=record.version + 1,
+        aliases=tuple(alias for alias in record.aliases if alias not in marks),
+        author=who.actor.label,
+        updated_at=kit.clock.now(),
+    )
+    return Step(op=LIFT, before=record, after=after)
+
+
+def _list(kit: Kit, who: Who, commit: Commit, ids: list[str]) -> None:
+    """Note it beside the erasures: an older copy in which they are carried out anew refuses no more than this one."""
+    if kit.erasures is None:
+        return
+    entry = {
+        "entry": LIFT,
+        "store": kit.store.store_id,
+        "tenant": digest("tenant", who.tenant.encode()).hex(),
+        "commit": commit.id,
+        "at": to_micros(commit.at),
+        "memories": ids,
+    }
+    try:
+        kit.erasures.note([entry])
+    except OSError as fault:
+        _log.warning("the lift could not be listed outside the store: %s", fault, extra={"action": "not_listed"})

@@ -1,0 +1,395 @@
+"""Inquiries: where a memory comes from, what a source touched, and why two contexts differ. Nothing is written.
+
+Invariants
+(1) Every field that holds something has one origin: the newest commit that changed it.
+(2) A bisection keeps nothing and counts no use: the contexts it compiles are given to nobody.
+(3) A comparison is read from two receipts and the journal. Each item that differs has a commit, where one between the
+    two heads touched it, and a sentence in any case.
+(4) An impact is whole: the direct memories, everything derived from them over any number of steps, and every compiled
+    context that held any of it, in one tenant, across its scopes. A context counts when its own receipt, which is
+    sealed, names the memory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from keepward.engine.contexts import text_at
+from keepward.engine.kit import Kit, Who
+from keepward.engine.read import history
+from keepward.engine.view import fetch, reaches, readable
+from keepward.errors import InvalidInput, NotFound, Tampered, Unauthorised
+from keepward.model.commit import Commit, CommitDetails, Event, decode_details
+from keepward.model.inquiry import Bisection, Blame, ContextDifference, ContextItem, Delivery, Impact, Origin, Selector
+from keepward.model.journal import CommitView, Version
+from keepward.model.memory import FIELDS, READ_FIELDS
+from keepward.model.proposal import Waiting
+from keepward.model.value import from_micros
+
+#: Fields that tell of a version and not of the memory.
+_BOOKKEEPING = frozenset({"id", "version", "created_at", "updated_at", "reinforced_at", "author"})
+
+
+def blame(kit: Kit, who: Who, name: str) -> Blame:
+    """Return the origins of a memory's values; ``name`` is its id, an alias, or a key seen from the handle's scope.
+
+    Raises:
+        NotFound: neither a memory nor a key of this name is within reach.
+    """
+    record = fetch(kit, who, name)
+    versions = history(kit, who, record.id)
+    proposers = _proposers(kit, who, versions)
+    origins: list[Origin] = []
+    for field in FIELDS:
+        value = getattr(record, field)
+        made = _maker(versions, field)
+        if field in {*_BOOKKEEPING, *READ_FIELDS} or (made.record.version == 1 and value in (None, (), "", {})):
+            continue
+        origins.append(
+            Origin(
+                field=field,
+                value=value,
+                version=made.record.version,
+                made=made,
+                actor=proposers.get(made.details.proposal or "", made.details.actor),
+                source=made.record.source,
+                approved_by=made.details.approved_by,
+            )
+        )
+    return Blame(record=record, origins=tuple(origins))
+
+
+def _maker(versions: list[Version], field: str) -> Version:
+    """Return the newest version that changed a field, or the first."""
+    for earlier, later in zip(versions[-2::-1], versions[:0:-1], strict=True):
+        if getattr(earlier.record, field) != getattr(later.record, field):
+            return later
+    return versions[0]
+
+
+def _proposers(kit: Kit, who: Who, versions: list[Version]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for proposal in {each.details.proposal for each in versions if each.details.proposal}:
+        item = kit.store.waiting(who.tenant, proposal)
+        if item is not None:
+            found[proposal] = item.proposer.label
+    return found
+
+
+def bisect(
+    kit: Kit, who: Who, query: str, predicate: Callable[[str], bool], *, since: int = 0, purpose: str = "answer"
+) -> Bisection:
+    """Return the commit with which the context for a query began to pass a predicate, in about log2(n) compiles.
+
+    ``since`` is a commit whose context does not pass, 0 for the empty store. Where the answer changed more
+    than once in between, it is one of the changes to passing.
+
+    Raises:
+        InvalidInput: the newest context does not pass, or that of ``since`` does.
+    """
+    high = kit.store.head(who.tenant).seq
+    if not 0 <= since <= high:
+        raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
+    texts = {since: _text(kit, who, query, since, purpose), high: _text(kit, who, query, high, purpose)}
+    if not predicate(texts[high]):
+        raise InvalidInput("the context after the newest commit does not pass: there is nothing to look for")
+    if predicate(texts[since]):
+        raise InvalidInput("the context at the start passes already: begin at an earlier commit")
+    low = since
+    while high - low > 1:
+        middle = (low + high) // 2
+        texts[middle] = _text(kit, who, query, middle, purpose)
+        if predicate(texts[middle]):
+            high = middle
+        else:
+            low = middle
+    view = kit.store.commit(who.tenant, str(high))
+    if view is None:
+        raise NotFound("the commit is gone; run `keepward verify`")
+    return Bisection(commit=readable(kit, who, view), compiled=len(texts), before=texts[low], after=texts[high])
+
+
+def _text(kit: Kit, who: Who, query: str, seq: int, purpose: str) -> str:
+    # Before the first commit nothing is remembered; what comes from documents does not hang on commits.
+    return text_at(kit, who, query, seq, purpose=purpose) if seq else ""
+
+
+_Held = Mapping[str, tuple[int, str]]
+
+
+def context_diff(kit: Kit, who: Who, first: str, second: str) -> ContextDifference:
+    """Return what differs between the contexts of two receipts.
+
+    Raises:
+        NotFound: one of them is not a compile receipt within reach.
+    """
+    a, b = _receipt(kit, who, first), _receipt(kit, who, second)
+    before, after = _held(a), _held(b)
+    names = [
+        *(("added", name) for name in sorted(after.keys() - before.keys())),
+        *(("removed", name) for name in sorted(before.keys() - after.keys())),
+        *(("changed", name) for name in sorted(before.keys() & after.keys()) if before[name][0] != after[name][0]),
+    ]
+    asked = {**a["inputs"], **_documents(a)}, {**b["inputs"], **_documents(b)}
+    return ContextDifference(
+        first=first,
+        second=second,
+        same=a["digests"]["text"] == b["digests"]["text"],
+        items=tuple(_item(kit, who, change, name, (a, before), (b, after)) for change, name in names),
+        inputs={
+            name: (asked[0].get(name), asked[1].get(name))
+            for name in sorted(asked[0].keys() | asked[1].keys())
+            if asked[0].get(name) != asked[1].get(name)
+        },
+    )
+
+
+def _receipt(kit: Kit, who: Who, receipt_id: str) -> dict[str, Any]:
+    receipt = kit.store.receipt(who.tenant, receipt_id)
+    if receipt is None or receipt.get("kind") != "compile":
+        raise NotFound("there is no compile receipt by that id in this tenant")
+    if not (who.actor.may_decide or reaches(who, receipt["inputs"]["scope"])):
+        raise NotFound("there is no compile receipt by that id in this tenant")
+    return receipt
+
+
+def _documents(receipt: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(receipt["documents"])
+
+
+def _held(receipt: Mapping[str, Any]) -> dict[str, tuple[int, str]]:
+    return {item["id"]: (item["version"], part["name"]) for part in receipt["sections"] for item in part["items"]}
+
+
+def _item(
+    kit: Kit,
+    who: Who,
+    change: Any,
+    name: str,
+    first: tuple[Mapping[str, Any], _Held],
+    second: tuple[Mapping[str, Any], _Held],
+) -> ContextItem:
+    (a, before), (b, after) = first, second
+    commit = _between(kit, who, name, _seq(a), _seq(b))
+    lacking = b if change == "removed" else a
+    return ContextItem(
+        id=name,
+        change=change,
+        section=(after.get(name) or before[name])[1],
+        before=before[name][0] if name in before else None,
+        after=after[name][0] if name in after else None,
+        commit=commit,
+        why=_why(kit, who, name, commit, lacking, (a, b)),
+    )
+
+
+def _seq(receipt: Mapping[str, Any]) -> int:
+    return int(receipt["inputs"]["head"].split(":")[0])
+
+
+def _between(kit: Kit, who: Who, memory_id: str, one: int, other: int) -> CommitView | None:
+    """Return the newest commit after the earlier head, up to the later one, that touched a memory."""
+    low, high = sorted((one, other))
+    for view, _ in reversed(kit.store.history(who.tenant, memory_id)):
+        if low < view.commit.seq <= high:
+            return readable(kit, who, view)
+    return None
+
+
+def _why(
+    kit: Kit,
+    who: Who,
+    memory_id: str,
+    commit: CommitView | None,
+    lacking: Mapping[str, Any],
+    both: tuple[Mapping[str, Any], Mapping[str, Any]],
+) -> str:
+    if commit is not None:
+        ops = ", ".join(dict.fromkeys(step.op for step in commit.steps))
+        return f"commit {commit.commit.seq} ({ops}) by {commit.details.actor}: {commit.details.reason}"
+    for left in lacking["excluded"]:
+        if left["id"] == memory_id:
+            return f"left out of the other: {left['detail']} ({left['code']})"
+    if _ended(kit, who, memory_id, from_micros(lacking["inputs"]["now"])):
+        return "its term ended between the two"
+    differ = [name for name in sorted(both[0]["inputs"]) if both[0]["inputs"][name] != both[1]["inputs"].get(name)]
+    asked = [name for name in differ if name not in {"head", "now"}]
+    if asked:
+        return f"the two were asked differently: {', '.join(asked)}"
+    return "it ranks otherwise among what was remembered in between"
+
+
+def _ended(kit: Kit, who: Who, memory_id: str, now: datetime) -> bool:
+    found = kit.store.records(who.tenant, [memory_id]).records
+    return bool(found) and found[0].expires_at is not None and found[0].expires_at <= now
+
+
+#: What an impact can be asked by.
+WAYS = ("source", "actor", "session", "commit", "memory")
+#: Ops that say something; the others confirm, move or end what was said.
+_SAYS = frozenset({"insert", "replace", "append", "promote"})
+
+
+def selector_of(**ways: str | None) -> Selector:
+    """Return the one way that was given.
+
+    Raises:
+        InvalidInput: none or several were, or it is empty.
+    """
+    given = [(way, value) for way, value in ways.items() if value is not None]
+    if len(given) != 1 or not isinstance(given[0][1], str) or not given[0][1].strip():
+        raise InvalidInput(f"name exactly one of {', '.join(WAYS)}")
+    return Selector(way=given[0][0], value=given[0][1])
+
+
+def impact(kit: Kit, who: Who, selector: Selector) -> Impact:
+    """Return what was touched.
+
+    A source is a class such as ``web`` or a reference that stands in evidence; an actor is ``kind:name``.
+
+    Raises:
+        Unauthorised: it spans every scope of the tenant, and takes a reviewer or the owner.
+        NotFound: there is no such commit or memory.
+        Tampered: the journal does not hold, so that nothing can be said of it as a whole.
+    """
+    if not who.actor.may_decide:
+        raise Unauthorised("an impact spans every scope; it takes a reviewer or the owner")
+    touched = _direct(kit, who, selector)
+    derived = closure(kit, who, touched)
+    found = kit.store.records(who.tenant, [*touched, *derived])
+    records = {record.id: record for record in found.records}
+    contexts, unproven = _contexts(kit, who, touched, derived)
+    return Impact(
+        selector=selector,
+        direct=tuple(records[name] for name in touched if name in records),
+        derived=tuple(records[name] for name in derived if name in records),
+        contexts=contexts,
+        waiting=tuple(
+            item.id for item in kit.store.queue(who.tenant) if _concerns(item, selector, {*touched, *derived})
+        ),
+        damaged=(*found.damaged, *unproven),
+    )
+
+
+def _direct(kit: Kit, who: Who, selector: Selector) -> dict[str, int]:
+    """Return the version from which each memory was touched, in journal order."""
+    match selector.way:
+        case "memory":
+            return {fetch(kit, who, selector.value).id: 1}
+        case "commit":
+            view = kit.store.commit(who.tenant, selector.value)
+            if view is None:
+                raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
+            touched: dict[str, int] = {}
+            for step in view.steps:
+                touched.setdefault(step.after.id, step.after.version)
+            return touched
+        case "source":
+            return _by_source(kit, who, selector.value)
+    proposers = {item.id: item.proposer.label for item in kit.store.queue(who.tenant, state=None)}
+
+    def by_actor(details: CommitDetails, _: Mapping[str, Any]) -> bool:
+        # An approver lets through what somebody else said.
+        writer = proposers.get(details.proposal or "", details.actor)
+        return _is_actor(writer, selector.value)
+
+    def by_session(details: CommitDetails, payload: Mapping[str, Any]) -> bool:
+        return selector.value in {details.session, payload.get("session")}
+
+    return _scan(kit, who, by_actor if selector.way == "actor" else by_session)
+
+
+def _is_actor(label: str, named: str) -> bool:
+    return named in {label, label.partition(":")[2]}
+
+
+def _scan(kit: Kit, who: Who, matches: Callable[[CommitDetails, Mapping[str, Any]], bool]) -> dict[str, int]:
+    touched: dict[str, int] = {}
+    for commit, event, payload in _said(kit, who):
+        view = None if commit.payload is not None else kit.store.commit(who.tenant, commit.id)
+        # Where an erasure took the details, what remains of them still says who it was.
+        if matches(view.details if view else decode_details(commit.payload or b""), payload):
+            touched.setdefault(event.memory_id, event.version)
+    return touched
+
+
+def _said(kit: Kit, who: Who) -> Iterable[tuple[Commit, Event, Mapping[str, Any]]]:
+    for commit, events in kit.store.events(who.tenant):
+        for event in events:
+            if event.op in _SAYS and event.payload is not None:
+                yield commit, event, json.loads(event.payload)
+
+
+def _by_source(kit: Kit, who: Who, name: str) -> dict[str, int]:
+    touched: dict[str, int] = {}
+    heirs: set[str] = set()
+    for _, event, payload in _said(kit, who):
+        named = name in payload.get("evidence", ())
+        # What is derived inherits the evidence of its parents; it counts as derived.
+        inherited = any(parent in touched or parent in heirs for parent in payload.get("derived_from", ()))
+        if payload["source"] == name or (named and not inherited):
+            touched.setdefault(event.memory_id, event.version)
+        elif inherited:
+            heirs.add(event.memory_id)
+    return touched
+
+
+def closure(kit: Kit, who: Who, touched: Iterable[str]) -> list[str]:
+    """Return the ids of what was made from memories over any number of steps, sorted, without these themselves."""
+    start = set(touched)
+    found: set[str] = set()
+    fresh = sorted(start)
+    while fresh:
+        fresh = [name for name in kit.store.children(who.tenant, fresh) if name not in found and name not in start]
+        found.update(fresh)
+    return sorted(found)
+
+
+def _contexts(
+    kit: Kit, who: Who, touched: Mapping[str, int], derived: Iterable[str]
+) -> tuple[tuple[Delivery, ...], list[str]]:
+    since = {**dict.fromkeys(derived, 1), **touched}
+    held: dict[str, set[tuple[str, int]]] = {}
+    for memory_id, version, receipt_id in kit.store.deliveries(who.tenant, list(since)):
+        if version >= since[memory_id]:
+            held.setdefault(receipt_id, set()).add((memory_id, version))
+    deliveries: list[Delivery] = []
+    unproven: list[str] = []
+    for receipt_id, pairs in held.items():
+        try:
+            receipt = kit.store.receipt(who.tenant, receipt_id)
+        except Tampered:
+            unproven.append(receipt_id)
+            continue
+        if receipt is None or not pairs <= _named(receipt):
+            unproven.append(receipt_id)
+            continue
+        deliveries.append(
+            Delivery(
+                receipt=receipt_id,
+                at=receipt["at"],
+                actor=receipt["actor"],
+                purpose=receipt["inputs"]["purpose"],
+                items=tuple(sorted(pairs)),
+            )
+        )
+    return tuple(sorted(deliveries, key=lambda each: (each.at, each.receipt))), unproven
+
+
+def _named(receipt: Mapping[str, Any]) -> set[tuple[str, int]]:
+    return {(item["id"], item["version"]) for section in receipt.get("sections", ()) for item in section["items"]}
+
+
+def _concerns(item: Waiting, selector: Selector, ids: set[str]) -> bool:
+    if selector.way == "actor" and _is_actor(item.proposer.label, selector.value):
+        return True
+    for step in item.steps:
+        after = step.after
+        by_source = selector.way == "source" and (after.source == selector.value or selector.value in after.evidence)
+        by_session = selector.way == "session" and after.session == selector.value
+        if by_source or by_session or after.id in ids or not ids.isdisjoint(after.derived_from):
+            return True
+    return False

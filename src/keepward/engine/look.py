@@ -1,0 +1,408 @@
+"""What the gates are shown of the store for one change, with what earlier changes of the same proposal would store.
+
+Invariants
+(1) A memory matters to the gates when it is the nearest, when its text may state the same, or when it was revised
+    before; the others are left out unread, and their order is that of the store.
+(2) What lies ahead of a batch is asked once, on one state of the store; a commit in between makes the whole batch
+    be judged anew.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import chain
+from typing import Any
+
+from keepward.engine.features import text_digest, words
+from keepward.engine.kit import Kit, Who
+from keepward.engine.traces import revived
+from keepward.engine.view import fetch, occupant, reaches, says_the_same, see_readable
+from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion
+from keepward.gates.detect.finding import Finding
+from keepward.gates.detect.likeness import Form
+from keepward.gates.fields import texts
+from keepward.gates.verdict import Case, View
+from keepward.model.change import (
+    Append,
+    Change,
+    Expire,
+    Insert,
+    Move,
+    Promote,
+    Replace,
+    Restore,
+    Retire,
+    Revert,
+    Supersede,
+)
+from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier, importance_at
+from keepward.model.query import Filter
+from keepward.model.trust import ActorKind, Trust
+from keepward.ports.searching import Likely
+from keepward.ports.store import Features, Reader, Slot
+
+#: Versions of a memory that are looked through for a text that was corrected.
+REVISED = 50
+
+
+def look_ahead(kit: Kit, who: Who, records: Sequence[Record], overlay: Overlay) -> None:
+    """Ask the store about new memories that are about to be judged one by one."""
+    fresh = [(record, overlay.words(record)) for record in records]
+    if not fresh:
+        return
+    found = kit.store.likely(who.tenant, fresh, kit.clock.now())
+    overlay.ahead = {record.id: each for (record, _), each in zip(fresh, found, strict=True)}
+    if revived(kit, who.tenant, *records) is None:
+        overlay.unburied = {record.id: record for record in records}
+
+
+def neighbours(kit: Kit, who: Who, after: Record, overlay: Overlay) -> tuple[Record, ...]:
+    """Return the memories that matter to whether a new one is a duplicate, the nearest first (1)."""
+    if after.kind is Kind.EVENT and after.tier is Tier.EPISODIC and after.aliases:
+        # Events are compared by name, not by likeness.
+        mine = [record for record in overlay.records.values() if set(record.aliases) & set(after.aliases)]
+        return (*mine, *kit.store.records(who.tenant, after.aliases).records)
+    features = overlay.words(after)
+    found: list[Record] = []
+    for record in overlay.similar(after, features):
+        theirs = overlay.words(record)
+        kindred = theirs.trait == features.trait or theirs.digest == features.digest
+        if not found or kindred or record.version > 1:
+            found.append(record)
+    wanted: list[str] = []
+    for each in _likely(kit, who, after, overlay):
+        if each.id in overlay.records:
+            continue
+        # 0: its version is not known before it is read.
+        if each.kindred or not (found or wanted) or each.version != 1:
+            wanted.append(each.id)
+    if wanted:
+        place = (after.scope, after.tier, after.sensitivity)
+        now = kit.clock.now()
+        read = kit.store.records(who.tenant, wanted).records
+        found += (each for each in read if each.is_live(now) and (each.scope, each.tier, each.sensitivity) == place)
+    return tuple(found)
+
+
+def _likely(kit: Kit, who: Who, after: Record, overlay: Overlay) -> Sequence[Likely]:
+    known = overlay.ahead.get(after.id)
+    if known is None:
+        ((likely, has_digest),) = kit.store.likely(who.tenant, [(after, overlay.words(after))], kit.clock.now())
+        known = overlay.ahead[after.id] = (likely, has_digest)
+    return known[0]
+
+
+def echoes(
+    kit: Kit, who: Who, revised: Sequence[Record], after: Record, overlay: Overlay, *, known: bool
+) -> tuple[Record, ...]:
+    """Return what said the same and does not any more: earlier versions of these records, and superseded memories.
+
+    ``known`` is whether any memory of the tenant may have the text.
+    """
+    if after.kind not in {Kind.FACT, Kind.RULE}:
+        # A state comes and goes; that it is as it was before is news.
+        return ()
+    digest = overlay.words(after).digest
+    earlier: list[Record] = []
+    for record in revised:
+        # A fact that was corrected more often than that is a state in all but name.
+        if not 1 < record.version <= REVISED or record.kind is Kind.STATE or text_digest(record.text) == digest:
+            continue
+        history = (step.after for _, step in kit.store.history(who.tenant, record.id))
+        earlier += [version for version in history if text_digest(version.text) == digest]
+    old = kit.store.superseded(who.tenant, after.scope, digest).records if known else []
+    return (*earlier, *old)
+
+
+_KIND = re.compile(r"[a-z][a-z_]{0,40}")
+_MARKER = re.compile(r"\[[A-Z_]+\]")
+
+
+def personal(kit: Kit, case: Case) -> dict[str, tuple[Finding, ...]]:
+    """Return what the redactor found, by text; nothing where there is none.
+
+    Raises:
+        ModelUnavailable: it cannot be used now.
+        InvalidInput: it named a span outside of the text, or a kind that is no name.
+    """
+    if kit.redactor is None:
+        return {}
+    found = {}
+    for text in dict.fromkeys(text for _, text in texts(case)):
+        spans = tuple(_finding(text, *span) for span in kit.redactor.find(text))
+        if kept := tuple(each for each in spans if not _MARKER.fullmatch(text[each.start : each.end])):
+            found[text] = kept
+    return found
+
+
+def _finding(text: str, start: int, end: int, kind: str) -> Finding:
+    if not (0 <= start < end <= len(text) and _KIND.fullmatch(kind)):
+        raise InvalidInput("the redactor named a span outside of the text, or a kind that is no lower-case name")
+    return Finding(detector=kind, start=start, end=end)
+
+
+#: Candidates for a likeness looked at closely, and the newest holders of one mark that are counted.
+ALIKE = 8
+
+
+#: Of six marks, how many likely duplicates share; of texts that share four fifths of their words, one in 600
+#: pairs shares fewer.
+SHARED_MARKS = 2
+
+
+CROWD = 64
+
+
+_PAGE = 1_000
+
+
+_USER_SOURCES = frozenset({"user_message", "user", "chat"})
+
+
+@dataclass(slots=True)
+class Overlay:
+    """What the steps judged so far would store."""
+
+    records: dict[str, Record] = field(default_factory=dict)
+    keys: dict[tuple[str, str], str] = field(default_factory=dict)
+    #: Ids by where a memory stands and by mark.
+    marks: dict[str, dict[int, list[str]]] = field(default_factory=dict)
+    arrivals: Counter[Tier] = field(default_factory=Counter)
+    #: Active memories of the tenant by tier when the proposal began; None until asked.
+    tally: dict[str, int] | None = None
+    #: Ids that new memories would have had, to the memories that said the same already.
+    renamed: dict[str, str] = field(default_factory=dict)
+    #: By id of a new memory, what was found out about it before it is judged; see ``look_ahead``.
+    ahead: dict[str, tuple[Sequence[Likely], bool]] = field(default_factory=dict)
+    #: New memories that no erasure stands against.
+    unburied: dict[str, Record] = field(default_factory=dict)
+    #: Texts of this proposal as they are compared.
+    forms: dict[str, Form] = field(default_factory=dict)
+    #: By id, the text that a vector was given for, its model, and the vector as it is kept.
+    vectors: dict[str, tuple[str, str, bytes]] = field(default_factory=dict)
+    _words: dict[str, tuple[Record, Features]] = field(default_factory=dict)
+
+    def features(self, record: Record) -> Features:
+        """Return ``words`` of a record, with the vector that was given for this very text, where one was."""
+        text, model, packed = self.vectors.get(record.id, ("", "", b""))
+        features = self.words(record)
+        return replace(features, model=model, vectors=packed, units=1) if packed and text == record.text else features
+
+    def words(self, record: Record) -> Features:
+        """Return the features of a record that need no model, computed once for each form of it."""
+        kept = self._words.get(record.id)
+        if kept is None or (kept[0] is not record and _spoken(kept[0]) != _spoken(record)):
+            form = self.forms.get(record.text)
+            if form is None:
+                form = self.forms[record.text] = Form(record.text)
+            kept = self._words[record.id] = (record, words(record, form))
+        return kept[1]
+
+    def take(self, before: Record | None, after: Record) -> None:
+        """Add one step."""
+        features = self.words(after)
+        self.records[after.id] = after
+        if before is not None and before.key is not None:
+            self.keys.pop((before.scope, before.key), None)
+        if after.key is not None and after.status is Status.ACTIVE:
+            self.keys[after.scope, after.key] = after.id
+        if before is None:
+            self.arrivals[after.tier] += 1
+        held = self.marks.setdefault(_place(after), {})
+        for mark in features.marks:
+            held.setdefault(mark, []).append(after.id)
+
+    def similar(self, record: Record, features: Features) -> list[Record]:
+        """Return records of this proposal that share marks with one, most first, ties by age, at most 8."""
+        held = self.marks.get(_place(record), {})
+        crowds = [crowd for mark in features.marks if (crowd := held.get(mark))]
+        if len(crowds) < SHARED_MARKS:
+            return []
+        # Counted in one go: to begin anew for each mark costs as much as the counting.
+        shared = Counter(chain.from_iterable([crowd[-CROWD:] for crowd in crowds]))
+        shared.pop(record.id, None)
+        likely = [(-count, other) for other, count in shared.items() if count >= SHARED_MARKS]
+        nearest = heapq.nsmallest(ALIKE, likely)
+        return [each for _, other in nearest if (each := self.records[other]).status is Status.ACTIVE]
+
+
+def _spoken(record: Record) -> tuple[object, ...]:
+    """Return what the features of a record depend on."""
+    return (
+        record.text,
+        record.key,
+        record.tags,
+        record.category,
+        record.speaker,
+        record.occurred_at,
+        record.kind,
+        record.created_at,
+    )
+
+
+def _place(record: Record) -> str:
+    """Return what must be equal for two memories to be compared."""
+    return f"{record.tier._value_} {record.sensitivity._value_} {record.scope}"
+
+
+def before_of(kit: Kit, who: Who, change: Change, overlay: Overlay) -> Record | None:
+    """Return the record a change builds on, None for a new memory.
+
+    Raises:
+        NotFound: the memory is not there, or not within reach.
+        Unauthorised: it is sensitive, another's, and the handle has no right to read that.
+        StaleVersion: the memory has been changed since the version that ``if_version`` names.
+        Conflict: the memory no longer holds, and the change is not one that brings it back; or what is to
+            replace it does not hold.
+    """
+    if isinstance(change, Insert):
+        if change.key is None:
+            return None
+        held = overlay.keys.get((change.scope, change.key))
+        there = overlay.records[held] if held else occupant(kit, who, change.scope, change.key)
+        if there is not None and not reaches(who, there.scope):
+            raise NotFound("this handle does not see that scope, where the key is taken: open the store at that scope")
+        if there is not None:
+            see_readable(kit, who, there, own=True)
+        return there
+    before = newest(kit, who, change.id, overlay)
+    wanted = getattr(change, "if_version", None)
+    # An earlier change of the same proposal is no bookkeeping, so nothing but the newest version will do behind it.
+    own = before.id in overlay.records
+    if wanted not in {None, before.version} and (own or not says_the_same(kit, who, before, wanted)):
+        raise StaleVersion(
+            f"memory {before.id} is at version {before.version}, not {wanted}; read it again and decide anew"
+        )
+    state = before.status_at(kit.clock.now())
+    if state is Status.ERASED:
+        raise Conflict(f"memory {before.id} was erased and cannot come back; what is left is its tombstone")
+    # What was replaced or has run out may still be retired, so that it can be told apart from what is kept.
+    ends = isinstance(change, Retire) and state in {Status.SUPERSEDED, Status.EXPIRED}
+    ends = ends or (isinstance(change, Expire) and before.status is Status.ACTIVE)
+    if not ends and not isinstance(change, Restore | Revert) and state is not Status.ACTIVE:
+        raise Conflict(f"memory {before.id} is {state.value}; restore it first")
+    if isinstance(change, Supersede):
+        _successor(kit, who, change, before, overlay)
+    return before
+
+
+def newest(kit: Kit, who: Who, name: str, overlay: Overlay) -> Record:
+    """Return a memory as the proposal has made it so far."""
+    held = overlay.records.get(name)
+    if held is None:
+        held = fetch(kit, who, name, own=True)
+        held = overlay.records.get(held.id, held)
+    return held
+
+
+def _successor(kit: Kit, who: Who, change: Supersede, before: Record, overlay: Overlay) -> None:
+    """See that what replaces a memory is another one that holds, so that every chain ends in a live memory."""
+    by = newest(kit, who, change.by, overlay)
+    if by.id == before.id:
+        raise Conflict(f"memory {by.id} cannot be replaced by itself; name another")
+    if not by.is_live(kit.clock.now()):
+        raise Conflict(f"memory {by.id} does not hold and cannot replace another; restore it first")
+
+
+def parents_of(kit: Kit, who: Who, change: Change, overlay: Overlay) -> dict[str, Record]:
+    """Return the records a new memory names as what it was made from.
+
+    Raises:
+        NotFound: one of them is not within reach.
+    """
+    if not isinstance(change, Insert):
+        return {}
+    return {parent: newest(kit, who, parent, overlay) for parent in change.derived_from}
+
+
+def look(kit: Kit, who: Who, change: Change, before: Record | None, after: Record, overlay: Overlay) -> View:
+    """Return what the gates may see of the store for one step."""
+    now = kit.clock.now()
+    writes = isinstance(change, Insert | Replace | Append | Promote | Restore | Revert)
+    seen: dict[str, Any] = {"now": now}
+    if after.tier is Tier.CORE and writes:
+        seen["tokens"] = kit.counter.count(after.text)
+    arrives = before is None or before.tier is not after.tier or isinstance(change, Restore)
+    if arrives and after.tier in kit.policy.capacity:
+        if overlay.tally is None:
+            overlay.tally = kit.store.tally(who.tenant)
+        count = overlay.tally.get(after.tier._value_, 0) + overlay.arrivals[after.tier]
+        full = count >= kit.policy.capacity[after.tier]
+        seen |= {"counts": {after.tier: count}, "spare": _spare(kit, who, after.tier) if full else None}
+    identity = kit.identity()
+    if identity is not None:
+        seen["identity_text"] = identity[1]
+    claims = getattr(change, "source", None) in _USER_SOURCES and who.actor.kind is ActorKind.AGENT
+    if (after.tier is Tier.CORE and after.key == "human") or (claims and after.evidence):
+        seen["user_evidence"] = _recorded(kit, who, after.evidence)
+    if isinstance(change, Move | Restore):
+        _key_is_free(kit, who, after, overlay)
+    if isinstance(change, Supersede):
+        seen["successor"] = overlay.records.get(change.by) or fetch(kit, who, change.by, own=True)
+    if isinstance(change, Restore):
+        seen["contained"] = kit.store.history(who.tenant, after.id)[-1][1].op == "contain"
+    if not isinstance(change, Insert):
+        return View(**seen)
+    near = neighbours(kit, who, after, overlay) if before is None else ()
+    revised = (before,) if before is not None else near
+    known = overlay.ahead.get(after.id, ((), True))[1]
+    past = echoes(kit, who, revised, after, overlay, known=known)
+    return View(**seen, neighbours=near, echoes=past, forms=overlay.forms)
+
+
+def _key_is_free(kit: Kit, who: Who, after: Record, overlay: Overlay) -> None:
+    if after.key is None:
+        return
+    holder = overlay.keys.get((after.scope, after.key))
+    if holder is None:
+        stored = occupant(kit, who, after.scope, after.key)
+        # What this proposal has touched already holds the key by the overlay alone.
+        holder = stored.id if stored is not None and stored.id not in overlay.records else None
+    if holder not in {None, after.id}:
+        raise Conflict("the key is held by another memory; revise that one, or choose another key")
+
+
+def least_useful(reader: Reader, tenant: str, records: Sequence[Record], now: datetime) -> list[Record]:
+    """Return records in the order in which a full tier gives them up.
+
+    Least important by now first, then least used, least trusted, oldest, by id.
+    """
+    ids = [record.id for record in records]
+    uses: dict[str, tuple[int, datetime]] = {}
+    for start in range(0, len(ids), _PAGE):
+        uses |= reader.usage(tenant, ids[start : start + _PAGE])
+
+    def useful(record: Record) -> tuple[float, int, Trust, datetime, str]:
+        used = uses[record.id][0] if record.id in uses else 0
+        return importance_at(record, now), used, record.trust, record.created_at, record.id
+
+    return sorted(records, key=useful)
+
+
+def _spare(kit: Kit, who: Who, tier: Tier) -> Record | None:
+    """Return the least useful memory of a full tier that is not the owner's own."""
+    everything = Filter(scopes=(), tiers=(tier.value,), permanent=False, include_sensitive=True)
+    found = kit.store.find(who.tenant, everything, live_at=None, limit=None).records
+    spares = [record for record in found if record.status is Status.ACTIVE and record.trust is not Trust.OWNER]
+    return next(iter(least_useful(kit.store, who.tenant, spares, kit.clock.now())), None)
+
+
+def _recorded(kit: Kit, who: Who, evidence: tuple[str, ...]) -> frozenset[str]:
+    """Return which references are user messages that this store recorded on the user's channel."""
+    found = kit.store.records(who.tenant, evidence).records
+    messages = [each for each in found if each.source in _USER_SOURCES and each.trust >= Trust.USER]
+    names = {name for record in messages for name in (record.id, *record.aliases)}
+    return frozenset(names & set(evidence))
+
+
+def digest_slot(record: Record, features: Features) -> Slot | None:
+    """Return the slot that must still be free when a new text is written, None where repeats are allowed."""
+    if record.kind is Kind.EVENT or record.key is not None:
+        return None
+    sensitive = Sensitivity(record.sensitivity)
+    return record.tier.value, record.scope, sensitive.value, record.subject, features.digest

@@ -1,0 +1,240 @@
+"""What was handed out and how it was used: feedback, importance learned from use, and what an agent read lately.
+
+Invariants
+(1) Feedback names memories that its receipt shows, and nothing else; whoever reaches the receipt may give it. One
+    principal has one word on a receipt: said again, it takes the place of what was said before. It changes no answer:
+    only a training, which is a commit, does.
+(2) Each use counts once: what was learned is noted in the same transaction as the commit. Learning in one go or in many
+    gives the same importance, to a ten-thousandth each time, and never more than 1; confidence goes on fading.
+(3) An agent that read a page and then remembers it says so in its own words, and nothing in the text tells where it
+    came from. What it was handed does, for ``LATELY``, known by its token or name; what other processes handed it
+    stands in their receipts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from keepward.engine.commit import flush_uses, store_steps
+from keepward.engine.kit import Handed, Kit, Who
+from keepward.engine.lessons import shown_by
+from keepward.engine.look import Overlay, look
+from keepward.engine.view import reaches
+from keepward.errors import InvalidInput, NotFound, StoreUnavailable
+from keepward.gates import pipeline, privacy, secrets
+from keepward.gates.verdict import Case
+from keepward.model.change import Reinforce
+from keepward.model.commit import Reason, Receipt, Step
+from keepward.model.fold import Frame, apply
+from keepward.model.memory import Record, importance_at
+from keepward.model.query import Feedback, Recall, Reinforced
+from keepward.model.trust import Actor, ActorKind, Trust, default_source, trust_of
+from keepward.model.value import to_micros
+
+#: Receipts that show memories somebody was given.
+KINDS = frozenset({"recall", "compile"})
+#: Most ids in one feedback.
+MOST = 1_000
+
+
+def keep_recall(kit: Kit, who: Who, query: str, purpose: str, found: Recall) -> Recall:
+    """Keep a receipt of a recall; return the recall with its id, or with a note on why there is none."""
+    if not kit.policy.enabled:
+        return replace(found, notes=(*found.notes, "the receipt was not kept: memory is switched off by policy"))
+    now = kit.clock.now()
+    receipt = Receipt(
+        id=kit.ids.new_id(now),
+        tenant=who.tenant,
+        kind="recall",
+        at=now,
+        actor=who.actor.label,
+        policy=kit.policy.version,
+        head=found.head,
+        reasons=tuple(Reason(gate="recall", code="note", detail=note) for note in found.notes),
+        facts={
+            "inputs": {
+                "objective": privacy.scrub(secrets.scrub(query)),
+                "purpose": purpose,
+                "now": to_micros(found.now),
+                "scope": who.scope,
+                "versions": {
+                    "embedder": kit.embedder.id if kit.embedder else "none",
+                    "reranker": found.reranker or "none",
+                    "relevance": found.calibration or "none",
+                },
+            },
+            "relevance": {"floor": found.floor, "below": found.below},
+            "items": [
+                {
+                    "id": hit.memory.id,
+                    "version": hit.memory.version,
+                    "score": hit.score,
+                    "weak": hit.weak,
+                    "parts": hit.parts,
+                }
+                for hit in found
+            ],
+            **who.credential,
+            **handed_facts(who, [hit.memory for hit in found]),
+        },
+    )
+    try:
+        with kit.store.write() as writer:
+            writer.put_receipt(receipt)
+            flush_uses(kit, writer)
+    except StoreUnavailable:
+        return replace(found, notes=(*found.notes, "the receipt was not kept: the store cannot be written"))
+    return replace(found, receipt=receipt.id)
+
+
+def give(kit: Kit, who: Who, receipt_id: str, *, used: Sequence[str], ignored: Sequence[str]) -> Feedback:
+    """Keep which memories of a recall or context were used, and which were not.
+
+    A second one of the same actor on the same receipt takes the place of the first. With memory switched off by
+    policy nothing is kept, and the number is 0.
+
+    Raises:
+        NotFound: no recall or compile receipt by that id within reach.
+        InvalidInput: an id that the receipt does not show, one on both sides, or none at all.
+    """
+    receipt = _receipt(kit, who, receipt_id)
+    shown = shown_by(receipt)
+    sides = tuple(sorted(set(used))), tuple(sorted(set(ignored)))
+    named = {*sides[0], *sides[1]}
+    if not named or len(named) > MOST:
+        raise InvalidInput(f"name from 1 to {MOST} memories that were used or ignored")
+    if len(named) < len(sides[0]) + len(sides[1]):
+        raise InvalidInput("a memory was either used or ignored; name it once")
+    if named - shown.keys():
+        raise InvalidInput("feedback names memories that its receipt shows; one of these is not in it")
+    given = Feedback(
+        tenant=who.tenant,
+        at=kit.clock.now(),
+        receipt=receipt["id"],
+        actor=who.actor.label,
+        trust=trust_of(who.actor, default_source(who.actor)),
+        used=sides[0],
+        ignored=sides[1],
+    )
+    if not kit.policy.enabled:
+        return given
+    with kit.store.write() as writer:
+        return writer.put_feedback(given)
+
+
+def _receipt(kit: Kit, who: Who, receipt_id: str) -> dict[str, Any]:
+    receipt = kit.store.receipt(who.tenant, receipt_id)
+    known = receipt is not None and receipt.get("kind") in KINDS
+    if receipt is None or not known or not (who.actor.may_decide or reaches(who, receipt["inputs"]["scope"])):
+        raise NotFound("there is no receipt of a recall or a context by that id in this tenant")
+    return receipt
+
+
+#: Share of what is missing to 1 that each use adds.
+PER_USE = 0.02
+
+
+def learn_importance(kit: Kit, who: Who) -> Reinforced:
+    """Turn the uses counted since the last time into importance.
+
+    Raises:
+        Conflict: a memory changed meanwhile; run it again.
+    """
+    if not kit.policy.enabled:
+        return Reinforced(records=(), uses=0, commit=None, receipt=None)
+    if kit.uses:
+        with kit.store.write() as writer:
+            flush_uses(kit, writer)
+    counted = kit.store.unlearned(who.tenant)
+    found = kit.store.records(who.tenant, list(counted)).records if counted else []
+    now = kit.clock.now()
+    frame = Frame(now=now, actor=who.actor, policy=kit.policy)
+    steps: list[Step] = []
+    for record in sorted(found, key=lambda each: each.id):
+        if not record.is_live(now):
+            continue
+        gain = (1.0 - importance_at(record, now)) * (1.0 - (1.0 - PER_USE) ** counted[record.id])
+        change = Reinforce(id=record.id, gain=gain, confirms=False)
+        after = apply(change, record, frame)
+        if after.importance <= importance_at(record, now):
+            continue
+        case = Case(change=change, actor=who.actor, scope=who.scope, before=record, after=after)
+        if pipeline.judge(case, look(kit, who, change, record, after, Overlay()), kit.policy).decision == "allow":
+            steps.append(Step(op="reinforce", before=record, after=after))
+    if not steps:
+        return Reinforced(records=(), uses=0, commit=None, receipt=None)
+    learned = {step.after.id: counted[step.after.id] for step in steps}
+    stored = store_steps(
+        kit,
+        who,
+        steps,
+        base={step.after.id: step.after.version - 1 for step in steps},
+        reason="learned importance from use",
+        kind="job",
+        receipt_kind="job",
+        also=lambda writer: writer.learn_uses(who.tenant, learned),
+    )
+    return Reinforced(
+        records=tuple(step.after for step in steps),
+        uses=sum(learned.values()),
+        commit=stored.commit,
+        receipt=stored.receipt,
+    )
+
+
+#: How long what was handed counts.
+LATELY = timedelta(hours=1)
+_BY_LABEL = {each.label: each for each in Trust}
+
+
+def principal(actor: Actor) -> str:
+    """Return what tells one bearer from another: its token, else its kind and name."""
+    return actor.credential or actor.label
+
+
+def note_handed(kit: Kit, who: Who, records: Iterable[Record]) -> Trust | None:
+    """Note what is handed to an agent; return its least trust where that is below an agent's and is news (2)."""
+    if who.actor.kind is not ActorKind.AGENT or not kit.policy.mark_what_was_read:
+        return None
+    least = min((record.effective_trust for record in records), default=Trust.AGENT)
+    if least >= Trust.AGENT:
+        return None
+    of, key, now = kit.handed.setdefault(who.tenant, Handed()), (principal(who.actor), least), kit.clock.now()
+    before = of.last.get(key)
+    of.last[key] = now
+    return least if before is None or now - before > LATELY / 2 else None
+
+
+def handed_facts(who: Who, records: Iterable[Record]) -> dict[str, str]:
+    """Return what a receipt says of what was handed: nothing, where none of it is below an agent's trust."""
+    if who.actor.kind is not ActorKind.AGENT:
+        return {}
+    least = min((record.effective_trust for record in records), default=Trust.AGENT)
+    return {"handed": least.label, "to": principal(who.actor)} if least < Trust.AGENT else {}
+
+
+def least_handed(kit: Kit, who: Who) -> Trust | None:
+    """Return the least trust of what an agent was handed lately, where that is below its own; None otherwise."""
+    if who.actor.kind is not ActorKind.AGENT or not kit.policy.mark_what_was_read:
+        return None
+    now = kit.clock.now()
+    of = kit.handed.setdefault(who.tenant, Handed())
+    _take_receipts(kit, who.tenant, of, now)
+    mine = principal(who.actor)
+    lately = [trust for (name, trust), at in of.last.items() if name == mine and now - at <= LATELY]
+    return min(lately, default=None)
+
+
+def _take_receipts(kit: Kit, tenant: str, of: Handed, now: datetime) -> None:
+    """Take over what receipts of other processes say."""
+    millis = to_micros(now - LATELY) // 1000
+    begin = f"{millis >> 16:08x}-{millis & 0xFFFF:04x}"
+    for receipt in kit.store.handed(tenant, max(begin, of.read)):
+        of.read = max(of.read, receipt["id"])
+        trust = _BY_LABEL.get(receipt.get("handed", ""))
+        if trust is not None and isinstance(receipt.get("to"), str):
+            key, at = (receipt["to"], trust), datetime.fromisoformat(receipt["at"])
+            of.last[key] = max(at, of.last.get(key, at))
