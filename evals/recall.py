@@ -19,7 +19,7 @@ from evals import recall_baselines, recall_report, recall_sets
 from evals.recall_run import BUDGETS, LONGEST, POLICY, Answer, Run, differences, run
 from evals.recall_sets import CATEGORIES, DataSet
 from evals.recall_vectors import chosen
-from keepward.adapters.tokens import choose_counter
+from keepward.models.tokens import choose_counter
 from keepward.ports.models import Embedder, TokenCounter
 
 

@@ -25,7 +25,7 @@ from evals.recall_sets import APART, CATEGORIES, Conversation
 from evals.recall_vectors import chosen
 from evals.sets_recall.nothing import questions
 from keepward import Memory
-from keepward.adapters.tokens import choose_counter
+from keepward.models.tokens import choose_counter
 
 PLAIN = ("preferences", "corrected", "keyed", "linked", "siblings")
 SIZES = (5, 10, 20, 30)

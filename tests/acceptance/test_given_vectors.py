@@ -10,7 +10,7 @@ import pytest
 from outcomes import kept
 
 from keepward import Actor, InvalidInput, Memory, Unauthorised
-from keepward.adapters.embed_hashed import HashedEmbedder
+from keepward.models.hashed import HashedEmbedder
 
 
 class Noting:

@@ -17,7 +17,7 @@ import pytest
 from outcomes import kept
 
 from keepward import Actor, Memory, Policy
-from keepward.adapters.embed_hashed import HashedEmbedder
+from keepward.models.hashed import HashedEmbedder
 from keepward.jobs import maintenance
 from keepward.jobs.maintenance import INTERVAL, due_jobs, run_pending
 from keepward.model.job import SCHEDULES, JobRow

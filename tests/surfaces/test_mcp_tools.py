@@ -9,7 +9,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_made import ERAS, ORDER, SECRET, call, opened, served, talk, told
 
 from keepward import Actor, Policy
-from keepward.adapters.tokens import EstimateCounter
+from keepward.models.tokens import EstimateCounter
 from keepward.mcp.profiles import NAMES, profile
 
 EIGHT = ["recall", "remember", "revise", "forget", "get_context", "history", "pending", "status"]

@@ -126,7 +126,7 @@ def bare_kit(store: Store, *, config_dir: Path | None, clock: Clock | None, ids:
     """Return a store with what an erasure needs around it, and no models."""
     from keepward.adapters.clock import SystemClock
     from keepward.adapters.ids import RandomIds
-    from keepward.adapters.tokens import choose_counter
+    from keepward.models.tokens import choose_counter
     from keepward.engine.index import Indexes
     from keepward.engine.kit import Kit
 
@@ -185,7 +185,7 @@ def _erasures(config_dir: Path | None) -> ErasureList | None:
 def _embedder(choice: str | Embedder | None, config_dir: Path | None) -> Embedder | None:
     if choice is None or not isinstance(choice, str):
         return choice
-    from keepward.adapters.embed_choice import choose
+    from keepward.models import choose
 
     key = os.environ.get("KEEPWARD_EMBEDDER_KEY")
     try:
@@ -224,7 +224,7 @@ def _bind_key(key: str, choice: str, config_dir: Path | None) -> None:
 def _counter(choice: str | TokenCounter) -> TokenCounter:
     if not isinstance(choice, str):
         return choice
-    from keepward.adapters.tokens import choose_counter
+    from keepward.models.tokens import choose_counter
 
     try:
         return choose_counter(choice)

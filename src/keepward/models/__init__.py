@@ -1,7 +1,7 @@
-"""Which embedder a name in the settings means.
+"""Models: what turns text into vectors and into token counts, chosen by name.
 
 Invariants
-(1) Choosing is cheap: no weights are opened, no server is asked, no runner is imported.
+(1) Choosing an embedder is cheap: no weights are opened, no server is asked, no runner is imported.
 (2) A name that can be mistaken is refused; the error lists what there is.
 """
 
@@ -41,31 +41,21 @@ def choose(name: str, *, api_key: str | None = None) -> Embedder | None:
         case "none", "":
             return None
         case (("auto" | "minilm" | "hashed"), ""):
-            return _on_this_machine(kind)
+            from keepward.models.hashed import HashedEmbedder
+            from keepward.models.minilm import MiniLmEmbedder
+
+            minilm = kind == "minilm" or (kind == "auto" and MiniLmEmbedder.available())
+            return MiniLmEmbedder() if minilm else HashedEmbedder()
         case (("http" | "https"), _):
             url, _, model = (name.strip() if rest.startswith("//") else rest).rpartition("#")
             if url.startswith(("http://", "https://")) and model:
-                from keepward.adapters.embed_http import HttpEmbedder
+                from keepward.models.remote import HttpEmbedder
 
                 return HttpEmbedder(url, model, api_key)
-        case "sentence-transformers", _ if rest:
-            from keepward.adapters.embed_local import SentenceTransformerEmbedder
+        case (("sentence-transformers" | "fastembed"), _) if rest:
+            from keepward.models.remote import RunnerEmbedder
 
-            return SentenceTransformerEmbedder(rest)
-        case "fastembed", _ if rest:
-            from keepward.adapters.embed_local import FastembedEmbedder
-
-            return FastembedEmbedder(rest)
+            return RunnerEmbedder(kind, rest)
     # What follows the colon may be a url with a password in it, and errors are logged.
     shown = kind + (":..." if rest else "")
     raise ValueError(f"no embedder is named {shown!r}; {meant(kind, NAMES)}choose one of: {', '.join(NAMES)}")
-
-
-def _on_this_machine(kind: str) -> Embedder:
-    from keepward.adapters.embed_minilm import MiniLmEmbedder
-
-    if kind == "minilm" or (kind == "auto" and MiniLmEmbedder.available()):
-        return MiniLmEmbedder()
-    from keepward.adapters.embed_hashed import HashedEmbedder
-
-    return HashedEmbedder()

@@ -15,9 +15,10 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from keepward.errors import ModelUnavailable
 from keepward.model.value import meant
@@ -85,14 +86,12 @@ class EstimateCounter:
     real tokenizer may count a quarter more. About 2 microseconds a word.
     """
 
+    #: Name and revision of the estimate.
+    name = "estimate-v1"
+
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], int] = {}
         self._words: dict[int, int] = {}
-
-    @property
-    def name(self) -> str:
-        """Name and revision of the estimate."""
-        return "estimate-v1"
 
     def count(self, text: str) -> int:
         """Return the estimated tokens; see the module's invariants (1) and (2)."""
@@ -146,96 +145,75 @@ def _pieces(text: str) -> int:
     return cost
 
 
-class TiktokenCounter:
-    """Counts as OpenAI's models do, with the package tiktoken, loaded at the first count.
+class TokenizerCounter:
+    """Counts exactly, with a tokenizer that `opened` loads at the first count."""
 
-    tiktoken may fetch the vocabulary of `encoding` ("o200k_base", "cl100k_base") at first use.
-    """
-
-    def __init__(self, encoding: str) -> None:
-        self._encoding = encoding
+    def __init__(self, name: str, opened: Callable[[], Callable[[str], int]]) -> None:
+        #: Package and vocabulary.
+        self.name = name
+        self._opened = opened
         self._lock = threading.Lock()
-        self._encoder: Any = None
-
-    @property
-    def name(self) -> str:
-        """Package and encoding."""
-        return f"tiktoken:{self._encoding}"
+        self._tokens: Callable[[str], int] | None = None
 
     def count(self, text: str) -> int:
-        """Return the tokens of plain text; what looks like a special token is counted as text.
+        """Return the tokens of the whole text; what looks like a special token is counted as text.
 
         Raises:
-            ModelUnavailable: tiktoken is not installed or does not have the encoding.
+            ModelUnavailable: the package is not installed, or does not have or understand the vocabulary.
         """
-        encoder = self._encoder or self._open()
-        return len(encoder.encode(_readable(text), disallowed_special=()))
-
-    def _open(self) -> Any:
+        if not text:
+            return 0
         with self._lock:
-            try:
-                self._encoder = import_module("tiktoken").get_encoding(self._encoding)
-            except ModuleNotFoundError as error:
-                raise ModelUnavailable("this counter needs the package tiktoken: pip install tiktoken") from error
-            except (ValueError, OSError) as error:
-                raise ModelUnavailable(f"tiktoken cannot load the encoding {self._encoding!r}") from error
-            return self._encoder
+            if self._tokens is None:
+                self._tokens = self._opened()
+        # Tokenizers take UTF-8 only; a lone surrogate is counted as one replacement character. One may drop blanks
+        # entirely; text that is there never counts as nothing (1).
+        return max(1, self._tokens(text.encode("utf-8", "replace").decode()))
 
 
-class TokenizersCounter:
-    """Counts as the model whose `tokenizer.json` lies at `path`, with the package tokenizers.
+def tiktoken_counter(encoding: str) -> TokenizerCounter:
+    """Return a counter as of OpenAI's models; tiktoken may fetch the vocabulary (such as "o200k_base") at first use."""
+
+    def opened() -> Callable[[str], int]:
+        try:
+            encoder = import_module("tiktoken").get_encoding(encoding)
+        except ModuleNotFoundError as error:
+            raise ModelUnavailable("this counter needs the package tiktoken: pip install tiktoken") from error
+        except (ValueError, OSError) as error:
+            raise ModelUnavailable(f"tiktoken cannot load the encoding {encoding!r}") from error
+        return lambda text: len(encoder.encode(text, disallowed_special=()))
+
+    return TokenizerCounter(f"tiktoken:{encoding}", opened)
+
+
+def tokenizers_counter(path: str | Path) -> TokenizerCounter:
+    """Return a counter as of the model whose `tokenizer.json` lies at `path`, by the package tokenizers.
 
     The name holds a hash of the file and not its path, so that receipts agree between machines.
 
     Raises:
         ModelUnavailable: the file cannot be read.
     """
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise ModelUnavailable(f"cannot read the tokenizer file {Path(path).name}") from error
 
-    def __init__(self, path: str | Path) -> None:
+    def opened() -> Callable[[str], int]:
         try:
-            self._data = Path(path).read_bytes()
-        except OSError as error:
-            raise ModelUnavailable(f"cannot read the tokenizer file {Path(path).name}") from error
-        self._name = f"tokenizers:{hashlib.sha256(self._data).hexdigest()[:12]}"
-        self._lock = threading.Lock()
-        self._tokenizer: Any = None
+            tokenizer = import_module("tokenizers").Tokenizer.from_str(data.decode("utf-8"))
+        except ModuleNotFoundError as error:
+            raise ModelUnavailable("this counter needs the package tokenizers: pip install tokenizers") from error
+        # The package raises bare Exception for a file that it does not understand.
+        except Exception as error:
+            raise ModelUnavailable("the tokenizer file is not a tokenizer.json") from error
+        # A file made for an embedder often cuts and pads every text to one length.
+        tokenizer.no_padding()
+        tokenizer.no_truncation()
+        # Without the special tokens that a model would add around a text.
+        return lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
 
-    @property
-    def name(self) -> str:
-        """Package and the start of the file's SHA-256."""
-        return self._name
-
-    def count(self, text: str) -> int:
-        """Return the tokens of the whole text, without the special ones that a model would add around it.
-
-        Raises:
-            ModelUnavailable: tokenizers is not installed or does not understand the file.
-        """
-        if not text:
-            return 0
-        tokenizer = self._tokenizer or self._open()
-        # A tokenizer may drop blanks entirely; text that is there never counts as nothing (1).
-        return max(1, len(tokenizer.encode(_readable(text), add_special_tokens=False).ids))
-
-    def _open(self) -> Any:
-        with self._lock:
-            if self._tokenizer is None:
-                try:
-                    from tokenizers import Tokenizer
-                except ModuleNotFoundError as error:
-                    raise ModelUnavailable(
-                        "this counter needs the package tokenizers: pip install tokenizers"
-                    ) from error
-                try:
-                    tokenizer = Tokenizer.from_str(self._data.decode("utf-8"))
-                # The package raises bare Exception for a file that it does not understand.
-                except Exception as error:
-                    raise ModelUnavailable("the tokenizer file is not a tokenizer.json") from error
-                # A file made for an embedder often cuts and pads every text to one length.
-                tokenizer.no_padding()
-                tokenizer.no_truncation()
-                self._tokenizer = tokenizer
-            return self._tokenizer
+    return TokenizerCounter(f"tokenizers:{hashlib.sha256(data).hexdigest()[:12]}", opened)
 
 
 def choose_counter(name: str) -> TokenCounter:
@@ -250,12 +228,7 @@ def choose_counter(name: str) -> TokenCounter:
         case (("estimate" | "estimate-v1"), ""):
             return EstimateCounter()
         case "tiktoken", _ if rest:
-            return TiktokenCounter(rest)
+            return tiktoken_counter(rest)
         case "tokenizers", _ if rest:
-            return TokenizersCounter(rest)
+            return tokenizers_counter(rest)
     raise ValueError(f"no token counter is named {name!r}; {meant(name, NAMES)}choose one of: {', '.join(NAMES)}")
-
-
-def _readable(text: str) -> str:
-    # Both packages take UTF-8 only; a lone surrogate is counted as one replacement character.
-    return text.encode("utf-8", "replace").decode("utf-8")

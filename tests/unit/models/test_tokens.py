@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keepward.adapters import tokens
-from keepward.adapters.tokens import EstimateCounter, TiktokenCounter, TokenizersCounter, choose_counter
+from keepward.models import tokens
+from keepward.models.tokens import EstimateCounter, choose_counter, tiktoken_counter, tokenizers_counter
 from keepward.errors import ModelUnavailable
 
 ESTIMATE = EstimateCounter()
@@ -91,17 +91,17 @@ def vocabulary(tmp_path: Path) -> Path:
 
 
 def test_a_tokenizer_file_counts_the_whole_text_whatever_it_would_cut(vocabulary: Path) -> None:
-    assert TokenizersCounter(vocabulary).count("the key the key the key") == 6
+    assert tokenizers_counter(vocabulary).count("the key the key the key") == 6
 
 
 def test_a_blank_text_counts_one_with_a_tokenizer_that_drops_it(vocabulary: Path) -> None:
-    assert TokenizersCounter(vocabulary).count(" ") == 1
+    assert tokenizers_counter(vocabulary).count(" ") == 1
 
 
 def test_a_counter_is_named_by_its_vocabulary_and_not_by_its_place(vocabulary: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.json"
     copy.write_bytes(vocabulary.read_bytes())
-    assert TokenizersCounter(copy).name == TokenizersCounter(vocabulary).name
+    assert tokenizers_counter(copy).name == tokenizers_counter(vocabulary).name
 
 
 def test_a_file_that_is_no_tokenizer_is_reported(tmp_path: Path) -> None:
@@ -109,18 +109,18 @@ def test_a_file_that_is_no_tokenizer_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
     path.write_text("{}", encoding="utf-8")
     with pytest.raises(ModelUnavailable, match="not a tokenizer"):
-        TokenizersCounter(path).count("x")
+        tokenizers_counter(path).count("x")
 
 
 def test_a_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailable, match="cannot read"):
-        TokenizersCounter(tmp_path / "none.json")
+        tokenizers_counter(tmp_path / "none.json")
 
 
 def test_missing_tiktoken_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tiktoken", None)
     with pytest.raises(ModelUnavailable, match="pip install tiktoken"):
-        TiktokenCounter("o200k_base").count("x")
+        tiktoken_counter("o200k_base").count("x")
 
 
 @pytest.mark.parametrize(

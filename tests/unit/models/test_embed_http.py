@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keepward.adapters.embed_http import HttpEmbedder
+from keepward.models.remote import HttpEmbedder
 from keepward.errors import ModelUnavailable
 
 #: Stands for a key; made here so that no file holds anything key-shaped.
@@ -89,12 +89,6 @@ def test_rows_have_length_one(embedder: HttpEmbedder) -> None:
 def test_a_request_carries_at_most_64_texts(embedder: HttpEmbedder, script: Script) -> None:
     embedder.embed(["x"] * 130)
     assert [len(asked["input"]) for _, _, asked in script.seen] == [64, 64, 2]
-
-
-def test_progress_is_told_after_each_request(embedder: HttpEmbedder) -> None:
-    told: list[tuple[int, int]] = []
-    embedder.embed_many(["x"] * 70, on_batch=lambda done, total: told.append((done, total)))
-    assert told == [(64, 70), (70, 70)]
 
 
 @pytest.mark.parametrize("ending", ["", "/", "/v1", "/v1/embeddings"])

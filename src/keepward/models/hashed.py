@@ -55,23 +55,15 @@ class HashedEmbedder:
     def __init__(self, dim: int = 384) -> None:
         if dim < 16:
             raise ValueError(f"dim must be at least 16, not {dim}")
-        self._dim = dim
-
-    @property
-    def id(self) -> str:
-        """Name, revision and dimension: equal exactly when vectors can be compared."""
-        return f"hashed:{_REVISION}:{self._dim}"
-
-    @property
-    def dim(self) -> int:
-        """Components of a vector."""
-        return self._dim
+        self.dim = dim
+        #: Name, revision and dimension: equal exactly when vectors can be compared.
+        self.id = f"hashed:{_REVISION}:{dim}"
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return float32, shape (len(texts), dim), L2-normalised rows, in the order of `texts`."""
-        rows = np.zeros((len(texts), self._dim), dtype=np.float32)
+        rows = np.zeros((len(texts), self.dim), dtype=np.float32)
         for row, text in zip(rows, texts, strict=True):
-            row[:] = _vector(text, self._dim)
+            row[:] = _vector(text, self.dim)
         return rows
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keepward.adapters.embed_hashed import HashedEmbedder
+from keepward.models.hashed import HashedEmbedder
 
 ODD = ["", " ", "!?", "\ud800", "\x00", "\U0001f600", "a" * 10_000, "é", "٣"]
 

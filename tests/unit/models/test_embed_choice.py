@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from keepward.adapters.embed_choice import NAMES, choose
-from keepward.adapters.embed_hashed import HashedEmbedder
-from keepward.adapters.embed_http import HttpEmbedder
-from keepward.adapters.embed_local import FastembedEmbedder, SentenceTransformerEmbedder
-from keepward.adapters.embed_minilm import MiniLmEmbedder
+from keepward.models import NAMES, choose
+from keepward.models.hashed import HashedEmbedder
+from keepward.models.remote import HttpEmbedder
+from keepward.models.remote import RunnerEmbedder
+from keepward.models.minilm import MiniLmEmbedder
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,8 @@ from keepward.adapters.embed_minilm import MiniLmEmbedder
         ("hashed", HashedEmbedder),
         ("http:http://localhost:11434#small", HttpEmbedder),
         ("https://host.example/v1#small", HttpEmbedder),
-        ("sentence-transformers:some/model", SentenceTransformerEmbedder),
-        ("fastembed:some/model", FastembedEmbedder),
+        ("sentence-transformers:some/model", RunnerEmbedder),
+        ("fastembed:some/model", RunnerEmbedder),
     ],
 )
 def test_a_name_gives_its_embedder(name: str, kind: type) -> None:
