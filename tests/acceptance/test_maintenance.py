@@ -17,10 +17,10 @@ import pytest
 from outcomes import kept
 
 from keepward import Actor, Memory, Policy
-from keepward.models.hashed import HashedEmbedder
 from keepward.jobs import maintenance
 from keepward.jobs.maintenance import INTERVAL, due_jobs, run_pending
 from keepward.model.job import SCHEDULES, JobRow
+from keepward.models.hashed import HashedEmbedder
 
 
 def never() -> bool:

@@ -126,9 +126,9 @@ def bare_kit(store: Store, *, config_dir: Path | None, clock: Clock | None, ids:
     """Return a store with what an erasure needs around it, and no models."""
     from keepward.adapters.clock import SystemClock
     from keepward.adapters.ids import RandomIds
-    from keepward.models.tokens import choose_counter
     from keepward.engine.index import Indexes
     from keepward.engine.kit import Kit
+    from keepward.models.tokens import choose_counter
 
     return Kit(
         store=store,

@@ -6,9 +6,8 @@ import pytest
 
 from keepward.models import NAMES, choose
 from keepward.models.hashed import HashedEmbedder
-from keepward.models.remote import HttpEmbedder
-from keepward.models.remote import RunnerEmbedder
 from keepward.models.minilm import MiniLmEmbedder
+from keepward.models.remote import HttpEmbedder, RunnerEmbedder
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from keepward.models.remote import HttpEmbedder
 from keepward.errors import ModelUnavailable
+from keepward.models.remote import HttpEmbedder
 
 #: Stands for a key; made here so that no file holds anything key-shaped.
 KEY = "-".join(["not", "a", "key"])

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from keepward.models.remote import RunnerEmbedder
 from keepward.errors import ModelUnavailable
+from keepward.models.remote import RunnerEmbedder
 
 
 @pytest.mark.parametrize("package", ["sentence-transformers", "fastembed"])

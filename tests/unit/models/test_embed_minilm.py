@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from keepward.errors import ModelUnavailable
 from keepward.models import minilm
 from keepward.models.minilm import MiniLmEmbedder, _gelu, read_weights
-from keepward.errors import ModelUnavailable
 
 pytestmark = pytest.mark.skipif(not MiniLmEmbedder.available(), reason="the weights are not installed")
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keepward.errors import ModelUnavailable
 from keepward.models import tokens
 from keepward.models.tokens import EstimateCounter, choose_counter, tiktoken_counter, tokenizers_counter
-from keepward.errors import ModelUnavailable
 
 ESTIMATE = EstimateCounter()
 PROSE = (
