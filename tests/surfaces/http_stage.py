@@ -17,9 +17,8 @@ from starlette.testclient import TestClient
 
 from keepward import Actor, Memory, Policy, present
 from keepward.http import ServerOptions, create_app
-from keepward.http.cursors import decode_cursor, encode_cursor
-from keepward.http.deps import CSRF, Handle, Writes
-from keepward.http.etags import etag_of, not_modified, require_match
+from keepward.http.credentials import CSRF, Handle, Writes
+from keepward.http.reading import decode_cursor, encode_cursor, etag_of, not_modified, require_match
 from keepward.http.route import KeepwardRoute
 from keepward.http.serving import Serving
 

@@ -8,7 +8,7 @@ from starlette.datastructures import Headers
 from starlette.testclient import TestClient
 
 from keepward.http import create_app
-from keepward.http.deps import CSRF, SCOPE, TENANT, handle_of
+from keepward.http.credentials import CSRF, SCOPE, TENANT, handle_of
 from keepward.http.problems import Problem
 
 

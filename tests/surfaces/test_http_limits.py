@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from http_stage import JSON, Stage
 
-from keepward.http.idempotency import Answers, Kept
-from keepward.http.limits import Rates
+from keepward.http.limits import Answered, Answers, Rates
 from keepward.http.problems import Problem
+from keepward.http.state import LocalState
 
 
 @pytest.fixture
@@ -99,7 +101,7 @@ def test_after_that_time_it_goes_on(stage):
 
 
 def test_what_was_turned_away_does_not_lengthen_the_wait():
-    rates = Rates(3, monotonic=lambda: 0.0)
+    rates = Rates(3, LocalState(lambda: 0.0))
     assert [rates.take("one") for _ in range(9)][3:] == [20.0] * 6
 
 
@@ -117,13 +119,13 @@ def test_reads_are_not_counted(stage):
 
 
 def test_a_limit_of_nothing_is_no_limit():
-    rates = Rates(0, monotonic=lambda: 0.0)
+    rates = Rates(0, LocalState(lambda: 0.0))
     assert {rates.take("one") for _ in range(1000)} == {0.0}
 
 
 def test_an_allowance_never_grows_beyond_a_minutes_worth():
     now = [0.0]
-    rates = Rates(3, monotonic=lambda: now[0])
+    rates = Rates(3, LocalState(lambda: now[0]))
     rates.take("one")
     now[0] = 1e6
     assert [rates.take("one") for _ in range(4)] == [0.0, 0.0, 0.0, 20.0]
@@ -217,11 +219,11 @@ def test_a_stream_takes_no_key(stage):
 
 
 def kept(body=b"{}", status=201):
-    return Kept(status=status, headers=(), body=body, tenant="default", seq=1)
+    return Answered(status=status, headers=(), body=body, tenant="default", seq=1)
 
 
 def test_a_key_whose_call_is_being_carried_out_is_a_conflict():
-    answers = Answers(monotonic=lambda: 0.0)
+    answers = Answers(LocalState(lambda: 0.0))
     answers.begin("one", "k", b"call")
     with pytest.raises(Problem) as caught:
         answers.begin("one", "k", b"call")
@@ -229,34 +231,34 @@ def test_a_key_whose_call_is_being_carried_out_is_a_conflict():
 
 
 def test_a_call_that_failed_in_the_server_frees_its_key():
-    answers = Answers(monotonic=lambda: 0.0)
+    answers = Answers(LocalState(lambda: 0.0))
     answers.begin("one", "k", b"call")
-    answers.keep("one", "k", kept(status=500))
+    answers.hold("one", "k", kept(status=500))
     assert answers.begin("one", "k", b"call") is None
 
 
 def test_an_answer_is_not_kept_when_an_erasure_came_in_between():
-    answers = Answers(monotonic=lambda: 0.0)
+    answers = Answers(LocalState(lambda: 0.0))
     answers.begin("one", "k", b"call")
     answers.clear()
-    answers.keep("one", "k", kept())
+    answers.hold("one", "k", kept())
     assert answers.begin("one", "k", b"call") is None
 
 
 def test_what_is_kept_is_bounded_and_the_oldest_goes_first(monkeypatch):
-    monkeypatch.setattr("keepward.http.idempotency.MOST_BYTES", 10)
-    answers = Answers(monotonic=lambda: 0.0)
+    monkeypatch.setattr(Answers, "KIND", replace(Answers.KIND, most_bytes=10))
+    answers = Answers(LocalState(lambda: 0.0))
     for key in ("a", "b", "c"):
         answers.begin("one", key, b"call")
-        answers.keep("one", key, kept(b"12345"))
+        answers.hold("one", key, kept(b"12345"))
     assert [answers.begin("one", key, b"call") is not None for key in ("c", "b", "a")] == [True, True, False]
 
 
-@pytest.mark.parametrize("bound", ["MOST", "MOST_EACH"])
+@pytest.mark.parametrize("bound", ["most", "most_each"])
 def test_keys_are_bounded_too(monkeypatch, bound):
-    monkeypatch.setattr(f"keepward.http.idempotency.{bound}", 2)
-    answers = Answers(monotonic=lambda: 0.0)
+    monkeypatch.setattr(Answers, "KIND", replace(Answers.KIND, **{bound: 2}))
+    answers = Answers(LocalState(lambda: 0.0))
     for key in ("a", "b", "c"):
         answers.begin("one", key, b"call")
-        answers.keep("one", key, kept())
+        answers.hold("one", key, kept())
     assert [answers.begin("one", key, b"call") is not None for key in ("c", "b", "a")] == [True, True, False]

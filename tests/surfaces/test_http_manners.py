@@ -10,8 +10,9 @@ from http_stage import Stage
 from http_world import BASE, World
 from starlette.testclient import TestClient
 
-from keepward.http.limits import BodyLimit
+from keepward.http.edge import Edge
 from keepward.http.options import ServerOptions
+from keepward.http.serving import Serving
 
 
 @pytest.fixture
@@ -95,10 +96,10 @@ def answered(receive, timeout):
     async def send(message):
         sent.append(message)
 
-    scope = {"type": "http", "path": "/memory/items", "method": "POST", "headers": []}
-    limit = BodyLimit(reading, ServerOptions())
-    limit._timeout = timeout
-    asyncio.run(limit(scope, receive, send))
+    scope = {"type": "http", "path": "/memory/items", "method": "POST", "query_string": b""}
+    scope["headers"] = [(b"host", b"127.0.0.1:8321")]
+    edge = Edge(reading, Serving(memory=None, options=ServerOptions(body_timeout=timeout)))
+    asyncio.run(edge(scope, receive, send))
     return sent[0]["status"], json.loads(sent[1]["body"]).get("code")
 
 

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from keepward import Actor, Memory
 from keepward.cli.example import leave_waiting
 from keepward.http import create_app
-from keepward.http.deps import CSRF
+from keepward.http.credentials import CSRF
 from keepward.http.edge import PUBLIC
 
 FOLDER = Path(__file__).parents[2] / "src" / "keepward" / "http" / "page"

@@ -152,7 +152,7 @@ def test_a_server_keeps_so_many_streams_open_and_no_more(world, owner, monkeypat
 def test_a_stream_that_ended_is_not_counted_any_more(world, owner):
     filled(world, 1)
     listened(world, owner, 1)
-    assert world.app.state.streams == 0
+    assert world.serving.streams == 0
 
 
 def test_an_export_restores_into_another_server_with_its_head(world, tmp_path):

@@ -24,13 +24,11 @@ from starlette.routing import BaseRoute, Match
 
 from keepward.app import Memory
 from keepward.errors import KeepwardError
-from keepward.http.edge import Dress, Edge
+from keepward.http.edge import Edge
 from keepward.http.frame import Told, private, public
-from keepward.http.limits import BodyLimit
 from keepward.http.options import ServerOptions
 from keepward.http.problems import answer_of
 from keepward.http.serving import Serving
-from keepward.http.watch import Watch
 
 #: Modules with a ``router``, in the order in which their paths are tried.
 ROUTERS = tuple(
@@ -74,11 +72,7 @@ def create_app(
     app.router.routes.extend(_routes(routers))
     for kind in (HTTPException, KeepwardError, RequestValidationError):
         app.add_exception_handler(kind, _answer)
-    # The last one added stands outermost.
-    app.add_middleware(BodyLimit, options=held.options)
-    app.add_middleware(Edge, options=held.options)
-    app.add_middleware(Watch, serving=held)
-    app.add_middleware(Dress)
+    app.add_middleware(Edge, serving=held)
     _describe(app, held.cookie)
     return app
 

@@ -22,7 +22,7 @@ from starlette.requests import Request
 from keepward.app import Draft, Memory
 from keepward.errors import Conflict, InvalidInput, NotFound
 from keepward.http.bodies_changes import InsertOp, Op
-from keepward.http.deps import serving_of
+from keepward.http.credentials import serving_of
 from keepward.http.problems import Problem
 from keepward.model.proposal import Outcome
 

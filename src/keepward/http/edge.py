@@ -1,21 +1,37 @@
-"""The edge: which requests come in at all, and what every answer carries.
+"""The edge: what stands between the network and the routes, once around every request and its answer.
 
 Invariants
 (1) ``Host`` is a name of this server, so that no other name that leads here (DNS rebinding) is served.
 (2) A page of another site cannot call: its ``Origin`` is refused, and so is what a browser marks as cross-site.
     There are no CORS headers.
-(3) Every answer carries ``HEADERS``, whoever made it.
+(3) Every answer carries ``HEADERS`` and an ``X-Request-Id``, the caller's own where it sent a plain one; so do its
+    line in the log and a problem.
 (4) A path or query with NUL or broken UTF-8 comes to nothing.
+(5) A body over its limit is answered with 413, whether its length was announced or it came in chunks, and whatever
+    the route would have made of it. It comes within ``body_timeout`` seconds and one more for each 64 KB, or the
+    answer is 408: whoever sends a byte now and then holds nothing up.
+(6) ``HEAD`` is answered where ``GET`` is, by the same route, without a body.
+(7) Each request is counted and logged once, by its documented path. An unforeseen error is answered with 500 and
+    logged by its type and place, without its message.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import re
+import traceback
+from typing import Any
 from urllib.parse import unquote_to_bytes
 
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keepward.http.options import LOOPBACK, ServerOptions, has_port, is_loopback
-from keepward.http.problems import Problem
+from keepward.http.problems import REQUEST, Problem
+from keepward.http.serving import Serving
+
+logger = logging.getLogger("keepward.server")
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -32,54 +48,49 @@ HEADERS = {
 }
 _RAW = [(name.lower().encode("ascii"), value.encode("ascii")) for name, value in HEADERS.items()]
 _OURS = frozenset(name for name, _ in _RAW)
+_ID = b"x-request-id"
+_ID_TEXT = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 #: Static files without data, which a link elsewhere may lead to.
 PUBLIC = frozenset({"/", "/page.css", "/page.js", "/docs.js", "/health"})
-
-
-class Dress:
-    """Gives every answer its headers (3); stands outermost."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a call on."""
-
-        async def dressed(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                own = [pair for pair in message.get("headers", ()) if pair[0].lower() not in _OURS]
-                message = {**message, "headers": [*own, *_RAW]}
-            await send(message)
-
-        await self._app(scope, receive, dressed if scope["type"] == "http" else send)
+#: Paths of calls that bring a file.
+FILES = ("/memory/import", "/memory/restore-export", "/memory/restore-export/plan")
+#: Bytes that a slow line brings in a second.
+_SLOW = 65_536
+#: What is counted where the caller went away before its body was whole.
+GONE = 499
+#: Route of a request to a path that there is not.
+NOWHERE = "(none)"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 class Edge:
-    """Stands before everything that is served."""
+    """The middleware of the application."""
 
-    def __init__(self, app: ASGIApp, options: ServerOptions) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, serving: Serving) -> None:
+        options = serving.options
+        self.app, self.serving, self.timeout = app, serving, options.body_timeout
         self._hosts = hosts_of(options)
         self._origins = frozenset(origin.lower().rstrip("/") for origin in options.allow_origins)
         self._schemes = ("https", "http") if options.behind_proxy else (options.scheme,)
+        self._limit = options.body_limit
+        self._limits = {"/memory/blobs": options.blob_limit, **dict.fromkeys(FILES, options.import_limit)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it here."""
-        if scope["type"] != "http":
-            if scope["type"] == "websocket":
+        match scope["type"]:
+            case "http":
+                await _Exchange(self, scope, receive, send).run()
+            case "websocket":
                 await send({"type": "websocket.close", "code": 1008})
-                return
-            await self._app(scope, receive, send)
-            return
+            case _:
+                await self.app(scope, receive, send)
 
-        try:
-            self._check(scope)
-        except Problem as problem:
-            await problem.response()(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
+    def check(self, scope: Scope) -> int:
+        """Return how long the body of a request may be.
 
-    def _check(self, scope: Scope) -> None:
+        Raises:
+            Problem: the request does not come in; see (1), (2), (4) and (5).
+        """
         headers: dict[bytes, list[str]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(name.lower(), []).append(value.decode("latin-1"))
@@ -87,41 +98,138 @@ class Edge:
         if len(host) != 1 or host[0].lower() not in self._hosts:
             detail = "this server does not go by that name; name it in allow_hosts of [server] if it should"
             raise Problem(421, "bad_host", detail)
-        self._check_site(scope, host[0].lower(), headers)
+        own = {f"{scheme}://{host[0].lower()}" for scheme in self._schemes} | self._origins
+        linked = scope["method"] == "GET" and scope["path"] in PUBLIC
+        sites = [] if linked or b"origin" in headers else headers.get(b"sec-fetch-site", [])
+        if any(each.lower() not in own for each in headers.get(b"origin", [])) or {*sites} - {"same-origin", "none"}:
+            raise Problem(403, "foreign_origin", "a page of another site may not call this server")
         if not _clean(scope.get("raw_path") or b"") or not _clean(scope["query_string"]) or "\0" in scope["path"]:
             raise Problem(400, "bad_request", "the address holds NUL or is not UTF-8; send it percent-encoded")
+        limit = self._limits.get(scope["path"], self._limit)
+        announced = headers.get(b"content-length", ["0"])[0]
+        if not (announced.isascii() and announced.isdigit()):
+            raise Problem(400, "bad_request", "Content-Length is a whole number")
+        if len(announced) > 18 or int(announced) > limit:
+            raise _too_large(limit, scope["path"])
+        return limit
 
-    def _check_site(self, scope: Scope, host: str, headers: dict[bytes, list[str]]) -> None:
-        """Refuse a page of another site; see (2)."""
-        for origin in headers.get(b"origin", []):
-            asked = origin.lower()
-            if asked not in self._origins and asked not in {f"{scheme}://{host}" for scheme in self._schemes}:
-                raise _foreign()
-        own = {"same-origin", "none"}
-        if scope["method"] == "GET" and scope["path"] in PUBLIC:
+
+class _Exchange:
+    """One request and its answer."""
+
+    def __init__(self, edge: Edge, scope: Scope, receive: Receive, send: Send) -> None:
+        self._edge, self._scope, self._receive, self._send = edge, scope, receive, send
+        self._head = scope["method"] == "HEAD"
+        given = [value for name, value in scope["headers"] if name.lower() == _ID]
+        own = given[0] if len(given) == 1 and _ID_TEXT.fullmatch(given[0]) else None
+        self._id = own.decode("ascii") if own else edge.serving.random(8).hex()
+        self._began = edge.serving.monotonic()
+        self._until = asyncio.get_running_loop().time() + edge.timeout
+        self._limit = self._read = self._status = 0
+        self._whole = self._ended = False
+        #: What is wrong with the body; it takes the place of whatever a route makes of one half read.
+        self._fault: Problem | None = None
+
+    async def run(self) -> None:
+        scope = self._scope
+        scope[REQUEST] = self._id
+        try:
+            if self._head:
+                scope["method"] = "GET"
+            await self._answer()
+        except ClientDisconnect:
+            # Whoever asked has gone, so there is nobody to answer.
+            self._status = self._status or GONE
+        except Exception as fault:  # noqa: BLE001  (7)
+            _log_fault(fault)
+            if not self._status:
+                detail = "something went wrong in the server; its log has the place. Nothing was lost."
+                await self._say(Problem(500, "internal", detail))
+        finally:
+            scope["method"] = "HEAD" if self._head else scope["method"]
+            self._note()
+
+    async def _answer(self) -> None:
+        try:
+            self._limit = self._edge.check(self._scope)
+            await self._edge.app(self._scope, self._take, self._give)
+        except Problem as problem:
+            if self._status:
+                raise
+            self._fault = self._fault or problem
+        if self._fault is not None and not self._status:
+            await self._say(self._fault)
+
+    async def _say(self, problem: Problem) -> None:
+        self._fault = None
+        await problem.response()(self._scope, self._receive, self._give)
+
+    async def _take(self) -> Message:
+        try:
+            async with asyncio.timeout_at(None if self._whole else self._until + self._read / _SLOW):
+                message = await self._receive()
+        except TimeoutError:
+            detail = "the body did not come in time; send it in one go, or raise body_timeout of [server]"
+            self._fault = Problem(408, "timeout", detail, headers={"Connection": "close"})
+            raise self._fault from None
+        if message["type"] == "http.request":
+            self._whole = not message.get("more_body", False)
+            self._read += len(message.get("body", b""))
+            if self._read > self._limit:
+                self._fault = _too_large(self._limit, self._scope["path"])
+                raise self._fault
+        return message
+
+    async def _give(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            if self._fault is not None:
+                return
+            self._status = message["status"]
+            own = [pair for pair in message.get("headers", ()) if pair[0].lower() not in _OURS]
+            message = {**message, "headers": [*own, (_ID, self._id.encode("ascii")), *_RAW]}
+        elif not self._status:
             return
-        if b"origin" not in headers and any(site not in own for site in headers.get(b"sec-fetch-site", [])):
-            raise _foreign()
+        elif self._head and message["type"] == "http.response.body":
+            if self._ended:
+                # (6) What would go on for ever ends as if its reader had gone.
+                raise OSError("the answer to HEAD has no body")
+            self._ended, message = True, {"type": "http.response.body", "body": b""}
+        await self._send(message)
+
+    def _note(self) -> None:
+        """Count and log the request (7)."""
+        serving, scope = self._edge.serving, self._scope
+        seconds = serving.monotonic() - self._began
+        route = getattr(scope.get("route"), "path_format", None)
+        if route is None and "endpoint" in scope and scope["path"] == "/mcp":
+            route = "/mcp"
+        # A method is free text from the network; it must not make labels.
+        method, route = scope["method"] if scope["method"] in _METHODS else "OTHER", str(route or NOWHERE)
+        if serving.meters is not None:
+            serving.meters.count(method, route, self._status, seconds)
+        facts: dict[str, Any] = {
+            "action": "request",
+            "method": method,
+            "route": route,
+            "status": self._status,
+            "ms": round(seconds * 1000, 3),
+            "request": self._id,
+        }
+        logger.info("%s %s %s", method, route, self._status, extra=facts)
 
 
 def hosts_of(options: ServerOptions) -> frozenset[str]:
     """Return the values of ``Host`` that are this server's, in lower case."""
     names = {f"[{name}]" if ":" in name else name for name in LOOPBACK}
-    if is_loopback(options.host) or not _is_wildcard(options.host):
+    if is_loopback(options.host) or options.host not in {"", "0.0.0.0", "::"}:  # noqa: S104  compared, not bound
         names.add(options.shown_host.lower())
     found = {f"{name}:{options.port}" for name in names}
     if options.port in {80, 443}:
         found |= names
     for name in options.allow_hosts:
         lower = name.lower()
-        found.add(lower)
-        if not has_port(lower):
-            found.add(f"{lower}:{options.port}")
+        found |= {lower} if has_port(lower) else {lower, f"{lower}:{options.port}"}
     return frozenset(found)
-
-
-def _is_wildcard(host: str) -> bool:
-    return host in {"", "0.0.0.0", "::"}  # noqa: S104  compared, not bound
 
 
 def _clean(raw: bytes) -> bool:
@@ -133,5 +241,15 @@ def _clean(raw: bytes) -> bool:
     return b"\0" not in data
 
 
-def _foreign() -> Problem:
-    return Problem(403, "foreign_origin", "a page of another site may not call this server")
+def _too_large(limit: int, path: str) -> Problem:
+    way = "import the file on the server's machine" if path in FILES else "send less at once"
+    size = f"{limit // (1 << 20)} MB" if limit >= 1 << 20 else f"{limit} bytes"
+    # The rest of the body stays unread, so the connection cannot be used again.
+    return Problem(413, "too_large", f"a body here is at most {size}; {way}", headers={"Connection": "close"})
+
+
+def _log_fault(fault: BaseException) -> None:
+    frames = traceback.extract_tb(fault.__traceback__)
+    place = " < ".join(f"{frame.filename.rpartition('/')[2]}:{frame.lineno}" for frame in reversed(frames[-4:]))
+    facts = {"action": "internal", "error": type(fault).__name__, "place": place}
+    logger.error("unexpected %s at %s", facts["error"], place, extra=facts)

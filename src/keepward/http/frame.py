@@ -18,12 +18,20 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from keepward.errors import KeepwardError
-from keepward.http import metrics
-from keepward.http.deps import Handle, Writes, identify, serving_of, session_name, unauthenticated
+from keepward.http.credentials import (
+    SESSION_TERM,
+    Caller,
+    Handle,
+    Writes,
+    csrf_of,
+    identify,
+    principal_of,
+    serving_of,
+    unauthenticated,
+)
 from keepward.http.problems import MEDIA_TYPE, Problem
 from keepward.http.route import KeepwardRoute, PublicRoute
 from keepward.http.serving import Serving
-from keepward.http.sessions import SESSION_TERM, Session
 
 FOLDER = Path(__file__).parent / "page"
 _TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
@@ -141,9 +149,11 @@ def open_session(request: Request, body: Code) -> Response:
         detail = "the code was used or is older than ten minutes; ask for another link with POST /session/link"
         raise Problem(401, "unauthenticated", detail, headers={"WWW-Authenticate": 'Bearer realm="keepward"'})
     # Only now: the owner's token is made where there is none, which a wrong code must not cause.
-    name, session = serving.sessions.open(serving.owner())
-    response = JSONResponse(_told(serving, session).model_dump())
-    _set_cookie(serving, response, name, int(SESSION_TERM))
+    handle = serving.owner()
+    name, session = serving.sessions.open(handle.actor.credential)
+    caller = Caller(handle=handle, principal=principal_of(handle), session=session, name=name)
+    response = JSONResponse(_opened(serving, caller).model_dump())
+    _set_cookie(serving, response, name, SESSION_TERM)
     return response
 
 
@@ -153,17 +163,16 @@ async def get_session(request: Request) -> Opened:
     caller = await identify(request)
     if caller.session is None:
         raise unauthenticated()
-    return _told(serving_of(request), caller.session)
+    return _opened(serving_of(request), caller)
 
 
 @private.delete("/session", status_code=204, responses=told(400, 401, 403, 421))
 async def end_session(request: Request) -> Response:
     """End the session of the cookie that came along."""
     serving, caller = serving_of(request), await identify(request)
-    name = session_name(serving, request.headers)
-    if caller.session is None or name is None:
+    if caller.session is None:
         raise unauthenticated()
-    serving.sessions.end(name)
+    serving.sessions.end(caller.name)
     response = Response(status_code=204)
     _set_cookie(serving, response, "", 0)
     return response
@@ -182,8 +191,9 @@ def get_metrics(request: Request, memory: Handle) -> Response:
     """Return counts of requests and the depth of the queue, for Prometheus."""
     meters = serving_of(request).meters
     if meters is None:
-        raise metrics.not_installed()
-    return Response(meters.text(memory), media_type=metrics.MEDIA_TYPE)
+        detail = "this server counts nothing: install keepward[metrics] and start it again"
+        raise Problem(501, "not_installed", detail)
+    return Response(meters.text(memory), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 @private.get("/openapi.json", responses=told(400, 401, 403, 421))
@@ -210,10 +220,9 @@ def static(name: str) -> Response:
     return Response(_file(name), headers={"Content-Type": _TYPES[name.rpartition(".")[2]]})
 
 
-def _told(serving: Serving, session: Session) -> Opened:
-    return Opened(
-        principal=session.handle.actor.label, csrf=session.csrf, expires_in=serving.sessions.remaining(session)
-    )
+def _opened(serving: Serving, caller: Caller) -> Opened:
+    left = serving.sessions.remaining(caller.session) if caller.session else 0
+    return Opened(principal=caller.handle.actor.label, csrf=csrf_of(caller.name), expires_in=left)
 
 
 def _set_cookie(serving: Serving, response: Response, value: str, age: int) -> None:

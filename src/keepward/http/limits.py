@@ -1,135 +1,136 @@
-"""Limits: how much one call may carry, and how often one principal may change something.
+"""Limits: how often one principal may change something, and what is answered again instead of carried out again.
 
 Invariants
-(1) A body over its limit is answered with 413, whether its length was announced or it came in chunks, and
-    whatever the route would have made of it.
-(2) A body comes within ``body_timeout`` seconds and one more for each 64 KB of it, or it is answered with 408: whoever
-    sends a byte now and then holds nothing up.
-(3) A principal has one allowance for all its calls; it fills up evenly, to the whole of a minute at most.
+(1) A principal has one allowance for all its calls; it fills up evenly, to the whole of a minute at most.
+(2) A call that is sent again under its ``Idempotency-Key`` within a day is answered again; the same key with another
+    call is refused, and one that is still being carried out is a conflict.
+(3) An erasure empties all answers. What says nothing of the call itself (credential, rate, size, a fault of the
+    server) is not held.
 """
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections import OrderedDict
-from collections.abc import Callable
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-from keepward.http.options import ServerOptions
 from keepward.http.problems import Problem
+from keepward.http.state import Kind, State
 
-#: Most principals whose allowance is remembered; the one asked longest ago is forgotten, at a full allowance.
-MOST = 4096
-#: Paths of calls that bring a file.
-FILES = ("/memory/import", "/memory/restore-export", "/memory/restore-export/plan")
-#: Bytes that a slow line brings in a second.
-_SLOW = 65_536
+HEADER = "Idempotency-Key"
+REPLAYED = "Idempotency-Replayed"
+_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+_PASSING = frozenset({401, 403, 408, 413, 415, 429})
 
 
 class Rates:
     """The allowances of all principals; ``per_minute`` 0 is no limit."""
 
-    def __init__(self, per_minute: int, *, monotonic: Callable[[], float]) -> None:
-        self._per_minute, self._monotonic = per_minute, monotonic
-        self._lock = threading.Lock()
-        #: What is left, and when that was so.
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+    #: What is left and when that was so; after a minute of rest it is all there again.
+    KIND = Kind(name="rate", seconds=60, renewed=True, most=4096)
+
+    def __init__(self, per_minute: int, state: State) -> None:
+        self._per_minute, self._state = per_minute, state
 
     def take(self, principal: str) -> float:
         """Count one change; return 0, or the seconds to wait when it is one too many and was not counted."""
         if not self._per_minute:
             return 0.0
-        now, refill = self._monotonic(), self._per_minute / 60
-        with self._lock:
-            left, at = self._left.pop(principal, (float(self._per_minute), now))
-            left = min(float(self._per_minute), left + (now - at) * refill)
+        whole, refill, now = float(self._per_minute), self._per_minute / 60, self._state.now()
+        wait = 0.0
+
+        def taken(before: tuple[float, float] | None) -> tuple[float, float]:
+            nonlocal wait
+            left, at = before or (whole, now)
+            left = min(whole, left + (now - at) * refill)
             # Rounding must not cost the last one of a minute.
-            enough = left >= 1 - 1e-9
-            self._left[principal] = (left - 1 if enough else left, now)
-            while len(self._left) > MOST:
-                self._left.popitem(last=False)
-        return 0.0 if enough else (1 - left) / refill
+            wait = 0.0 if left >= 1 - 1e-9 else (1 - left) / refill
+            return (left if wait else left - 1, now)
+
+        self._state.change(self.KIND, principal, taken)
+        return wait
 
 
-class BodyLimit:
-    """Refuses bodies that are too large, for everything behind it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """An answer as it was given."""
 
-    def __init__(self, app: ASGIApp, options: ServerOptions) -> None:
-        self._limits = {"/memory/blobs": options.blob_limit, **dict.fromkeys(FILES, options.import_limit)}
-        self._app, self._limit, self._timeout = app, options.body_limit, options.body_timeout
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a call on, counting what is read of its body."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        limit = self._limits.get(scope["path"], self._limit)
-        announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        if not announced.isdigit():
-            problem = Problem(400, "bad_request", "Content-Length is a whole number")
-            await problem.response()(scope, receive, send)
-            return
-        if len(announced) > 18 or int(announced) > limit:
-            await _problem(limit, scope["path"]).response()(scope, receive, send)
-            return
-        await _Counted(self._app, scope["path"], limit, receive, send, timeout=self._timeout).run(scope)
+    status: int
+    headers: tuple[tuple[bytes, bytes], ...]
+    body: bytes = field(repr=False)
+    #: Tenant that it was about, and the number of its newest commit at that moment.
+    tenant: str
+    seq: int
 
 
-class _Counted:
-    """One call whose body is counted as it is read."""
-
-    def __init__(self, app: ASGIApp, path: str, limit: int, receive: Receive, send: Send, *, timeout: float) -> None:
-        self._app, self._path, self._limit, self._receive, self._send = app, path, limit, receive, send
-        self._timeout, self._began = timeout, asyncio.get_running_loop().time()
-        self._read = 0
-        self._over = self._started = self._whole = False
-        self._fault = _problem(limit, path)
-
-    async def run(self, scope: Scope) -> None:
-        try:
-            await self._app(scope, self._take, self._give)
-        except Problem:
-            if not self._over or self._started:
-                raise
-        if self._over and not self._started:
-            await self._fault.response()(scope, self._receive, self._send)
-
-    async def _take(self) -> Message:
-        try:
-            async with asyncio.timeout_at(self._until()):
-                message = await self._receive()
-        except TimeoutError:
-            self._over, self._fault = True, _slow()
-            raise self._fault from None
-        if message["type"] == "http.request":
-            self._whole = not message.get("more_body", False)
-            self._read += len(message.get("body", b""))
-            if self._read > self._limit:
-                self._over = True
-                raise self._fault
-        return message
-
-    def _until(self) -> float | None:
-        """Return when the body has to be whole (2); None once it is, for then nothing but an end is waited for."""
-        return None if self._whole else self._began + self._timeout + self._read / _SLOW
-
-    async def _give(self, message: Message) -> None:
-        # (1): what a route made of the half-read body is dropped, unless its answer was on the way already.
-        if self._over and not self._started:
-            return
-        self._started = True
-        await self._send(message)
+@dataclass(frozen=True, slots=True)
+class _Call:
+    fingerprint: bytes
+    #: None while the call is being carried out.
+    answer: Answered | None = None
 
 
-def _slow() -> Problem:
-    detail = "the body did not come in time; send it in one go, or raise body_timeout of [server]"
-    return Problem(408, "timeout", detail, headers={"Connection": "close"})
+def _size(call: _Call) -> int:
+    return len(call.answer.body) if call.answer else 0
 
 
-def _problem(limit: int, path: str) -> Problem:
-    way = "import the file on the server's machine" if path in FILES else "send less at once"
-    size = f"{limit // (1 << 20)} MB" if limit >= 1 << 20 else f"{limit} bytes"
-    # The rest of the body stays unread, so the connection cannot be used again.
-    return Problem(413, "too_large", f"a body here is at most {size}; {way}", headers={"Connection": "close"})
+class Answers:
+    """The answers that were given under a key, by principal."""
+
+    KIND = Kind(name="answer", seconds=24 * 3600, most=10_000, most_each=1_000, most_bytes=64 << 20, size=_size)
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def begin(self, principal: str, key: str, fingerprint: bytes) -> Answered | None:
+        """Return the answer that was given under a key; None when the call is to be carried out now.
+
+        After None, ``hold`` or ``drop`` has to follow.
+
+        Raises:
+            Problem: see (2); or the key is not 1 to 255 printable ASCII characters.
+        """
+        if not _KEY.fullmatch(key):
+            raise Problem(400, "bad_request", f"{HEADER} is 1 to 255 printable ASCII characters")
+        found: _Call | None = None
+
+        def begun(before: _Call | None) -> _Call:
+            nonlocal found
+            found = before
+            return before or _Call(fingerprint)
+
+        self._state.change(self.KIND, key, begun, owner=principal)
+        if found is None:
+            return None
+        if found.fingerprint != fingerprint:
+            raise Problem(422, "idempotency_reused", f"this {HEADER} was sent with another call; take a new one")
+        if found.answer is None:
+            detail = "the call under this key is being carried out; ask again"
+            raise Problem(409, "idempotency_in_progress", detail, headers={"Retry-After": "1"})
+        return found.answer
+
+    def hold(self, principal: str, key: str, answer: Answered) -> None:
+        """Hold the answer of a call that was begun, unless it says nothing of the call (3)."""
+        passing = answer.status >= 500 or answer.status in _PASSING
+        # Where an erasure came in between there is no call any more, and its answer is not held either.
+        self._state.change(
+            self.KIND, key, lambda call: replace(call, answer=answer) if call and not passing else None, owner=principal
+        )
+
+    def drop(self, principal: str, key: str) -> None:
+        """Forget a call, whatever became of it."""
+        self._state.change(self.KIND, key, lambda _: None, owner=principal)
+
+    def clear(self) -> None:
+        """Forget everything; see (3)."""
+        self._state.clear(self.KIND)
+
+
+def fingerprint(parts: Iterable[str | bytes | None]) -> bytes:
+    """Return the SHA-256 that tells calls apart: of each part with its length, in order."""
+    state = hashlib.sha256()
+    for part in parts:
+        data = b"\0" if part is None else part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        state.update(len(data).to_bytes(8, "big") + data)
+    return state.digest()

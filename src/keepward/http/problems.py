@@ -24,39 +24,26 @@ from starlette.types import Receive, Scope, Send
 from keepward import errors
 
 MEDIA_TYPE = "application/problem+json"
-#: Status by the code of an error of Keepward's; any other store error is 500.
-STATUS: dict[str, int] = {
-    errors.InvalidInput.code: 400,
-    errors.NotFound.code: 404,
-    errors.Conflict.code: 409,
-    errors.StaleVersion.code: 409,
-    errors.Unauthorised.code: 403,
-    errors.ContextTooSmall.code: 409,
-    errors.ModelUnavailable.code: 503,
-    errors.StoreUnavailable.code: 503,
-    errors.StoreError.code: 500,
-    errors.NotAStore.code: 500,
-    errors.NewerSchema.code: 500,
-    errors.NotAdopted.code: 503,
-    errors.Tampered.code: 500,
-    errors.KeepwardError.code: 500,
+#: Status and title by the code of an error of Keepward's; any other store error is 500.
+_ERRORS: dict[type[errors.KeepwardError], tuple[int, str]] = {
+    errors.InvalidInput: (400, "An argument is not usable"),
+    errors.NotFound: (404, "There is nothing by that name"),
+    errors.Conflict: (409, "The state has changed"),
+    errors.StaleVersion: (409, "A newer version exists"),
+    errors.Unauthorised: (403, "This credential may not do that"),
+    errors.ContextTooSmall: (409, "Core memory does not fit the budget"),
+    errors.ModelUnavailable: (503, "A model cannot be used"),
+    errors.StoreUnavailable: (503, "The store cannot be reached"),
+    errors.StoreError: (500, "The store cannot be used"),
+    errors.NotAStore: (500, "The file is not a store"),
+    errors.NewerSchema: (500, "The store is newer than this server"),
+    errors.NotAdopted: (503, "The store is not one of this machine's"),
+    errors.Tampered: (500, "A row does not match its seal"),
+    errors.KeepwardError: (500, "Something went wrong"),
 }
+STATUS: dict[str, int] = {kind.code: status for kind, (status, _) in _ERRORS.items()}
 #: Title by code. docs/http.md lists all of them.
-TITLES: dict[str, str] = {
-    errors.InvalidInput.code: "An argument is not usable",
-    errors.NotFound.code: "There is nothing by that name",
-    errors.Conflict.code: "The state has changed",
-    errors.StaleVersion.code: "A newer version exists",
-    errors.Unauthorised.code: "This credential may not do that",
-    errors.ContextTooSmall.code: "Core memory does not fit the budget",
-    errors.ModelUnavailable.code: "A model cannot be used",
-    errors.StoreUnavailable.code: "The store cannot be reached",
-    errors.StoreError.code: "The store cannot be used",
-    errors.NotAStore.code: "The file is not a store",
-    errors.NewerSchema.code: "The store is newer than this server",
-    errors.NotAdopted.code: "The store is not one of this machine's",
-    errors.Tampered.code: "A row does not match its seal",
-    errors.KeepwardError.code: "Something went wrong",
+TITLES: dict[str, str] = {kind.code: title for kind, (_, title) in _ERRORS.items()} | {
     "bad_request": "The request cannot be read",
     "bad_json": "The body is not JSON that can be stored",
     "bad_cursor": "The cursor is not of this query",
@@ -110,26 +97,21 @@ class Problem(HTTPException):
 
     def response(self) -> Response:
         """Return the answer."""
-        return problem_response(self.status, self.code, str(self.detail), headers=self.headers, **self.extra)
+        body = {
+            "type": f"urn:keepward:problem:{self.code}",
+            "title": TITLES.get(self.code, "Something went wrong"),
+            "status": self.status,
+            "detail": str(self.detail),
+            "code": self.code,
+            **self.extra,
+        }
+        return _Body(body, self.status, dict(self.headers or {}))
 
 
-def problem_response(
-    status: int, code: str, detail: str, *, headers: Mapping[str, str] | None = None, **extra: Any
-) -> Response:
-    """Return a problem as an answer; ``detail`` is one or two sentences that say what to do."""
-    body = {
-        "type": f"urn:keepward:problem:{code}",
-        "title": TITLES.get(code, "Something went wrong"),
-        "status": status,
-        "detail": detail,
-        "code": code,
-        **extra,
-    }
-    return _Told(body, status, dict(headers or {}), MEDIA_TYPE)
-
-
-class _Told(Response):
+class _Body(Response):
     """A problem as an answer; its request's id is added when it is sent (4)."""
+
+    media_type = MEDIA_TYPE
 
     def render(self, content: dict[str, Any]) -> bytes:
         """Return the body."""
@@ -147,24 +129,38 @@ class _Told(Response):
 
 def answer_of(request: Request, fault: Exception) -> Response:
     """Return the answer to a request that ended in an exception."""
-    return problem_of(request, fault).response()
+    return problem_of(fault, conditional="if-match" in request.headers).response()
 
 
-def problem_of(request: Request, fault: Exception) -> Problem:
-    """Return the problem that an exception is."""
+def problem_of(fault: Exception, *, conditional: bool = False) -> Problem:
+    """Return the problem that an exception is; ``conditional`` where the request named a version in ``If-Match``."""
     match fault:
         case Problem():
             return fault
         case errors.KeepwardError():
-            return _of_error(request, fault)
+            status = 412 if conditional and isinstance(fault, errors.StaleVersion) else STATUS.get(fault.code, 500)
+            # (2): the message names what was asked for.
+            detail = str(errors.NotFound()) if isinstance(fault, errors.NotFound) else str(fault)
+            return Problem(status, fault.code, detail, headers={"Retry-After": "1"} if status == 503 else None)
         case RequestValidationError():
-            return invalid(fault.errors())
+            return _invalid(fault.errors())
         case HTTPException():
-            return _of_status(fault)
+            code, detail = _STATUSES.get(fault.status_code, ("bad_request", "The request cannot be read."))
+            return Problem(fault.status_code, code, detail, headers=fault.headers)
     return Problem(500, "internal", "Something went wrong in the server; its log has the place. Nothing was lost.")
 
 
-def invalid(found: Sequence[Mapping[str, Any]]) -> Problem:
+#: Code and detail of what the framework answers by itself.
+_STATUSES = {
+    401: ("unauthenticated", "Send a token as `Authorization: Bearer kw_...`."),
+    404: (errors.NotFound.code, "There is no such path; /docs lists what there is."),
+    405: ("method_not_allowed", "Use one of the methods in the Allow header."),
+    413: ("too_large", "Send less at once."),
+    415: ("unsupported_media_type", "Send JSON as application/json."),
+}
+
+
+def _invalid(found: Sequence[Mapping[str, Any]]) -> Problem:
     """Return the problem of arguments that do not have the shape of a call: 422 for a body, else 400.
 
     ``errors`` lists what is wrong, first first: ``where`` is a path such as ``body.changes.0.op``.
@@ -172,34 +168,8 @@ def invalid(found: Sequence[Mapping[str, Any]]) -> Problem:
     listed = [{"where": _where(each), "message": _message(each)} for each in found[:20]]
     in_body = all(each["loc"][:1] == ("body",) for each in found)
     first = listed[0] if listed else {"where": "body", "message": "is not usable"}
-    return Problem(
-        422 if in_body else 400,
-        "invalid_body" if in_body else errors.InvalidInput.code,
-        f"{first['where']}: {first['message']}",
-        errors=listed,
-    )
-
-
-def _of_error(request: Request, fault: errors.KeepwardError) -> Problem:
-    status = STATUS.get(fault.code, 500)
-    if isinstance(fault, errors.StaleVersion) and "if-match" in request.headers:
-        status = 412
-    # (2): the message names what was asked for.
-    detail = str(errors.NotFound()) if isinstance(fault, errors.NotFound) else str(fault)
-    headers = {"Retry-After": "1"} if status == 503 else None
-    return Problem(status, fault.code, detail, headers=headers)
-
-
-def _of_status(fault: HTTPException) -> Problem:
-    known = {
-        401: ("unauthenticated", "Send a token as `Authorization: Bearer kw_...`."),
-        404: (errors.NotFound.code, "There is no such path; /docs lists what there is."),
-        405: ("method_not_allowed", "Use one of the methods in the Allow header."),
-        413: ("too_large", "Send less at once."),
-        415: ("unsupported_media_type", "Send JSON as application/json."),
-    }
-    code, detail = known.get(fault.status_code, ("bad_request", "The request cannot be read."))
-    return Problem(fault.status_code, code, detail, headers=fault.headers)
+    status, code = (422, "invalid_body") if in_body else (400, errors.InvalidInput.code)
+    return Problem(status, code, f"{first['where']}: {first['message']}", errors=listed)
 
 
 def _where(error: Mapping[str, Any]) -> str:

@@ -13,11 +13,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from keepward.http.deps import Handle, Writes
+from keepward.http.credentials import Handle, Writes
 from keepward.http.documented import answers, link
-from keepward.http.etags import etag_of_text, not_modified
 from keepward.http.frame import told
 from keepward.http.parameters import IfNoneMatch
+from keepward.http.reading import etag_of_text, not_modified
 from keepward.http.route import KeepwardRoute
 from keepward.http.schemas import Given
 from keepward.http.shapes import json_response, shape

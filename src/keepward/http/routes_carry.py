@@ -22,7 +22,7 @@ from starlette.responses import Response
 from keepward import present
 from keepward.app import Memory
 from keepward.errors import KeepwardError
-from keepward.http.deps import Handle, Writes, serving_of
+from keepward.http.credentials import Handle, Writes, serving_of
 from keepward.http.documented import answers
 from keepward.http.frame import told
 from keepward.http.parameters import TextQuery

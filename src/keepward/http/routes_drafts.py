@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from keepward import present
 from keepward.http.bodies_changes import Begin, Stage
-from keepward.http.deps import Handle, Writes
+from keepward.http.credentials import Handle, Writes
 from keepward.http.documented import answers, link, written
 from keepward.http.drafts import Begun, drafts_of, finished
 from keepward.http.frame import told

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from keepward import present
 from keepward.http.bodies_calls import Adopt, Erase, Lift, PlanErase
-from keepward.http.deps import Handle, Writes, serving_of
+from keepward.http.credentials import Handle, Writes, serving_of
 from keepward.http.documented import answers, link
 from keepward.http.drafts import drafts_of
 from keepward.http.parameters import Name

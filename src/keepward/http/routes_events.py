@@ -25,10 +25,11 @@ from starlette.responses import Response
 from keepward import present
 from keepward.app import Memory
 from keepward.errors import KeepwardError, NotFound
-from keepward.http.deps import Handle, serving_of
+from keepward.http.credentials import Handle, serving_of
 from keepward.http.frame import told
-from keepward.http.parameters import WHOLE, Absent, seq_of
+from keepward.http.parameters import WHOLE, Absent
 from keepward.http.problems import Problem
+from keepward.http.reading import seq_of
 from keepward.http.route import KeepwardRoute
 from keepward.http.serving import Serving
 from keepward.model.journal import CommitView
@@ -78,16 +79,15 @@ async def events(
     newest = await run_in_threadpool(lambda: seq_of(memory.head))
     if start is not None and start > newest:
         raise NotFound("there is no such commit yet")
-    if getattr(request.app.state, "streams", 0) >= MOST:
+    if serving.streams >= MOST:
         detail = "too many streams are open; close one, or ask for commits by number"
         raise Problem(429, "rate_limited", detail, headers={"Retry-After": "5"})
-    body = _stream(request, memory, serving, newest if start is None else start)
+    body = _stream(memory, serving, newest if start is None else start)
     return EventSourceResponse(body, ping=HEARTBEAT, ping_message_factory=lambda: ServerSentEvent(comment="still here"))
 
 
-async def _stream(request: Request, memory: Memory, serving: Serving, seq: int) -> AsyncIterator[ServerSentEvent]:
-    state = request.app.state
-    state.streams = getattr(state, "streams", 0) + 1
+async def _stream(memory: Memory, serving: Serving, seq: int) -> AsyncIterator[ServerSentEvent]:
+    serving.streams += 1
     try:
         # The head of the answer goes out with the first piece; a comment lets the caller know that it is heard.
         yield ServerSentEvent(comment="commits after " + str(seq))
@@ -102,7 +102,7 @@ async def _stream(request: Request, memory: Memory, serving: Serving, seq: int) 
             if not found:
                 await anyio.sleep(LOOK)
     finally:
-        state.streams -= 1
+        serving.streams -= 1
 
 
 def _later(memory: Memory, seq: int) -> tuple[list[CommitView], int]:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from keepward.http import bodies_calls as bodies
-from keepward.http.deps import Handle, Writes
+from keepward.http.credentials import Handle, Writes
 from keepward.http.documented import answers
 from keepward.http.parameters import Name, TextQuery
 from keepward.http.route import KeepwardRoute

@@ -18,11 +18,11 @@ from keepward import present
 from keepward.http import schemas
 from keepward.http.bodies import AS_OF_PATTERN
 from keepward.http.bodies_calls import RollBack
-from keepward.http.deps import Handle, Writes
+from keepward.http.credentials import Handle, Writes
 from keepward.http.documented import answers, link, page
-from keepward.http.etags import etag_of_text, require_match
 from keepward.http.parameters import AS_OF, WHOLE, Absent, AsOfQuery, Flag, IfMatch, Limit, Name
-from keepward.http.problems import problem_response
+from keepward.http.problems import Problem
+from keepward.http.reading import etag_of_text, require_match
 from keepward.http.route import KeepwardRoute
 from keepward.http.schemas import Given
 from keepward.http.shapes import commit_view, json_response, listed, parse_as_of, shape
@@ -148,7 +148,7 @@ def rollback(
     data: dict[str, Any] = {**shape(done), "dry_run": asked.dry_run, "etag": etag_of_text(memory.head)}
     if done.conflicts and not asked.dry_run:
         said = "later commits touched the same memories, nothing was changed; undo them too by with_later"
-        return problem_response(409, "conflict", said, **data)
+        return Problem(409, "conflict", said, **data).response()
     return json_response(data)
 
 

@@ -20,9 +20,8 @@ from keepward.app import Memory
 from keepward.errors import NotFound
 from keepward.http import schemas
 from keepward.http.bodies_calls import Block, Compile
-from keepward.http.deps import Handle
+from keepward.http.credentials import Handle
 from keepward.http.documented import answers, link, page
-from keepward.http.etags import etag_of, etag_of_text, not_modified
 from keepward.http.parameters import (
     MOST_HITS,
     WHOLE,
@@ -35,17 +34,13 @@ from keepward.http.parameters import (
     Kinds,
     Limit,
     LongQuery,
-    Moment,
     Name,
     Share,
     TagsQuery,
     TextQuery,
     Tiers,
-    cursor_of,
-    gone,
-    place,
-    seq_of,
 )
+from keepward.http.reading import Moment, bad_cursor, cursor_of, etag_of, etag_of_text, not_modified, place, seq_of
 from keepward.http.route import KeepwardRoute
 from keepward.http.schemas import Given
 from keepward.http.shapes import actor, json_response, listed, parse_as_of, recall, shape, version
@@ -238,7 +233,7 @@ def search(
             _again(memory, query, asked, moment) if moment else memory.recall(query, as_of=parse_as_of(as_of), **asked)
         )
     except NotFound as fault:
-        raise gone(fault, cursor) from fault
+        raise (bad_cursor("is of a state that is gone") if cursor else fault) from fault
     end = start + limit
     more = len(found.hits) == end < MOST_HITS
     moment = moment or Moment(seq=seq_of(found.head), at=found.now)
@@ -366,7 +361,7 @@ def find(
         try:
             found = _as_then(memory, filters, moment)
         except NotFound as fault:
-            raise gone(fault, cursor) from fault
+            raise (bad_cursor("is of a state that is gone") if cursor else fault) from fault
     onward = cursor_of(request, end, moment) if len(found) > end else None
     lost = {"withheld": list(found.withheld), "notes": list(found.notes)}
     return json_response(listed([present.record(each) for each in found[start:end]], onward, head=memory.head, **lost))

@@ -19,12 +19,10 @@ from keepward.app import Memory
 from keepward.errors import NotFound
 from keepward.http import schemas
 from keepward.http.bodies_calls import Approvals, Reject, Rejections
-from keepward.http.cursors import decode_cursor, encode_cursor
-from keepward.http.deps import Handle, Writes
+from keepward.http.credentials import Handle, Writes
 from keepward.http.documented import answers, link, page
-from keepward.http.etags import etag_of_text, require_match
 from keepward.http.parameters import Cursor, IfMatch, Limit, Name
-from keepward.http.problems import Problem
+from keepward.http.reading import bad_cursor, decode_cursor, encode_cursor, etag_of_text, require_match
 from keepward.http.route import KeepwardRoute
 from keepward.http.shapes import decided, json_response, listed, reviewed, waiting, write_response
 from keepward.model.proposal import Waiting
@@ -95,7 +93,7 @@ def _after(request: Request, cursor: str | None) -> tuple[str, str]:
     found = decode_cursor(request, cursor) if cursor else {"at": "", "id": ""}
     at, name = found.get("at"), found.get("id")
     if not isinstance(at, str) or not isinstance(name, str):
-        raise Problem(400, "bad_cursor", "the cursor is not of this query; begin again without one")
+        raise bad_cursor()
     return at, name
 
 

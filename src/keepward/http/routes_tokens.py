@@ -12,7 +12,7 @@ from keepward import present
 from keepward.app import Memory
 from keepward.http import schemas
 from keepward.http.bodies_calls import CreateToken
-from keepward.http.deps import Handle, Writes
+from keepward.http.credentials import Handle, Writes
 from keepward.http.documented import answers, link, page
 from keepward.http.parameters import Name
 from keepward.http.route import KeepwardRoute

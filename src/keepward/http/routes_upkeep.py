@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from keepward.http.bodies_calls import GiveFeedback, RunJob
-from keepward.http.deps import Handle, Writes
+from keepward.http.credentials import Handle, Writes
 from keepward.http.documented import answers, link, page
 from keepward.http.parameters import Limit, Share
 from keepward.http.route import KeepwardRoute

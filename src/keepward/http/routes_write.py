@@ -19,11 +19,11 @@ from keepward.app import Memory
 from keepward.errors import StaleVersion, Unauthorised
 from keepward.http import bodies, schemas
 from keepward.http.bodies_changes import Edit
-from keepward.http.deps import Handle, Writes
+from keepward.http.credentials import Handle, Writes
 from keepward.http.documented import answers, link, written
 from keepward.http.drafts import finished, stage
-from keepward.http.etags import etag_of, require_match
 from keepward.http.parameters import IfMatch, Name
+from keepward.http.reading import etag_of, require_match
 from keepward.http.route import KeepwardRoute
 from keepward.http.shapes import json_response, outcome, write_response
 from keepward.model.change import BOOKKEEPING

@@ -25,10 +25,10 @@ from starlette.requests import Request
 from keepward.app import Memory
 from keepward.errors import InvalidInput
 from keepward.http.app import create_app
-from keepward.http.deps import handle_of, principal_of
-from keepward.http.logs import logging_to
+from keepward.http.credentials import handle_of, principal_of
 from keepward.http.options import ServerOptions
 from keepward.http.serving import Serving
+from keepward.http.telemetry import logging_to
 
 logger = logging.getLogger("keepward.server")
 #: Seconds that a request may take after the server was asked to stop.

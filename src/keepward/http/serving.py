@@ -12,31 +12,24 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from keepward.app import Memory
 from keepward.errors import KeepwardError, StoreUnavailable
-from keepward.http.idempotency import Answers
-from keepward.http.limits import Rates
+from keepward.http.credentials import Sessions
+from keepward.http.limits import Answers, Rates
 from keepward.http.options import ServerOptions
-from keepward.http.sessions import Sessions
-from keepward.http.strangers import stranger
+from keepward.http.state import Kind, LocalState, State
+from keepward.http.telemetry import Meters, Spans, meters, spans
 from keepward.model.trust import hash_of
 
-if TYPE_CHECKING:
-    from keepward.http.metrics import Meters
-    from keepward.http.spans import Spans
-
-#: Most handles that are remembered.
-MOST = 1024
 #: Imports that are held in memory at a time, each of them up to the limit of its body.
 IMPORTS = 4
 #: Commits that are looked through for an erasure before an answer is given again.
 LOOK_BACK = 5_000
+_HANDLES = Kind(name="handle", seconds=24 * 3600, renewed=True, most=1024)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -51,23 +44,25 @@ class Serving:
     stopping: threading.Event = field(default_factory=threading.Event)
     #: A place for each import that may be held.
     imports: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(IMPORTS))
+    #: Streams of events that are open.
+    streams: int = 0
+    state: State = field(init=False)
     sessions: Sessions = field(init=False)
     rates: Rates = field(init=False)
     answers: Answers = field(init=False)
     #: None where prometheus_client, or opentelemetry-api, is not installed.
-    meters: Meters | None = field(init=False)
-    spans: Spans | None = field(init=False)
-    _handles: OrderedDict[bytes, Memory] = field(init=False, default_factory=OrderedDict)
-    _lock: threading.Lock = field(init=False, default_factory=threading.Lock)
+    meters: Meters | None = field(init=False, default_factory=meters)
+    spans: Spans | None = field(init=False, default_factory=spans)
+    _handles: LocalState = field(init=False)
+    _owner: Memory | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        from keepward.http.metrics import meters
-        from keepward.http.spans import spans
-
-        self.sessions = Sessions(monotonic=self.monotonic, random=self.random)
-        self.rates = Rates(self.options.writes_per_minute, monotonic=self.monotonic)
-        self.answers = Answers(monotonic=self.monotonic)
-        self.meters, self.spans = meters(), spans()
+        self.state = LocalState(self.monotonic)
+        # Handles are this process's own, whatever the rest is shared through.
+        self._handles = LocalState(self.monotonic)
+        self.sessions = Sessions(self.state, self.random)
+        self.rates = Rates(self.options.writes_per_minute, self.state)
+        self.answers = Answers(self.state)
 
     @property
     def cookie(self) -> str:
@@ -77,10 +72,7 @@ class Serving:
 
     def known(self, token: str) -> Memory | None:
         """Return the handle of a token that was seen before; reads nothing."""
-        with self._lock:
-            handle = self._handles.get(hash_of(token))
-            if handle is not None:
-                self._handles.move_to_end(hash_of(token))
+        handle: Memory | None = self._handles.change(_HANDLES, hash_of(token).hex(), lambda handle: handle)
         return handle
 
     def holding(self, token: str) -> Memory:
@@ -92,27 +84,24 @@ class Serving:
         handle = self.known(token)
         if handle is None:
             handle = self.memory.holding(token)
-            with self._lock:
-                self._handles[hash_of(token)] = handle
-                while len(self._handles) > MOST:
-                    self._handles.popitem(last=False)
+            self._handles.change(_HANDLES, hash_of(token).hex(), lambda _: handle)
         return handle
 
-    def stranger(self) -> Memory:
-        """Return the handle of who calls without a credential."""
-        return stranger(self.memory)
-
-    def owner(self) -> Memory:
+    def owner(self, credential: str | None = None) -> Memory:
         """Return a handle with the owner's token, for a session; without one where there is no place to keep it.
+
+        The token is read anew unless the handle in use has this ``credential``.
 
         Raises:
             Unauthorised: the server's own handle is not an owner's.
         """
-        try:
-            token = self.memory.owner_token().read_text("ascii").strip()
-        except (StoreUnavailable, OSError):
-            return self.memory
-        return self.memory.holding(token)
+        if self._owner is None or credential is None or self._owner.actor.credential != credential:
+            try:
+                token = self.memory.owner_token().read_text("ascii").strip()
+            except (StoreUnavailable, OSError):
+                return self.memory
+            self._owner = self.memory.holding(token)
+        return self._owner
 
     def console_link(self) -> str:
         """Return a link that opens the page once, within ten minutes."""

@@ -21,8 +21,8 @@ from starlette.responses import JSONResponse, Response
 from keepward import present
 from keepward.app import Memory
 from keepward.errors import InvalidInput, KeepwardError
-from keepward.http.etags import etag_of
-from keepward.http.problems import STATUS, problem_response
+from keepward.http.problems import STATUS, Problem
+from keepward.http.reading import etag_of
 from keepward.model.commit import Commit, Reason, Receipt
 from keepward.model.journal import CommitView, Difference, Version
 from keepward.model.memory import Record
@@ -199,7 +199,7 @@ def write_response(result: Outcome) -> Response:
     body = outcome(result)
     if isinstance(result, Refused):
         said = "; ".join(reason.detail for reason in result.reasons) or "a gate refused the write"
-        return problem_response(422, "refused", said, **body)
+        return Problem(422, "refused", said, **body).response()
     headers: dict[str, str] = {}
     if isinstance(result, Committed) and len(result.records) == 1:
         headers = {"Location": f"/memory/items/{body['id']}", "ETag": etag_of(result.records[0])}

@@ -1,0 +1,315 @@
+"""Credentials: who makes a request, by token, by the page's session, or as a stranger where reads were opened.
+
+Invariants
+(1) A request acts under its own credential: a token, else a session, else, where reads are open and the path is one
+    of them, as a stranger. Anything else is a 401. A token is taken from ``Authorization: Bearer`` alone.
+(2) A one-time code opens one session, once, within ten minutes; a session lasts twelve hours, for as long as the
+    owner's token holds by which it was opened. Of both only SHA-256 is held.
+(3) Ten wrong codes in a minute, whoever sent them, and further wrong ones are turned away for a minute; one that holds
+    opens its session all the same. It has 192 bits: that guesses are many tells nothing of it.
+(4) A call of a session that is not a GET carries the session's CSRF token in ``Keepward-Csrf``.
+(5) A stranger reads status, core blocks, search and compiled contexts, nothing sensitive, and changes nothing.
+(6) ``Keepward-Tenant`` and ``Keepward-Scope`` move the handle as far as its credential reaches, else 403.
+(7) Every comparison of a secret takes the same time wherever it differs.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import Depends
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.requests import Request, cookie_parser
+
+from keepward.app import Memory
+from keepward.errors import KeepwardError, Unauthorised
+from keepward.http.problems import Problem, problem_of
+from keepward.http.state import Kind, State
+from keepward.model.query import Memories, Recall
+from keepward.model.trust import PREFIX, Actor, ActorKind, Rights
+
+if TYPE_CHECKING:
+    from keepward.http.serving import Serving
+
+CSRF = "Keepward-Csrf"
+TENANT = "Keepward-Tenant"
+SCOPE = "Keepward-Scope"
+#: Seconds that a session lasts, and wrong codes in a minute.
+SESSION_TERM = 12 * 3600
+GUESSES = 10
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_CALLER = "keepward.caller"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One browser's session."""
+
+    #: Id of the owner's token by which it was opened.
+    credential: str | None
+    #: Instant of its end, in seconds of the state's clock.
+    until: float
+
+
+class Sessions:
+    """The one-time codes and the sessions. ``random`` gives that many random bytes."""
+
+    CODES = Kind(name="code", seconds=600, most=8)
+    OPEN = Kind(name="session", seconds=SESSION_TERM, most=64)
+    WRONG = Kind(name="wrong code", seconds=60, renewed=True, most=1)
+
+    def __init__(self, state: State, random: Callable[[int], bytes]) -> None:
+        self._state, self._random = state, random
+
+    def issue(self) -> str:
+        """Return a new one-time code."""
+        # 192 bits: as safe as 256 for ten minutes, and the link fits a line.
+        code = self._secret(24)
+        self._state.change(self.CODES, _hash(code), lambda _: True)
+        return code
+
+    def wait(self) -> float:
+        """Return the seconds until another code may be tried; 0 for now."""
+        wrong = self._wrong(self._state.get(self.WRONG, ""))
+        return max(0.0, wrong[0] + 60 - self._state.now()) if len(wrong) >= GUESSES else 0.0
+
+    def redeem(self, code: str) -> bool:
+        """Use up a code; return whether it was one that holds, however many were wrong before it (3)."""
+        held: list[bool] = []
+        self._state.change(self.CODES, _hash(code), lambda there: held.append(bool(there)))
+        if not held[0] and not self.wait():
+            self._state.change(self.WRONG, "", lambda wrong: (*self._wrong(wrong), self._state.now()))
+        return held[0]
+
+    def _wrong(self, instants: tuple[float, ...] | None) -> tuple[float, ...]:
+        return tuple(each for each in instants or () if each > self._state.now() - 60)
+
+    def open(self, credential: str | None) -> tuple[str, Session]:
+        """Return the name of a new session and the session, after a code was redeemed."""
+        name, session = self._secret(32), Session(credential, self._state.now() + SESSION_TERM)
+        self._state.change(self.OPEN, _hash(name), lambda _: session)
+        return name, session
+
+    def find(self, name: str) -> Session | None:
+        """Return the session of a cookie, or None."""
+        found: Session | None = self._state.get(self.OPEN, _hash(name))
+        return found
+
+    def end(self, name: str) -> None:
+        """End the session of a cookie, if it is one."""
+        self._state.change(self.OPEN, _hash(name), lambda _: None)
+
+    def remaining(self, session: Session) -> int:
+        """Return the whole seconds that a session still lasts."""
+        return max(0, int(session.until - self._state.now()))
+
+    def _secret(self, size: int) -> str:
+        return _text(self._random(size))
+
+
+def csrf_of(name: str) -> str:
+    """Return what a changing call of a session has to send, by the session's name, which scripts cannot read."""
+    return _text(hashlib.sha256(b"keepward/csrf/v1\0" + name.encode("utf-8", "surrogatepass")).digest())
+
+
+def _text(secret: bytes) -> str:
+    return base64.urlsafe_b64encode(secret).rstrip(b"=").decode("ascii")
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+#: What ``open_reads`` opens, by method and path.
+OPEN_READS = frozenset(
+    {("GET", "/memory/status"), ("GET", "/memory/core"), ("GET", "/memory/search"), ("POST", "/memory/compile")}
+)
+_STRANGER = Actor(kind=ActorKind.AGENT, name="stranger", rights=Rights.AGENT, can=frozenset({"read"}))
+
+
+class Stranger(Memory):
+    """A handle that holds back what is sensitive; see (5)."""
+
+    def recall(self, query: str, **filters: Any) -> Recall:
+        """Recall what is not sensitive."""
+        _plain(filters)
+        return super().recall(query, **filters)
+
+    def find(self, **filters: Any) -> Memories:
+        """Return what is not sensitive of that which passes."""
+        return super().find(**{**filters, "include_sensitive": False})
+
+    def context(self, objective: str, **asked: Any) -> Any:
+        """Compile from what is not sensitive."""
+        _plain(asked)
+        return super().context(objective, **asked)
+
+
+def _plain(asked: dict[str, Any]) -> None:
+    if asked.get("include_sensitive"):
+        raise Unauthorised("what is sensitive is read with a token")
+
+
+def stranger(memory: Memory) -> Memory:
+    """Return the handle of a stranger on the store of an owner's handle."""
+    handle = Stranger.__new__(Stranger)
+    # The same store and the same principal, behind verbs that hold back.
+    vars(handle).update(vars(memory.acting_as(_STRANGER)))
+    return handle
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who makes a request."""
+
+    handle: Memory = field(repr=False)
+    #: Whose allowance and whose answers these are.
+    principal: str
+    #: The session it came by and its name; None for a token.
+    session: Session | None = field(default=None, repr=False)
+    name: str = field(default="", repr=False)
+
+
+def principal_of(handle: Memory) -> str:
+    """Return whose allowance and whose answers a handle's are: the token's id, or the name of who has none."""
+    return handle.actor.credential or handle.actor.label
+
+
+def serving_of(request: Request) -> Serving:
+    """Return what the requests of this server share."""
+    serving: Serving = request.app.state.serving
+    return serving
+
+
+def handle_of(serving: Serving, headers: Headers) -> Memory:
+    """Return the handle of a request that brings a token, as for `/mcp`; reads the store, so call it in a thread.
+
+    Raises:
+        Problem: 401 without a credential that holds, 403 where it does not reach, 400 for a wrong name.
+    """
+    try:
+        caller = caller_of(serving, headers)
+    except KeepwardError as fault:
+        raise problem_of(fault) from fault
+    confirm(caller.handle)
+    return caller.handle
+
+
+def caller_of(serving: Serving, headers: Headers, *, method: str = "POST", path: str = "") -> Caller:
+    """Return who makes a request; see (1) to (6). Reads the store only for a token that was not seen before.
+
+    Without ``path`` only a token counts.
+
+    Raises:
+        Problem, Unauthorised, InvalidInput: as the problems of ``handle_of``.
+    """
+    session: Session | None = None
+    name = cookie_parser(headers.get("cookie", "")).get(serving.cookie) if path else None
+    if "authorization" in headers:
+        handle = _by_token(serving, headers)
+    elif name and (session := serving.sessions.find(name)):
+        handle = serving.owner(session.credential)
+        if handle.actor.credential != session.credential:
+            raise unauthenticated(wrong=True)
+        if method not in _SAFE and not _same(headers.get(CSRF, ""), csrf_of(name)):
+            raise Problem(403, "csrf", f"a changing call of a session carries its token in {CSRF}; GET /session has it")
+    elif serving.options.open_reads and (method, path) in OPEN_READS:
+        handle = stranger(serving.memory)
+    else:
+        raise unauthenticated(wrong=name is not None)
+    principal = principal_of(handle)
+    tenant, scope = headers.get(TENANT), headers.get(SCOPE)
+    if tenant is not None or scope is not None:
+        if isinstance(handle, Stranger):
+            # Nothing binds it to a place, so it stays where it was let in.
+            raise Unauthorised("open reads show one tenant and scope; another takes a token")
+        handle = handle.at(tenant=tenant, scope=scope)
+    return Caller(handle=handle, principal=principal, session=session, name=name or "")
+
+
+def _by_token(serving: Serving, headers: Headers) -> Memory:
+    sent = headers.getlist("authorization")
+    scheme, _, token = sent[0].partition(" ")
+    token = token.strip()
+    if len(sent) > 1 or scheme.lower() != "bearer" or not token.startswith(PREFIX) or not token.isascii():
+        raise unauthenticated(wrong=True)
+    try:
+        return serving.holding(token)
+    except Unauthorised as fault:
+        raise unauthenticated(wrong=True) from fault
+
+
+async def identify(request: Request) -> Caller:
+    """Return who makes this request; asked once, remembered with it."""
+    known: Caller | None = request.scope.get(_CALLER)
+    if known is not None:
+        return known
+    serving, headers = serving_of(request), request.headers
+    asked: Any = {"method": request.method, "path": request.scope["path"]}
+    token = headers.get("authorization", "").partition(" ")[2].strip()
+    if token and serving.known(token) is None:
+        caller = await run_in_threadpool(caller_of, serving, headers, **asked)
+    else:
+        # Nothing is read, so no thread is needed.
+        caller = caller_of(serving, headers, **asked)
+    request.scope[_CALLER] = caller
+    return caller
+
+
+def confirm(handle: Memory) -> None:
+    """See that the credential of a handle still holds; reads the store.
+
+    Raises:
+        Problem: it was revoked or has expired: 401.
+    """
+    try:
+        # Asking for anything of the store asks for the token too.
+        _ = handle.policy
+    except Unauthorised as fault:
+        raise unauthenticated(wrong=True) from fault
+
+
+def unauthenticated(*, wrong: bool = False) -> Problem:
+    """Return the problem of a caller without a credential, or with one that does not hold."""
+    challenge = 'Bearer realm="keepward"' + (', error="invalid_token"' if wrong else "")
+    detail = (
+        "this credential does not open this store; ask the owner for a token, or open the link of `keepward serve`"
+        if wrong
+        else "send a token as `Authorization: Bearer kw_...`; `keepward token create` makes one"
+    )
+    return Problem(401, "unauthenticated", detail, headers={"WWW-Authenticate": challenge})
+
+
+def _same(given: str, held: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), held.encode("ascii"))
+
+
+async def _handle(request: Request) -> Memory:
+    return (await identify(request)).handle
+
+
+async def _writes(request: Request) -> None:
+    caller = await identify(request)
+    if caller.handle.actor.is_owner:
+        return
+    wait = serving_of(request).rates.take(caller.principal)
+    if wait:
+        seconds = max(1, math.ceil(wait))
+        detail = (
+            f"too many changes in a minute; go on in {seconds} s, or send many at once; "
+            "the owner sets how many with `writes_per_minute` under [server]"
+        )
+        raise Problem(429, "rate_limited", detail, headers={"Retry-After": str(seconds)})
+
+
+#: The caller's own handle.
+Handle = Annotated[Memory, Depends(_handle)]
+#: Counts a change; for ``dependencies=[Writes]`` of every changing route.
+Writes = Depends(_writes)

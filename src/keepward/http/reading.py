@@ -1,0 +1,307 @@
+"""Reading: what a client sends is understood in one way or refused; versions and cursors too.
+
+Invariants
+(1) JSON is UTF-8 without duplicate names, NaN, Infinity, numbers out of range, NUL, lone surrogates or more
+    than 32 levels; anything else is a 400, never a 500. A body that is parsed comes as ``application/json``, else 415.
+(2) A query names each parameter that there is, once, and none that there is not.
+(3) ETags are strong: two are equal only where what they stand for is, byte for byte. ``If-Match`` takes one tag,
+    several, or ``*``; a weak tag matches nothing.
+(4) A cursor belongs to one query: path, parameters other than ``cursor`` and ``limit``, tenant and scope. It holds
+    numbers, ids and names of heads, no content; what it leads to is asked for under the caller's own rights; it
+    survives a restart of the server.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NoReturn, get_args, get_origin
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from keepward.http.credentials import SCOPE, TENANT
+from keepward.http.problems import Problem
+from keepward.model.codec import encode_record
+from keepward.model.memory import Record
+from keepward.model.value import from_micros, to_micros
+
+#: Deepest nesting of a body.
+DEPTH = 32
+_LARGEST = 1 << 63
+#: Longest cursor, in characters, and how much of it is a sum over the query.
+LONGEST = 512
+_SUM = 12
+_TAG = re.compile(r'\s*(W/)?"([\x21\x23-\x7e]*)"\s*(?:,|$)')
+
+
+class StrictRequest(Request):
+    """A request whose JSON is read by ``parse``."""
+
+    async def json(self) -> Any:
+        """Return the body as JSON values.
+
+        Raises:
+            Problem: see (1).
+        """
+        if not hasattr(self, "_json"):
+            self._json = parse(await self.body())
+        return self._json
+
+
+def parse(body: bytes) -> Any:
+    """Return the JSON values of a body.
+
+    Raises:
+        Problem: see (1); the sentence says what is wrong and repeats nothing of it.
+    """
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError as fault:
+        raise _bad("the body is not UTF-8") from fault
+    try:
+        value = json.loads(
+            text, parse_constant=_constant, parse_int=_integer, parse_float=_number, object_pairs_hook=_object
+        )
+    except json.JSONDecodeError as fault:
+        raise _bad(f"the body is not JSON: line {fault.lineno}, column {fault.colno}") from fault
+    except RecursionError as fault:
+        raise _bad(f"the body is nested more than {DEPTH} levels deep") from fault
+    # Only an escape can bring in what UTF-8 and the parser do not let through.
+    if "\\u" in text or text.count("[") + text.count("{") > DEPTH:
+        _walk(value)
+    return value
+
+
+def _walk(value: Any) -> None:
+    level: list[Any] = [value]
+    for depth in range(DEPTH + 1):
+        below: list[Any] = []
+        for each in level:
+            match each:
+                case dict():
+                    below += [*each.keys(), *each.values()]
+                case list():
+                    below += each
+                case str():
+                    _text(each)
+        if depth == DEPTH and any(isinstance(each, (dict, list)) for each in level):
+            raise _bad(f"the body is nested more than {DEPTH} levels deep")
+        level = below
+
+
+def _text(text: str) -> None:
+    if "\0" in text:
+        raise _bad("text holds a NUL character; leave it out")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as fault:
+        raise _bad("text holds a lone surrogate; send whole characters") from fault
+
+
+def _constant(_: str) -> NoReturn:
+    raise _bad("NaN and Infinity are not JSON; send a finite number or null")
+
+
+def _integer(digits: str) -> int:
+    # Checked by length first: to read a million digits takes a while.
+    if len(digits) > 20 or not -_LARGEST <= int(digits) < _LARGEST:
+        raise _bad("a whole number is beyond 64 bits; send it as text")
+    return int(digits)
+
+
+def _number(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise _bad("a number is out of range; send a finite one")
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise _bad("a name stands twice in one object; send it once")
+    return value
+
+
+def _bad(detail: str) -> Problem:
+    return Problem(400, "bad_json", detail)
+
+
+def check_type(request: Request) -> None:
+    """See that a body, if there is one, is JSON.
+
+    Raises:
+        Problem: it is announced as something else: 415.
+    """
+    headers = request.headers
+    if headers.get("content-length", "0") == "0" and "transfer-encoding" not in headers:
+        return
+    kind, _, rest = headers.get("content-type", "").partition(";")
+    charset = rest.strip().lower().replace('"', "").replace(" ", "")
+    if kind.strip().lower() != "application/json" or charset not in {"", "charset=utf-8"}:
+        raise Problem(415, "unsupported_media_type", "send the body as application/json")
+
+
+def check_query(request: Request, known: Mapping[str, bool]) -> None:
+    """See that a query fits; ``known`` says of each parameter whether it may stand more than once.
+
+    Raises:
+        Problem: see (2).
+    """
+    names = [name for name, _ in request.query_params.multi_items()]
+    for name in names:
+        if name not in known:
+            listed = ", ".join(sorted(known)) or "none"
+            raise Problem(400, "invalid_input", f"there is no such parameter in the query; there are: {listed}")
+        if not known[name] and names.count(name) > 1:
+            raise Problem(400, "invalid_input", f"{name} may stand once in the query")
+
+
+def is_many(annotation: Any) -> bool:
+    """Whether a parameter's annotation takes several values."""
+    origin = get_origin(annotation) or annotation
+    if isinstance(origin, type) and issubclass(origin, (list, tuple, set, frozenset)):
+        return True
+    return any(is_many(each) for each in get_args(annotation) if each is not annotation)
+
+
+def etag_of(record: Record) -> str:
+    """Return the ETag of a memory at one version, in its quotes: what is stored, whatever has faded since."""
+    return f'"{hashlib.sha256(encode_record(record)).hexdigest()[:32]}"'
+
+
+def etag_of_text(text: str) -> str:
+    """Return the ETag of a text that names a state already, such as a digest or a head: itself, in quotes."""
+    return f'"{text}"'
+
+
+def require_match(request: Request, *current: str, required: bool = True, where: str = "what you read") -> str | None:
+    """See that a call is about the present version, by one of its ETags; return the first that it names.
+
+    None where it names none; ``*`` stands for the first. ``where`` says which answer has the tag as its header.
+
+    Raises:
+        Problem: no ``If-Match`` where one is required: 428; none of its tags is the current one: 412; it is
+            not a list of tags: 400.
+    """
+    sent = request.headers.getlist("if-match")
+    if not sent:
+        if required:
+            detail = f"send If-Match with the ETag header of {where}, so that nothing unseen is changed"
+            raise Problem(428, "precondition_required", detail)
+        return None
+    tags = _tags(", ".join(sent), "If-Match")
+    if tags is None:
+        return current[0]
+    for each in current:
+        if each in tags:
+            return each
+    raise Problem(412, "precondition_failed", "it has changed since; read it again and decide anew")
+
+
+def not_modified(request: Request, current: str) -> Response | None:
+    """Return a 304 where ``If-None-Match`` names the present version, else None."""
+    sent = request.headers.getlist("if-none-match")
+    if not sent:
+        return None
+    tags = _tags(", ".join(sent).replace("W/", ""), "If-None-Match")
+    return Response(status_code=304, headers={"ETag": current}) if tags is None or current in tags else None
+
+
+def _tags(text: str, header: str) -> frozenset[str] | None:
+    """Return the strong tags of a list, in their quotes; None for ``*``."""
+    if text.strip() == "*":
+        return None
+    found, at = set(), 0
+    while at < len(text) or not at:
+        match = _TAG.match(text, at)
+        if match is None:
+            raise Problem(400, "bad_request", f'{header} takes tags in quotes, as in {header}: "abc", or *')
+        if not match[1]:
+            found.add(f'"{match[2]}"')
+        at = match.end()
+    return frozenset(found)
+
+
+def encode_cursor(request: Request, position: Mapping[str, int | str | None]) -> str:
+    """Return the cursor of a position in the answer to a request: base64url text."""
+    payload = json.dumps(dict(position), sort_keys=True, separators=(",", ":")).encode("ascii")
+    return base64.urlsafe_b64encode(_sum(request, payload) + payload).rstrip(b"=").decode("ascii")
+
+
+def decode_cursor(request: Request, cursor: str) -> dict[str, Any]:
+    """Return the position that a cursor of the same query stands for.
+
+    Raises:
+        Problem: it was changed, or is of another query: 400.
+    """
+    try:
+        if len(cursor) > LONGEST:
+            raise ValueError("too long")
+        data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        given, payload = data[:_SUM], data[_SUM:]
+        if not hmac.compare_digest(given, _sum(request, payload)):
+            raise ValueError("another query")
+        return dict(json.loads(payload))
+    except ValueError as fault:
+        raise bad_cursor() from fault
+
+
+def bad_cursor(why: str = "is not of this query") -> Problem:
+    """Return the problem of a cursor that leads nowhere."""
+    return Problem(400, "bad_cursor", f"the cursor {why}; begin again without one")
+
+
+def _sum(request: Request, payload: bytes) -> bytes:
+    asked = sorted(pair for pair in request.query_params.multi_items() if pair[0] not in ("cursor", "limit"))
+    query = json.dumps([request.url.path, asked, request.headers.get(TENANT), request.headers.get(SCOPE)])
+    return hashlib.sha256(b"keepward/cursor/v1\0" + query.encode("ascii") + b"\0" + payload).digest()[:_SUM]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """A state and the clock it is read by: what makes the second page of a list belong to the first."""
+
+    #: Number of the newest commit of that state; 0 is the empty store.
+    seq: int
+    at: datetime
+
+
+def place(request: Request, cursor: str | None) -> tuple[int, Moment | None]:
+    """Return how many items come before a page, and the state that its first page was read from.
+
+    None stands for the state that the query itself names, and without a cursor for the present.
+
+    Raises:
+        Problem: the cursor is not one of this query: 400.
+    """
+    if cursor is None:
+        return 0, None
+    start, seq, at = (decode_cursor(request, cursor).get(name) for name in ("start", "seq", "at"))
+    if not _is_count(start) or (seq is not None and not (_is_count(seq) and _is_count(at))):
+        raise bad_cursor()
+    return int(start or 0), None if seq is None else Moment(seq=seq, at=from_micros(int(at or 0)))
+
+
+def _is_count(value: Any) -> bool:
+    # As microseconds this is well within the years that an instant can have.
+    return isinstance(value, int) and 0 <= value < 2**53
+
+
+def cursor_of(request: Request, start: int, moment: Moment | None) -> str:
+    """Return the cursor of the page that begins after ``start`` items of a state; None is the state of the query."""
+    seq, at = (None, None) if moment is None else (moment.seq, to_micros(moment.at))
+    return encode_cursor(request, {"start": start, "seq": seq, "at": at})
+
+
+def seq_of(head: str) -> int:
+    """Return the number of the commit that the name of a head begins with."""
+    return int(head.partition(":")[0])
