@@ -1,0 +1,140 @@
+"""Golden files: what users see, frozen under `tests/golden`, and compared without naming a module of the package.
+
+A file is written anew with ``KEEPWARD_GOLDEN=rewrite pytest tests/surfaces/test_golden.py``; its difference is then
+what a reviewer reads. It changes only where a decision under `docs/adr` names the change.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import gc
+import importlib
+import inspect
+import json
+import os
+import pkgutil
+import re
+from difflib import unified_diff
+from itertools import islice
+from pathlib import Path
+from typing import Any, is_typeddict
+
+FOLDER = Path(__file__).resolve().parents[1] / "golden"
+_IDENTIFIER = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,}|sha256:[0-9a-f]+")
+
+
+def compare(name: str, found: Any) -> None:
+    """Hold a text, a JSON value or, by the name of the file, a line of JSON an element against its golden file."""
+    if isinstance(found, str):
+        text = found
+    elif name.endswith(".jsonl"):
+        text = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in found)
+    else:
+        text = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+    path = FOLDER / name
+    if os.environ.get("KEEPWARD_GOLDEN") == "rewrite":
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    before = path.read_text("utf-8")
+    if text != before:
+        rows = [_rows(each, name) for each in (before, text)]
+        changed = "\n".join(islice(unified_diff(*rows, "before", "now", lineterm="", n=2), 60))
+        raise AssertionError(f"tests/golden/{name} is not what it was:\n{changed}")
+
+
+def _rows(text: str, name: str) -> list[str]:
+    """Return the lines of a golden file as a person compares them."""
+    lines = text.split("\n")
+    if not name.endswith(".jsonl"):
+        return lines
+    return [row for line in lines if line for row in json.dumps(json.loads(line), indent=1).split("\n")]
+
+
+def structure(value: Any) -> Any:
+    """Return the keys of a value, recursively, with the JSON type in place of each value."""
+    if isinstance(value, dict):
+        return {_IDENTIFIER.sub("<id>", key): structure(each) for key, each in sorted(value.items())}
+    if isinstance(value, list):
+        kinds = {json.dumps(structure(each)): structure(each) for each in value}
+        return [kinds[each] for each in sorted(kinds)]
+    names = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+    return names[type(value)]
+
+
+def aliased(text: str) -> str:
+    """Return a text with every id and hash replaced by a number, in the order in which they first appear."""
+    seen: dict[str, str] = {}
+    return _IDENTIFIER.sub(lambda match: seen.setdefault(match[0], f"<{len(seen) + 1}>"), text)
+
+
+def library(package: Any) -> dict[str, Any]:
+    """Return every public name of a package with its signatures, fields, members and codes, free of module paths.
+
+    What a signature names and the package does not export, such as the result of a verb, is described as well.
+    """
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if module.name.split(".")[1] not in {"__main__", "cli", "http", "mcp"}:
+            importlib.import_module(module.name)
+    known = {each.__name__: each for each in gc.get_objects() if _is_ours(each, package.__name__)}
+    found = {name: _described(getattr(package, name)) for name in package.__all__ if name != "__version__"}
+    named: dict[str, Any] = {}
+    while fresh := (_names({**found, **named}) & known.keys()) - found.keys() - named.keys():
+        named |= {name: _described(known[name]) for name in fresh}
+    return {"exported": found, "named": dict(sorted(named.items()))}
+
+
+def _is_ours(value: Any, package: str) -> bool:
+    """Whether a class is a result, a table of arguments, a protocol or a choice that signatures name."""
+    if not isinstance(value, type) or value.__module__.partition(".")[0] != package or hasattr(value, "model_fields"):
+        return False
+    told = hasattr(value, "to_dict") or is_typeddict(value) or getattr(value, "_is_protocol", False)
+    return told or issubclass(value, enum.Enum) or value.__name__.startswith("Async")
+
+
+def _names(described: Any) -> set[str]:
+    return set(re.findall(r"\b[A-Z]\w+", json.dumps(described)))
+
+
+def _described(value: Any) -> Any:
+    if not isinstance(value, type):
+        return _plain(str(value))
+    if issubclass(value, enum.Enum):
+        return {each.name: each.value for each in value}
+    if issubclass(value, Exception):
+        bases = [base.__name__ for base in value.__mro__[1:] if base.__module__.startswith("keepward")]
+        return {"code": getattr(value, "code", None), "bases": bases}
+    if is_typeddict(value):
+        return {"keys": {name: _plain(each) for name, each in value.__annotations__.items()}}
+    ours = {name for each in value.__mro__ if each.__module__.startswith("keepward") for name in vars(each)}
+    members = {name: _member(value, name) for name in sorted(ours) if not name.startswith("_")}
+    if not dataclasses.is_dataclass(value):
+        return {"methods": members}
+    return {"fields": _fields(value), "methods": {name: text for name, text in members.items() if text}}
+
+
+def _member(owner: type, name: str) -> str:
+    member = inspect.getattr_static(owner, name)
+    if isinstance(member, property):
+        return f"property -> {_plain(inspect.signature(member.fget).return_annotation)}"
+    kind = f"{type(member).__name__} " if isinstance(member, classmethod | staticmethod) else ""
+    function = getattr(member, "__func__", member)
+    if not callable(function):
+        return ""
+    waits = "async " if inspect.iscoroutinefunction(function) else ""
+    return f"{kind}{waits}{_plain(str(inspect.signature(function)))}"
+
+
+def _fields(owner: Any) -> dict[str, str]:
+    def default(field: Any) -> str:
+        if field.default is not dataclasses.MISSING:
+            return f" = {field.default!r}"
+        return "" if field.default_factory is dataclasses.MISSING else f" = {field.default_factory()!r}"
+
+    return {each.name: _plain(f"{each.type}{default(each)}") for each in dataclasses.fields(owner)}
+
+
+def _plain(text: Any) -> str:
+    """Return an annotation or signature without module paths, quotes of forward references and addresses."""
+    shown = text.__name__ if isinstance(text, type) else getattr(text, "__forward_arg__", str(text))
+    return re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z_])", "", shown).replace("'", "")
