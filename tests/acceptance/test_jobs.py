@@ -19,7 +19,7 @@ from outcomes import kept
 from keepward import Actor, Memory, NotFound, Policy, Unauthorised
 from keepward.interchange import write_vault
 from keepward.jobs import catalogue, runner
-from keepward.jobs.desk import Plan
+from keepward.jobs.plan import Plan
 from keepward.model.job import LEASE, JobRow, Run
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "verify_export.py"

@@ -1,4 +1,4 @@
-"""The runner: one run of a job, from the lease to the receipt.
+"""The runner: one run of a job, from the lease over its proposals to the receipt.
 
 Invariants
 (1) Of two runs that want a job of a tenant, in whatever process, one gets the lease and the other is skipped. A
@@ -6,32 +6,40 @@ Invariants
 (2) Every run, failed run and skipped run has a receipt, except where policy switched memory off: then nothing at
     all is written.
 (3) Whatever a planner raises becomes a failed run; it never keeps another job from running.
-(4) A job that would put away more than policy's share of the live memories puts none away and asks a person.
+(4) An ask that meets a change made meanwhile is left for the next run; it takes no other ask with it.
+(5) A job that would put away more than policy's share of the live memories puts none away: what it would do becomes
+    one proposal that waits for a person.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from keepward.engine.commit import flush_uses
 from keepward.engine.kit import Kit, Who
 from keepward.engine.view import withholds
+from keepward.engine.write import propose, propose_each
 from keepward.errors import Conflict, KeepwardError, NotFound
-from keepward.jobs.alike import pairs
-from keepward.jobs.carrying import Tally, carry_out, desk_of
-from keepward.jobs.catalogue import CATALOGUE, Job
-from keepward.jobs.desk import Done
-from keepward.jobs.embedding import wanting
-from keepward.model.commit import Receipt
-from keepward.model.job import LEASE, Alike, JobRow, JobState, Run, RunOutcome, due_at, parse_schedule
+from keepward.jobs.catalogue import CATALOGUE, Job, wanting
+from keepward.jobs.consolidate import pairs
+from keepward.jobs.plan import Ask, Planning, Tally
+from keepward.model.commit import Reason, Receipt
+from keepward.model.job import LEASE, SCHEDULES, Alike, JobRow, JobState, Run, RunOutcome, due_at, parse_schedule
+from keepward.model.memory import Kind, Record, Status
+from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
 from keepward.model.trust import Actor, ActorKind, Rights, visible_from
 from keepward.model.value import unknown
 from keepward.ports.store import Writer
 
 logger = logging.getLogger(__name__)
+
+#: Most changes of one question to a person.
+ASKED = 500
+#: Reasons kept of what was held or refused, so that a receipt stays readable.
+_REASONS = 20
 
 
 def states(kit: Kit, who: Who) -> list[JobState]:
@@ -42,7 +50,7 @@ def states(kit: Kit, who: Who) -> list[JobState]:
 
 
 def _state(kit: Kit, who: Who, job: Job, row: JobRow | None, now: datetime) -> JobState:
-    schedule = parse_schedule(job.schedule(kit.policy))
+    schedule = parse_schedule(kit.policy.jobs.get(job.name, SCHEDULES[job.name]))
     row = row or JobRow(tenant="", job=job.name)
     at = due_at(schedule, row, now)
     if at is not None and at > now and job.name == "embed" and row.outcome != "failed" and wanting(kit, who.tenant):
@@ -93,9 +101,9 @@ class _Running:
         actor = Actor(kind=ActorKind.JOB, name=job.name, rights=Rights.AGENT)
         self._kit, self._job, self._caller = kit, job, caller
         self._who = Who(tenant=caller.tenant, scope="/", actor=actor, via=(caller.actor, *caller.via))
-        self._began = kit.clock.now()
+        self._began = self._until = kit.clock.now()
         self._holder = kit.ids.new_id(self._began)
-        self._until = self._began
+        self._tally = Tally()
 
     def run(self, *, force: bool) -> Run:
         """Take the lease, do the work, and leave a receipt."""
@@ -107,21 +115,23 @@ class _Running:
         refusal = self._take(force=force)
         if refusal is not None:
             return self._end("skipped", refusal, row=False)
-        tally = Tally()
         try:
-            done = self._work(tally)
+            self._work()
         except Halted:
             self._let_go()
             raise
         except Exception as fault:
             logger.exception("job failed", extra={"action": "job_failed", "job": self._job.name})
-            return self._end("failed", _told(fault), tally)
+            # Our own messages hold no content, anybody else's might.
+            why = f"{fault.code}: {fault}" if isinstance(fault, KeepwardError) else f"unexpected {type(fault).__name__}"
+            return self._end("failed", why)
         except BaseException:
             self._let_go()
             raise
-        if done is not None and done.skipped is not None:
-            return self._end("skipped", done.skipped, tally)
-        return self._end("run", self._job.told(self._counts(tally)), tally)
+        if self._tally.skipped is not None:
+            return self._end("skipped", self._tally.skipped)
+        found = [f"{name} {count}" for name, count in self._counts().items() if count]
+        return self._end("run", ", ".join(found) or "there was nothing to do")
 
     def _take(self, *, force: bool) -> str | None:
         """Take the lease; return None, or why there is none to take."""
@@ -169,32 +179,106 @@ class _Running:
             if row is not None:
                 writer.put_job_row(replace(row, holder="", until=None))
 
-    def _work(self, tally: Tally) -> Done | None:
-        if self._job.plan is not None:
-            carry_out(self._kit, self._who, self._job, tally, self.keep_lease)
-            return None
-        assert self._job.do is not None
-        done = self._job.do(self._kit, self._who, self.keep_lease)
-        tally.add(done.counts)
-        tally.reasons += done.reasons
-        tally.commits += done.commits
-        return done
+    def _work(self) -> None:
+        if self._job.do is not None:
+            self._job.do(self._kit, self._who, self._tally, self.keep_lease)
+        else:
+            self._carry_out()
 
-    def _counts(self, tally: Tally) -> dict[str, int]:
-        return {**dict.fromkeys(self._job.counts, 0), **dict(sorted(tally.counts.items()))}
+    def _carry_out(self) -> None:
+        """Plan, and propose what was planned."""
+        assert self._job.plan is not None
+        kit, tenant = self._kit, self._who.tenant
+        queue = self._queue()
+        plan = self._job.plan(_planning(kit, tenant, self._job.name, queue))
+        self._explain(plan.reasons)
+        removes = sum(ask.removes for ask in plan.asks)
+        waiting = sum(1 for item in queue if item.state == "pending" for step in item.steps if step.op == "archive")
+        live = int(kit.store.facts(tenant, kit.clock.now())["live"]) if removes else 0
+        too_many = removes > 0 and removes + waiting > kit.policy.removal_share * live
+        for ask in plan.asks:
+            if not (too_many and ask.removes):
+                self.keep_lease()
+                self._ask(ask)
+        if too_many:
+            self.keep_lease()
+            self._question([ask for ask in plan.asks if ask.removes], f"{removes + waiting} of {live} live memories")
 
-    def _end(
-        self,
-        outcome: RunOutcome,
-        why: str,
-        tally: Tally | None = None,
-        *,
-        keep: bool = True,
-        row: bool = True,
-    ) -> Run:
+    def _queue(self) -> list[Waiting]:
+        """Return this job's proposals on which a person was asked and that still stand: waiting, or rejected."""
+        now, store = self._kit.clock.now(), self._kit.store
+        return [
+            item
+            for state in ("pending", "rejected")
+            for item in store.queue(self._who.tenant, state=state)
+            if item.proposer.label == self._who.actor.label and (item.state == "rejected" or item.expires_at > now)
+        ]
+
+    def _ask(self, ask: Ask) -> None:
+        kit, who = self._kit, self._who
+        try:
+            if ask.whole:
+                outcome = propose(kit, who, ask.changes, reason=ask.reason, session=ask.session, kind="job")
+                self._count(outcome, len(ask.changes))
+                if ask.heir is not None and isinstance(outcome, Committed):
+                    gone = [record.id for record in outcome.records if record.status is Status.ARCHIVED]
+                    used = kit.store.usage(who.tenant, gone)
+                    kit.uses[who.tenant, ask.heir] += sum(count for count, _ in used.values())
+                return
+            for each in propose_each(kit, who, ask.changes, reason=ask.reason, session=ask.session, kind="job"):
+                self._count(each, 1)
+        except (NotFound, Conflict):
+            if ask.whole or len(ask.changes) == 1:
+                self._tally.counts["moved"] += 1
+                return
+            # One of them met a change made meanwhile: the others stand on their own.
+            for change in ask.changes:
+                self._ask(replace(ask, changes=(change,)))
+
+    def _question(self, asks: Sequence[Ask], many: str) -> None:
+        """Propose what would put too much away as one proposal that waits for a person."""
+        changes = [change for ask in asks for change in ask.changes]
+        share = f"{self._kit.policy.removal_share:.0%}"
+        detail = f"it would put away {many}, more than the share of {share} that policy lets a job put away in one run"
+        if len(changes) > ASKED:
+            detail += f"; these are the first {ASKED}"
+        held = (Reason(gate="jobs", code="removal_share", detail=f"{detail}: a person decides"),)
+        why = "; ".join(dict.fromkeys(ask.reason for ask in asks))
+        part = changes[:ASKED]
+        self._count(propose(self._kit, self._who, part, reason=why, kind="job", held=held), len(part))
+
+    def _count(self, outcome: Outcome, changes: int) -> None:
+        """Count what became of a proposal of so many changes."""
+        tally = self._tally
+        match outcome:
+            case Committed():
+                if outcome.commit.id not in tally.commits:
+                    tally.commits += (outcome.commit.id,)
+                tally.counts.update(_counted_as(record) for record in outcome.records)
+            case Quarantined():
+                tally.proposals += (outcome.item.id,)
+                tally.counts["held"] += changes
+                self._explain(outcome.reasons)
+            case Refused():
+                tally.counts["refused"] += changes
+                self._explain(outcome.reasons)
+            case Duplicate():
+                tally.counts["known"] += changes
+
+    def _explain(self, reasons: tuple[Reason, ...]) -> None:
+        self._tally.reasons = tuple(dict.fromkeys((*self._tally.reasons, *reasons)))[:_REASONS]
+
+    def _counts(self) -> dict[str, int]:
+        return {**dict.fromkeys(self._job.counts, 0), **dict(sorted(self._tally.counts.items()))}
+
+    def _end(self, outcome: RunOutcome, why: str, *, keep: bool = True, row: bool = True) -> Run:
         """Write the receipt, and with ``row`` that this was the job's last run; the lease ends with it."""
-        kit, now, told = self._kit, self._kit.clock.now(), tally or Tally()
-        counts = self._counts(told)
+        kit, now, tally, counts = self._kit, self._kit.clock.now(), self._tally, self._counts()
+        try:
+            head = kit.store.head(self._who.tenant).name
+        except KeepwardError:
+            # The journal is damaged, and that is what an audit has to be able to say.
+            head = "unknown"
         receipt = Receipt(
             id=kit.ids.new_id(now),
             tenant=self._who.tenant,
@@ -202,15 +286,15 @@ class _Running:
             at=now,
             actor=self._who.actor.label,
             policy=kit.policy.version,
-            head=_head(kit, self._who.tenant),
-            reasons=tuple(told.reasons),
+            head=head,
+            reasons=tally.reasons,
             facts={
                 "job": self._job.name,
                 "outcome": outcome,
                 "why": why,
                 "counts": counts,
-                "commits": list(told.commits),
-                "proposals": list(told.proposals),
+                "commits": list(tally.commits),
+                "proposals": list(tally.proposals),
                 "started_at": self._began.isoformat(),
                 "asked_by": self._caller.actor.label,
                 **self._who.credential,
@@ -224,47 +308,52 @@ class _Running:
             why=why,
             counts=counts,
             reasons=receipt.reasons,
-            commits=tuple(told.commits),
-            proposals=tuple(told.proposals),
+            commits=tally.commits,
+            proposals=tally.proposals,
             started_at=self._began,
             ended_at=now,
             receipt=receipt,
         )
 
     def _keep(self, receipt: Receipt, outcome: RunOutcome, *, row: bool) -> None:
+        tenant, job = self._who.tenant, self._job.name
         with self._kit.store.write() as writer:
             writer.put_receipt(receipt)
-            if not row:
-                return
-            kept = writer.job_row(self._who.tenant, self._job.name)
-            if kept is not None and kept.holder not in {"", self._holder} and kept.held_at(receipt.at):
-                # Another run took over; what it leaves behind is the newer word.
-                return
-            writer.put_job_row(
-                JobRow(
-                    tenant=self._who.tenant,
-                    job=self._job.name,
-                    last_at=self._began,
-                    outcome=outcome,
-                    receipt=receipt.id,
-                )
-            )
+            kept = writer.job_row(tenant, job)
+            # Where another run took over, what it leaves behind is the newer word.
+            taken = kept is not None and kept.holder not in {"", self._holder} and kept.held_at(receipt.at)
+            if row and not taken:
+                ended = JobRow(tenant=tenant, job=job, last_at=self._began, outcome=outcome, receipt=receipt.id)
+                writer.put_job_row(ended)
 
 
-def _told(fault: Exception) -> str:
-    """Return what a failed run says: our own messages hold no content, anybody else's might."""
-    return f"{fault.code}: {fault}" if isinstance(fault, KeepwardError) else f"unexpected {type(fault).__name__}"
+def _counted_as(record: Record) -> str:
+    """Return under what a record of a commit is counted."""
+    if record.status in {Status.ARCHIVED, Status.EXPIRED}:
+        return record.status.value
+    if record.version == 1:
+        return "events" if record.kind is Kind.EVENT else "summaries"
+    return "merged"
 
 
-def _head(kit: Kit, tenant: str) -> str:
-    try:
-        return kit.store.head(tenant).name
-    except KeepwardError:
-        # The journal is damaged, and that is what an audit has to be able to say.
-        return "unknown"
+def _planning(kit: Kit, tenant: str, job: str, queue: Sequence[Waiting] = ()) -> Planning:
+    """Return what a planner may look at, given the proposals that a person was asked about."""
+    now = kit.clock.now()
+    return Planning(
+        reader=kit.store,
+        tenant=tenant,
+        now=now,
+        policy=kit.policy,
+        job=job,
+        new_id=lambda: kit.ids.new_id(now),
+        summarizer=kit.summarizer,
+        embedder=kit.embedder,
+        asked={memory_id: version for item in queue for memory_id, version in item.base.items()},
+        waiting=sum(1 for item in queue if item.state == "pending"),
+    )
 
 
 def candidates(kit: Kit, who: Who, *, floor: float) -> list[Alike]:
-    """Return the pairs within sight of a handle that score ``floor`` or more, best first; see ``alike.pairs``."""
-    found = pairs(desk_of(kit, who, "consolidate"), floor=floor, scopes=visible_from(who.scope))
+    """Return the pairs within sight of a handle that score ``floor`` or more, best first; see ``pairs``."""
+    found = pairs(_planning(kit, who.tenant, "consolidate"), floor=floor, scopes=visible_from(who.scope))
     return [pair for pair in found if not withholds(who, pair.first)]

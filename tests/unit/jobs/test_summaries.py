@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepward.jobs.quoting import quoted
+from keepward.jobs.summaries import quoted
 from keepward.testing.stages import Maker
 
 TURNS = [
