@@ -38,7 +38,7 @@ class Learning(Handle):
     def train_reranker(self, *, on_progress: Callable[[int, int], None] | None = None) -> Training:
         """Train the reranker from all feedback, for the owner alone; it serves only where it proves better.
 
-        ``on_progress`` is told (done, total). A training that was interrupted goes on from its last checkpoint.
+        ``on_progress`` is told (done, total). A training that was interrupted begins anew.
         """
         from keepward.engine.training import train_reranker
 

@@ -53,10 +53,7 @@ def feedback(
 
 
 def train(call: Call) -> Answer:
-    """Train the reranker from feedback, in one commit; it serves only where it orders held-out feedback better.
-
-    A training that was interrupted goes on from its last checkpoint.
-    """
+    """Train the reranker from feedback, in one commit; it serves only where it orders held-out feedback better."""
     from keepward.cli.screen import progress
 
     with call.memory("decide") as memory, progress("training", quiet=call.quiet) as report:
@@ -72,7 +69,6 @@ def train(call: Call) -> Answer:
         "gain": found.gain,
         "why": found.why,
         "from_agents": found.from_agents,
-        "resumed": found.resumed,
         "commit": found.commit.id if found.commit else None,
         "receipt": found.receipt.id if found.receipt else None,
     }
@@ -85,8 +81,6 @@ def _show_training(screen: Screen, data: dict[str, Any]) -> None:
     screen.labelled("why", data["why"])
     told = f"{data['feedback'] - data['held_out']} feedbacks; {data['held_out']} held out"
     screen.labelled("learned from", f"{told}; {data['from_agents']:.0%} of it from agents")
-    if data["resumed"]:
-        screen.labelled("went on", f"an interrupted training had learned from {data['resumed']} of them already")
     shares = ", ".join(f"{name} {data[name]:.3f}" for name in ("learned", "fused", "cosine"))
     screen.labelled("in order", f"{shares}: share of held-out pairs; gain {data['gain']:+.3f}")
     for label in ("commit", "receipt"):

@@ -19,8 +19,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keepward.engine.blobs import ref_in, refs_of
-from keepward.engine.checkpoints import KINDS as CHECKPOINTS
-from keepward.engine.checkpoints import drop as drop_checkpoints
 from keepward.engine.commit import Moved, store_steps
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import CARRIED, KEY
@@ -142,7 +140,6 @@ def _apply(
                 feedback=again.feedback,
             ),
         )
-        drop_checkpoints(writer, who.tenant)
         if any(not writer.drop_blob(who.tenant, ref) and writer.has_blob(who.tenant, ref) for ref in plan.blobs):
             raise Conflict("what would be erased has changed since it was planned; look at the new plan")
         writer.put_artefact(
@@ -242,7 +239,7 @@ def _nothing() -> Gathered:
 
 
 #: Kept texts that hold no words: what this module writes, and what was learned.
-_NO_TEXTS = frozenset({COUNTS, CERTIFICATE, KEY, CARRIED, *CHECKPOINTS})
+_NO_TEXTS = frozenset({COUNTS, CERTIFICATE, KEY, CARRIED})
 
 
 @dataclass(slots=True)

@@ -4,54 +4,86 @@ Invariants
 (1) A training is a commit of kind ``job``: it names the weights by their hash and says whether they serve; the
     weights are kept in the same transaction. Rolling it back brings back what served before.
 (2) New weights serve only where they do better on held-out feedback than the plain order and than what serves now.
-(3) A training that finds nothing new changes nothing.
-(4) A training that was interrupted goes on from its last checkpoint and ends in the very weights that it would have
-    ended in without; see ``checkpoints``.
-(5) Weights that came with an import go on serving until there is enough feedback here to judge them by.
+(3) A training that finds nothing new, is interrupted, or during which something is erased, changes nothing.
+(4) Weights that came with an import go on serving until there is enough feedback here to judge them by.
+(5) What was erased teaches nothing any more, and neither does what cannot be read.
+(6) Every fourth feedback of a person is held out, counted among people's feedback alone: what others say, and how
+    often, changes nothing about it.
+(7) What agents and other programs say is never held out, so nobody but people decide whether weights serve. Where a
+    person spoke of a memory on a receipt, others' word on the same does not count. Policy can lift the difference.
+(8) A flood of one class does not push the feedback of the other out of what is looked at.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from keepward.engine import checkpoints
-from keepward.engine.checkpoints import Checkpoints, Progress
 from keepward.engine.commit import store_steps
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import KEY, Standing, is_carried, standing
-from keepward.engine.lessons import examples
-from keepward.model.commit import Reason, Step
-from keepward.model.memory import ContentType, Kind, Record, Sensitivity, Stability, Status, Tier
-from keepward.model.query import Training
+from keepward.errors import Conflict, Tampered
+from keepward.model.commit import ERASED, Reason, Step
+from keepward.model.memory import (
+    ContentType,
+    Kind,
+    Record,
+    Sensitivity,
+    Stability,
+    Status,
+    Tier,
+    importance_at,
+)
+from keepward.model.query import Feedback, Training
 from keepward.model.trust import RESERVED, Trust
+from keepward.model.value import from_micros, to_micros
 
 if TYPE_CHECKING:
     from keepward.ports.store import Writer
-    from keepward.retrieval.learn import Course, Example, Judged
-    from keepward.retrieval.rerank import Weights
+    from keepward.retrieval.learn import Example, Judged
 
-#: Feedbacks learned from between two checkpoints.
-EACH = 1_000
+#: Feedback of a class that is looked at, newest first: what the replay buffer holds, and what is held out beside it.
+LOOKED_AT = 13_333
+#: Queries embedded, and receipts read, between two reports.
+QUERIES = 256
+RECEIPTS = 64
+#: Parts of a training that are reported, each as many as there are feedbacks: reading, embedding, learning.
+_PARTS = 3
 _AGENTS_ALONE = (
     "what agents say counts beside what people say, and people have said nothing yet: give feedback as a person, "
     "such as with --as operator, or set policy.agent_feedback_share to 1"
 )
 
 
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """Reports how far a training is: a constant total, a count that never falls and ends at it."""
+
+    report: Callable[[int, int], None] | None = None
+    #: Feedbacks looked at.
+    size: int = 0
+    done: int = 0
+
+    def at(self, part: int, done: int, of: int) -> None:
+        """Report that of a part, counted from 0, so much is done."""
+        self.done = max(self.done, part * self.size + (self.size * done // of if of else self.size))
+        if self.report is not None and self.size:
+            self.report(self.done, _PARTS * self.size)
+
+
 def train_reranker(kit: Kit, who: Who, *, on_progress: Callable[[int, int], None] | None = None) -> Training:
-    """Train the reranker from the feedback of the tenant; ``on_progress`` is told (done, total) on the way.
+    """Train the reranker from the feedback of the tenant, reporting (done, total) on the way.
 
     With memory or writing switched off by policy nothing is done.
 
     Raises:
-        ModelUnavailable: the embedder failed; nothing was changed, and what was done until then is kept.
+        ModelUnavailable: the embedder failed; nothing was changed.
         Conflict: another training was faster, or something was erased meanwhile; run it again.
     """
-    from keepward.retrieval.learn import judge, seen_in, unjudged
+    from keepward.retrieval.learn import judge, train, unjudged
     from keepward.retrieval.rerank import name_of
 
     model, dim = (kit.embedder.id, kit.embedder.dim) if kit.embedder else (None, 0)
@@ -59,85 +91,30 @@ def train_reranker(kit: Kit, who: Who, *, on_progress: Callable[[int, int], None
     stands = standing(kit.store, who.tenant, head.seq)
     if not (kit.policy.enabled and kit.policy.capture):
         return _found(stands, [], unjudged("memory is switched off by policy; nothing was done"), 0.0)
-    kept = Checkpoints(kit=kit, who=who, since=head.seq)
     progress = Progress(report=on_progress)
-    told = examples(kit, who, kept=kept, progress=progress)
-    course, resumed = _learned(kit, kept, told, progress, model=model, dim=dim)
-    weights, from_agents = course.weights(model=model, seen=seen_in(told)), course.from_agents
-    judged, still = judge(weights, told), False
+    given = examples(kit, who, progress)
+    weights, from_agents = train(
+        given,
+        model=model,
+        dim=dim,
+        share=kit.policy.agent_feedback_share,
+        on_progress=lambda done: progress.at(_PARTS - 1, done, len(given)),
+    )
+    judged, still = judge(weights, given), False
     if stands.serves and stands.weights is not None and stands.weights.model == model:
-        before = judge(stands.weights, told)
+        before = judge(stands.weights, given)
         still = not judged.enough and is_carried(kit.store, who.tenant, stands.name)
         if still:
             here = f"there is too little feedback here to judge it by: {before.why}"
             before = replace(before, why=f"it came with an import and serves on, since {here}")
         if still or (before.gain >= judged.gain and before.serves):
             weights, judged, from_agents = stands.weights, before, stands.told.get("from_agents", 0.0)
-    if told and all(example.bounded for example in told):
+    if given and all(example.bounded for example in given):
         judged = replace(judged, why=f"{judged.why}; {_AGENTS_ALONE}")
-    progress.told(checkpoints.PARTS - 1, 1, 1)
+    progress.at(_PARTS - 1, 1, 1)
     packed = weights.pack()
     name = name_of(packed)
-    facts = _facts(name, judged, weights, from_agents)
-    if stands.told.get("erased"):
-        # Which weights went with an erasure has to be known for as long as an older state can name them.
-        facts["erased"] = stands.told["erased"]
-    blank = not course.steps and not stands.serves
-    if blank or still or (facts == stands.told and stands.fault is None):
-        kept.end()
-        return _found(replace(stands, name=None) if blank else stands, told, judged, from_agents, resumed=resumed)
-    text = base64.b64encode(packed).decode()
-
-    def also(writer: Writer) -> None:
-        kept.unerased()
-        writer.put_artefact(who.tenant, KEY, name, text)
-        checkpoints.drop(writer, who.tenant)
-
-    step = _step(kit, who, stands, facts, judged)
-    stored = store_steps(
-        kit,
-        who,
-        [step],
-        base={step.after.id: step.before.version if step.before else 0},
-        reason="trained the reranker from feedback",
-        kind="job",
-        reasons=(Reason(gate="rerank", code="serves" if judged.serves else "off", detail=judged.why),),
-        receipt_kind="job",
-        also=also,
-    )
-    ends = replace(stands, name=name, chosen=judged.serves, weights=weights)
-    found = _found(ends, told, judged, from_agents, resumed=resumed)
-    return replace(found, commit=stored.commit, receipt=stored.receipt)
-
-
-def _learned(
-    kit: Kit, kept: Checkpoints, told: list[Example], progress: Progress, *, model: str | None, dim: int
-) -> tuple[Course, int]:
-    """Return what all lessons taught, and how many of them had been learned from before an interruption."""
-    from keepward.retrieval.checkpoint import Trail
-    from keepward.retrieval.learn import Course, learn, lessons
-
-    share = kit.policy.agent_feedback_share
-
-    def begun() -> Trail:
-        return Trail(model=model, dim=dim, share=share, seed=0)
-
-    wanted = lessons(told)
-    trail = begun()
-    course = kept.course(trail, wanted)
-    if course is None:
-        course, trail = Course.begun(dim), begun()
-    resumed = course.count
-    for _ in learn(wanted, course, share=share):
-        progress.told(checkpoints.PARTS - 1, course.count, len(told))
-        # Behind the last lesson stands a step for the rest, which would not be there if more followed.
-        if course.count % EACH == 0 and course.count < len(wanted):
-            kept.keep_course(course, trail.follow(wanted, course.count))
-    return course, resumed
-
-
-def _facts(name: str, judged: Judged, weights: Weights, from_agents: float) -> dict[str, Any]:
-    return {
+    facts = {
         "weights": name,
         "serving": judged.serves,
         "held_out": judged.feedbacks,
@@ -152,29 +129,54 @@ def _facts(name: str, judged: Judged, weights: Weights, from_agents: float) -> d
         "steps": weights.steps,
         "embedder": weights.model,
     }
+    if stands.told.get("erased"):
+        # Which weights went with an erasure has to be known for as long as an older state can name them.
+        facts["erased"] = stands.told["erased"]
+    blank = not weights.steps and not stands.serves
+    if blank or still or (facts == stands.told and stands.fault is None):
+        return _found(replace(stands, name=None) if blank else stands, given, judged, from_agents)
+
+    def also(writer: Writer) -> None:
+        if any(commit.kind == "erase" for commit, _ in kit.store.events(who.tenant, after=head.seq)):
+            raise Conflict("memories were erased while the reranker was trained; nothing was kept: train it again")
+        writer.put_artefact(who.tenant, KEY, name, base64.b64encode(packed).decode())
+
+    step = _step(kit, who, stands, facts)
+    stored = store_steps(
+        kit,
+        who,
+        [step],
+        base={step.after.id: step.before.version if step.before else 0},
+        reason="trained the reranker from feedback",
+        kind="job",
+        reasons=(Reason(gate="rerank", code="serves" if judged.serves else "off", detail=judged.why),),
+        receipt_kind="job",
+        also=also,
+    )
+    ends = replace(stands, name=name, chosen=judged.serves, weights=weights)
+    return replace(_found(ends, given, judged, from_agents), commit=stored.commit, receipt=stored.receipt)
 
 
-def _found(stands: Standing, told: list[Example], judged: Judged, from_agents: float, *, resumed: int = 0) -> Training:
+def _found(stands: Standing, given: list[Example], judged: Judged, from_agents: float) -> Training:
     numbers = {name: value for name, value in asdict(judged).items() if name in {"learned", "fused", "cosine", "gain"}}
     return Training(
         version=stands.version,
         serving=stands.serves,
-        feedback=len(told),
+        feedback=len(given),
         held_out=judged.feedbacks,
         why=judged.why,
         from_agents=from_agents,
-        resumed=resumed,
         commit=None,
         receipt=None,
         **numbers,
     )
 
 
-def _step(kit: Kit, who: Who, stands: Standing, facts: dict[str, Any], judged: Judged) -> Step:
+def _step(kit: Kit, who: Who, stands: Standing, facts: dict[str, Any]) -> Step:
     """Return the change of the record that names the weights; see ``engine.learned``."""
     now = kit.clock.now()
     metadata = json.dumps(facts, sort_keys=True, separators=(",", ":"))
-    text = f"The learned reranker {facts['weights'][:16]} {'serves' if judged.serves else 'does not serve'}."
+    text = f"The learned reranker {facts['weights'][:16]} {'serves' if facts['serving'] else 'does not serve'}."
     if stands.record is not None:
         before = stands.record
         after = replace(before, version=before.version + 1, text=text, metadata_json=metadata, updated_at=now)
@@ -202,3 +204,146 @@ def _step(kit: Kit, who: Who, stands: Standing, facts: dict[str, Any], judged: J
         reinforced_at=now,
     )
     return Step(op="insert", before=None, after=born)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Said:
+    """One feedback and what is made of it."""
+
+    given: Feedback
+    held_out: bool
+    bounded: bool
+    used: tuple[str, ...]
+    ignored: tuple[str, ...]
+
+
+def examples(kit: Kit, who: Who, progress: Progress) -> list[Example]:
+    """Return the feedback that teaches something, oldest first.
+
+    Raises:
+        ModelUnavailable: the embedder failed.
+    """
+    import numpy as np
+
+    from keepward.retrieval.learn import Example
+
+    said = _counted(kit, who)
+    progress.size = len(said)
+    shown = _shown(kit, who, said, progress)
+    wanted = sorted({name for each in said if each.given.receipt in shown for name in (*each.used, *each.ignored)})
+    records = {record.id: record for record in kit.store.records(who.tenant, wanted).records} if wanted else {}
+    model, dim = (kit.embedder.id, kit.embedder.dim) if kit.embedder else ("", 0)
+    queries = _queries(kit, [receipt["inputs"]["objective"] for receipt, _ in shown.values()], progress)
+    found: list[Example] = []
+    with kit.indexes.lock:
+        index = kit.indexes.level(kit.store, who.tenant)
+        for each in said:
+            if each.given.receipt not in shown:
+                continue
+            receipt, ranked = shown[each.given.receipt]
+            ids = [name for name in (*each.used, *each.ignored) if name in ranked and name in records]
+            vectors, known = index.own_vectors(ids, model, dim)
+            fused, facts = _facts([ranked[name] for name in ids], [records[name] for name in ids], receipt)
+            found.append(
+                Example(
+                    n=each.given.n,
+                    held_out=each.held_out,
+                    bounded=each.bounded,
+                    receipt=each.given.receipt,
+                    query=queries[receipt["inputs"]["objective"]],
+                    vectors=vectors,
+                    known=known,
+                    fused=fused,
+                    facts=facts,
+                    used=np.array([name in each.used for name in ids], dtype=np.bool_),
+                )
+            )
+    return [example for example in found if example.pairs]
+
+
+def _counted(kit: Kit, who: Who) -> list[_Said]:
+    """Return the feedback that counts, oldest first, and how."""
+    from keepward.retrieval.learn import HELD_OUT
+
+    most = kit.store.feedback_count(who.tenant)
+    log = kit.store.feedback(who.tenant, limit=most) if most else []
+    share = kit.policy.agent_feedback_share
+    people = [given for given in log if given.by_person or share >= 1.0]
+    held_out = {given.n for turn, given in enumerate(people, start=1) if turn % HELD_OUT == 0}
+    numbers = {given.n for given in people}
+    others = [given for given in log if given.n not in numbers] if share > 0.0 else []
+    spoken: dict[str, set[str]] = {}
+    for given in people:
+        spoken.setdefault(given.receipt, set()).update(given.used, given.ignored)
+
+    def said(given: Feedback) -> _Said:
+        bounded = given.n not in numbers
+        taken = spoken.get(given.receipt, set()) if bounded else set()
+        used, ignored = (tuple(name for name in side if name not in taken) for side in (given.used, given.ignored))
+        return _Said(given=given, held_out=given.n in held_out, bounded=bounded, used=used, ignored=ignored)
+
+    return [said(given) for given in sorted((*people[-LOOKED_AT:], *others[-LOOKED_AT:]), key=lambda given: given.n)]
+
+
+def _shown(
+    kit: Kit, who: Who, said: Sequence[_Said], progress: Progress
+) -> dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]]]]:
+    """Return, by id, the receipts that can be learned from, and the memories that they rank, by id."""
+    found: dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]]]] = {}
+    for done, each in enumerate(said, start=1):
+        name = each.given.receipt
+        if name not in found:
+            try:
+                receipt = kit.store.receipt(who.tenant, name)
+            except Tampered:
+                # ``verify`` names it; it teaches nothing (5).
+                receipt = None
+            if receipt is not None and receipt["inputs"]["objective"] != ERASED:
+                found[name] = (receipt, {key: item for key, item in shown_by(receipt).items() if "score" in item})
+        if done % RECEIPTS == 0 or done == len(said):
+            progress.at(0, done, len(said))
+    return found
+
+
+def shown_by(receipt: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return, by id, what a receipt says of the memories it shows."""
+    sections = receipt.get("sections") or [{"items": receipt.get("items", [])}]
+    return {item["id"]: item for section in sections for item in section["items"]}
+
+
+def _queries(kit: Kit, texts: Sequence[str], progress: Progress) -> dict[str, Any]:
+    """Return the vectors of queries by text; without an embedder they have no components."""
+    import numpy as np
+
+    asked = list(dict.fromkeys(texts))
+    found: dict[str, Any] = dict.fromkeys(asked, np.zeros(0, dtype=np.float32))
+    for start in range(0, len(asked) if kit.embedder else 0, QUERIES):
+        assert kit.embedder is not None
+        part = asked[start : start + QUERIES]
+        found |= dict(zip(part, np.asarray(kit.embedder.embed(part), dtype=np.float32), strict=True))
+        progress.at(1, start + len(part), len(asked))
+    progress.at(1, 1, 1)
+    return found
+
+
+def _facts(
+    items: Sequence[Mapping[str, Any]], records: Sequence[Record], receipt: Mapping[str, Any]
+) -> tuple[Any, Any]:
+    """Return fused scores and facts as they were when the receipt was written."""
+    import numpy as np
+
+    from keepward.retrieval.rerank import PARTS, facts_of
+
+    parts = [item["parts"] for item in items]
+    # A learned score is not what is learned from, or training would chase itself.
+    fused = np.array([item["parts"].get("fused", item["score"]) for item in items], dtype=np.float64)
+    happened = [to_micros(record.occurred_at or record.created_at) for record in records]
+    asked = from_micros(int(receipt["inputs"]["now"]))
+    facts = facts_of(
+        [np.array([part.get(name, 0.0) for part in parts], dtype=np.float64) for name in PARTS[:4]],
+        happened=np.array(happened, dtype=np.int64),
+        now=int(receipt["inputs"]["now"]),
+        importance=np.array([importance_at(record, asked) for record in records], dtype=np.float64),
+        trust=np.array([int(record.trust) for record in records], dtype=np.int64),
+    )
+    return fused, facts

@@ -20,8 +20,8 @@ from typing import Any
 
 from keepward.engine.commit import flush_uses, store_steps
 from keepward.engine.kit import Handed, Kit, Who
-from keepward.engine.lessons import shown_by
 from keepward.engine.look import Overlay, look
+from keepward.engine.training import shown_by
 from keepward.engine.view import reaches
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable
 from keepward.gates import pipeline, privacy, secrets

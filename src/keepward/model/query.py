@@ -198,8 +198,6 @@ class Training(Value):
     why: str
     #: Share, 0..1, of what was learned from that agents and other programs had said.
     from_agents: float = 0.0
-    #: Feedbacks that an interrupted training had learned from already.
-    resumed: int = 0
     #: None when nothing new was found.
     commit: Commit | None
     receipt: Receipt | None

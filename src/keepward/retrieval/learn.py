@@ -2,21 +2,25 @@
 
 Invariants
 (1) the weights are a function of the examples in order, of the seed and of the share that bounded feedback may have:
-    the draws of a step are hashes of seed and step, and nothing else is random.
+    a draw is a hash of seed, step and place in the batch, and nothing else is random.
 (2) what is held out is judged on and never learned from; bounded feedback is never held out, so it is never judged on.
 (3) weights serve only by a clear margin: `LEAST_GAIN` over the better of fused order and cosine on the held-out
     feedback, on at least `LEAST_PAIRS` pairs and `LEAST_FEEDBACK` feedbacks, and by `SURE` standard errors.
+(4) a lot counts once: one feedback of a person; or one receipt, whatever agents said of it and how often. A lot is
+    drawn as a whole first, then a feedback in it, then a pair in that.
+(5) in every step agents' lots together are drawn with at most their share, measured by what people had said until
+    then; where no person has said anything, they are not drawn at all. So they add at most that share of the steps.
 """
 
+import hashlib
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from keepward.retrieval.draws import Lots
 from keepward.retrieval.rerank import PARTS, Doubles, Floats, Weights
 
 #: Of feedback that can be, every so many one is held out.
@@ -40,6 +44,7 @@ LEAST_GAIN: Final = 0.05
 LEAST_PAIRS: Final = 20
 LEAST_FEEDBACK: Final = 5
 SURE: Final = 2.0
+_WHOLE: Final = float(1 << 64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -100,72 +105,81 @@ class Judged:
         return self.pairs >= LEAST_PAIRS and self.feedbacks >= LEAST_FEEDBACK
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class Course:
-    """How far a training has come; every step changes it in place."""
+@dataclass(slots=True, kw_only=True)
+class Lots:
+    """The lots of the feedback so far (4)."""
 
-    #: float64 (dim + 1, dim), the learned matrix before it is cut, and (len(PARTS),).
-    matrix: Doubles
-    parts: Doubles
-    #: Feedbacks learned from, steps taken, and pairs drawn that bounded feedback had named.
-    count: int = 0
-    steps: int = 0
-    bounded: int = 0
+    #: 0..1, of agents' lots among the draws; from 1 on they are not bounded.
+    share: float
+    #: Lots of a class that are drawn from, newest.
+    buffer: int = BUFFER
+    #: Places of the feedback in each lot, in the order of arrival.
+    people: list[list[int]] = field(default_factory=list)
+    agents: list[list[int]] = field(default_factory=list)
+    _receipts: dict[str, list[int]] = field(default_factory=dict)
 
-    @classmethod
-    def begun(cls, dim: int) -> "Course":
-        """Return the beginning of every training: weights that change nothing."""
-        return cls(matrix=np.zeros((dim + 1, dim), dtype=np.float64), parts=np.zeros(len(PARTS), dtype=np.float64))
+    def add(self, place: int, *, receipt: str, bounded: bool) -> None:
+        """Take in one feedback."""
+        if not bounded:
+            self.people.append([place])
+        elif receipt in self._receipts:
+            self._receipts[receipt].append(place)
+        else:
+            lot = self._receipts[receipt] = [place]
+            self.agents.append(lot)
 
     @property
-    def from_agents(self) -> float:
-        """Share of the pairs drawn so far that bounded feedback had named, 0..1."""
-        return round(self.bounded / (self.steps * BATCH), 4) if self.steps else 0.0
+    def weight(self) -> float:
+        """How many lots the agents' ones count for."""
+        if self.share >= 1.0:
+            return float(len(self.agents))
+        return min(float(len(self.agents)), self.share / (1.0 - self.share) * len(self.people))
 
-    def weights(self, *, model: str | None, seed: int = 0, seen: int = 0) -> Weights:
-        """Return what was learned so far; ``seen`` is the number of the last feedback that was looked at."""
-        left, right = _cut(self.matrix)
-        parts = self.parts.astype(np.float32)
-        return Weights(model=model, left=left, right=right, parts=parts, seed=seed, steps=self.steps, seen=seen)
+    def draw(self, seed: int, step: int, batch: int) -> Iterator[tuple[int, int]]:
+        """Yield, with repeats, places of feedback and a number from which to choose a pair of it."""
+        people, agents = self.people[-self.buffer :], self.agents[-self.buffer :]
+        odds = self.weight / (len(self.people) + self.weight)
+        for n in range(batch):
+            digest = hashlib.sha256(f"keepward/replay/{seed}/{step}/{n}".encode()).digest()
+            side, lot, place, pair = (int.from_bytes(digest[at : at + 8], "big") for at in range(0, 32, 8))
+            lots = agents if not people or side / _WHOLE < odds else people
+            chosen = lots[lot % len(lots)]
+            yield chosen[place % len(chosen)], pair
 
 
-def lessons(examples: Sequence[Example]) -> list[Example]:
-    """Return what there is to learn from, in order."""
-    return [example for example in examples if not example.held_out and example.pairs]
+def train(
+    examples: Sequence[Example],
+    *,
+    model: str | None,
+    dim: int,
+    share: float = 1.0,
+    seed: int = 0,
+    on_progress: Callable[[int], None] = lambda _: None,
+) -> tuple[Weights, float]:
+    """Return the weights learned from the feedback that is not held out, oldest first, and what agents had of it.
 
-
-def learn(told: Sequence[Example], course: Course, *, share: float, seed: int = 0) -> Iterator[Course]:
-    """Go on with a training; yield the course after each further feedback of ``lessons``.
-
-    Where more may follow, a course is the same whatever follows: it can be kept, and gone on with. After the last
-    feedback it holds a step for the rest, and that is the end.
+    The second is the share, 0..1, of the pairs drawn that bounded feedback had named. `on_progress` gets the number
+    of feedbacks learned from, after each.
     """
-    lots = Lots(share=share, buffer=BUFFER)
-    for count, example in enumerate(told, start=1):
+    matrix, parts = np.zeros((dim + 1, dim), dtype=np.float64), np.zeros(len(PARTS), dtype=np.float64)
+    lessons = [example for example in examples if not example.held_out and example.pairs]
+    lots, steps, bounded = Lots(share=share), 0, 0
+    for count, example in enumerate(lessons, start=1):
         lots.add(count - 1, receipt=example.receipt, bounded=example.bounded)
-        if count <= course.count:
-            continue
-        course.count = count
-        due = lots.due(EVERY, last=count == len(told))
-        while course.steps < due:
-            course.steps += 1
-            drawn = [(told[place], pair) for place, pair in lots.draw(seed, course.steps, BATCH)]
-            course.bounded += sum(example.bounded for example, _ in drawn)
-            _step(course.matrix, course.parts, [(example, example.pair(number)) for example, number in drawn])
-        yield course
-
-
-def train(examples: Sequence[Example], *, model: str | None, dim: int, share: float = 1.0, seed: int = 0) -> Weights:
-    """Return the weights learned from the feedback that is not held out, oldest first, in one go."""
-    course = Course.begun(dim)
-    for _ in learn(lessons(examples), course, share=share, seed=seed):
-        pass
-    return course.weights(model=model, seed=seed, seen=seen_in(examples))
-
-
-def seen_in(examples: Sequence[Example]) -> int:
-    """Return the number of the last feedback, 0 for none."""
-    return max((example.n for example in examples), default=0)
+        due = (len(lots.people) + lots.weight) / EVERY
+        # A step for every so many lots, and one more for a rest where nothing follows.
+        while steps < (math.ceil(due) if count == len(lessons) else math.floor(due)):
+            steps += 1
+            drawn = [(lessons[place], pair) for place, pair in lots.draw(seed, steps, BATCH)]
+            bounded += sum(each.bounded for each, _ in drawn)
+            _step(matrix, parts, [(each, each.pair(number)) for each, number in drawn])
+        on_progress(count)
+    left, right = _cut(matrix)
+    seen = max((example.n for example in examples), default=0)
+    weights = Weights(
+        model=model, left=left, right=right, parts=parts.astype(np.float32), seed=seed, steps=steps, seen=seen
+    )
+    return weights, round(bounded / (steps * BATCH), 4) if steps else 0.0
 
 
 def _step(matrix: Doubles, parts: Doubles, batch: Sequence[tuple[Example, tuple[int, int]]]) -> None:

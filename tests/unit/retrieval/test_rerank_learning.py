@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from keepward.retrieval.draws import Lots
-from keepward.retrieval.learn import HELD_OUT, LEAST_PAIRS, Example, judge, train
+from keepward.retrieval.learn import HELD_OUT, LEAST_PAIRS, Example, Lots, judge, train
 from keepward.retrieval.rerank import PARTS, Weights, name_of
 
 DIM = 32
@@ -44,7 +43,7 @@ def lessons(count: int, **how: bool) -> list[Example]:
 
 
 def learned(told: list[Example], seed: int = 0) -> Weights:
-    return train(told, model="m", dim=DIM, seed=seed)
+    return train(told, model="m", dim=DIM, seed=seed)[0]
 
 
 @pytest.mark.promise("Z42")
@@ -105,7 +104,7 @@ def test_without_vectors_the_parts_alone_are_learned() -> None:
         for each in lessons(60)
     ]
     told = [Example(**{**_fields(each), "known": np.zeros(4, dtype=np.bool_)}) for each in told]
-    assert judge(train(told, model=None, dim=0), told).serves
+    assert judge(train(told, model=None, dim=0)[0], told).serves
 
 
 def test_a_memory_without_a_vector_is_compared_by_its_parts_alone() -> None:
@@ -130,7 +129,7 @@ def voices(people: int, agents: int, *, first: int = 1) -> list[Example]:
 
 def swayed(told: list[Example], share: float) -> float:
     """Return how much of what people held out is in the right order after a training."""
-    return judge(train(told, model="m", dim=DIM, share=share), told).learned
+    return judge(train(told, model="m", dim=DIM, share=share)[0], told).learned
 
 
 def test_agents_that_say_the_reverse_ten_times_as_often_do_not_turn_the_order() -> None:
@@ -143,14 +142,14 @@ def test_without_a_bound_they_would() -> None:
 
 def test_agents_alone_teach_nothing() -> None:
     told = [example(n, bounded=True) for n in range(1, 60)]
-    assert train(told, model="m", dim=DIM, share=0.25).steps == 0
+    assert train(told, model="m", dim=DIM, share=0.25)[0].steps == 0
 
 
 def test_agents_add_at_most_their_share_of_steps() -> None:
     told = voices(60, 10)
     people = [each for each in told if not each.bounded]
-    alone = train(people, model="m", dim=DIM, share=0.25).steps
-    assert train(told, model="m", dim=DIM, share=0.25).steps <= round(alone / 0.75) + 1
+    alone = train(people, model="m", dim=DIM, share=0.25)[0].steps
+    assert train(told, model="m", dim=DIM, share=0.25)[0].steps <= round(alone / 0.75) + 1
 
 
 def test_what_agents_say_is_never_judged_on() -> None:
@@ -159,7 +158,7 @@ def test_what_agents_say_is_never_judged_on() -> None:
 
 
 def lots(people: int, agents: list[str], share: float = 0.25) -> Lots:
-    made = Lots(share=share, buffer=10_000)
+    made = Lots(share=share)
     for place in range(people):
         made.add(place, receipt=f"p{place}", bounded=False)
     for place, receipt in enumerate(agents, start=people):
