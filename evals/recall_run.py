@@ -26,7 +26,6 @@ from evals.recall_vectors import WordlessVectors
 from keepward import Actor, Committed, Memory, Policy, Tier
 from keepward.interchange import load
 from keepward.ports.models import Embedder, TokenCounter
-from keepward.testing.clock import SteppingClock
 
 BUDGETS = (1_000, 2_000, 4_000)
 #: Hits asked for.
@@ -40,6 +39,16 @@ POLICY = Policy(max_items=160, retrieved_budget=16_000, text_limit=dict.fromkeys
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 Progress = Callable[[str, int, int], None]
+
+
+class Clock:
+    """Stands still until it is set."""
+
+    def __init__(self, start: datetime) -> None:
+        self.instant = start
+
+    def now(self) -> datetime:
+        return self.instant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +128,7 @@ def run(
     """
     done = Run()
     days = [each.at for it in data.conversations for each in it.told if each.at is not None]
-    clock = SteppingClock(min(days, default=EPOCH)) if aged else None
+    clock = Clock(min(days, default=EPOCH)) if aged else None
     with TemporaryDirectory() as name:
         folder = Path(name)
         with opened(folder, embedder, counter, policy, clock) as mem:
@@ -128,7 +137,7 @@ def run(
                 tell(mem.at(tenant=conversation.name), conversation, data.file, clock, done)
             done.ingest_seconds = time.perf_counter() - start
             if clock is not None:
-                clock.advance(timedelta(days=1))
+                clock.instant += timedelta(days=1)
             for conversation in data.conversations:
                 here = mem.at(tenant=conversation.name)
                 names = _names(here, conversation, done)
@@ -147,7 +156,7 @@ def _parts(
     embedder: Embedder | None,
     counter: TokenCounter,
     policy: Policy,
-    clock: SteppingClock | None,
+    clock: Clock | None,
 ) -> Iterator[tuple[str, list[Answer]]]:
     asked = [(each, question) for each in data.conversations for question in each.asked if question.evidence]
     # One word that nobody used for each question, so that recall has its vector and none of its words.
@@ -168,7 +177,7 @@ def _parts(
 
 @contextmanager
 def opened(
-    folder: Path, embedder: Embedder | None, counter: TokenCounter, policy: Policy, clock: SteppingClock | None
+    folder: Path, embedder: Embedder | None, counter: TokenCounter, policy: Policy, clock: Clock | None
 ) -> Iterator[Memory]:
     with Memory.open(
         folder / "recall.db",
@@ -182,7 +191,7 @@ def opened(
         yield mem
 
 
-def tell(mem: Memory, conversation: Conversation, file: Path | None, clock: SteppingClock | None, done: Run) -> None:
+def tell(mem: Memory, conversation: Conversation, file: Path | None, clock: Clock | None, done: Run) -> None:
     if file is not None and clock is None:
         imported = load(mem, file, format="locomo")
         done.outcomes.update(
@@ -196,7 +205,7 @@ def tell(mem: Memory, conversation: Conversation, file: Path | None, clock: Step
     for day, told in groupby(conversation.told, key=lambda each: each.at and each.at.date()):
         # Without a clock the days do not matter to the store, and a commit a day is how memory grows.
         if clock is not None and day is not None:
-            clock.set(max(clock.now(), datetime.combine(day, time_of_day(23), tzinfo=UTC)))
+            clock.instant = max(clock.now(), datetime.combine(day, time_of_day(23), tzinfo=UTC))
         for outcome in mem.remember_many([_fields(each) for each in told], reason="recall evaluation"):
             done.outcomes["committed" if isinstance(outcome, Committed) else type(outcome).__name__.lower()] += 1
 

@@ -24,9 +24,10 @@ def _opened(folder: Path) -> Memory:
 
 def _crashed(folder: Path, commits: int) -> None:
     """Leave a store of so many commits as a killed writer leaves it: the newest of them in the log alone."""
+    from tests.support.stages import Maker
+
     from keepward.adapters.anchor import FileAnchor
     from keepward.stores.sqlite.store import open_sqlite
-    from keepward.testing.stages import Maker
 
     child = os.fork()
     if child == 0:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+pytest.register_assert_rewrite("support")
 # Jobs that begin by themselves would make what a test sees depend on when it looks. Tests of maintenance switch it on.
 os.environ["KEEPWARD_MAINTENANCE"] = "off"
 

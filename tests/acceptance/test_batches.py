@@ -10,8 +10,8 @@ import pytest
 
 from keepward import Actor, Memory
 from keepward.model.proposal import Committed, Duplicate, Outcome
-from keepward.testing.clock import SteppingClock
-from keepward.testing.ids import CountingIds
+from support.clock import SteppingClock
+from support.ids import CountingIds
 
 IBAN = "DE89 3704 0044 " + "0532 0130 00"
 STORED = (

@@ -21,7 +21,7 @@ from test_feedback import START, THINGS, WORLD, asked, taught
 from keepward import Actor, InvalidInput, Memory
 from keepward.interchange import load, write_vault
 from keepward.interchange.exports import Tally
-from keepward.testing.clock import SteppingClock
+from support.clock import SteppingClock
 
 OLGA = Actor.operator("olga")
 GIVEN: dict[str, Any] = {"embedder": "hashed", "actor": OLGA}

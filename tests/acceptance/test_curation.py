@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from keepward import Actor, Memory
-from keepward.testing.clock import SteppingClock
+from support.clock import SteppingClock
 
 PLACES = ("harbour", "bakery", "archive", "airport", "clinic", "library", "foundry", "orchard", "museum", "stadium")
 THINGS = ("kiln", "crane", "server", "boiler", "printer", "ferry", "lift", "scanner", "press", "pump", "gate", "lamp")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from keepward import Actor, Insert, InvalidInput, Memory, NotFound, Policy, Refused, Unauthorised
-from keepward.testing.clock import SteppingClock
+from support.clock import SteppingClock
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 NAMES = """billing ledger search mailer payroll archive gateway scheduler catalogue warehouse newsletter forum

@@ -14,7 +14,7 @@ from outcomes import held, kept
 
 import keepward
 from keepward import Actor, Memory, ModelUnavailable, NewerSchema, NotFound
-from keepward.testing.ids import CountingIds
+from support.ids import CountingIds
 
 SOURCE = Path(keepward.__file__).parent
 

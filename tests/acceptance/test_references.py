@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keepward import Actor, Committed, InvalidInput, Memory, NotFound
-from keepward.testing.clock import SteppingClock
+from support.clock import SteppingClock
 
 
 @pytest.fixture

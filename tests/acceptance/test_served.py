@@ -18,7 +18,7 @@ from sampled import Call, Operation, Sampler, described, operations
 from keepward import Actor, Memory
 from keepward.http import ServerOptions, create_app
 from keepward.http.documented import RIGHTS, right_of
-from keepward.testing.clock import SteppingClock
+from support.clock import SteppingClock
 
 JSON = {"Content-Type": "application/json"}
 BASE = "http://127.0.0.1:8321"

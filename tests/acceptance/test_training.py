@@ -16,7 +16,7 @@ from test_feedback import START, THINGS, WORLD, asked, first, taught
 from keepward import Actor, InvalidInput, Memory, Policy
 from keepward.engine import training
 from keepward.errors import Conflict
-from keepward.testing.clock import SteppingClock
+from support.clock import SteppingClock
 
 OLGA = Actor.operator("olga")
 

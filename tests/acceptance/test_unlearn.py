@@ -17,7 +17,7 @@ from test_feedback import START, THINGS, WORLD, asked, first, taught
 
 from keepward import Actor, Memory
 from keepward.errors import Conflict
-from keepward.testing.clock import SteppingClock
+from support.clock import SteppingClock
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 
 from keepward.adapters.anchor import FileAnchor
 from keepward.stores.sqlite.store import open_sqlite
-from keepward.testing.store_suite import StoreSuite
+from support.store_suite import StoreSuite
 
 
 class TestSqliteStoreInAFile(StoreSuite):

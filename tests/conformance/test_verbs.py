@@ -14,8 +14,8 @@ import pytest
 
 from keepward import AsyncMemory, Client, Memory
 from keepward.model.trust import Actor
-from keepward.testing.clock import SteppingClock
-from keepward.testing.verb_suite import VerbSuite
+from support.clock import SteppingClock
+from support.verb_suite import VerbSuite
 
 URL = "http://127.0.0.1:8321"
 _tenants = count(1)

@@ -12,7 +12,7 @@ import pytest
 from keepward import Actor, Memory
 from keepward.stores.sql import Migration
 from keepward.stores.sqlite import check, opening
-from keepward.testing.clock import SteppingClock
+from support.clock import SteppingClock
 
 KEPT = Path(__file__).parent / "kept"
 #: Schema numbers of releases of which a store is kept: its dump, and its sealing key in hex.

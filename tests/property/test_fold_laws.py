@@ -15,8 +15,8 @@ from keepward.model.fold import Frame, apply, content, inherit
 from keepward.model.memory import Record, Sensitivity, Status
 from keepward.model.policy import Policy
 from keepward.model.trust import SOURCES, Actor, Trust, visible_from
-from keepward.testing.clock import START
-from keepward.testing.strategies import names, records, scopes, shares, texts
+from support.clock import START
+from support.strategies import names, records, scopes, shares, texts
 
 #: Many changes may not be made of many memories; those draws are passed over.
 law = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.filter_too_much])

@@ -15,8 +15,8 @@ from keepward.model.change import Insert
 from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier
 from keepward.model.policy import Policy
 from keepward.model.trust import Actor, Trust
-from keepward.testing.clock import START
-from keepward.testing.strategies import records, texts
+from support.clock import START
+from support.strategies import records, texts
 
 law = settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.filter_too_much])
 NOW = START + timedelta(days=4000)

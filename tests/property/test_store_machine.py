@@ -14,8 +14,8 @@ from keepward.errors import Conflict
 from keepward.model.memory import Status
 from keepward.model.query import Filter
 from keepward.stores.sqlite.store import open_sqlite
-from keepward.testing.stages import Maker
-from keepward.testing.strategies import scopes
+from support.stages import Maker
+from support.strategies import scopes
 
 TENANT = "ada"
 ANY = Filter(scopes=(), include_sensitive=True)

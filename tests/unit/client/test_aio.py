@@ -12,7 +12,7 @@ import pytest
 
 from keepward import Actor, AsyncMemory, Memory, errors
 from keepward.aio.threads import Threads
-from keepward.testing.clock import SteppingClock
+from support.clock import SteppingClock
 
 
 def opened(folder: Path, **named: Any) -> Any:

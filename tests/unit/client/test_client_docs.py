@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 import keepward
 from keepward.client import Happened
 from keepward.http.app import create_app
-from keepward.testing.clock import SteppingClock
+from support.clock import SteppingClock
 
 PAGE = Path(__file__).parents[3] / "docs" / "client.md"
 

@@ -19,8 +19,8 @@ from keepward.model.memory import Record
 from keepward.model.proposal import Outcome, Waiting, digest_of
 from keepward.model.query import Hit
 from keepward.model.trust import Actor, Issued, Trust
-from keepward.testing.clock import SteppingClock
-from keepward.testing.strategies import names, records, texts
+from support.clock import SteppingClock
+from support.strategies import names, records, texts
 
 
 def sent(value: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from keepward import Memory
-from keepward.testing.clock import SteppingClock
+from support.clock import SteppingClock
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keepward.jobs.summaries import quoted
-from keepward.testing.stages import Maker
+from support.stages import Maker
 
 TURNS = [
     ("Ana", "We sail to Bergen on Friday. The weather looks fine."),

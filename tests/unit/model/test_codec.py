@@ -34,7 +34,7 @@ from keepward.model.memory import (
     Tier,
 )
 from keepward.model.trust import Trust
-from keepward.testing.strategies import records, texts
+from support.strategies import records, texts
 
 GOLDEN = Path(__file__).with_name("golden")
 AT = datetime(2026, 3, 1, 9, 30, 0, 123456, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 
 from keepward.errors import Tampered
 from keepward.model.proposal import waiting_from_dict, waiting_to_dict
-from keepward.testing.stages import Maker
+from support.stages import Maker
 
 
 def _item():

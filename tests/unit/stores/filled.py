@@ -15,7 +15,7 @@ from keepward.model.memory import Status
 from keepward.model.query import Feedback, Filter
 from keepward.model.trust import Rights, Token
 from keepward.stores.sqlite.store import SqliteStore, open_sqlite
-from keepward.testing.stages import Maker
+from support.stages import Maker
 
 TENANT = "ada"
 ANY = Filter(scopes=(), include_sensitive=True)

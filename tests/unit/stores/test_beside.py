@@ -16,8 +16,8 @@ from keepward.errors import Tampered
 from keepward.model.query import Feedback
 from keepward.stores.sqlite import beside
 from keepward.stores.sqlite.renew import SEALED
-from keepward.testing.ids import CountingIds
-from keepward.testing.stages import Maker
+from support.ids import CountingIds
+from support.stages import Maker
 
 #: What names a row of each table, after the tenant.
 KEYS = {

@@ -14,7 +14,7 @@ from keepward.adapters.anchor import FileAnchor
 from keepward.errors import KeepwardError, Tampered
 from keepward.model.blob import Blob, Kept, Put, place, ref_of
 from keepward.stores.sqlite.store import SqliteStore, open_sqlite
-from keepward.testing.stages import Maker
+from support.stages import Maker
 
 TENANT = "ada"
 REF = ref_of(b"bytes")

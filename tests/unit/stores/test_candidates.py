@@ -9,7 +9,7 @@ from filled import TENANT, by_hand
 from keepward.model.memory import Tier
 from keepward.stores.sqlite.rows import placed_marks
 from keepward.stores.sqlite.store import open_sqlite
-from keepward.testing.stages import Maker
+from support.stages import Maker
 
 
 @pytest.fixture

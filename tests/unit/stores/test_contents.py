@@ -13,7 +13,7 @@ from keepward.errors import Tampered
 from keepward.model.codec import decode_record, encode_record
 from keepward.stores.sqlite.contents import Content, content_of
 from keepward.stores.sqlite.fingerprint import Fingerprint
-from keepward.testing.strategies import records
+from support.strategies import records
 
 NAMES = [
     *("access", "aliases", "author", "blob", "confidence", "content_type", "created_at", "derived_from", "evidence"),

@@ -14,7 +14,7 @@ from keepward.adapters.anchor import FileAnchor
 from keepward.errors import NewerSchema, NotAdopted, NotAStore, StoreUnavailable, Tampered
 from keepward.stores.sqlite.connection import Connections, explained
 from keepward.stores.sqlite.store import open_sqlite
-from keepward.testing.stages import Maker
+from support.stages import Maker
 
 
 def test_a_new_store_can_be_read_by_its_user_alone(tmp_path):

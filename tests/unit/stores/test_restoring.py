@@ -9,7 +9,7 @@ from filled import TENANT, opened
 
 from keepward.errors import Tampered
 from keepward.stores.sqlite.store import open_sqlite
-from keepward.testing.stages import Maker
+from support.stages import Maker
 
 
 @pytest.fixture

@@ -162,8 +162,8 @@ def test_a_trigger_that_was_added_is_noticed(path):
 
 
 def test_an_older_copy_put_back_is_refused(path, original, tmp_path):
-    from keepward.testing.ids import CountingIds
-    from keepward.testing.stages import Maker
+    from support.ids import CountingIds
+    from support.stages import Maker
 
     make = Maker(CountingIds(10_000))
     with opened(path) as store, store.write() as writer:
@@ -174,8 +174,8 @@ def test_an_older_copy_put_back_is_refused(path, original, tmp_path):
 
 
 def test_an_older_copy_can_be_accepted_by_its_owner(path, original):
-    from keepward.testing.ids import CountingIds
-    from keepward.testing.stages import Maker
+    from support.ids import CountingIds
+    from support.stages import Maker
 
     make = Maker(CountingIds(10_000))
     with opened(path) as store, store.write() as writer:
@@ -187,7 +187,7 @@ def test_an_older_copy_can_be_accepted_by_its_owner(path, original):
 
 
 def test_a_journal_rewritten_on_another_machine_is_not_believed(path):
-    from keepward.testing.stages import Maker
+    from support.stages import Maker
 
     config = path.parent / "config"
     config.rename(path.parent / "mine")

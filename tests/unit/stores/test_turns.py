@@ -14,7 +14,7 @@ import pytest
 
 from keepward.stores.sqlite.store import open_sqlite
 from keepward.stores.sqlite.turns import Turns
-from keepward.testing.stages import Maker
+from support.stages import Maker
 
 FORK = multiprocessing.get_context("fork")
 

@@ -8,7 +8,9 @@ from pathlib import Path
 from keepward.adapters.anchor import FileAnchor
 from keepward.adapters.ids import RandomIds
 from keepward.stores.sqlite.store import open_sqlite
-from keepward.testing.stages import Maker
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from support.stages import Maker
 
 
 def main(path: str, config: str, name: str, count: str) -> None:

@@ -14,8 +14,9 @@ from keepward.model.proposal import Waiting, digest_of
 from keepward.model.trust import Actor, Trust
 from keepward.ports.store import Features, Stage
 from keepward.ports.world import IdSource
-from keepward.testing.clock import START
-from keepward.testing.ids import CountingIds
+
+from .clock import START
+from .ids import CountingIds
 
 
 class Maker:

@@ -13,7 +13,8 @@ from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier
 from keepward.model.query import Filter
 from keepward.ports.searching import Profile
 from keepward.ports.store import Features, Stage, Store, Writer
-from keepward.testing.stages import Maker
+
+from .stages import Maker
 
 TENANT = "ada"
 ANY = Filter(scopes=(), include_sensitive=True)

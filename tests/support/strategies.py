@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from keepward.model.memory import ContentType, Kind, Record, Sensitivity, Stability, Status, Tier
 from keepward.model.trust import SOURCES, Trust
-from keepward.testing.clock import START
+
+from .clock import START
 
 #: Text that may be stored: any Unicode without NUL and lone surrogates.
 texts = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=40)

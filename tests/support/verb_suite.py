@@ -16,7 +16,8 @@ from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion, Unau
 from keepward.model.change import Insert, Supersede
 from keepward.model.memory import Status, Tier
 from keepward.model.proposal import Committed, Duplicate, Quarantined, Refused
-from keepward.testing.verb_suite_reads import AskingSuite
+
+from .verb_suite_reads import AskingSuite
 
 #: Put together here, so that no file holds one.
 SECRET = "-".join(("sk", "ant", "api03", "Zq7" * 31 + "AA"))

@@ -11,8 +11,9 @@ import pytest
 from keepward.model.job import LEASE, JobRow
 from keepward.model.memory import Status
 from keepward.ports.store import Store
-from keepward.testing.stages import Maker
-from keepward.testing.store_suite_reads import TENANT, Ground
+
+from .stages import Maker
+from .store_suite_reads import TENANT, Ground
 
 
 class JobsSuite(Ground):

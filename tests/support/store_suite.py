@@ -14,9 +14,10 @@ from keepward.errors import Conflict, InvalidInput, StaleVersion
 from keepward.model.commit import EMPTY_HASH, Head, recompute
 from keepward.model.memory import Status, Tier
 from keepward.ports.store import Store
-from keepward.testing.stages import Maker
-from keepward.testing.store_suite_jobs import JobsSuite
-from keepward.testing.store_suite_reads import ANY, TENANT, ReadSuite
+
+from .stages import Maker
+from .store_suite_jobs import JobsSuite
+from .store_suite_reads import ANY, TENANT, ReadSuite
 
 
 class StoreSuite(ReadSuite, JobsSuite):
