@@ -143,6 +143,7 @@ def test_weights_that_are_trained_anew_are_those_of_a_store_that_never_had_that_
 ) -> None:
     # The pairs of the erased memory are the only ones that go: learning without them gives the same bytes.
     from keepward.engine.lessons import examples
+
     from keepward.retrieval.learn import train
 
     name = answer(owner, "billing")
