@@ -156,7 +156,7 @@ def test_an_erasure_that_passes_over_the_queue_turns_a_line_red(store, monkeypat
 
 
 def test_names_that_nobody_reads_turn_a_line_red(store, monkeypatch):
-    from keepward.app import arguments
+    from keepward.verbs import arguments
 
     monkeypatch.setattr(arguments, "_no_secret", lambda name: name)
     assert lines(store, "name_a_secret")["name_a_secret"].status == "breached"

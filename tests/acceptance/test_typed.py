@@ -13,8 +13,8 @@ from typing import Any, get_args
 import pytest
 
 from keepward import Committed, InvalidInput, Memory, NotFound, Policy
-from keepward.app.arguments import CHOICES
 from keepward.model import change
+from keepward.verbs.arguments import CHOICES
 
 ROOT = Path(__file__).parents[2]
 #: Each line marked so has to be found wrong, and no other.

@@ -169,36 +169,7 @@ class Copying(Handle):
     def plan_adopt(self) -> Adoption:
         """Return what accepting the store as it stands would accept, under a digest; change nothing."""
         self._owner("accepting a store")
-        store, now = self._kit.store, self._kit.clock.now()
-        _, faults = store.verify()
-        if store.foreign is not None:
-            # That it was sealed elsewhere is what foreign means, and no damage.
-            faults = [each for each in faults if each.row != "meta sealed_by"]
-        with store.inspecting():
-            tails = dict(sorted(store.tails().items()))
-            core = [each for name in tails for each in _core(store, name, now)]
-            tokens = [
-                AdoptedToken(id=each.id, name=each.name, rights=each.rights.value, tenant=each.tenant, scope=each.scope)
-                for each in store.tokens()
-                if each.state(now) == "valid"
-            ]
-            facts = {name: store.facts(name, now) for name in tails}
-            live = {name: int(found["live"]) for name, found in facts.items()}
-            waiting = {name: len(store.queue(name)) for name in tails}
-        shown = [[each.tenant, each.scope, each.key, each.text] for each in core]
-        whole = {name: [head.seq, head.hash.hex()] for name, head in tails.items()}
-        named = digest("adopt", canonical([store.store_id, whole, shown, [each.id for each in tokens]])).hex()
-        return Adoption(
-            digest=named,
-            heads={name: head.name for name, head in tails.items()},
-            faults=tuple(faults),
-            foreign=store.foreign is not None,
-            core=tuple(core),
-            tokens=tuple(tokens),
-            live=live,
-            erased=sum(found["by_status"].get("erased", 0) for found in facts.values()),
-            waiting=waiting,
-        )
+        return plan_adopt(self._kit)
 
     def adopt(self, digest: str) -> Adoption:
         """Accept the store as it stands, given the digest of what was shown.
@@ -211,32 +182,80 @@ class Copying(Handle):
             Tampered: its journal does not hold in itself; nothing was accepted.
             StoreUnavailable: it can only be read, or this machine has no place to note it.
         """
-        from keepward.engine.credentials import disown
+        self._owner("accepting a store")
+        return adopt(self._kit, self._who, digest)
 
-        plan = self.plan_adopt()
-        if plan.digest != digest:
-            raise Conflict("the store is not in the state that was shown; look at it again")
-        kit = self._kit
-        note = "the store was accepted as it stood and all seals were made anew, on an owner's request"
-        if plan.foreign:
-            # Before it is accepted: there is no moment in which they open it.
-            with kit.store.inspecting():
-                disown(kit)
-            note = (
-                f"the store came from elsewhere and was adopted on {kit.clock.now():%Y-%m-%d} as it stood, with "
-                f"{len(plan.core)} core blocks; its {len(plan.tokens)} tokens were ended"
+
+def plan_adopt(kit: Kit) -> Adoption:
+    """Return what accepting the store as it stands would accept, under a digest; change nothing."""
+    store, now = kit.store, kit.clock.now()
+    _, faults = store.verify()
+    if store.foreign is not None:
+        # That it was sealed elsewhere is what foreign means, and no damage.
+        faults = [each for each in faults if each.row != "meta sealed_by"]
+    with store.inspecting():
+        tails = dict(sorted(store.tails().items()))
+        core = [each for name in tails for each in _core(store, name, now)]
+        tokens = [
+            AdoptedToken(id=each.id, name=each.name, rights=each.rights.value, tenant=each.tenant, scope=each.scope)
+            for each in store.tokens()
+            if each.state(now) == "valid"
+        ]
+        facts = {name: store.facts(name, now) for name in tails}
+        live = {name: int(found["live"]) for name, found in facts.items()}
+        waiting = {name: len(store.queue(name)) for name in tails}
+    shown = [[each.tenant, each.scope, each.key, each.text] for each in core]
+    whole = {name: [head.seq, head.hash.hex()] for name, head in tails.items()}
+    named = digest("adopt", canonical([store.store_id, whole, shown, [each.id for each in tokens]])).hex()
+    return Adoption(
+        digest=named,
+        heads={name: head.name for name, head in tails.items()},
+        faults=tuple(faults),
+        foreign=store.foreign is not None,
+        core=tuple(core),
+        tokens=tuple(tokens),
+        live=live,
+        erased=sum(found["by_status"].get("erased", 0) for found in facts.values()),
+        waiting=waiting,
+    )
+
+
+def adopt(kit: Kit, who: Who, digest: str) -> Adoption:
+    """Accept the store as it stands, given the digest of what was shown.
+
+    What this machine has erased is carried out in it again. The tokens of a foreign store end, and it says for
+    good that it was one.
+
+    Raises:
+        Conflict: the store is not in the state that was shown.
+        Tampered: its journal does not hold in itself; nothing was accepted.
+        StoreUnavailable: it can only be read, or this machine has no place to note it.
+    """
+    from keepward.engine.credentials import disown
+
+    plan = plan_adopt(kit)
+    if plan.digest != digest:
+        raise Conflict("the store is not in the state that was shown; look at it again")
+    note = "the store was accepted as it stood and all seals were made anew, on an owner's request"
+    if plan.foreign:
+        # Before it is accepted: there is no moment in which they open it.
+        with kit.store.inspecting():
+            disown(kit)
+        note = (
+            f"the store came from elsewhere and was adopted on {kit.clock.now():%Y-%m-%d} as it stood, with "
+            f"{len(plan.core)} core blocks; its {len(plan.tokens)} tokens were ended"
+        )
+        if plan.erased:
+            note += (
+                f"; its {plan.erased} erased memories were erased under another home's key: what they said is not "
+                "refused here when it is said again, and backups made elsewhere may hold it still"
             )
-            if plan.erased:
-                note += (
-                    f"; its {plan.erased} erased memories were erased under another home's key: what they said is not "
-                    "refused here when it is said again, and backups made elsewhere may hold it still"
-                )
-        kit.store.adopt(note)
-        list_again(kit)
-        recall_again(kit, self._who)
-        for tenant in kit.store.tenants():
-            kit.indexes.forget(tenant)
-        return plan
+    kit.store.adopt(note)
+    list_again(kit)
+    recall_again(kit, who)
+    for tenant in kit.store.tenants():
+        kit.indexes.forget(tenant)
+    return plan
 
 
 def recall_again(kit: Kit, who: Who) -> None:

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keepward.app.arguments import ending, scope_named, tenant_named
 from keepward.app.handle import Handle
 from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.model.commit import Receipt
 from keepward.model.trust import Issued, Token
 from keepward.model.value import Duration
+from keepward.verbs.arguments import ending, scope_named, tenant_named
 
 if TYPE_CHECKING:
     from typing import Self

@@ -17,10 +17,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keepward.app.arguments import scope_named, tenant_named
 from keepward.errors import InvalidInput, KeepwardError, Unauthorised
 from keepward.model.policy import Policy
 from keepward.model.trust import Actor, stands_below, visible_from
+from keepward.verbs.arguments import scope_named, tenant_named
 
 if TYPE_CHECKING:
     from typing import Self

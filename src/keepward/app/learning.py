@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from keepward.app.arguments import texts
 from keepward.app.handle import Handle
 from keepward.errors import InvalidInput
 from keepward.model.query import Feedback
+from keepward.verbs.arguments import texts
 
 if TYPE_CHECKING:
     from keepward.app.memory import Memory

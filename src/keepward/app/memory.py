@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from keepward.app.arguments import DEFAULT, scope_named, tenant_named
 from keepward.app.blobs import Blobs
 from keepward.app.copying import Copying
 from keepward.app.credentials import Credentials
@@ -23,6 +22,7 @@ from keepward.app.writes import Writes
 from keepward.errors import InvalidInput
 from keepward.model.policy import Policy
 from keepward.model.trust import SHARED, Actor
+from keepward.verbs.arguments import DEFAULT, scope_named, tenant_named
 
 if TYPE_CHECKING:
     from keepward.ports.models import Embedder, Redactor, Summarizer, TokenCounter

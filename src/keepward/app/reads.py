@@ -8,11 +8,11 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from keepward.app.arguments import share, texts
 from keepward.app.handle import Handle
 from keepward.model.memory import Record, as_read
 from keepward.model.query import Filter, Memories, Recall
 from keepward.model.value import plain_key
+from keepward.verbs.arguments import share, texts
 
 if TYPE_CHECKING:
     from keepward.engine.kit import Kit

@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Unpack
 
-from keepward.app import arguments
-from keepward.app.arguments import duration
 from keepward.app.reads import Reads
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.model.change import (
@@ -31,6 +29,8 @@ from keepward.model.change import (
 )
 from keepward.model.proposal import Outcome
 from keepward.model.value import Duration, chosen
+from keepward.verbs import arguments
+from keepward.verbs.arguments import duration
 
 
 class Draft:

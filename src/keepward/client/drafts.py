@@ -12,7 +12,6 @@ import contextlib
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
-from keepward.app.arguments import duration
 from keepward.client import wire
 from keepward.client.decode import decode_hint
 from keepward.client.transport import path_of
@@ -28,6 +27,7 @@ from keepward.model.change import (
 )
 from keepward.model.proposal import Outcome
 from keepward.model.value import Duration
+from keepward.verbs.arguments import duration
 
 if TYPE_CHECKING:
     from keepward.client.writes import Writes

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from keepward.app.arguments import ending, texts
 from keepward.client import wire
 from keepward.client.calls import Calls, answer_of
 from keepward.client.decode import decode, decode_each
@@ -17,6 +16,7 @@ from keepward.model.job import Alike, JobState, Run
 from keepward.model.query import Feedback
 from keepward.model.trust import Issued, Token
 from keepward.model.value import Duration
+from keepward.verbs.arguments import ending, texts
 
 if TYPE_CHECKING:
     from keepward.engine.erase import ErasePlan

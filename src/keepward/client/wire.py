@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import TYPE_CHECKING, Any, get_args
 
-from keepward.app import arguments
-from keepward.app.arguments import texts
 from keepward.errors import InvalidInput
 from keepward.model.change import KEEP, Change, Insert, Revert, Supersede, operation
+from keepward.verbs import arguments
+from keepward.verbs.arguments import texts
 
 if TYPE_CHECKING:
     from keepward.model.query import AsOf

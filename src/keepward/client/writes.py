@@ -12,8 +12,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Unpack
 
-from keepward.app import arguments
-from keepward.app.arguments import duration, texts
 from keepward.client import wire
 from keepward.client.calls import only
 from keepward.client.decode import decode_hint
@@ -32,6 +30,8 @@ from keepward.model.change import (
 )
 from keepward.model.proposal import Outcome
 from keepward.model.value import Duration
+from keepward.verbs import arguments
+from keepward.verbs.arguments import duration, texts
 
 #: Most bytes of the items in one call; a server takes a megabyte unless it was told otherwise.
 _BYTES = 900_000

@@ -36,6 +36,8 @@ CHOICES: Mapping[str, Collection[str]] = {
 }
 
 
+#: Changes whose fields are read one by one, and what each is called.
+_CHANGES: Mapping[type[Any], str] = {Replace: "an edit", Append: "an addition", Move: "a move"}
 #: The tenant of who names none.
 DEFAULT = "default"
 
@@ -133,6 +135,19 @@ def append(given: Mapping[str, Any]) -> dict[str, Any]:
 def move(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a move."""
     return _fields(Move, "a move", given)
+
+
+def change(makes: type[Any], given: Mapping[str, Any]) -> Any:
+    """Return a change of a memory, made of what was given."""
+    found = dict(given)
+    if makes in _CHANGES:
+        made = {"id": found.pop("id")}
+        if "text" in found:
+            made["text"] = text(found.pop("text"), keep=makes is Replace)
+        return makes(**made, **_fields(makes, _CHANGES[makes], found))
+    if "ttl" in found:
+        found["ttl"] = duration(found["ttl"])
+    return makes(**found)
 
 
 def text(value: Any, *, keep: bool = False) -> str:

@@ -1,0 +1,121 @@
+"""The verbs of an inquiry: what something touched, where a value comes from, and how to take it out of use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from keepward.errors import InvalidInput
+from keepward.model.inquiry import Bisection as Found
+from keepward.model.inquiry import Blame as Blamed
+from keepward.model.inquiry import Containment, ContextDifference
+from keepward.model.inquiry import Impact as Touched
+from keepward.verbs import Limit, Request, fields, verb
+
+if TYPE_CHECKING:
+    from keepward.model.inquiry import Selector
+    from keepward.verbs.session import Session
+
+R = TypeVar("R")
+
+
+class Selected(Request[R]):
+    """Exactly one way to name what is meant."""
+
+    source: Annotated[str, Limit(minLength=1, maxLength=512)] | None = None
+    actor: Annotated[str, Limit(minLength=1, maxLength=128)] | None = None
+    session: Annotated[str, Limit(minLength=1, maxLength=256)] | None = None
+    commit: Annotated[str, Limit(minLength=1, maxLength=64)] | None = None
+    memory: fields.Id | None = None
+
+    def selector(self) -> Selector:
+        """Return the way and its value."""
+        from keepward.engine.impact import selector_of
+
+        return selector_of(**{name: getattr(self, name) for name in Selected.names})
+
+
+@verb("impact", "GET /memory/impact", right="approve")
+class Impact(Selected[Touched]):
+    """Return what exactly one of these touched: memories, all derived from them, every context that held any.
+
+    It spans every scope, and takes a reviewer or the owner.
+    """
+
+    def run(self, session: Session) -> Touched:
+        """Look."""
+        from keepward.engine.impact import impact
+
+        return impact(session.kit, session.who, self.selector())
+
+
+@verb("plan_contain", "POST /memory/contain/plan", right="approve")
+class PlanContain(Selected[Containment]):
+    """Return what would be taken out of use, under a digest; change nothing."""
+
+    def run(self, session: Session) -> Containment:
+        """Plan."""
+        from keepward.engine.contain import contain
+
+        return contain(session.kit, session.who, self.selector(), plan=None, reason="")
+
+
+@verb("contain", "POST /memory/contain", right="owner")
+class Contain(Selected[Containment]):
+    """Carry out exactly the plan with this digest, in one commit that one rollback undoes; for the owner alone."""
+
+    digest: fields.Digest
+    reason: Annotated[str, Limit(maxLength=900)] = ""
+
+    def run(self, session: Session) -> Containment:
+        """Carry it out."""
+        from keepward.engine.contain import contain
+
+        return contain(session.kit, session.who, self.selector(), plan=self.digest, reason=self.reason)
+
+
+@verb("blame", "GET /memory/blame/{name}", right="read")
+class Blame(Request[Blamed]):
+    """Return which commit, actor, source and approval made each value of a memory, by id or key."""
+
+    name: fields.Name
+
+    def run(self, session: Session) -> Blamed:
+        """Look."""
+        from keepward.engine.blame import blame
+
+        return blame(session.kit, session.who, self.name)
+
+
+@verb("bisect", "POST /memory/bisect", right="read")
+class Bisect(Request[Found]):
+    """Return the commit with which the context for a query began to hold a text."""
+
+    query: fields.Asked
+    contains: fields.Asked
+    since: fields.Version = 0
+    purpose: fields.Purpose = "answer"
+
+    def run(self, session: Session, *, predicate: Callable[[str], bool] | None = None) -> Found:
+        """Look for it, or for the first context that passes a predicate."""
+        from keepward.engine.blame import bisect
+
+        if (self.contains is None) == (predicate is None) or self.contains == "":
+            raise InvalidInput("give either the text to look for or a predicate")
+        passes = predicate if predicate is not None else lambda text: str(self.contains) in text
+        asked: dict[str, Any] = {"since": self.since, "purpose": self.purpose}
+        return bisect(session.kit, session.who, self.query, passes, **asked)
+
+
+@verb("context_diff", "GET /memory/receipts/{id}/diff/{other}", right="read", group="journal")
+class ContextDiff(Request[ContextDifference]):
+    """Return what differs between two compiled contexts, and the commit responsible for each."""
+
+    id: fields.Name
+    other: fields.Name
+
+    def run(self, session: Session) -> ContextDifference:
+        """Compare them."""
+        from keepward.engine.comparison import context_diff
+
+        return context_diff(session.kit, session.who, self.id, self.other)

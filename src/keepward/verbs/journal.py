@@ -1,0 +1,140 @@
+"""The verbs of the journal: commits, differences, rollback, and checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+from keepward.errors import InvalidInput
+from keepward.model.commit import Commit, Event, Head
+from keepward.model.journal import CommitView, Difference, Rollback, Verification
+from keepward.verbs import Judged, Limit, Request, fields, verb
+
+if TYPE_CHECKING:
+    from keepward.verbs.session import Session
+
+
+@verb("log", "GET /memory/commits", right="read", answer="items")
+class Log(Request[list[CommitView]]):
+    """Return commits within reach, newest first."""
+
+    limit: fields.Most = 50
+    before: Annotated[int, Limit("Older than this number.", minimum=1, maximum=2**53)] | None = None
+
+    def run(self, session: Session) -> list[CommitView]:
+        """List them."""
+        from keepward.engine.audit import log
+
+        if self.limit < 1:
+            raise InvalidInput("a limit is at least 1")
+        return log(session.kit, session.who, limit=self.limit, before=self.before)
+
+
+@verb("show", "GET /memory/commits/{commit_id}", right="read")
+class Show(Request[CommitView]):
+    """Return one commit: who, when, why, and each memory before and after."""
+
+    commit_id: fields.CommitName
+
+    def run(self, session: Session) -> CommitView:
+        """Look it up by id, a unique prefix of it, or its number."""
+        from keepward.engine.audit import show
+
+        return show(session.kit, session.who, self.commit_id)
+
+
+@verb("diff", "GET /memory/diff", right="read", answer="items")
+class Diff(Request[list[Difference]]):
+    """Return the memories that differ between the states after two commits; `0` is the empty store."""
+
+    earlier: Annotated[str, Limit("As for `as_of`.", minLength=1, maxLength=64), Judged(pattern=fields.AS_OF_PATTERN)]
+    later: fields.AsOf | None = None
+
+    def run(self, session: Session) -> list[Difference]:
+        """Compare them."""
+        from keepward.engine.audit import diff
+
+        return diff(session.kit, session.who, self.earlier, self.later)
+
+
+@verb("rollback", "POST /memory/rollback/{commit_id}", right="propose")
+class RollBack(Request[Rollback]):
+    """Undo one commit exactly; a second call changes nothing and gives the first receipt.
+
+    `If-Match` carries the head's ETag (the header of `/memory/status` and of `/memory/commits`); a dry run needs
+    none. Where later commits touched the same memories the answer is 409 with all the keys of the result: nothing was
+    changed.
+    """
+
+    commit_id: fields.CommitName
+    with_later: Annotated[bool, Limit("Undo later commits on the same memories as well.")] = False
+    dry_run: Annotated[bool, Limit("Say what would happen and change nothing.")] = False
+
+    def run(self, session: Session) -> Rollback:
+        """Undo it."""
+        from keepward.engine.rollback import roll_back
+
+        asked = {"with_later": self.with_later, "dry_run": self.dry_run}
+        return roll_back(session.kit, session.who, self.commit_id, **asked)
+
+
+@verb("verify", "POST /memory/verify", right="read", group="upkeep")
+class Verify(Request[Verification]):
+    """Check the chain, every seal, every projection and the anchor; a fault is an answer and not an error."""
+
+    def run(self, session: Session) -> Verification:
+        """Check."""
+        from keepward.engine.audit import verify
+
+        return verify(session.kit)
+
+
+@verb("rebuild", "POST /memory/rebuild", right="owner", answer="records", group="upkeep")
+class Rebuild(Request[int]):
+    """Compute the tenant's records anew from the journal; for the owner alone."""
+
+    def run(self, session: Session) -> int:
+        """Compute; return how many there are."""
+        session.owner("rebuilding")
+        count = session.kit.store.rebuild(session.tenant)
+        session.kit.indexes.forget(session.tenant)
+        return count
+
+
+@verb("reindex", "POST /memory/reindex", right="owner", answer="indexed", group="upkeep")
+class Reindex(Request[int]):
+    """Compute terms and vectors anew where they are missing or of another embedder; for the owner alone."""
+
+    def run(self, session: Session, *, progress: Any = None) -> int:
+        """Compute; return how many. ``progress`` is called with (done, total)."""
+        from keepward.engine.reindex import reindex
+
+        session.owner("reindexing")
+        return reindex(session.kit, session.who, on_progress=progress)
+
+
+@verb("tenants", "GET /memory/tenants", right="owner", answer="items", group="upkeep")
+class Tenants(Request[list[str]]):
+    """Return the names of all tenants with memories; for the owner alone."""
+
+    def run(self, session: Session) -> list[str]:
+        """List them."""
+        session.owner("listing tenants")
+        return session.kit.store.tenants()
+
+
+def whole(session: Session, after: int) -> Iterator[tuple[Commit, list[Event]]]:
+    """Yield the tenant's commits with their events as stored, oldest first."""
+    session.owner("reading the whole journal")
+    return session.kit.store.events(session.tenant, after=after)
+
+
+def bring_back(session: Session, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
+    """Write an exported journal into an empty tenant, byte for byte, and index it."""
+    from keepward.engine.reindex import reindex
+    from keepward.engine.tombstones import unerased
+
+    session.owner("restoring a journal")
+    head = session.kit.store.restore_journal(session.tenant, unerased(session.kit, commits))
+    reindex(session.kit, session.who, ended=True)
+    return head

@@ -1,0 +1,279 @@
+"""The verbs that read; none of them writes the journal."""
+
+from __future__ import annotations
+
+import contextlib
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from keepward.model.compiled import CompiledContext, Replayed
+from keepward.model.journal import Check, Version
+from keepward.model.memory import Record, as_read
+from keepward.model.query import Filter, Memories
+from keepward.model.query import Recall as Found
+from keepward.model.value import plain_key
+from keepward.verbs import NONE, Limit, Request, fields, verb
+from keepward.verbs.arguments import share, texts
+
+if TYPE_CHECKING:
+    from keepward.engine.kit import Kit
+    from keepward.verbs.session import Session
+
+R = TypeVar("R")
+Without = Annotated[
+    list[Annotated[str, Limit(minLength=1, maxLength=200)]],
+    Limit("Core blocks, by key or id, that may be missing where they do not hold.", maxItems=100),
+]
+LeastScore = Annotated[
+    fields.Floor, Limit("Least score of the best hit, below it there are none; 0 for no floor.", minimum=0, maximum=1)
+]
+
+
+class Filtered(Request[R]):
+    """A request that narrows what it looks at; filters apply before limits."""
+
+    tiers: fields.Tiers = NONE
+    kinds: fields.Kinds = NONE
+    tags: fields.Words = NONE
+    content_types: fields.ContentTypes = NONE
+    subject: fields.Word | None = None
+    category: fields.Word | None = None
+    session: fields.Word | None = None
+    min_importance: fields.Floor = 0.0
+    include_sensitive: bool = False
+
+    def narrowed(self, session: Session, **more: Any) -> Filter:
+        """Return the filter, kept to what the session may see."""
+        from keepward.engine.read import own_and_shared
+
+        said: dict[str, Any] = {
+            name: texts(name, getattr(self, name)) for name in ("tiers", "kinds", "tags", "content_types")
+        }
+        said |= {name: getattr(self, name) for name in ("subject", "category", "session", "include_sensitive")}
+        least = share("min_importance", self.min_importance)
+        return own_and_shared(session.who, Filter(min_importance=least, **said, **more))
+
+
+@verb("recall", "GET /memory/search", right="read", operation="search", tool="recall")
+class Recall(Filtered[Found]):
+    """Return the memories most relevant to a query, best first; filters apply before limits.
+
+    `tier`, `kind`, `tags` and `content_type` may stand more than once. All pages of a query show at most 1,000.
+    """
+
+    query: fields.Question
+    limit: fields.Most = 10
+    purpose: fields.Purpose = "answer"
+    order: fields.Order = "learned"
+    as_of: fields.AsOf | None = None
+    floor: LeastScore | None = None
+    receipt: Annotated[bool, Limit("Keep a receipt that feedback can name.")] = False
+
+    def run(self, session: Session) -> Found:
+        """Rank what the session may see."""
+        from keepward.engine.handed import note
+        from keepward.engine.read import recall
+        from keepward.engine.view import ask_for_sensitive
+
+        kit, who = session.kit, session.who
+        filters = self.narrowed(session)
+        if self.include_sensitive:
+            ask_for_sensitive(who)
+        asked: dict[str, Any] = {"limit": self.limit, "purpose": self.purpose, "as_of": self.as_of}
+        found = recall(kit, who, self.query, filters, **asked, order=self.order, floor=self.floor)
+        news = note(kit, who, [hit.memory for hit in found])
+        if self.receipt or news is not None:
+            from keepward.engine.feedback import keep_recall
+
+            kept = keep_recall(kit, who, self.query, self.purpose, found)
+            found = kept if self.receipt else found
+        hits = tuple(replace(hit, memory=as_read(hit.memory, found.now)) for hit in found.hits)
+        return replace(found, hits=hits)
+
+
+@verb("find", "GET /memory/items", right="read", answer="items")
+class Find(Filtered[Memories]):
+    """Return the memories that pass all filters, newest first."""
+
+    key: fields.Word | None = None
+    job: fields.Word | None = None
+    include_ended: bool = False
+    include_sensitive: bool = True
+    as_of: fields.AsOf | None = None
+    limit: fields.Most | None = 50
+
+    def run(self, session: Session) -> Memories:
+        """List what the session may see."""
+        from keepward.engine.handed import note
+        from keepward.engine.read import find
+
+        key = None if self.key is None else plain_key(self.key)
+        filters = self.narrowed(session, key=key, job=self.job)
+        kit, who = session.kit, session.who
+        found = find(kit, who, filters, limit=self.limit, include_ended=self.include_ended, as_of=self.as_of)
+        note(kit, who, found)
+        return found
+
+
+@verb("get", "GET /memory/items/{id}", right="read")
+class Get(Request[Record]):
+    """Return a memory by id or alias, whatever its status; its ETag goes into the `If-Match` of a change."""
+
+    id: fields.Name
+    as_of: fields.AsOf | None = None
+
+    def run(self, session: Session) -> Record:
+        """Look it up."""
+        from keepward.engine.handed import note
+        from keepward.engine.read import get
+
+        record = get(session.kit, session.who, self.id, as_of=self.as_of)
+        note(session.kit, session.who, [record])
+        return record
+
+
+@verb("history", "GET /memory/items/{id}/history", right="read", answer="items", tool="history")
+class History(Request[list[Version]]):
+    """Return every version of a memory, oldest first, each with the commit that made it."""
+
+    id: fields.Name
+
+    def run(self, session: Session) -> list[Version]:
+        """Read them."""
+        from keepward.engine.read import history
+
+        return history(session.kit, session.who, self.id)
+
+
+@verb("context", "POST /memory/compile", right="read", operation="compile", tool="get_context")
+class Context(Request[CompiledContext]):
+    """Compile what a model should know for an objective, within a budget, with a receipt."""
+
+    objective: Annotated[str, Limit("What the model is about to do.", maxLength=fields.LONG)]
+    budget_tokens: fields.Tokens | None = None
+    purpose: fields.Purpose = "answer"
+    as_of: fields.AsOf | None = None
+    format: fields.Format = "markdown"
+    include_sensitive: bool = False
+    without: Without = NONE
+    floor: fields.Floor | None = None
+
+    def run(self, session: Session) -> CompiledContext:
+        """Compile it."""
+        from keepward.engine.contexts import context
+        from keepward.engine.view import ask_for_sensitive
+
+        if self.include_sensitive:
+            ask_for_sensitive(session.who)
+        return context(
+            session.kit,
+            session.who,
+            self.objective,
+            budget_tokens=self.budget_tokens,
+            purpose=self.purpose,
+            as_of=self.as_of,
+            form=self.format,
+            include_sensitive=self.include_sensitive,
+            without=self.without,
+            floor=self.floor,
+        )
+
+
+@verb("snapshot", "GET /memory/snapshot", right="read")
+class Snapshot(Request[CompiledContext]):
+    """Compile what belongs in every prompt of this scope: core, lasting memories and keyed state, no recall."""
+
+    budget_tokens: fields.Tokens | None = None
+    format: fields.Format = "markdown"
+    without: fields.Words = NONE
+
+    def run(self, session: Session) -> CompiledContext:
+        """Compile it."""
+        from keepward.engine.contexts import part
+
+        asked: dict[str, Any] = {"budget_tokens": self.budget_tokens, "form": self.format, "without": self.without}
+        return part(session.kit, session.who, "", "snapshot", **asked)
+
+
+@verb("memory_block", "POST /memory/block", right="read")
+class MemoryBlock(Request[CompiledContext]):
+    """Compile only what is relevant to a query; the empty text when nothing is."""
+
+    query: fields.Asked
+    budget_tokens: fields.Tokens | None = None
+    purpose: fields.Purpose = "answer"
+    floor: fields.Floor | None = None
+    format: fields.Format = "markdown"
+
+    def run(self, session: Session) -> CompiledContext:
+        """Compile it."""
+        from keepward.engine.contexts import part
+
+        asked: dict[str, Any] = {"budget_tokens": self.budget_tokens, "form": self.format, "purpose": self.purpose}
+        return part(session.kit, session.who, self.query, "memory_block", **asked, floor=self.floor)
+
+
+@verb("replay", "POST /memory/receipts/{id}/replay", right="read", group="journal")
+class Replay(Request[Replayed]):
+    """Render a compiled context again from its receipt, byte for byte."""
+
+    id: fields.Name
+
+    def run(self, session: Session) -> Replayed:
+        """Render it."""
+        from keepward.engine.contexts import replay
+
+        return replay(session.kit, session.who, self.id)
+
+
+@verb("receipt", "GET /memory/receipts/{id}", right="read", group="journal")
+class GetReceipt(Request[dict[str, Any]]):
+    """Return a receipt; a commit's comes with the before and after of each target."""
+
+    id: fields.Name
+
+    def run(self, session: Session) -> dict[str, Any]:
+        """Read it."""
+        from keepward.engine.audit import receipt
+
+        return receipt(session.kit, session.who, self.id)
+
+
+@verb("doctor", "GET /memory/doctor", right="read", answer="items", group="upkeep")
+class Doctor(Request[list[Check]]):
+    """Return what was looked at, whether it is well, and what to do when it is not."""
+
+    def run(self, session: Session) -> list[Check]:
+        """Look."""
+        from keepward.engine.audit import doctor
+
+        with inspecting(session.kit):
+            return doctor(session.kit, session.who)
+
+
+@verb("status", "GET /memory/status", right="read", tool="status")
+class Status(Request[dict[str, Any]]):
+    """Return tier sizes, block counts, the depth of the queue and the use of budgets."""
+
+    def run(self, session: Session) -> dict[str, Any]:
+        """Count."""
+        from keepward.engine.audit import status
+        from keepward.jobs.runner import states
+
+        with inspecting(session.kit):
+            jobs = {
+                each.name: {
+                    "last_at": each.last_at and each.last_at.isoformat(),
+                    "last_outcome": each.last_outcome,
+                    "due_at": each.due_at and each.due_at.isoformat(),
+                    "due": each.due,
+                }
+                for each in states(session.kit, session.who)
+            }
+            return {"path": session.path, **status(session.kit, session.who), "jobs": jobs}
+
+
+def inspecting(kit: Kit) -> AbstractContextManager[None]:
+    """Let a foreign store be counted, which nobody else may read."""
+    return contextlib.nullcontext() if kit.store.foreign is None else kit.store.inspecting()

@@ -1,0 +1,98 @@
+"""The verbs of review: what waits, and what is decided on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+from keepward.model.commit import Receipt
+from keepward.model.proposal import Decided, Outcome, Waiting
+from keepward.verbs import Limit, Request, fields, verb
+
+if TYPE_CHECKING:
+    from keepward.verbs.session import Session
+
+
+@verb("pending", "GET /memory/quarantine", right="read", answer="items", tool="pending")
+class Pending(Request[list[Waiting]]):
+    """Return proposals that the caller may read, oldest first: what, why, from where, and the digest to approve."""
+
+    state: fields.State = "pending"
+
+    def run(self, session: Session) -> list[Waiting]:
+        """List them."""
+        from keepward.engine.review import pending
+
+        return pending(session.kit, session.who, state=None if self.state == "all" else self.state)
+
+
+@verb("notices", "GET /memory/notices", right="read", answer="items")
+class Notices(Request[list[Waiting]]):
+    """Return, once, the decisions on the caller's own proposals that went against them."""
+
+    def run(self, session: Session) -> list[Waiting]:
+        """List them."""
+        kit = session.kit
+        if not kit.store.untold(session.tenant, kit.clock.now()):
+            # Asked by every command of an agent: there is seldom anything to tell.
+            return []
+        from keepward.engine.review import notices
+
+        return notices(kit, session.who)
+
+
+@verb("approve", "POST /memory/quarantine/{id}/approve", right="approve", status=201)
+class Approve(Request[Outcome]):
+    """Store exactly what was proposed; `If-Match` carries the ETag of what was seen."""
+
+    id: fields.Name
+    digest: fields.Digest | None = None
+
+    def run(self, session: Session) -> Outcome:
+        """Decide."""
+        from keepward.engine.review import approve
+
+        return approve(session.kit, session.who, self.id, digest=self.digest)
+
+
+@verb("reject", "POST /memory/quarantine/{id}/reject", right="approve", answer="receipt_record")
+class Reject(Request[Receipt]):
+    """Discard a proposal; what held before still holds, and the proposer is told the reason once."""
+
+    id: fields.Name
+    reason: fields.Why
+
+    def run(self, session: Session) -> Receipt:
+        """Decide."""
+        from keepward.engine.review import reject
+
+        return reject(session.kit, session.who, self.id, reason=self.reason)
+
+
+@verb("approve_many", "POST /memory/quarantine/approve", right="approve", answer="results")
+class ApproveMany(Request[list[Decided]]):
+    """Approve each by the digest that was seen; each gets its own answer, and one that fails stops no other."""
+
+    #: Each an ``id`` with the ``digest`` that was seen, which may be left out.
+    items: Annotated[list[Any], Limit(minItems=1, maxItems=fields.MANY)]
+
+    def run(self, session: Session) -> list[Decided]:
+        """Decide, one by one, in the order given."""
+        from keepward.engine.review import approve_many
+
+        wanted: Mapping[str, str | None] = {each["id"]: each.get("digest") for each in self.items}
+        return approve_many(session.kit, session.who, wanted)
+
+
+@verb("reject_many", "POST /memory/quarantine/reject", right="approve", answer="results")
+class RejectMany(Request[list[Decided]]):
+    """Reject each for one reason; each gets its own answer, and one that fails stops no other."""
+
+    ids: Annotated[list[fields.Id], Limit(minItems=1, maxItems=fields.MANY)]
+    reason: fields.ReadWhy
+
+    def run(self, session: Session) -> list[Decided]:
+        """Decide, one by one, in the order given."""
+        from keepward.engine.review import reject_many
+
+        return reject_many(session.kit, session.who, list(self.ids), reason=self.reason)

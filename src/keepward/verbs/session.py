@@ -1,0 +1,44 @@
+"""A session: on whose behalf, and from where, verbs are carried out on an opened store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keepward.errors import Unauthorised
+from keepward.model.trust import Actor
+
+if TYPE_CHECKING:
+    from keepward.engine.kit import Kit, Who
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """An opened store, and who asks."""
+
+    kit: Kit
+    who: Who
+    #: The store's file or address.
+    path: str
+    #: Folder of keys and tokens; None for the user's own.
+    config_dir: Path | None = None
+
+    @property
+    def tenant(self) -> str:
+        """The tenant that is read and written."""
+        return self.who.tenant
+
+    @property
+    def actor(self) -> Actor:
+        """On whose behalf it is asked."""
+        return self.who.actor
+
+    def owner(self, what: str, right: str = "admin") -> None:
+        """See that an owner asks.
+
+        Raises:
+            Unauthorised: it is somebody else.
+        """
+        if not (self.actor.is_owner and self.actor.able(right)):
+            raise Unauthorised(f"{what} takes the owner; open the store with an operator as the actor")

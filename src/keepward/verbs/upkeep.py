@@ -1,0 +1,222 @@
+"""The verbs of upkeep: feedback and learning, jobs, tokens and blobs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from keepward.errors import InvalidInput, Unauthorised
+from keepward.model.blob import Blob
+from keepward.model.commit import Receipt
+from keepward.model.job import Alike, JobState, Run
+from keepward.model.query import Feedback, Reinforced, Training
+from keepward.model.trust import Issued, Token
+from keepward.verbs import NONE, Judged, Limit, Request, fields, verb
+from keepward.verbs.arguments import ending, scope_named, tenant_named, texts
+
+if TYPE_CHECKING:
+    from keepward.verbs.session import Session
+
+JobName = Annotated[str, Limit(minLength=1, maxLength=64, pattern=r"^[a-z][a-z_]*$")]
+Right = Literal["read", "propose", "approve", "erase", "admin", "sensitive", "consent"]
+
+
+@verb("feedback", "POST /memory/feedback", right="read", changes=True)
+class GiveFeedback(Request[Feedback]):
+    """Say which memories of a context, or of a recall with a receipt, were used and which were not."""
+
+    receipt: Annotated[str, Limit(minLength=1, maxLength=64)]
+    used: Annotated[list[fields.Id], Limit(maxItems=fields.MOST)] = NONE
+    ignored: Annotated[list[fields.Id], Limit(maxItems=fields.MOST)] = NONE
+
+    def run(self, session: Session) -> Feedback:
+        """Keep it."""
+        from keepward.engine.feedback import give
+
+        if not isinstance(self.receipt, str) or not self.receipt:
+            raise InvalidInput("feedback is on a receipt: give its id, a text")
+        sides = {"used": texts("used", self.used), "ignored": texts("ignored", self.ignored)}
+        return give(session.kit, session.who, self.receipt, **sides)
+
+
+@verb("train_reranker", "POST /memory/train", right="owner")
+class TrainReranker(Request[Training]):
+    """Train the reranker from all feedback, for the owner alone; it serves only where it proves better."""
+
+    def run(self, session: Session, *, progress: Any = None) -> Training:
+        """Train it; ``progress`` is called with (done, total)."""
+        from keepward.engine.training import train_reranker
+
+        session.owner("training the reranker")
+        return train_reranker(session.kit, session.who, on_progress=progress)
+
+
+@verb("learn_importance", "POST /memory/learn", right="owner")
+class LearnImportance(Request[Reinforced]):
+    """Turn the uses counted since the last time into importance, in one commit; for the owner alone."""
+
+    def run(self, session: Session) -> Reinforced:
+        """Learn."""
+        from keepward.engine.reinforce import learn_importance
+
+        session.owner("learning importance")
+        return learn_importance(session.kit, session.who)
+
+
+@verb("jobs", "GET /memory/jobs", right="read", answer="items")
+class Jobs(Request[list[JobState]]):
+    """Return every job with its schedule and its last run, in the order in which they run."""
+
+    def run(self, session: Session) -> list[JobState]:
+        """List them."""
+        from keepward.jobs.runner import states
+
+        if not session.actor.able("read"):
+            raise Unauthorised("this credential does not read; ask the owner for one that may")
+        return states(session.kit, session.who)
+
+
+@verb("run_job", "POST /memory/jobs/{name}/run", right="owner")
+class RunJob(Request[Run]):
+    """Run a job where it is due, for the owner alone; what becomes of it is an answer with a receipt."""
+
+    name: JobName
+    force: Annotated[bool, Limit("Run it even when it is not due.")] = False
+
+    def run(self, session: Session) -> Run:
+        """Run it."""
+        from keepward.jobs.runner import run_job
+
+        session.owner("running a job")
+        if not isinstance(self.name, str):
+            raise InvalidInput("a job is named by a text")
+        return run_job(session.kit, session.who, self.name, force=self.force)
+
+
+@verb("run_due", "POST /memory/jobs/run-due", right="owner", answer="items")
+class RunDue(Request[list[Run]]):
+    """Run every job that is due by the store's clock, for the owner alone."""
+
+    def run(self, session: Session) -> list[Run]:
+        """Run them, one after the other."""
+        from keepward.jobs.runner import run_due
+
+        session.owner("running jobs")
+        return run_due(session.kit, session.who)
+
+
+@verb("merge_candidates", "GET /memory/candidates", right="read", answer="items")
+class MergeCandidates(Request[list[Alike]]):
+    """Return pairs of memories that resemble each other, best first; change nothing."""
+
+    floor: fields.Floor = 0.8
+    limit: fields.Most = 50
+
+    def run(self, session: Session) -> list[Alike]:
+        """Compare what the session sees."""
+        from keepward.jobs.runner import candidates
+
+        if not isinstance(self.floor, int | float) or isinstance(self.floor, bool) or not 0 <= self.floor <= 1:
+            raise InvalidInput("a floor is a number from 0 to 1")
+        if self.limit < 1:
+            raise InvalidInput("a limit is at least 1")
+        return candidates(session.kit, session.who, floor=self.floor)[: self.limit]
+
+
+@verb("create_token", "POST /memory/tokens", right="owner", status=201, group="tokens")
+class CreateToken(Request[Issued]):
+    """Make a token for a bearer of that name; its secret is shown now and never again."""
+
+    name: Annotated[
+        str, Judged("Its bearer, as receipts name it.", minLength=1, maxLength=64, pattern=r"^[!-~]([ -~]*[!-~])?$")
+    ]
+    rights: Literal["agent", "reviewer", "owner"] = "agent"
+    can: (
+        Annotated[list[Right], Judged("As far as its class goes; an owner's can do everything.", minItems=1)] | None
+    ) = None
+    tenant: Annotated[str, Judged(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._@:-]{0,127}$")] | None = None
+    scope: fields.Scope | None = None
+    #: An instant, or a term such as `30d`; left out, it does not expire.
+    expires: fields.Term | None = None
+
+    def run(self, session: Session) -> Issued:
+        """Make it."""
+        from keepward.engine.credentials import create
+
+        if isinstance(self.can, str):
+            raise InvalidInput("can is a list of texts")
+        end = ending(self.expires)
+        return create(
+            session.kit,
+            session.who,
+            name=self.name,
+            rights=self.rights,
+            can=None if self.can is None else frozenset(self.can),
+            tenant=session.tenant if self.tenant is None else tenant_named(self.tenant),
+            scope=session.who.scope if self.scope is None else scope_named(self.scope),
+            expires_at=session.kit.clock.now() + end if isinstance(end, timedelta) else end,
+        )
+
+
+@verb("tokens", "GET /memory/tokens", right="owner", answer="items", group="tokens")
+class Tokens(Request[list[Token]]):
+    """Return every token of the store, oldest first, without its secret."""
+
+    def run(self, session: Session) -> list[Token]:
+        """List them."""
+        from keepward.engine.credentials import listed
+
+        return listed(session.kit, session.who)
+
+
+@verb("revoke_token", "DELETE /memory/tokens/{id}", right="owner", answer="receipt_record", group="tokens")
+class RevokeToken(Request[Receipt]):
+    """End a token; whoever holds it is refused from then on."""
+
+    id: fields.Name
+
+    def run(self, session: Session) -> Receipt:
+        """End it."""
+        from keepward.engine.credentials import revoke
+
+        return revoke(session.kit, session.who, self.id)
+
+
+@verb("put_blob", "POST /memory/blobs", right="propose", status=201, group="blobs")
+class PutBlob(Request[Blob]):
+    """Keep 1 byte to 32 MB for memories to refer to; the body is the bytes, its type is the media type."""
+
+    data: bytes
+    media_type: str | None = None
+
+    def run(self, session: Session) -> Blob:
+        """Keep them."""
+        from keepward.engine.blobs import put
+
+        return put(session.kit, session.who, self.data, self.media_type)
+
+
+@verb("blob", "GET /memory/blobs/{ref}/about", right="read", group="blobs")
+class GetBlob(Request[Blob]):
+    """Return size and media type of a blob that a live memory within reach refers to, or that one has put."""
+
+    ref: str
+
+    def run(self, session: Session) -> Blob:
+        """Look it up."""
+        from keepward.engine.blobs import told
+
+        return told(session.kit, session.who, self.ref)
+
+
+@verb("read_blob", "GET /memory/blobs/{ref}", right="read", group="blobs")
+class ReadBlob(Request[bytes]):
+    """Return the bytes of a blob."""
+
+    ref: str
+
+    def run(self, session: Session) -> bytes:
+        """Read them, compared with their hash."""
+        from keepward.engine.blobs import read
+
+        return read(session.kit, session.who, self.ref)

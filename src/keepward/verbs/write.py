@@ -1,0 +1,326 @@
+"""The verbs that propose: everything they say passes the gates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypedDict
+
+from keepward.errors import InvalidInput, NotFound, Unauthorised
+from keepward.model import change as changes_of
+from keepward.model.change import KEEP, AppendFields, Change, Insert, InsertFields, KeyedFields, ReplaceFields
+from keepward.model.proposal import Outcome
+from keepward.model.value import chosen
+from keepward.verbs import MISSING, Judged, Limit, Request, arguments, fields, verb
+
+if TYPE_CHECKING:
+    from keepward.verbs.session import Session
+
+EMPTY: Any = {}
+
+
+class MoveFields(TypedDict, total=False):
+    """Where a memory may be put; what is left out stays."""
+
+    tier: str
+    scope: str
+    #: None takes its name away.
+    key: str | None
+
+
+class Remembering(Request[Outcome]):
+    """A request that makes a memory."""
+
+    makes: ClassVar[type[Any]] = Insert
+
+
+@verb("remember", "POST /memory/items", right="propose", status=201, tool="remember")
+class Remember(Remembering):
+    """Propose a new memory; with a key that is taken, an update of its holder."""
+
+    text: fields.Text
+    values: InsertFields = EMPTY
+    reason: fields.Because = ""
+
+    def run(self, session: Session) -> Outcome:
+        """Propose it."""
+        change = new_memory(session, self.text, self.values)
+        return propose(session, [change], reason=self.reason or "remembered", within=change.session)
+
+
+@verb("update_by_key", "PUT /memory/keys/{key}", right="propose", status=201)
+class UpdateByKey(Remembering):
+    """Propose the text of a keyed state: created when missing, updated in place when there."""
+
+    key: fields.Key
+    text: fields.Text
+    values: KeyedFields = EMPTY
+    reason: fields.Because = ""
+
+    def run(self, session: Session) -> Outcome:
+        """Propose it."""
+        given: InsertFields = {"kind": "state", **self.values, "key": self.key}
+        return Remember(text=self.text, values=given, reason=self.reason).run(session)
+
+
+@verb("remember_many", "POST /memory/items/batch", right="propose", answer="outcomes")
+class RememberMany(Request[list[Outcome]]):
+    """Propose many memories: each by itself, in the order given, or all or none. It counts as one change."""
+
+    #: Texts, or the arguments of ``remember`` but for its reason.
+    items: Annotated[list[Any], Limit(minItems=1, maxItems=fields.MOST)]
+    mode: Annotated[Literal["each", "atomic"], Limit("`each`: every item by itself; `atomic`: all or none.")] = "each"
+    reason: Annotated[str, Judged("Why.")] = ""
+
+    def run(self, session: Session, *, kind: str = "write", batch: int = 500, progress: Any = None) -> list[Outcome]:
+        """Propose them ``batch`` at a time, or all together; ``progress`` is called with (done, total)."""
+        from keepward.engine.write import propose_each
+
+        reason = self.reason or "remembered"
+        chosen("mode", self.mode, ("each", "atomic"))
+        changes = [_one_of_many(session, item) for item in self.items]
+        if self.mode == "atomic":
+            return [propose(session, changes, reason=reason, kind=kind)] * len(changes) if changes else []
+        outcomes: list[Outcome] = []
+        for start in range(0, len(changes), batch):
+            part = changes[start : start + batch]
+            outcomes += propose_each(session.kit, session.who, part, reason=reason, kind=kind)
+            if progress is not None:
+                progress(len(outcomes), len(changes))
+        return outcomes
+
+
+class Edit(Request[Outcome]):
+    """A request that changes one memory; ``makes`` is the change, whose fields it takes."""
+
+    makes: ClassVar[type[Any]]
+    id: fields.Name
+
+    def run(self, session: Session) -> Outcome:
+        """Propose it."""
+        return propose(session, [self.change(session)], reason=getattr(self, "reason", ""))
+
+    def change(self, session: Session | None = None) -> Change:
+        """Return the change; in a session, of a memory that is there, and by its own id."""
+        given = {name: value for name, value in self.given().items() if name != "reason" and value is not MISSING}
+        if session is not None:
+            given |= {name: known_id(session, given[name]) for name in ("id", "by") if name in given}
+        made: Change = arguments.change(self.makes, given)
+        return made
+
+
+@verb("revise", "PATCH /memory/items/{id}", right="propose", status=201, tool="revise")
+class Revise(Edit):
+    """Propose new text or fields for a memory; takes the `If-Match` that its GET gave."""
+
+    makes = changes_of.Replace
+    text: fields.Text = KEEP
+    values: ReplaceFields = EMPTY
+    if_version: fields.Version | None = None
+    reason: fields.Why
+
+
+@verb("append", "POST /memory/items/{id}/append", right="propose", status=201)
+class Append(Edit):
+    """Propose an addition to a memory, after a line break."""
+
+    makes = changes_of.Append
+    text: fields.Text
+    values: AppendFields = EMPTY
+    if_version: fields.Version | None = None
+    reason: fields.Why
+
+
+@verb("forget", "DELETE /memory/items/{id}", right="propose", status=201, tool="forget")
+class Forget(Edit):
+    """Propose that a memory no longer holds; it can be restored. `If-Match` is heeded where it is sent."""
+
+    makes = changes_of.Retire
+    if_version: fields.Version | None = None
+    reason: fields.Why
+
+
+@verb("archive", "POST /memory/items/{id}/archive", right="propose", status=201)
+class Archive(Edit):
+    """Propose to put a memory away: it is not at hand until it is restored."""
+
+    makes = changes_of.Archive
+    if_version: fields.Version | None = None
+    reason: fields.Why
+
+
+@verb("restore", "POST /memory/items/{id}/restore", right="propose", status=201)
+class Restore(Edit):
+    """Propose to bring back a retired, archived, superseded or expired memory."""
+
+    makes = changes_of.Restore
+    ttl: fields.Ttl | None = None
+    if_version: fields.Version | None = None
+    reason: fields.Why
+
+
+@verb("reinforce", "POST /memory/items/{id}/reinforce", right="propose", status=201)
+class Reinforce(Edit):
+    """Propose that a memory is confirmed: its confidence starts anew."""
+
+    makes = changes_of.Reinforce
+    gain: fields.Share = 0.0
+    reason: fields.Why = "confirmed"
+
+
+@verb("move", "POST /memory/items/{id}/move", right="propose", status=201)
+class Move(Edit):
+    """Propose another tier, scope or key."""
+
+    makes = changes_of.Move
+    values: MoveFields = EMPTY
+    if_version: fields.Version | None = None
+    reason: fields.Why
+
+
+@verb("promote", "POST /memory/items/{id}/promote", right="propose", status=201)
+class Promote(Edit):
+    """Propose lasting knowledge: permanent, with its canonical text, core when its key is a block's."""
+
+    makes = changes_of.Promote
+    text: fields.Text
+    reason: fields.Why
+
+
+@verb("supersede", "POST /memory/items/{id}/supersede", right="propose", status=201)
+class Supersede(Edit):
+    """Propose that one memory is replaced by another."""
+
+    makes = changes_of.Supersede
+    by: fields.Id
+    reason: fields.Why
+
+
+@verb("merge", "POST /memory/items/merge", right="propose", status=201)
+class Merge(Request[Outcome | None]):
+    """Propose one summary in place of several memories of one subject, scope and sensitivity."""
+
+    makes: ClassVar[type[Any]] = Insert
+    ids: Annotated[list[fields.Id], Limit(minItems=1, maxItems=64)]
+    text: fields.Text | None = None
+    values: InsertFields = EMPTY
+    reason: fields.Why
+
+    def run(self, session: Session) -> Outcome | None:
+        """Propose it; None for fewer than two memories."""
+        from keepward.verbs.read import Get
+
+        ids = list(dict.fromkeys(known_id(session, each) for each in arguments.texts("memory_ids", self.ids)))
+        _why(self.reason)
+        if len(ids) < 2:
+            return None
+        records = [Get(id=each).run(session) for each in ids]
+        first = records[0]
+        if len({(each.subject, each.scope, each.sensitivity) for each in records}) > 1:
+            raise InvalidInput("only memories of one subject, scope and sensitivity can be merged")
+        if self.values.get("subject", first.subject) != first.subject:
+            raise InvalidInput("a summary is about whom its memories are about: leave `subject` out")
+        joined = self.text if self.text is not None else "\n".join(each.text for each in records)
+        given = {"kind": "summary", "scope": first.scope, "subject": first.subject, **self.values}
+        summary = new_memory(session, joined, {**given, "derived_from": tuple(ids)})
+        made: list[Change] = [summary, *(changes_of.Supersede(id=each, by=summary.id) for each in ids)]
+        return propose(session, made, reason=self.reason)
+
+
+@verb("forget_many", "POST /memory/items/forget", right="propose")
+class ForgetMany(Request[tuple[Outcome | None, list[str]]]):
+    """Propose in one commit that memories no longer hold; names that are not there are listed."""
+
+    ids: fields.Ids
+    reason: fields.ReadWhy
+
+    def run(self, session: Session) -> tuple[Outcome | None, list[str]]:
+        """Propose it; return the outcome and the ids that were not found."""
+        here, missing = [], []
+        for each in dict.fromkeys(self.ids):
+            try:
+                here.append(known_id(session, each))
+            except NotFound:
+                missing.append(each)
+        retired = [changes_of.Retire(id=each) for each in here]
+        return propose(session, retired, reason=self.reason) if here else None, missing
+
+
+@verb("propose", "POST /memory/edit", right="propose", status=201)
+class Propose(Request[Outcome]):
+    """Propose one or many changes that are carried out, held or refused together."""
+
+    reason: fields.Why
+    session: fields.ReadLine | None = None
+    #: Each an ``op`` with the fields of its change in ``model.change``; those of a new memory are ``remember``'s.
+    changes: Annotated[list[Any], Limit(minItems=1, maxItems=fields.MOST)]
+    mode: Literal["atomic"] = "atomic"
+
+    def run(self, session: Session, *, kind: str = "write") -> Outcome:
+        """Propose changes as they are."""
+        return propose(session, self.changes, reason=self.reason, within=self.session, kind=kind)
+
+
+def propose(
+    session: Session, changes: Sequence[Change], *, reason: str, within: str | None = None, kind: str = "write"
+) -> Outcome:
+    """Propose changes together; ``within`` is the conversation that they come from."""
+    from keepward.engine.write import propose as proposed
+
+    _why(reason)
+    return proposed(session.kit, session.who, changes, reason=reason, session=within, kind=kind)
+
+
+def new_memory(session: Session, text: str, given: Mapping[str, Any], *, each: bool = False) -> Insert:
+    """Return the change that makes a memory, with an id; with ``each`` names that there are not are left to a gate."""
+    kit, who = session.kit, session.who
+    found = arguments.insert(given, each=each)
+    if found.get("scope") is None:
+        found["scope"] = who.scope
+    if found.get("blob") is not None and "content_type" not in found:
+        from keepward.engine.blobs import content_type
+
+        found["content_type"] = content_type(kit, who, found["blob"])
+    said = arguments.text(text)
+    if found.get("vector") is not None:
+        _fits(session, found["vector"])
+    return Insert(id=kit.ids.new_id(kit.clock.now()), text=said, **found)
+
+
+def known_id(session: Session, name: Any) -> str:
+    """Return the id of a memory that is there, by id or alias.
+
+    Raises:
+        NotFound: there is none that the session may change.
+    """
+    if not isinstance(name, str) or not name:
+        raise InvalidInput("a memory is named by its id, a text")
+    from keepward.engine.view import fetch
+
+    return fetch(session.kit, session.who, name, own=True).id
+
+
+def _one_of_many(session: Session, item: Any) -> Insert:
+    if isinstance(item, str):
+        return new_memory(session, item, {})
+    if not isinstance(item, Mapping):
+        raise InvalidInput("an item is a text, or a mapping of the arguments of `remember`")
+    if "text" not in item:
+        raise InvalidInput("an item needs a `text`")
+    # One item of many: what is wrong with it is told in its place, by a gate.
+    given = {name: value for name, value in item.items() if name != "text"}
+    return new_memory(session, item["text"], given, each=True)
+
+
+def _fits(session: Session, vector: Sequence[float]) -> None:
+    actor, embedder = session.actor, session.kit.embedder
+    if actor.credential is not None and not actor.is_owner:
+        raise Unauthorised("a vector decides what a memory is found by: with a token, only the owner gives one")
+    if embedder is None:
+        raise InvalidInput("this store is open without an embedder: there is nothing to compare a vector with")
+    if len(vector) != embedder.dim:
+        raise InvalidInput(f"a vector of this store has {embedder.dim} numbers ({embedder.id})")
+
+
+def _why(reason: str) -> None:
+    if not reason.strip():
+        raise InvalidInput("say why: a change carries a `reason`")

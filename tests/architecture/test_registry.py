@@ -1,0 +1,69 @@
+"""The registry of verbs is what the surfaces offer."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from keepward import Memory
+from keepward.verbs import MISSING, Verb, registry, verb_of
+
+VERBS = list(registry().values())
+
+
+@pytest.fixture(scope="module")
+def operations() -> dict[str, tuple[str, str, Any]]:
+    """Method, path and description of each operation of the HTTP API, by name."""
+    from keepward.http.app import create_app
+
+    with Memory.open(":memory:", embedder=None) as memory:
+        described = create_app(memory).openapi()
+    return {
+        each["operationId"]: (method.upper(), path, each)
+        for path, methods in described["paths"].items()
+        for method, each in methods.items()
+    }
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_the_api_offers_a_verb_where_the_registry_says(verb: Verb, operations: dict[str, Any]) -> None:
+    method, path, described = operations[verb.operation]
+    assert (method, path) == (verb.method, verb.path.replace(":named", ""))
+    assert str(verb.status) in described["responses"]
+    assert ("429" in described["responses"]) == verb.changes
+    assert verb.doc.split("\n")[0].rstrip(".;") in described["description"] or verb.group == "blobs"
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_a_verb_says_what_it_takes_and_gives(verb: Verb) -> None:
+    assert verb.request.__doc__
+    assert verb.result is not None
+    assert verb_of(verb.request) is verb
+    assert verb.right in {"read", "propose", "approve", "erase", "owner"}
+    taken = verb.path.replace("}", "{").split("{")[1::2]
+    assert set(taken) <= verb.arguments.keys()
+    assert all(verb.arguments[name].default is MISSING for name in taken)
+
+
+def test_what_was_left_out_is_not_what_is_empty() -> None:
+    from keepward.verbs.write import Revise
+
+    assert "category" not in Revise(id="a", reason="b", values={}).given()
+    assert Revise(id="a", reason="b", values={"category": None}).given()["category"] is None
+    with pytest.raises(TypeError):
+        Revise(id="a", values={})
+    with pytest.raises(AttributeError):
+        Revise(id="a", reason="b").reason = "c"  # type: ignore[misc]
+
+
+def test_the_registry_loads_no_engine_and_no_framework() -> None:
+    script = (
+        "import sys; from keepward.verbs import registry; registry();"
+        "print([name for name in sys.modules if name in {'pydantic', 'numpy', 'sqlite3'}"
+        " or name.startswith(('keepward.engine', 'keepward.gates', 'keepward.store'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
