@@ -70,7 +70,7 @@ class LiftErasure(Request[Lifted]):
 
     def run(self, session: Session) -> Lifted:
         """Allow it."""
-        from keepward.engine.lift import lift
+        from keepward.engine.undo import lift
 
         _may_erase(session)
         return lift(session.kit, session.who, self.name)
@@ -84,7 +84,7 @@ class Certificate(Request[dict[str, Any]]):
 
     def run(self, session: Session) -> dict[str, Any]:
         """Look it up, or make a preliminary one."""
-        from keepward.engine import certificate
+        from keepward.engine import traces as certificate
 
         _may_erase(session)
         commit, events = certificate.find(session.kit, session.who, self.name)

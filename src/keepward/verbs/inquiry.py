@@ -30,7 +30,7 @@ class Selected(Request[R]):
 
     def selector(self) -> Selector:
         """Return the way and its value."""
-        from keepward.engine.impact import selector_of
+        from keepward.engine.inquire import selector_of
 
         return selector_of(**{name: getattr(self, name) for name in Selected.names})
 
@@ -44,7 +44,7 @@ class Impact(Selected[Touched]):
 
     def run(self, session: Session) -> Touched:
         """Look."""
-        from keepward.engine.impact import impact
+        from keepward.engine.inquire import impact
 
         return impact(session.kit, session.who, self.selector())
 
@@ -55,7 +55,7 @@ class PlanContain(Selected[Containment]):
 
     def run(self, session: Session) -> Containment:
         """Plan."""
-        from keepward.engine.contain import contain
+        from keepward.engine.undo import contain
 
         return contain(session.kit, session.who, self.selector(), plan=None, reason="")
 
@@ -69,7 +69,7 @@ class Contain(Selected[Containment]):
 
     def run(self, session: Session) -> Containment:
         """Carry it out."""
-        from keepward.engine.contain import contain
+        from keepward.engine.undo import contain
 
         return contain(session.kit, session.who, self.selector(), plan=self.digest, reason=self.reason)
 
@@ -82,7 +82,7 @@ class Blame(Request[Blamed]):
 
     def run(self, session: Session) -> Blamed:
         """Look."""
-        from keepward.engine.blame import blame
+        from keepward.engine.inquire import blame
 
         return blame(session.kit, session.who, self.name)
 
@@ -98,7 +98,7 @@ class Bisect(Request[Found]):
 
     def run(self, session: Session, *, predicate: Callable[[str], bool] | None = None) -> Found:
         """Look for it, or for the first context that passes a predicate."""
-        from keepward.engine.blame import bisect
+        from keepward.engine.inquire import bisect
 
         if (self.contains is None) == (predicate is None) or self.contains == "":
             raise InvalidInput("give either the text to look for or a predicate")
@@ -116,6 +116,6 @@ class ContextDiff(Request[ContextDifference]):
 
     def run(self, session: Session) -> ContextDifference:
         """Compare them."""
-        from keepward.engine.comparison import context_diff
+        from keepward.engine.inquire import context_diff
 
         return context_diff(session.kit, session.who, self.id, self.other)

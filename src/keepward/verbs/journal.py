@@ -72,7 +72,7 @@ class RollBack(Request[Rollback]):
 
     def run(self, session: Session) -> Rollback:
         """Undo it."""
-        from keepward.engine.rollback import roll_back
+        from keepward.engine.undo import roll_back
 
         asked = {"with_later": self.with_later, "dry_run": self.dry_run}
         return roll_back(session.kit, session.who, self.commit_id, **asked)
@@ -132,7 +132,7 @@ def whole(session: Session, after: int) -> Iterator[tuple[Commit, list[Event]]]:
 def bring_back(session: Session, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
     """Write an exported journal into an empty tenant, byte for byte, and index it."""
     from keepward.engine.reindex import reindex
-    from keepward.engine.tombstones import unerased
+    from keepward.engine.traces import unerased
 
     session.owner("restoring a journal")
     head = session.kit.store.restore_journal(session.tenant, unerased(session.kit, commits))

@@ -72,8 +72,8 @@ class Recall(Filtered[Found]):
 
     def run(self, session: Session) -> Found:
         """Rank what the session may see."""
-        from keepward.engine.handed import note
         from keepward.engine.read import recall
+        from keepward.engine.use import note_handed
         from keepward.engine.view import ask_for_sensitive
 
         kit, who = session.kit, session.who
@@ -82,9 +82,9 @@ class Recall(Filtered[Found]):
             ask_for_sensitive(who)
         asked: dict[str, Any] = {"limit": self.limit, "purpose": self.purpose, "as_of": self.as_of}
         found = recall(kit, who, self.query, filters, **asked, order=self.order, floor=self.floor)
-        news = note(kit, who, [hit.memory for hit in found])
+        news = note_handed(kit, who, [hit.memory for hit in found])
         if self.receipt or news is not None:
-            from keepward.engine.feedback import keep_recall
+            from keepward.engine.use import keep_recall
 
             kept = keep_recall(kit, who, self.query, self.purpose, found)
             found = kept if self.receipt else found
@@ -105,14 +105,14 @@ class Find(Filtered[Memories]):
 
     def run(self, session: Session) -> Memories:
         """List what the session may see."""
-        from keepward.engine.handed import note
         from keepward.engine.read import find
+        from keepward.engine.use import note_handed
 
         key = None if self.key is None else plain_key(self.key)
         filters = self.narrowed(session, key=key, job=self.job)
         kit, who = session.kit, session.who
         found = find(kit, who, filters, limit=self.limit, include_ended=self.include_ended, as_of=self.as_of)
-        note(kit, who, found)
+        note_handed(kit, who, found)
         return found
 
 
@@ -125,11 +125,11 @@ class Get(Request[Record]):
 
     def run(self, session: Session) -> Record:
         """Look it up."""
-        from keepward.engine.handed import note
         from keepward.engine.read import get
+        from keepward.engine.use import note_handed
 
         record = get(session.kit, session.who, self.id, as_of=self.as_of)
-        note(session.kit, session.who, [record])
+        note_handed(session.kit, session.who, [record])
         return record
 
 

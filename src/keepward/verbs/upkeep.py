@@ -31,7 +31,7 @@ class GiveFeedback(Request[Feedback]):
 
     def run(self, session: Session) -> Feedback:
         """Keep it."""
-        from keepward.engine.feedback import give
+        from keepward.engine.use import give
 
         if not isinstance(self.receipt, str) or not self.receipt:
             raise InvalidInput("feedback is on a receipt: give its id, a text")
@@ -57,7 +57,7 @@ class LearnImportance(Request[Reinforced]):
 
     def run(self, session: Session) -> Reinforced:
         """Learn."""
-        from keepward.engine.reinforce import learn_importance
+        from keepward.engine.use import learn_importance
 
         session.owner("learning importance")
         return learn_importance(session.kit, session.who)
