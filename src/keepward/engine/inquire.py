@@ -25,12 +25,11 @@ from keepward.errors import InvalidInput, NotFound, Tampered, Unauthorised
 from keepward.model.commit import Commit, CommitDetails, Event, decode_details
 from keepward.model.inquiry import Bisection, Blame, ContextDifference, ContextItem, Delivery, Impact, Origin, Selector
 from keepward.model.journal import CommitView, Version
-from keepward.model.memory import FIELDS, READ_FIELDS
+from keepward.model.memory import FIELDS, READ_FIELDS, VERSION_FIELDS
 from keepward.model.proposal import Waiting
 from keepward.model.value import from_micros
 
 #: Fields that tell of a version and not of the memory.
-_BOOKKEEPING = frozenset({"id", "version", "created_at", "updated_at", "reinforced_at", "author"})
 
 
 def blame(kit: Kit, who: Who, name: str) -> Blame:
@@ -46,7 +45,7 @@ def blame(kit: Kit, who: Who, name: str) -> Blame:
     for field in FIELDS:
         value = getattr(record, field)
         made = _maker(versions, field)
-        if field in {*_BOOKKEEPING, *READ_FIELDS} or (made.record.version == 1 and value in (None, (), "", {})):
+        if field in {*VERSION_FIELDS, *READ_FIELDS} or (made.record.version == 1 and value in (None, (), "", {})):
             continue
         origins.append(
             Origin(

@@ -49,7 +49,7 @@ from keepward.model.change import (
 )
 from keepward.model.codec import encode_record
 from keepward.model.commit import Reason, Receipt, Step
-from keepward.model.memory import Record, Sensitivity, Status
+from keepward.model.memory import VERSION_FIELDS, Record, Sensitivity, Status
 from keepward.model.proposal import Committed, Decided, ProposalState, Shown, Waiting, digest_of
 from keepward.model.value import from_micros
 
@@ -372,9 +372,6 @@ def _consented(after: Record) -> bool:
     return after.sensitivity is Sensitivity.SENSITIVE
 
 
-_BOOKKEEPING = frozenset({"v", "id", "version", "updated_at", "created_at", "reinforced_at", "author"})
-
-
 def legible(text: str) -> str:
     """Return a text with every character that no reader sees written out, as ``⟦U+200B⟧``.
 
@@ -405,7 +402,7 @@ def _changes(
 ) -> tuple[tuple[str, str | None, str | None], ...]:
     old = json.loads(encode_record(before)) if before else {}
     new = json.loads(encode_record(after))
-    names = sorted((old.keys() | new.keys()) - _BOOKKEEPING)
+    names = sorted((old.keys() | new.keys()) - VERSION_FIELDS - {"v"})
     differing = [name for name in names if old.get(name) != new.get(name)]
     if blob is not None and "blob" in differing:
         old, new = ({**side, "blob": blob(side["blob"])} if "blob" in side else side for side in (old, new))

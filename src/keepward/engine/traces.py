@@ -42,7 +42,7 @@ from keepward.model.commit import (
     mark,
     parse_place,
 )
-from keepward.model.memory import CORE_BLOCKS, Record, Status
+from keepward.model.memory import CORE_BLOCKS, WORD_LISTS, WORDS, Record, Status
 from keepward.model.query import Feedback
 from keepward.model.value import to_micros
 
@@ -97,9 +97,8 @@ def traces_of(records: Iterable[Record]) -> Traces:
         if record.status is Status.ERASED:
             continue
         texts.add(folded(record.text))
-        single = (record.key, record.subject, record.category, record.speaker, record.session, record.job, record.blob)
-        names.update(folded(name) for name in single if name)
-        names.update(folded(name) for name in (*record.tags, *record.evidence, *record.aliases))
+        names.update(folded(text) for name in WORDS if (text := getattr(record, name)))
+        names.update(folded(text) for name in WORD_LISTS for text in getattr(record, name))
         names.update(folded(text) for text in _strings(record.metadata))
     texts.discard("")
     names.discard("")

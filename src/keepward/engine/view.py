@@ -21,7 +21,7 @@ from keepward.model.change import (
 )
 from keepward.model.commit import Step
 from keepward.model.journal import CommitView
-from keepward.model.memory import Record, Sensitivity, Status
+from keepward.model.memory import WORD_LISTS, WORDS, Record, Sensitivity, Status
 from keepward.model.query import Filter
 from keepward.model.trust import ActorKind, visible_from
 from keepward.model.value import plain_key
@@ -83,9 +83,8 @@ def still_shown(kit: Kit, who: Who, records: Sequence[Record]) -> list[Record]:
 
 def veiled(record: Record) -> Record:
     """Return a record without what it says: whose, where and when it is stay, and how to get at the rest."""
-    bare: dict[str, Any] = dict.fromkeys(("key", "subject", "category", "blob", "metadata_json", "session"))
-    bare |= dict.fromkeys(("speaker", "job", "occurred_at"))
-    return replace(record, text=WITHHELD, tags=(), evidence=(), aliases=(), **bare)
+    bare: dict[str, Any] = {**dict.fromkeys(WORDS), **dict.fromkeys(WORD_LISTS, ())}
+    return replace(record, text=WITHHELD, metadata_json=None, occurred_at=None, **bare)
 
 
 def shown(kit: Kit, who: Who, steps: Sequence[Step]) -> tuple[Step, ...]:

@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 from keepward.errors import InvalidInput, Tampered
 from keepward.model.codec import SAFE, canonical, commitment, digest
-from keepward.model.memory import ContentType, Record, Sensitivity, Stability, Status
+from keepward.model.memory import Record, Status
 from keepward.model.trust import Trust
 from keepward.model.value import Value, to_micros
 
@@ -310,35 +310,22 @@ def mark(key: bytes, tenant: str, sort: Sort, content: bytes) -> str:
 
 def blank(record: Record, version: int) -> Record:
     """Return a version of a memory without anything it said; see (5)."""
-    return replace(
-        record,
+    return Record(
+        id=record.id,
         version=version,
+        tier=record.tier,
+        kind=record.kind,
         text="",
-        key=None,
-        subject=None,
-        category=None,
-        tags=(),
-        content_type=ContentType.TEXT,
-        blob=None,
-        metadata_json=None,
+        scope=record.scope,
         source="unknown",
         trust=Trust.UNKNOWN,
-        heard=None,
-        evidence=(),
-        derived_from=(),
         confidence=0.0,
         importance=0.0,
-        sensitivity=Sensitivity.NORMAL,
-        stability=Stability.STABLE,
-        access=None,
         status=Status.ERASED,
-        superseded_by=None,
-        session=None,
-        speaker=None,
-        job=None,
-        aliases=(),
-        occurred_at=None,
-        expires_at=None,
+        author=record.author,
+        created_at=record.created_at,
+        updated_at=record.updated_at,
+        reinforced_at=record.reinforced_at,
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar, assert_never
@@ -40,6 +40,19 @@ from keepward.model.trust import SOURCES, Actor, ActorKind, Trust, default_sourc
 from keepward.model.value import unknown
 
 _E = TypeVar("_E", bound=StrEnum)
+_ENDED = {ask.Retire: Status.RETIRED, ask.Archive: Status.ARCHIVED, ask.Expire: Status.EXPIRED}
+#: Fields that an edit names, those that are sorted among them; and shares.
+_EDITED = ("text", "category", "subject", "tags", "evidence")
+_SHARES = ("confidence", "importance")
+#: Fields that a new memory takes from its change as they stand there; each other one is computed.
+_AS_GIVEN = tuple(
+    sorted(
+        {each.name for each in fields(ask.Insert)}
+        & {each.name for each in fields(Record)}
+        - {"tier", "kind", "tags", "content_type", "source", "evidence", "derived_from", "confidence", "importance"}
+        - {"sensitivity", "stability", "access"}
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,19 +86,17 @@ def apply(change: ask.Change, before: Record | None, frame: Frame) -> Record:
         case ask.Replace():
             after = _replace(change, before, frame)
         case ask.Append():
-            after = _append(change.text, change.source, change.evidence, change.confidence, before, frame)
+            after = _append(change, before, frame)
         case ask.Supersede():
             after = replace(before, status=Status.SUPERSEDED, superseded_by=change.by)
         case ask.Move():
             after = _move(change, before, frame)
         case ask.Promote():
             after = _promote(change, before, frame)
-        case ask.Retire():
-            after = replace(before, status=Status.RETIRED)
-        case ask.Archive():
-            after = replace(before, status=Status.ARCHIVED)
-        case ask.Expire():
-            after = _expire(before, frame)
+        case ask.Retire() | ask.Archive() | ask.Expire():
+            if isinstance(change, ask.Expire) and before.status_at(now) is not Status.EXPIRED:
+                raise Conflict("the memory's term is not over; it holds until then")
+            after = replace(before, status=_ENDED[type(change)])
         case ask.Restore():
             after = _restore(change, before, frame)
         case ask.Reinforce():
@@ -98,12 +109,6 @@ def apply(change: ask.Change, before: Record | None, frame: Frame) -> Record:
         case _:
             assert_never(change)
     return replace(after, version=before.version + 1, updated_at=now)
-
-
-def _expire(before: Record, frame: Frame) -> Record:
-    if before.status_at(frame.now) is not Status.EXPIRED:
-        raise Conflict("the memory's term is not over; it holds until then")
-    return replace(before, status=Status.EXPIRED)
 
 
 def content(record: Record) -> bytes:
@@ -181,23 +186,18 @@ def _insert(change: ask.Insert, frame: Frame) -> Record:
     ttl = change.ttl if change.ttl is not None else default_ttl(tier, kind, stability, frame.policy)
     source = change.source or default_source(frame.actor)
     known = SOURCES.get(source, SOURCES["unknown"])
+    trust = trust_of(frame.actor, source)
     born = Record(
-        id=change.id,
+        **{name: getattr(change, name) for name in _AS_GIVEN},
         version=1,
         tier=tier,
         kind=kind,
-        text=change.text,
-        scope=change.scope,
-        key=change.key,
-        subject=change.subject,
-        category=change.category,
         tags=_sorted(change.tags),
         content_type=_named(ContentType, change.content_type, "content type"),
-        blob=change.blob,
         metadata_json=metadata_text(change.metadata),
         source=source,
-        trust=trust_of(frame.actor, source),
-        heard=frame.heard if frame.heard is not None and frame.heard < trust_of(frame.actor, source) else None,
+        trust=trust,
+        heard=frame.heard if frame.heard is not None and frame.heard < trust else None,
         evidence=_sorted(change.evidence),
         derived_from=tuple(frame.parents[name].id if name in frame.parents else name for name in change.derived_from),
         confidence=share(known.confidence if change.confidence is None else change.confidence),
@@ -206,12 +206,7 @@ def _insert(change: ask.Insert, frame: Frame) -> Record:
         stability=stability,
         access=_named(Access, change.access, "access") if change.access else None,
         author=frame.actor.label,
-        session=change.session,
-        speaker=change.speaker,
-        job=change.job,
-        aliases=change.aliases,
         created_at=frame.now,
-        occurred_at=change.occurred_at,
         expires_at=None if ttl is None else frame.now + ttl,
         reinforced_at=frame.now,
     )
@@ -279,8 +274,13 @@ def strengthened(existing: Record, restated: Record, change: ask.Insert, frame: 
 
 def _retrusted(before: Record, frame: Frame, source: str | None) -> Trust:
     """Return the trust of new text: an owner's own words count as the owner's, others' never raise it."""
-    fresh = trust_of(frame.actor, source or default_source(frame.actor))
-    return fresh if frame.actor.is_owner else min(before.trust, fresh)
+    owner = frame.actor.is_owner
+    return trust_of(frame.actor, source or default_source(frame.actor), () if owner else (before.trust,))
+
+
+def _lowered(before: Record, frame: Frame, source: str | None = None) -> Trust:
+    """Return the trust of a memory of which somebody sets a field (5)."""
+    return trust_of(frame.actor, source or default_source(frame.actor), (before.trust,))
 
 
 def _heard(before: Record, frame: Frame) -> Trust | None:
@@ -294,31 +294,23 @@ def _least_heard(*marks: Trust | None) -> Trust | None:
 
 def _upsert(change: ask.Insert, before: Record, frame: Frame) -> Record:
     """Apply an insert whose key is taken: the occupant takes the new text and the fields that were named."""
-    fields = _insert(replace(change, id=before.id), frame)
+    asked = _insert(replace(change, id=before.id), frame)
     if access_for(frame.policy, before.tier, before.key, before.access) is Access.APPEND:
-        return replace(
-            _append(change.text, change.source, change.evidence, change.confidence, before, frame),
-            version=before.version + 1,
-            updated_at=frame.now,
-        )
-    sensitive = Sensitivity.SENSITIVE in {fields.sensitivity, before.sensitivity}
+        after = _append(change, before, frame)
+        return replace(after, version=before.version + 1, updated_at=frame.now)
+    sensitive = Sensitivity.SENSITIVE in {asked.sensitivity, before.sensitivity}
+    kept = {name: getattr(before, name) for name in ("tier", "kind", "stability") if not getattr(change, name)}
+    named = ("subject", "category", "tags", "evidence", "metadata_json", "access")
+    kept |= {name: getattr(before, name) for name in named if not getattr(asked, name)}
     return replace(
-        fields,
+        asked,
+        **kept,
         version=before.version + 1,
-        tier=fields.tier if change.tier else before.tier,
-        kind=fields.kind if change.kind else before.kind,
-        stability=fields.stability if change.stability else before.stability,
         expires_at=_renewed(change, before, frame),
-        subject=change.subject or before.subject,
-        category=change.category or before.category,
-        tags=fields.tags or before.tags,
-        evidence=fields.evidence or before.evidence,
-        metadata_json=fields.metadata_json or before.metadata_json,
-        trust=min(_retrusted(before, frame, change.source), fields.trust),
+        trust=min(_retrusted(before, frame, change.source), asked.trust),
         heard=_heard(before, frame),
-        importance=before.importance if change.importance is None else fields.importance,
+        importance=before.importance if change.importance is None else asked.importance,
         sensitivity=Sensitivity.SENSITIVE if sensitive else Sensitivity.NORMAL,
-        access=fields.access or before.access,
         aliases=_sorted([*before.aliases, *change.aliases]),
         author=before.author,
         created_at=before.created_at,
@@ -338,74 +330,62 @@ def _renewed(change: ask.Insert, before: Record, frame: Frame) -> datetime | Non
 
 
 def _replace(change: ask.Replace, before: Record, frame: Frame) -> Record:
-    fields: dict[str, Any] = {}
+    given = {name: value for name in _EDITED if (value := getattr(change, name)) is not KEEP}
+    after: dict[str, Any] = {
+        name: _sorted(value) if name in {"tags", "evidence"} else value for name, value in given.items()
+    }
+    after |= {name: share(value) for name in _SHARES if (value := getattr(change, name)) is not None}
+    if change.metadata is not KEEP:
+        after["metadata_json"] = metadata_text(change.metadata)
+    if change.ttl is not KEEP:
+        after["expires_at"] = None if change.ttl is None else frame.now + change.ttl
     if change.text is not KEEP:
-        fields |= {
-            "text": change.text,
+        after |= {
             "trust": _retrusted(before, frame, change.source),
             "heard": _heard(before, frame),
             "source": change.source or default_source(frame.actor),
             "reinforced_at": frame.now,
         }
-    for name in ("category", "subject"):
-        if getattr(change, name) is not KEEP:
-            fields[name] = getattr(change, name)
-    for name in ("tags", "evidence"):
-        if getattr(change, name) is not KEEP:
-            fields[name] = _sorted(getattr(change, name))
-    if change.metadata is not KEEP:
-        fields["metadata_json"] = metadata_text(change.metadata)
-    for name in ("confidence", "importance"):
-        if getattr(change, name) is not None:
-            fields[name] = share(getattr(change, name))
-    if change.ttl is not KEEP:
-        fields["expires_at"] = None if change.ttl is None else frame.now + change.ttl
-    if change.text is KEEP and not (frame.actor.kind is ActorKind.JOB and set(fields) <= {"evidence"}):
+    elif not (frame.actor.kind is ActorKind.JOB and set(after) <= {"evidence"}):
         # A job gives what stays the evidence of what it lets go, and says nothing itself.
-        fields["trust"] = min(before.trust, trust_of(frame.actor, change.source or default_source(frame.actor)))
+        after["trust"] = _lowered(before, frame, change.source)
     if change.sensitivity is not None:
         wanted = _named(Sensitivity, change.sensitivity, "sensitivity")
         # Only the owner may declare that something sensitive no longer is.
         if wanted is Sensitivity.SENSITIVE or frame.actor.is_owner:
-            fields["sensitivity"] = wanted
-    return replace(before, **fields)
+            after["sensitivity"] = wanted
+    return replace(before, **after)
 
 
-def _append(
-    text: str,
-    source: str | None,
-    evidence: Sequence[str],
-    confidence: float | None,
-    before: Record,
-    frame: Frame,
-) -> Record:
+def _append(change: ask.Append | ask.Insert, before: Record, frame: Frame) -> Record:
+    surest = before.confidence if change.confidence is None else share(change.confidence)
     return replace(
         before,
-        text=f"{before.text}\n{text}",
-        trust=min(before.trust, trust_of(frame.actor, source or default_source(frame.actor))),
+        text=f"{before.text}\n{change.text}",
+        trust=_lowered(before, frame, change.source),
         heard=_least_heard(before.heard, frame.heard),
-        evidence=_sorted([*before.evidence, *evidence]),
-        confidence=before.confidence if confidence is None else min(before.confidence, share(confidence)),
+        evidence=_sorted([*before.evidence, *change.evidence]),
+        confidence=min(before.confidence, surest),
         reinforced_at=frame.now,
     )
 
 
 def _move(change: ask.Move, before: Record, frame: Frame) -> Record:
-    fields: dict[str, Any] = {}
+    after: dict[str, Any] = {}
     if change.tier is not KEEP:
-        fields["tier"] = _named(Tier, change.tier, "tier")
-        if before.tier is Tier.WORKING and fields["tier"] is not Tier.WORKING:
+        after["tier"] = _named(Tier, change.tier, "tier")
+        if before.tier is Tier.WORKING and after["tier"] is not Tier.WORKING:
             # The term was the working tier's, not the memory's.
-            fields |= {"stability": Stability.STABLE, "expires_at": None}
-        elif before.tier is not Tier.WORKING and fields["tier"] is Tier.WORKING:
+            after |= {"stability": Stability.STABLE, "expires_at": None}
+        elif before.tier is not Tier.WORKING and after["tier"] is Tier.WORKING:
             ends = frame.now + frame.policy.ttl_working
-            fields |= {"stability": Stability.VOLATILE, "expires_at": min(before.expires_at or ends, ends)}
+            after |= {"stability": Stability.VOLATILE, "expires_at": min(before.expires_at or ends, ends)}
     if change.scope is not KEEP:
-        fields["scope"] = change.scope
+        after["scope"] = change.scope
     if change.key is not KEEP and change.key != before.key:
         # A name is a field like any other (5).
-        fields |= {"key": change.key, "trust": min(before.trust, trust_of(frame.actor, default_source(frame.actor)))}
-    return replace(before, **fields)
+        after |= {"key": change.key, "trust": _lowered(before, frame)}
+    return replace(before, **after)
 
 
 def _promote(change: ask.Promote, before: Record, frame: Frame) -> Record:

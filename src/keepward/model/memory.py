@@ -213,6 +213,11 @@ class Record(Value):
 FIELDS = tuple(each.name.removesuffix("_json") for each in dataclasses.fields(Record))
 #: Fields that a read fills in; no version has them.
 READ_FIELDS = ("base_confidence", "base_importance", "uses", "last_used", "children")
+#: Fields that say who wrote which version when; a diff is about the rest.
+VERSION_FIELDS = frozenset({"id", "version", "created_at", "updated_at", "reinforced_at", "author"})
+#: Fields beside the text in which a writer's words stand: those of one text, and those of several.
+WORDS = ("key", "subject", "category", "blob", "session", "speaker", "job")
+WORD_LISTS = ("tags", "evidence", "aliases")
 _stored = attrgetter(
     *(each.name for each in dataclasses.fields(Record) if each.name not in {*READ_FIELDS, "confidence", "importance"}),
     "stored_confidence",

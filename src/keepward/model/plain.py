@@ -14,15 +14,20 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from keepward.errors import KeepwardError
-from keepward.model.commit import CommitDetails, Reason, Step
-from keepward.model.memory import FIELDS, READ_FIELDS, Record
+from keepward.model.commit import Reason, Step
+from keepward.model.memory import FIELDS, READ_FIELDS, VERSION_FIELDS, Record
 from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
 from keepward.model.query import Hit, Recall
 from keepward.model.value import Value
 
-#: Fields that say who wrote which version when; a diff is about the rest.
-_BOOKKEEPING = frozenset({"id", "version", "updated_at", "reinforced_at", "created_at", "author", *READ_FIELDS})
 _PLAIN = frozenset({str, int, float, bool, type(None)})
+#: What an outcome, a hit and a commit say of a memory, beside what is their own.
+_OUTCOME = ("tier", "kind", "key", "expires_at")
+_HIT = (
+    *("tier", "kind", "key", "scope", "trust", "source", "confidence", "importance", "version", "tags", "metadata"),
+    *("content_type", "blob", "speaker", "occurred_at", "created_at"),
+)
+_DETAILS = ("actor", "reason", "receipt", "policy", "session", "proposal", "approved_by", "undoes")
 
 
 def instant(at: datetime | None) -> str | None:
@@ -93,12 +98,16 @@ def _within(value: Any) -> Any:
     return plain(value)
 
 
+def of(item: Any, names: Iterable[str]) -> dict[str, Any]:
+    """Return fields of a value as JSON values."""
+    # Most fields are what they are already, and a page of memories has thousands of them.
+    return {name: value if type(value := getattr(item, name)) in _PLAIN else plain(value) for name in names}
+
+
 def record(item: Record) -> dict[str, Any]:
     """Return a memory, every field of it: confidence and importance as read, and as stored beside."""
-    # Most fields are what they are already, and a page of memories has thousands of them.
-    fields = {name: value if type(value := getattr(item, name)) in _PLAIN else plain(value) for name in FIELDS}
     return {
-        **fields,
+        **of(item, FIELDS),
         "base_confidence": item.stored_confidence,
         "base_importance": item.stored_importance,
         "metadata": item.metadata or None,
@@ -116,12 +125,23 @@ def changed(before: Record | None, after: Record | None) -> list[dict[str, Any]]
     Bookkeeping is left out. One side may be missing: the other side's fields that are not empty count.
     """
     old, new = (record(side) if side else {} for side in (before, after))
-    names = [name for name in FIELDS if name not in _BOOKKEEPING]
     return [
         {"field": name, "before": old.get(name), "after": new.get(name)}
-        for name in names
+        for name in FIELDS
+        if name not in VERSION_FIELDS and name not in READ_FIELDS
         if old.get(name) != new.get(name) and not (_empty(old.get(name)) and _empty(new.get(name)))
     ]
+
+
+def _empty(value: Any) -> bool:
+    return value in (None, [], "")
+
+
+def difference(item: Any) -> dict[str, Any]:
+    """Return how one memory differs between two states."""
+    sides = (item.before, item.after)
+    before, after = (side and record(side) for side in sides)
+    return {"id": item.id, "before": before, "after": after, "changed": changed(*sides)}
 
 
 def step(item: Step) -> dict[str, Any]:
@@ -147,12 +167,7 @@ def waiting(item: Waiting) -> dict[str, Any]:
         "diff": [step(each) for each in item.steps],
         "base": dict(item.base),
         "base_version": max(item.base.values(), default=0),
-        "digest": item.digest,
-        "created_at": instant(item.created_at),
-        "expires_at": instant(item.expires_at),
-        "decided_by": item.decided_by,
-        "decision": item.decision,
-        "decided_at": instant(item.decided_at),
+        **of(item, ("digest", "created_at", "expires_at", "decided_by", "decision", "decided_at")),
     }
 
 
@@ -173,10 +188,7 @@ def outcome(result: Outcome) -> dict[str, Any]:
         "receipt": result.receipt.id,
         "reasons": reasons(result.reasons),
         "redacted": list(result.redacted),
-        "tier": first and first.tier.value,
-        "kind": first and first.kind.value,
-        "key": first and first.key,
-        "expires_at": instant(first.expires_at) if first else None,
+        **(of(first, _OUTCOME) if first else dict.fromkeys(_OUTCOME)),
         "memories": [{"id": each.id, "version": each.version} for each in records],
     }
 
@@ -190,22 +202,8 @@ def hit(item: Hit) -> dict[str, Any]:
         "text": memory.text,
         "score": round(item.score, 6),
         "parts": {name: round(value, 6) for name, value in sorted(item.parts.items())},
-        "tier": memory.tier.value,
-        "kind": memory.kind.value,
-        "key": memory.key,
-        "scope": memory.scope,
-        "trust": memory.trust.label,
-        "source": memory.source,
-        "confidence": memory.confidence,
-        "importance": memory.importance,
-        "version": memory.version,
-        "tags": list(memory.tags),
+        **of(memory, _HIT),
         "metadata": memory.metadata or None,
-        "content_type": memory.content_type.value,
-        "blob": memory.blob,
-        "speaker": memory.speaker,
-        "occurred_at": instant(memory.occurred_at),
-        "created_at": instant(memory.created_at),
         "why": list(item.why),
         "weak": item.weak,
     }
@@ -213,57 +211,17 @@ def hit(item: Hit) -> dict[str, Any]:
 
 def recall(found: Recall) -> dict[str, Any]:
     """Return the answer to a query: how it was found, and the hits, best first."""
-    return {
-        "used": list(found.used),
-        "notes": list(found.notes),
-        "head": found.head,
-        "now": instant(found.now),
-        "hits": [hit(item) for item in found],
-        "excluded": [{"id": name, "reason": why} for name, why in found.excluded],
-        "reranker": found.reranker,
-        "receipt": found.receipt,
-        "withheld": list(found.withheld),
-        "floor": found.floor,
-        "best": found.best,
-        "below": found.below,
-        "calibration": found.calibration,
-    }
+    hits = {"hits": [hit(item) for item in found]}
+    excluded = {"excluded": [{"id": name, "reason": why} for name, why in found.excluded]}
+    before, after = ("used", "notes", "head", "now"), ("reranker", "receipt", "withheld", "floor", "best", "below")
+    return {**of(found, before), **hits, **excluded, **of(found, (*after, "calibration"))}
 
 
 def commit(view: Any) -> dict[str, Any]:
     """Return a commit without its events."""
-    details: CommitDetails = view.details
     return {
-        "id": view.commit.id,
-        "seq": view.commit.seq,
-        "at": instant(view.commit.at),
-        "kind": view.commit.kind,
-        "actor": details.actor,
-        "reason": details.reason,
-        "receipt": details.receipt,
-        "policy": details.policy,
-        "session": details.session,
-        "proposal": details.proposal,
-        "approved_by": details.approved_by,
-        "undoes": list(details.undoes),
-        "hash": view.commit.hash.hex(),
-        "prev": view.commit.prev.hex(),
-        "changes": [
-            {"op": each.op, "id": each.after.id, "version": each.after.version, "tier": each.after.tier.value}
-            for each in view.steps
-        ],
+        **of(view.commit, ("id", "seq", "at", "kind")),
+        **of(view.details, _DETAILS),
+        **of(view.commit, ("hash", "prev")),
+        "changes": [{"op": each.op, **of(each.after, ("id", "version", "tier"))} for each in view.steps],
     }
-
-
-def difference(item: Any) -> dict[str, Any]:
-    """Return how one memory differs between two states."""
-    return {
-        "id": item.id,
-        "before": item.before and record(item.before),
-        "after": item.after and record(item.after),
-        "changed": changed(item.before, item.after),
-    }
-
-
-def _empty(value: Any) -> bool:
-    return value in (None, [], "")

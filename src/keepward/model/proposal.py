@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from keepward.errors import KeepwardError, Tampered
 from keepward.model.change import Change
-from keepward.model.codec import canonical, decode_record, digest, encode_record
+from keepward.model.codec import canonical, digest, encode_record, pack, unpack
 from keepward.model.commit import Commit, Reason, Receipt, Step
 from keepward.model.memory import Record
-from keepward.model.trust import Actor, ActorKind, Rights
-from keepward.model.value import Value, from_micros, to_micros
+from keepward.model.trust import Actor
+from keepward.model.value import Value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +68,12 @@ def digest_of(steps: tuple[Step, ...], base: dict[str, int]) -> str:
 
 
 # Every outcome has the same attributes, with None or nothing where it has none of a sort, so that a caller can ask
-# without a match statement: ``ok``, ``id``, ``record``, ``records``, ``commit``, ``item``, ``receipt``, ``reasons``,
-# ``redacted``.
+# without a match statement: ``ok`` (whether what was to be remembered is), ``id``, ``record`` and ``records`` (of what
+# was written or is the same; the first where there are several), ``commit``, ``item`` (what waits), ``receipt``,
+# ``reasons``, ``redacted``.
 
 
-class _Recorded(Value):
+class _Outcome(Value):
     """What every outcome can say of its reasons."""
 
     __slots__ = ()
@@ -94,7 +95,7 @@ def _is_redaction(reason: Reason) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Committed(_Recorded):
+class Committed(_Outcome):
     """The changes are in the journal."""
 
     records: tuple[Record, ...]
@@ -102,11 +103,8 @@ class Committed(_Recorded):
     receipt: Receipt
     reasons: tuple[Reason, ...] = ()
     outcome: Literal["committed"] = "committed"
-
-    @property
-    def ok(self) -> Literal[True]:
-        """Whether what was to be remembered is."""
-        return True
+    ok: ClassVar[Literal[True]] = True
+    item: ClassVar[None] = None
 
     @property
     def id(self) -> str:
@@ -118,43 +116,19 @@ class Committed(_Recorded):
         """The memory; the first where there are several."""
         return self.records[0]
 
-    @property
-    def item(self) -> None:
-        """Nothing waits for a person."""
-
-
-class _NotStored(_Recorded):
-    """What an outcome says of memories where none was written; what waits has its own in ``item.steps``."""
-
-    __slots__ = ()
-
-    @property
-    def ok(self) -> Literal[False]:
-        """Whether what was to be remembered is."""
-        return False
-
-    @property
-    def record(self) -> None:
-        """There is no memory yet."""
-
-    @property
-    def records(self) -> tuple[Record, ...]:
-        """There is no memory yet."""
-        return ()
-
-    @property
-    def commit(self) -> None:
-        """Nothing was stored."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quarantined(_NotStored):
+class Quarantined(_Outcome):
     """The changes wait for a person; what held before still holds."""
 
     item: Waiting
     receipt: Receipt
     reasons: tuple[Reason, ...] = ()
     outcome: Literal["quarantined"] = "quarantined"
+    ok: ClassVar[Literal[False]] = False
+    record: ClassVar[None] = None
+    records: ClassVar[tuple[Record, ...]] = ()
+    commit: ClassVar[None] = None
 
     @property
     def id(self) -> str:
@@ -163,20 +137,18 @@ class Quarantined(_NotStored):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused(_NotStored):
+class Refused(_Outcome):
     """Nothing was stored but the receipt."""
 
     receipt: Receipt
     reasons: tuple[Reason, ...] = ()
     outcome: Literal["refused"] = "refused"
-
-    @property
-    def id(self) -> None:
-        """There is no memory."""
-
-    @property
-    def item(self) -> None:
-        """Nothing waits for a person."""
+    ok: ClassVar[Literal[False]] = False
+    id: ClassVar[None] = None
+    record: ClassVar[None] = None
+    records: ClassVar[tuple[Record, ...]] = ()
+    commit: ClassVar[None] = None
+    item: ClassVar[None] = None
 
     @property
     def redacted(self) -> tuple[str, ...]:
@@ -185,7 +157,7 @@ class Refused(_NotStored):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Duplicate(_Recorded):
+class Duplicate(_Outcome):
     """The same is already remembered; the existing memory was confirmed."""
 
     record: Record
@@ -194,11 +166,8 @@ class Duplicate(_Recorded):
     #: The commit that reinforced the existing memory, where there was one.
     commit: Commit | None = None
     outcome: Literal["duplicate"] = "duplicate"
-
-    @property
-    def ok(self) -> Literal[True]:
-        """Whether what was to be remembered is."""
-        return True
+    ok: ClassVar[Literal[True]] = True
+    item: ClassVar[None] = None
 
     @property
     def id(self) -> str:
@@ -210,46 +179,18 @@ class Duplicate(_Recorded):
         """The memory that says the same."""
         return (self.record,)
 
-    @property
-    def item(self) -> None:
-        """Nothing waits for a person."""
-
 
 Outcome = Committed | Quarantined | Refused | Duplicate
-
 
 #: Schema number of kept proposals.
 PROPOSAL_SCHEMA = 1
 
 
 def waiting_to_dict(item: Waiting) -> dict[str, Any]:
-    """Return a proposal as JSON values; instants are whole microseconds."""
-    return {
-        "v": PROPOSAL_SCHEMA,
-        "id": item.id,
-        "tenant": item.tenant,
-        "state": item.state,
-        "proposer": {
-            "kind": item.proposer.kind.value,
-            "name": item.proposer.name,
-            "rights": item.proposer.rights.value,
-            "credential": item.proposer.credential,
-        },
-        "reason": item.reason,
-        "reasons": [reason.as_dict() for reason in item.reasons],
-        "steps": [
-            {"op": step.op, "before": step.before and _text(step.before), "after": _text(step.after)}
-            for step in item.steps
-        ],
-        "base": dict(sorted(item.base.items())),
-        "digest": item.digest,
-        "created_at": to_micros(item.created_at),
-        "expires_at": to_micros(item.expires_at),
-        "decided_by": item.decided_by,
-        "decision": item.decision,
-        "decided_at": item.decided_at and to_micros(item.decided_at),
-        "told": item.told,
-    }
+    """Return a proposal as JSON values; what its proposer could do beside the rights is not kept."""
+    packed = pack(item)
+    del packed["proposer"]["can"]
+    return {"v": PROPOSAL_SCHEMA, **packed}
 
 
 def waiting_from_dict(fields: dict[str, Any]) -> Waiting:
@@ -261,43 +202,10 @@ def waiting_from_dict(fields: dict[str, Any]) -> Waiting:
     try:
         if fields["v"] != PROPOSAL_SCHEMA:
             raise Tampered("a proposal is written in an unknown schema; upgrade Keepward or run `keepward verify`")
-        proposer = fields["proposer"]
-        decided_at = fields["decided_at"]
-        return Waiting(
-            id=fields["id"],
-            tenant=fields["tenant"],
-            state=fields["state"],
-            proposer=Actor(
-                kind=ActorKind(proposer["kind"]),
-                name=proposer["name"],
-                rights=Rights(proposer["rights"]),
-                credential=proposer["credential"],
-            ),
-            reason=fields["reason"],
-            reasons=tuple(Reason(**reason) for reason in fields["reasons"]),
-            steps=tuple(
-                Step(op=step["op"], before=_maybe(step["before"]), after=decode_record(step["after"].encode()))
-                for step in fields["steps"]
-            ),
-            base=dict(fields["base"]),
-            digest=fields["digest"],
-            created_at=from_micros(fields["created_at"]),
-            expires_at=from_micros(fields["expires_at"]),
-            decided_by=fields["decided_by"],
-            decision=fields["decision"],
-            decided_at=None if decided_at is None else from_micros(decided_at),
-            told=bool(fields["told"]),
-        )
+        item: Waiting = unpack(Waiting, {name: value for name, value in fields.items() if name != "v"})
     except (KeyError, ValueError, TypeError, AttributeError) as fault:
         raise Tampered("a proposal in the queue is damaged; run `keepward verify`") from fault
-
-
-def _text(record: Record) -> str:
-    return encode_record(record).decode()
-
-
-def _maybe(payload: str | None) -> Record | None:
-    return None if payload is None else decode_record(payload.encode())
+    return item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
