@@ -19,11 +19,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import typer
+import click
 
 from keepward import config
-from keepward.cli.frame import COMMON, EXIT_CODES
-from keepward.cli.main import ABOUT, PROGRAM, SECTIONS, command_tree
+from keepward.cli.command import COMMON, EXIT_CODES
+from keepward.cli.main import ABOUT, PROGRAM, command_tree
 from keepward.config import ENVIRONMENT, PLACES, SWITCHES, Settings
 from keepward.model import policy as policy_module
 from keepward.model.policy import EthicsRule, Policy
@@ -54,7 +54,7 @@ JSON_KEYS = {
     "blob": "ref bytes media_type active path next",
     "recall": "used[] notes[] head now hits[] excluded[] reranker receipt withheld[] floor best below calibration",
     "feedback": "number receipt actor trust at used[] ignored[]",
-    "train": "version serving feedback held_out learned fused cosine gain why from_agents resumed commit receipt",
+    "train": "version serving feedback held_out learned fused cosine gain why from_agents commit receipt",
     "context": "text context_id receipt tokens head used[] notes[] kept sections[] excluded[] withheld[] "
     "floor best below",
     "replay": "receipt text same unchanged[] missing[]",
@@ -128,7 +128,7 @@ ELEMENTS = {
 def cli_page() -> str:
     """Return the page on the command line."""
     root: Any = command_tree()
-    context = typer.Context(root, info_name=PROGRAM)
+    context = click.Context(root, info_name=PROGRAM)
     lines = ["# The command line", "", NOTICE, "", *_folded(ABOUT), "", "## Options of every command", ""]
     lines += ["They may stand before the command or after it; the nearer one wins.", ""]
     lines += _table(("option", "meaning"), (_row(each, context) for each in root.params if each.name in COMMON))
@@ -138,15 +138,15 @@ def cli_page() -> str:
     lines += ["One object on stdout and nothing else; talk and progress go to stderr. Keys are added, never renamed."]
     lines += ['An error is `{"error": {"code", "message"}}`, with the message on stderr too.', ""]
     lines += _table(("element of", "holds"), ((f"`{name}`", f"`{keys}`") for name, keys in ELEMENTS.items()))
-    for section, commands in SECTIONS.items():
+    for section, commands in root.sections.items():
         lines += ["", f"## {section}"]
-        for name, _ in commands:
-            lines += ["", *_command(name, root.commands[name], context)]
+        for name in commands:
+            lines += ["", *_command(name, root.get_command(context, name), context)]
     return "\n".join(lines) + "\n"
 
 
 def _command(name: str, command: Any, parent: Any) -> Iterator[str]:
-    context = typer.Context(command, info_name=name, parent=parent)
+    context = click.Context(command, info_name=name, parent=parent)
     own = [each for each in command.params if each.name not in COMMON]
     yield f"### {name}"
     yield ""

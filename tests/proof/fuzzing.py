@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from keepward import Actor, Memory
-from keepward.cli.example import leave_waiting, play
+from keepward.cli.demo import leave_waiting, play
 
 HERE = Path(__file__).parent
 #: Something to say that is no noise. One word each: Schemathesis holds a text with a blank against the pattern `\S`.

@@ -10,7 +10,7 @@ import shlex
 import pytest
 
 from keepward import Actor, Memory
-from keepward.cli.example import play
+from keepward.cli.demo import play
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from keepward import errors
-from keepward.cli.frame import COMMON, EXIT_CODES, EXIT_OF
-from keepward.cli.main import SECTIONS
+from keepward.cli.command import COMMON, EXIT_CODES, EXIT_OF
+from keepward.cli.main import command_tree
 
-COMMANDS = [name for rows in SECTIONS.values() for name, _ in rows]
+COMMANDS = list(command_tree().places)
 
 
 def test_help_lists_every_command(run):

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from keepward.cli.main import SECTIONS
+from keepward.cli.main import command_tree
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = [name for rows in SECTIONS.values() for name, _ in rows]
+COMMANDS = list(command_tree().places)
 #: Arguments under which each command succeeds on the store of the fixtures.
 ARGUMENTS = {
     "demo": ("--db", "demo.db", "--embedder", "hashed"),

@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from keepward import Actor, Memory
-from keepward.cli.example import leave_waiting
+from keepward.cli.demo import leave_waiting
 from keepward.http import create_app
 from keepward.http.credentials import CSRF
 from keepward.http.edge import PUBLIC

@@ -22,7 +22,7 @@ from sse_starlette.sse import AppStatus
 from starlette.testclient import TestClient
 
 from keepward import Actor, Memory
-from keepward.cli.frame import EXIT_CODES
+from keepward.cli.command import EXIT_CODES
 from keepward.config import ServerSettings, load
 from keepward.errors import InvalidInput
 from keepward.http import ServerOptions, server

@@ -11,14 +11,16 @@ Invariants
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
 
@@ -34,14 +36,14 @@ _DECIDED = {"rejected": "rejected", "expired": "not decided in time", "stale": "
 _RANK = {"agent": 0, "user": 1, "reviewer": 2, "operator": 3}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What a command has to say."""
 
     #: The object that `--json` prints.
     data: dict[str, Any]
     #: Draws the same for a person.
-    show: Callable[[Screen], None]
+    show: Callable[[Screen, dict[str, Any]], None]
     #: Exit code.
     code: int = 0
     #: Sentences for stderr, in either mode.
@@ -62,7 +64,15 @@ class Call:
     quiet: bool = False
     environ: Mapping[str, str] = field(default_factory=dict)
     #: Whether this command wrote and jobs are due.
-    jobs_are_due: bool = False
+    jobs_are_due: bool = field(default=False, init=False)
+    #: What is closed when the command has its answer.
+    _open: ExitStack = field(default_factory=ExitStack, init=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *fault: object) -> None:
+        self._open.close()
 
     @cached_property
     def path(self) -> Path:
@@ -112,18 +122,34 @@ class Call:
             )
         return asked
 
+    @property
+    def is_owner(self) -> bool:
+        """Whether it is the owner who calls, and comes without a token."""
+        return self.principal("decide").is_owner and not self.environ.get("KEEPWARD_TOKEN")
+
+    def demand_store(self) -> None:
+        """Refuse to go on where there is no store.
+
+        Raises:
+            StoreUnavailable: see above.
+        """
+        if not self.path.exists():
+            raise StoreUnavailable(
+                f"there is no store at {self.path}; make one with `keepward init`, or name it with --db PATH"
+            )
+
     def memory(self, duty: Duty = "propose", *, create: bool = False, stays: bool = False) -> Memory:
-        """Open the store; `create` makes a missing one and says so on stderr, `stays` is for what serves.
+        """Open the store for as long as the call lasts; `create` makes a missing one and says so on stderr.
+
+        ``stays`` is for what serves: jobs that are due then run while it does.
 
         Raises:
             StoreUnavailable: there is no store and none is to be made.
             InvalidInput: an option or a setting is wrong.
         """
+        if not create:
+            self.demand_store()
         missing = not self.path.exists() or (self.path.is_file() and not self.path.stat().st_size)
-        if missing and not create and not self.path.exists():
-            raise StoreUnavailable(
-                f"there is no store at {self.path}; make one with `keepward init`, or name it with --db PATH"
-            )
         settings = self.settings
         token = self.environ.get("KEEPWARD_TOKEN")
         if token and (self.actor or self.tenant or self.scope):
@@ -134,7 +160,7 @@ class Call:
 
         if missing:
             make_room(self.path, self.environ)
-        memory = Memory.open(
+        opened = Memory.open(
             self.path,
             tenant=None if token else self.tenant or settings.tenant,
             scope=None if token else self.scope or settings.scope,
@@ -149,6 +175,7 @@ class Call:
             config_dir=home(self.environ),
             maintenance=settings.maintenance and (stays or self._note_jobs),
         )
+        memory = self._open.enter_context(opened)
         if missing:
             self.say(f"made a new store at {self.path}")
         self._tell_decisions(memory)
@@ -178,6 +205,12 @@ class Call:
 
             print(visible(sentence), file=sys.stderr)  # noqa: T201 - stderr is where a command talks
 
+    def progress(self, what: str) -> AbstractContextManager[Callable[[int, int], None] | None]:
+        """Lend what draws a bar on stderr; None where nobody would see it."""
+        from keepward.cli import screen
+
+        return screen.progress(what, quiet=self.quiet)
+
     def answer(self, answer: Answer) -> int:
         """Print an answer; return its exit code."""
         if self.as_json:
@@ -185,7 +218,7 @@ class Call:
         else:
             from keepward.cli.screen import Screen
 
-            answer.show(Screen(sys.stdout))
+            answer.show(Screen(sys.stdout), answer.data)
         sys.stdout.flush()
         for sentence in answer.talk:
             self.say(sentence)
@@ -194,6 +227,32 @@ class Call:
 
             leave(self)
         return answer.code
+
+
+def data_of(result: Any, *without: str, **more: Any) -> dict[str, Any]:
+    """Return a result as the object that `--json` prints: field by field, a commit or a receipt by its id."""
+    names = [each.name for each in dataclasses.fields(result) if each.name not in without]
+    return {**{name: _data(getattr(result, name)) for name in names}, **more}
+
+
+def _data(value: Any) -> Any:
+    from keepward import present
+    from keepward.model.commit import Commit, Reason, Receipt
+    from keepward.model.journal import CommitView
+    from keepward.model.memory import Record
+
+    match value:
+        case Commit() | Receipt():
+            return value.id
+        case CommitView():
+            return value.commit.id
+        case tuple() | list():
+            return [_data(each) for each in value]
+        case Mapping():
+            return {str(name): _data(each) for name, each in value.items()}
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, Record | Reason):
+            return data_of(value)
+    return present.plain(value)
 
 
 def named_actor(name: str) -> Actor:

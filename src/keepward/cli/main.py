@@ -1,7 +1,7 @@
 """The command line: every command in its section, and one way out for every error.
 
 Invariants
-(1) `main` returns an exit code and never raises; see `cli_frame` for the codes.
+(1) `main` returns an exit code and never raises; see `command` for the codes.
 (2) With `--json` an error is one object on stdout, {"error": {"code", "message"}}; the message is on stderr too.
 """
 
@@ -13,42 +13,23 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any
 
-import typer
+import click
 
-from keepward.cli import (
-    blobs,
-    config,
-    demo,
-    drill,
-    erase,
-    inquiry,
-    jobs,
-    journal,
-    key,
-    learn,
-    mcp,
-    move,
-    read,
-    review,
-    serve,
-    store,
-    token,
-    write,
-)
-from keepward.cli.call import Answer, print_json
-from keepward.cli.frame import EXIT_OF, OPTION_VALUES, UsageError, add, add_root, explain
+from keepward.cli.call import print_json
+from keepward.cli.command import COMMON, EXIT_OF, Group, explain, option
 from keepward.cli.screen import nearest
-from keepward.errors import KeepwardError
+from keepward.errors import InvalidInput, KeepwardError
 from keepward.present import visible
 
 PROGRAM = "keepward"
-#: What Typer answers after an interrupt from the keyboard.
-INTERRUPTED = 130
+#: In it a shell asks for what completes a command line.
+COMPLETE = "_KEEPWARD_COMPLETE"
 ABOUT = """Memory for AI agents that one can audit, approve and undo.
 
 Commands that propose (remember, revise, forget, archive, restore, import) and those that read act as the agent `cli`:
@@ -57,63 +38,75 @@ after the store (approve, reject, rollback, verify, export ...) act as the opera
 `--as operator` makes a write your own: it is decided by that, at once. Where KEEPWARD_ACTOR names somebody, `--as`
 can only name somebody with fewer rights.
 """
-SECTIONS: dict[str, tuple[tuple[str, Callable[..., Answer]], ...]] = {
-    "Start": (("init", store.init), ("demo", demo.demo), ("status", store.status)),
-    "Serve": (("serve", serve.serve), ("mcp", mcp.mcp), ("connect", mcp.connect)),
-    "Propose": (
-        ("remember", write.remember),
-        ("revise", write.revise),
-        ("forget", write.forget),
-        ("archive", write.archive),
-        ("restore", write.restore),
-        ("blob", blobs.blob),
-    ),
-    "Read": (
-        ("recall", read.recall),
-        ("context", read.context),
-        ("replay", read.replay),
-        ("list", read.list_memories),
-        ("get", read.get),
-        ("history", read.history),
-    ),
-    "Learn": (("feedback", learn.feedback), ("train", learn.train)),
-    "Decide": (("pending", review.pending), ("approve", review.approve), ("reject", review.reject)),
-    "Audit and undo": (
-        ("log", journal.log),
-        ("show", journal.show),
-        ("diff", journal.diff),
-        ("receipt", journal.receipt),
-        ("rollback", journal.rollback),
-        ("impact", inquiry.impact),
-        ("contain", inquiry.contain),
-        ("blame", inquiry.blame),
-        ("bisect", inquiry.bisect),
-        ("context-diff", inquiry.context_diff),
-    ),
-    "Look after the store": (
-        ("token", token.token),
-        ("config", config.config),
-        ("jobs", jobs.jobs),
-        ("erase", erase.erase),
-        ("backup", erase.backup),
-        ("restore-backup", erase.restore_backup),
-        ("rescue", erase.rescue),
-        ("adopt", erase.adopt),
-        ("key", key.key),
-        ("verify", store.verify),
-        ("drill", drill.drill),
-        ("rebuild", store.rebuild),
-        ("reindex", store.reindex),
-        ("doctor", store.doctor),
-        ("export", move.export),
-        ("import", move.import_file),
-        ("restore-export", move.restore_export),
-        ("version", store.version),
-    ),
+#: The place of each command, by section, in the order of help; what is not asked for is not loaded.
+SECTIONS = {
+    "Start": "store.init demo.demo store.status",
+    "Serve": "agents.serve agents.mcp agents.connect",
+    "Propose": "memories.remember memories.revise memories.forget memories.archive memories.restore memories.blob",
+    "Read": "memories.recall memories.context memories.replay memories.list_ memories.get memories.history",
+    "Learn": "memories.feedback memories.train",
+    "Decide": "review.pending review.approve review.reject",
+    "Audit and undo": "review.log review.show review.diff review.receipt review.rollback review.impact review.contain "
+    "review.blame review.bisect review.context_diff",
+    "Look after the store": "store.token store.config store.jobs copies.erase copies.backup copies.restore_backup "
+    "copies.rescue copies.adopt store.key store.verify store.drill store.rebuild store.reindex store.doctor "
+    "copies.export copies.import_ copies.restore_export store.version",
 }
 
-#: Every command by name, with its section.
-COMMANDS = {name: (panel, function) for panel, rows in SECTIONS.items() for name, function in rows}
+
+@cache
+def command_tree() -> Group:
+    """Return the commands for click to run."""
+    own = [
+        option("--version", "Print the version."),
+        *COMMON.values(),
+        option("--install-completion", "Install completion for the current shell."),
+        option("--show-completion", "Show completion for the current shell, to copy it or customize the installation."),
+    ]
+    return Group(SECTIONS, name=PROGRAM, params=own, help=ABOUT, callback=_root)
+
+
+@click.pass_context
+def _root(
+    ctx: click.Context, /, version: bool, install_completion: bool, show_completion: bool, **given: Any
+) -> int | None:
+    """Take what stands before a command, or do without one."""
+    ctx.obj = given
+    if version:
+        from importlib.metadata import version as installed
+
+        click.echo(f"{PROGRAM} {installed(PROGRAM)}")
+        ctx.exit()
+    if install_completion or show_completion:
+        _completion(install=install_completion)
+        ctx.exit()
+    if ctx.invoked_subcommand is None:
+        if given["as_json"]:
+            ctx.fail("there is no command")
+        click.echo(ctx.get_help())
+    return None
+
+
+def _completion(*, install: bool) -> None:
+    """Print what makes the shell that runs this complete commands, or write it where that shell reads it."""
+    from click.shell_completion import get_completion_class
+
+    shell = Path(os.environ.get("SHELL", "")).name
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise InvalidInput("completion is for bash, zsh and fish; SHELL names another")
+    script = kind(command_tree(), {}, PROGRAM, COMPLETE).source()
+    if not install:
+        click.echo(script)
+        return
+    fish = shell == "fish"
+    file = Path.home() / (f".config/fish/completions/{PROGRAM}.fish" if fish else f".{shell}rc")
+    line = script if fish else f'eval "$({COMPLETE}={shell}_source {PROGRAM})"\n'
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if not file.exists() or line not in file.read_text("utf-8"):
+        with file.open("a", encoding="utf-8") as written:
+            written.write(line)
+    click.echo(f"completion for {shell} is in {file}; it holds in the next shell")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -130,13 +123,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
+    tree = command_tree()
     try:
-        code = command_tree(_named(given))(given, prog_name=PROGRAM, standalone_mode=False)
-        if code == INTERRUPTED:
-            raise KeyboardInterrupt
+        if asked := os.environ.get(COMPLETE):
+            from click.shell_completion import shell_complete
+
+            return shell_complete(tree, {}, PROGRAM, COMPLETE, asked)
+        with tree.make_context(PROGRAM, list(given)) as ctx:
+            code = tree.invoke(ctx)
         sys.stdout.flush()
         return int(code or 0)
-    except UsageError as fault:
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.UsageError as fault:
         path = fault.ctx.command_path if fault.ctx else PROGRAM
         return _failed(given, "usage", f"{explain(fault)}; see `{path} --help`")
     except KeepwardError as fault:
@@ -145,7 +144,7 @@ def _run(given: list[str]) -> int:
         # The reader has gone, as in `keepward log | head`; what is left in the buffer has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, click.Abort):
         return _failed(given, "interrupted", "interrupted; what was not committed was not stored")
     except OSError as fault:
         return _failed(given, "io_error", f"the system says: {fault.strerror or 'input or output error'}")
@@ -155,31 +154,6 @@ def _run(given: list[str]) -> int:
             raise
         what = type(fault).__name__
         return _failed(given, "internal", f"unexpected {what}; set KEEPWARD_TRACE=1 to see where, and report it")
-
-
-@cache
-def command_tree(only: str | None = None) -> Any:
-    """Return the commands for Typer to run: one of them, or all.
-
-    All take 40 ms to build, one takes 5; a start for one command need not build the others.
-    """
-    # Rich help costs a start of its own and wraps worse in a pipe; plain help reads well everywhere.
-    app = typer.Typer(name=PROGRAM, rich_markup_mode=None, pretty_exceptions_enable=False)
-    add_root(app, ABOUT)
-    for name, (panel, function) in COMMANDS.items():
-        if only in {None, name}:
-            add(app, name, function, panel=panel)
-    return typer.main.get_command(app)
-
-
-def _named(arguments: Sequence[str]) -> str | None:
-    """Return the command that is certainly meant; None when all are needed, as for help and for a slip."""
-    takes_value = {flag for flag, many in OPTION_VALUES.items() if many}
-    position = 0
-    while position < len(arguments) and arguments[position] in OPTION_VALUES:
-        position += 2 if arguments[position] in takes_value else 1
-    name = arguments[position] if position < len(arguments) else ""
-    return name if name in COMMANDS and "_KEEPWARD_COMPLETE" not in os.environ else None
 
 
 @contextmanager

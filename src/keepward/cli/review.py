@@ -1,162 +1,421 @@
-"""Commands that decide: pending, approve, reject. A proposer never approves what it proposed."""
+"""Commands that decide, audit and undo: the review queue, the journal, inquiries and containment.
+
+A proposer never approves what it proposed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from keepward.cli.call import Answer, Call
-from keepward.cli.frame import EXIT_OF
-from keepward.cli.write import show_written
+from keepward.cli.call import Answer, Call, data_of
+from keepward.cli.command import EXIT_OF, argument, command, option
+from keepward.cli.memories import minute, show_reasons, show_written, sort_of
 from keepward.errors import InvalidInput, KeepwardError
 
 if TYPE_CHECKING:
+    from keepward.app import Memory
     from keepward.cli.screen import Screen
 
-Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of proposals.", show_default=False)]
+IDS = argument("ID...", "Ids of proposals.", "ids")
+_STATES = ("pending", "approved", "rejected", "expired", "stale", "all")
 
 
-def pending(
-    call: Call,
-    state: Annotated[
-        str, typer.Option(metavar="WORD", help="pending, approved, rejected, expired, stale or all.")
-    ] = "pending",
-) -> Answer:
+@command(option("--state", "pending, approved, rejected, expired, stale or all.", "WORD", default="pending"))
+def pending(call: Call, state: str) -> Answer:
     """Show what waits for a person: who proposes what, why it is held, and the exact change."""
     from keepward import present
 
-    if state not in {"pending", "approved", "rejected", "expired", "stale", "all"}:
+    if state not in _STATES:
         raise InvalidInput("--state takes pending, approved, rejected, expired, stale or all")
-    with call.memory("decide") as memory:
-        found = memory.pending(state=None if state == "all" else state)
-        shown = [[present.plain(step) for step in memory.shown(each)] for each in found]
-    proposals = [{**present.waiting(each), "shown": steps} for each, steps in zip(found, shown, strict=True)]
-    data = {"proposals": proposals, "count": len(found)}
-    return Answer(data=data, show=lambda screen: _show_pending(screen, data))
+    memory = call.memory("decide")
+    found = memory.pending(state=None if state == "all" else state)
+    proposals = [{**each.to_dict(), "shown": present.plain(memory.shown(each))} for each in found]
 
+    def show(screen: Screen, data: dict[str, Any]) -> None:
+        if not data["proposals"]:
+            screen.line("Nothing waits for review.", "dim")
+        for each in data["proposals"]:
+            show_proposal(screen, each)
+            if each["state"] == "pending":
+                screen.labelled("approve", f"keepward approve {each['id']}", "bold")
 
-def _show_pending(screen: Screen, data: dict[str, Any]) -> None:
-    if not data["proposals"]:
-        screen.line("Nothing waits for review.", "dim")
-    for each in data["proposals"]:
-        show_proposal(screen, each)
-        if each["state"] == "pending":
-            screen.labelled("approve", f"keepward approve {each['id']}", style="bold")
+    return Answer({"proposals": proposals, "count": len(found)}, show)
 
 
 def show_proposal(screen: Screen, data: dict[str, Any]) -> None:
     """Print a proposal as its reviewer needs it: every field that changes, invisible characters written out."""
     screen.heading(f"{data['id']} · {data['state']}")
-    screen.labelled("from", f"{data['proposer']}, {data['created_at'][:16].replace('T', ' ')} UTC")
-    if data["reason"]:
-        screen.labelled("because", data["reason"])
-    for reason in data["reasons"]:
-        screen.labelled("held by", f"{reason['gate']}: {reason['detail']} ({reason['code']})")
+    screen.labelled("from", f"{data['proposer']}, {minute(data['created_at'])} UTC")
+    screen.labelled("because", data["reason"])
+    show_reasons(screen, "held by", data["reasons"])
+    legible = {each["id"]: each["changes"] for each in data.get("shown", ())}
     for step in data["diff"]:
-        after = step["after"]
-        named = f" · key {after['key']}" if after["key"] else ""
         base = data["base"].get(step["id"], 0)
-        screen.labelled(
-            step["op"], f"{after['tier']} {after['kind']}{named} · {f'on version {base}' if base else 'new'}"
-        )
-        screen.labelled("memory", step["id"], style="dim")
-        legible = next((each for each in data.get("shown", ()) if each["id"] == step["id"]), None)
-        if legible is None:
+        screen.labelled(step["op"], f"{sort_of(step['after'])} · {f'on version {base}' if base else 'new'}")
+        screen.labelled("memory", step["id"], "dim")
+        if step["id"] not in legible:
             show_changes(screen, step, joiners=False)
-            continue
         # All of it, not what tells most: nothing is approved that was not on the screen.
-        first = [each for each in legible["changes"] if each[0] == "text"]
-        for name, before, after in (*first, *(each for each in legible["changes"] if each[0] != "text")):
+        for name, before, after in sorted(legible.get(step["id"], ()), key=lambda each: each[0] != "text"):
             if step["before"] is None and name != "text":
                 screen.labelled(name, after, indent=2)
             else:
                 screen.change(name, before, after)
     if data["decided_by"]:
         screen.labelled("decided", f"{data['state']} by {data['decided_by']}: {data['decision']}")
-    screen.labelled("digest", data["digest"], style="dim")
-
-
-#: What a new memory shows of itself in a diff; the rest is a `--json` away.
-_TELLING = ("text", "key", "scope", "tags", "evidence", "sensitivity", "stability", "expires_at", "status")
+    screen.ids(data, "digest")
 
 
 def show_changes(screen: Screen, item: dict[str, Any], *, joiners: bool = True) -> None:
-    """Print the fields that differ; of a new memory those that tell most."""
+    """Print the fields that differ; of a new memory the text alone."""
     for change in item["changed"]:
-        if item["before"] is not None or change["field"] in _TELLING[:1]:
+        if item["before"] is not None or change["field"] == "text":
             screen.change(change["field"], change["before"], change["after"], joiners=joiners)
 
 
-def approve(
-    call: Call,
-    ids: Ids,
-    digest: Annotated[
-        str | None, typer.Option(metavar="HEX", help="The digest you saw; another one is not approved. One ID only.")
-    ] = None,
-) -> Answer:
+@command(IDS, option("--digest", "The digest you saw; another one is not approved. One ID only.", "HEX"))
+def approve(call: Call, ids: tuple[str, ...], digest: str | None) -> Answer:
     """Approve proposals: store exactly what was shown."""
-    from keepward import present
-
     if digest is not None and len(ids) > 1:
         raise InvalidInput("--digest goes with one ID: each proposal has its own")
-    with call.memory("decide") as memory:
-        shown = {each.id: present.waiting(each) for each in memory.pending()}
+    memory = call.memory("decide")
 
-        def decide(name: str) -> dict[str, Any]:
-            outcome = present.outcome(memory.approve(name, digest=digest))
-            return {**outcome, "proposal": name, "memory": outcome["id"], "item": shown.get(name)}
+    def decide(name: str) -> dict[str, Any]:
+        done = memory.approve(name, digest=digest).to_dict()
+        return {**done, "proposal": name, "memory": done["id"]}
 
-        return _each(ids, decide, "approved")
+    return _decided(memory, ids, decide, "approved")
 
 
-def reject(
-    call: Call,
-    ids: Ids,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; the proposer is told.", show_default=False)],
-) -> Answer:
+@command(IDS, option("--reason", "Why; the proposer is told.", "TEXT", required=True))
+def reject(call: Call, ids: tuple[str, ...], reason: str) -> Answer:
     """Reject proposals: what held before still holds."""
     from keepward import present
 
-    with call.memory("decide") as memory:
-        shown = {each.id: present.waiting(each) for each in memory.pending()}
+    memory = call.memory("decide")
 
-        def decide(name: str) -> dict[str, Any]:
-            receipt = memory.reject(name, reason=reason)
-            return {
-                "outcome": "rejected",
-                "receipt": receipt.id,
-                "reasons": present.reasons(receipt.reasons),
-                "item": shown.get(name),
-            }
+    def decide(name: str) -> dict[str, Any]:
+        receipt = memory.reject(name, reason=reason)
+        return {"outcome": "rejected", "receipt": receipt.id, "reasons": present.reasons(receipt.reasons)}
 
-        return _each(ids, decide, "rejected")
+    return _decided(memory, ids, decide, "rejected")
 
 
-def _each(ids: list[str], decide: Callable[[str], dict[str, Any]], word: str) -> Answer:
+def _decided(memory: Memory, ids: tuple[str, ...], decide: Callable[[str], dict[str, Any]], word: str) -> Answer:
     """Decide on one after the other; one that fails does not stop the rest. The first failure gives the code."""
+    items = {each.id: each.to_dict() for each in memory.pending()}
     results: list[dict[str, Any]] = []
     code = 0
     for name in dict.fromkeys(ids):
         try:
-            results.append({**decide(name), "id": name, "error": None})
+            results.append({**decide(name), "item": items.get(name), "id": name, "error": None})
         except KeepwardError as fault:
             error = {"code": fault.code, "message": str(fault)}
             results.append({"id": name, "outcome": "error", "error": error})
             code = code or EXIT_OF.get(fault.code, 1)
     done = sum(1 for each in results if each["error"] is None)
-    data = {"results": results, word: done, "failed": len(results) - done}
-    return Answer(data=data, show=lambda screen: _show_decided(screen, results), code=code)
+    return Answer({"results": results, word: done, "failed": len(results) - done}, _show_decided, code)
 
 
-def _show_decided(screen: Screen, results: list[dict[str, Any]]) -> None:
-    for each in results:
+def _show_decided(screen: Screen, data: dict[str, Any]) -> None:
+    for each in data["results"]:
         if each["error"]:
-            screen.labelled("failed", f"{each['id']}: {each['error']['message']}", style="red")
+            screen.labelled("failed", f"{each['id']}: {each['error']['message']}", "red")
         elif each["outcome"] == "rejected":
-            screen.labelled("rejected", f"{each['id']}; what held before still holds", style="bold")
-            screen.labelled("receipt", each["receipt"], style="dim")
+            screen.labelled("rejected", f"{each['id']}; what held before still holds", "bold")
+            screen.ids(each, "receipt")
         else:
-            screen.labelled("approved", each["id"], style="bold green")
+            screen.labelled("approved", each["id"], "bold green")
             show_written(screen, {**each, "id": each["memory"], "proposal": None})
+
+
+COMMIT = argument("COMMIT", "A commit's number, id or first letters.", "commit")
+
+
+@command(
+    option("--limit", "Most commits.", "N", default=50),
+    option("--before", "Older than this commit's number.", "SEQ"),
+)
+def log(call: Call, limit: int, before: int | None) -> Answer:
+    """List commits, newest first."""
+    commits = [each.to_dict() for each in call.memory("decide").log(limit=limit, before=before)]
+    following = commits[-1]["seq"] if commits and len(commits) == limit else None
+    return Answer({"commits": commits, "next_before": following}, _show_log)
+
+
+def _show_log(screen: Screen, data: dict[str, Any]) -> None:
+    rows = []
+    for each in data["commits"]:
+        changes = ", ".join(change["op"] for change in each["changes"][:3])
+        more = f" +{len(each['changes']) - 3}" if len(each["changes"]) > 3 else ""
+        who = " / ".join(filter(None, (each["actor"], each["approved_by"])))
+        rows.append((str(each["seq"]), each["id"][:13], each["at"][:16], who, f"{changes}{more} {each['reason']}"))
+    screen.table(("seq", "commit", "at (UTC)", "who", "what"), rows, empty="No commits.")
+
+
+@command(COMMIT)
+def show(call: Call, commit: str) -> Answer:
+    """Show one commit: who, when, why, and each memory before and after."""
+    view = call.memory("decide").show(commit)
+    return Answer({**view.to_dict(), "events": [each.to_dict() for each in view.steps]}, _show_commit)
+
+
+def _show_commit(screen: Screen, data: dict[str, Any]) -> None:
+    screen.line(f"commit {data['seq']} · {data['id']}", "bold")
+    screen.labelled("at", f"{data['at'][:19]} UTC")
+    screen.labelled("by", f"{data['actor']} ({data['kind']})")
+    screen.labelled("approved by", data["approved_by"])
+    screen.labelled("because", data["reason"])
+    screen.fields(data, ("undoes", "receipt", "hash"))
+    _show_differences(screen, data["events"])
+
+
+def _show_differences(screen: Screen, items: list[dict[str, Any]]) -> None:
+    for each in items:
+        side = each["after"] or each["before"]
+        what = each.get("op") or ("added" if not each["before"] else "gone" if not each["after"] else "changed")
+        screen.heading(f"{what} · {sort_of(side)}")
+        screen.line(f"{each['id']} v{side['version']}", "dim", indent=2)
+        if each["after"] is None:
+            screen.change("text", side["text"], None)
+        else:
+            show_changes(screen, each)
+
+
+@command(
+    argument("A", "A commit, or 0 for the empty store.", "first"),
+    argument("B", "Another commit.", "second"),
+)
+def diff(call: Call, first: str, second: str) -> Answer:
+    """Show which memories differ between the states after two commits."""
+    from keepward import present
+
+    found = [present.difference(each) for each in call.memory("decide").diff(first, second)]
+
+    def draw(screen: Screen, data: dict[str, Any]) -> None:
+        _show_differences(screen, data["differences"])
+        if not found:
+            screen.line("The two states are equal.", "dim")
+
+    return Answer({"from": first, "to": second, "differences": found, "count": len(found)}, draw)
+
+
+@command(
+    COMMIT,
+    option("--with-later", "Undo later commits that touched the same memories as well."),
+    option("--dry-run", "Show what would happen and change nothing."),
+)
+def rollback(call: Call, dry_run: bool, **asked: Any) -> Answer:
+    """Undo one commit with a new one. A later change of the same memories is a conflict; nothing changes then."""
+    data = rollback_data(call.memory("decide").rollback(dry_run=dry_run, **asked), dry_run=dry_run)
+    held = bool(data["conflicts"])
+    talk = ("later commits touched the same memories; undo them too with --with-later",) if held else ()
+    return Answer(data, show_rollback, 4 if held else 0, talk)
+
+
+def rollback_data(result: Any, *, dry_run: bool) -> dict[str, Any]:
+    """Return what a rollback did, or would do, as JSON values."""
+    from keepward import present
+
+    return data_of(
+        result,
+        "receipt_id",
+        dry_run=dry_run,
+        receipt=result.receipt_id,
+        targets=[present.difference(each) for each in result.targets],
+        conflicts=[{"memory": each.memory_id, "seq": each.seq, "commit": each.commit_id} for each in result.conflicts],
+    )
+
+
+def show_rollback(screen: Screen, data: dict[str, Any]) -> None:
+    """Print what a rollback did, or would do."""
+    back = memories(data["targets"])
+    if data["already"]:
+        screen.labelled("undone", "before already; nothing was left to do", "bold cyan")
+    elif data["conflicts"]:
+        screen.labelled("conflict", "nothing was changed", "bold red")
+    elif data["applied"]:
+        screen.labelled("rolled back", f"{back}, as before that commit", "bold green")
+    else:
+        word = "dry run" if data["dry_run"] else "nothing"
+        screen.labelled(word, f"{back} would change back; nothing was changed", "bold")
+    touched = [f"commit {each['seq']} {each['commit']}: memory {each['memory']}" for each in data["conflicts"]]
+    screen.labelled("touched by", touched)
+    _show_differences(screen, data["targets"])
+    derived = [f"{each}: it was made from a memory that changed back" for each in data["dependents"]]
+    screen.labelled("look at", derived, "yellow")
+    screen.labelled("why", [f"{reason['detail']} ({reason['code']})" for reason in data["reasons"]])
+    screen.ids(data)
+
+
+def memories(items: list[Any]) -> str:
+    """Return how many memories there are, in words."""
+    from keepward.present import counted
+
+    return counted(len(items), "memory", "memories")
+
+
+@command(argument("ID", "Id of a receipt.", "receipt_id"))
+def receipt(call: Call, receipt_id: str) -> Answer:
+    """Show a receipt: the record of one decision, such as a commit, a refusal or a compiled context."""
+    from keepward import present
+
+    return Answer(present.plain(call.memory("decide").receipt(receipt_id)), _show_tree)
+
+
+def _show_tree(screen: Screen, data: dict[str, Any], indent: int = 0) -> None:
+    for name, value in data.items():
+        if isinstance(value, dict) and value:
+            screen.line(name, "dim", indent=indent)
+            _show_tree(screen, value, indent + 2)
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            screen.line(f"{name}:", "dim", indent=indent)
+            for item in value:
+                flat = ", ".join(f"{key} {item[key]}" for key in item if item[key] not in (None, [], {}, ""))
+                screen.labelled("  -", flat, width=4, indent=indent)
+        else:
+            screen.fields(data, [name], width=16, indent=indent)
+
+
+#: The ways in which an inquiry names what it is about.
+SELECTOR = (
+    option("--source", "A source such as web, or a reference that stands in evidence.", "NAME"),
+    option("--actor", "Who said it: agent:claude, user:ana ...", "WHO", "writer"),
+    option("--session", "The conversation it comes from.", "NAME"),
+    option("--commit", "A commit's number, id or first letters.", "COMMIT"),
+    option("--memory", "A memory by id or alias.", "ID"),
+)
+APPLY = option("--apply", "The digest of the plan you saw: carry that out.", "DIGEST")
+
+
+@command(*SELECTOR)
+def impact(call: Call, writer: str | None, **asked: Any) -> Answer:
+    """Show what one source, actor, session, commit or memory touched, down to every context that held it."""
+    return Answer(_impact_data(call.memory("decide").impact(actor=writer, **asked)), _show_impact)
+
+
+def _impact_data(found: Any) -> dict[str, Any]:
+    data = data_of(found, "selector", by=data_of(found.selector))
+    for each in data["contexts"]:
+        each["items"] = [{"id": name, "version": version} for name, version in each["items"]]
+    return data
+
+
+def _show_impact(screen: Screen, data: dict[str, Any]) -> None:
+    screen.line(f"{data['by']['way']} {data['by']['value']}: {memories(data['direct'] + data['derived'])}", "bold")
+    for word in ("direct", "derived"):
+        _show_memories(screen, word, data[word])
+    for each in data["contexts"]:
+        screen.labelled("context", f"{each['receipt']} {each['at'][:16]} to {each['actor']}: {memories(each['items'])}")
+    screen.labelled("waits", [f"proposal {name}" for name in data["waiting"]])
+    screen.labelled("damaged", [f"{name}: it does not match its seal" for name in data["damaged"]], "red")
+
+
+def _show_memories(screen: Screen, word: str, items: list[dict[str, Any]]) -> None:
+    for each in items:
+        screen.labelled(word, each["text"][:200])
+        screen.labelled("", f"{each['id']} v{each['version']} · {each['tier']} · {each['status']}", "dim")
+
+
+@command(*SELECTOR, APPLY, option("--reason", "Why; it stands in the commit.", "TEXT", default=""))
+def contain(call: Call, writer: str | None, apply: str | None, **asked: Any) -> Answer:
+    """Take all that one of these touched out of use. First shows the plan and its digest, and changes nothing."""
+    done = call.memory("decide").contain(apply, actor=writer, **asked)
+    talk: tuple[str, ...] = ()
+    if done.items and not done.applied:
+        talk = (f"nothing was changed; carry it out with the same options and --apply {done.digest}",)
+    elif done.commit is not None:
+        talk = (f"undo it with `keepward rollback {done.commit.id}`",)
+    return Answer(data_of(done, impact=_impact_data(done.impact)), _show_containment, talk=talk)
+
+
+def _show_containment(screen: Screen, data: dict[str, Any]) -> None:
+    from keepward.present import counted
+
+    many = memories(data["items"])
+    if data["applied"]:
+        screen.labelled("contained", f"{many}, in one commit", "bold green")
+    elif data["items"]:
+        screen.labelled("plan", f"{many} would be taken out of use; nothing was changed", "bold")
+    else:
+        screen.labelled("nothing", "there is nothing left to contain", "bold cyan")
+    _show_memories(screen, "memory", data["items"])
+    contexts = counted(len(data["impact"]["contexts"]), "context", "contexts")
+    screen.labelled("contexts", f"{contexts} held some of it")
+    screen.ids(data, "digest", "commit", "receipt")
+
+
+@command(argument("NAME", "A memory's id, alias or key.", "name"))
+def blame(call: Call, name: str) -> Answer:
+    """Show which commit, actor, source and approval made each value of a memory what it is."""
+    from keepward import present
+
+    found = call.memory("decide").blame(name)
+    fields = [
+        data_of(
+            each,
+            "made",
+            commit=each.made.commit.id,
+            seq=each.made.commit.seq,
+            at=present.instant(each.made.commit.at),
+            op=each.made.op,
+            reason=each.made.details.reason,
+        )
+        for each in found.origins
+    ]
+    return Answer({"id": found.record.id, "version": found.record.version, "fields": fields}, _show_blame)
+
+
+def _show_blame(screen: Screen, data: dict[str, Any]) -> None:
+    screen.line(f"{data['id']} v{data['version']}", "bold")
+    for each in data["fields"]:
+        value = ", ".join(map(str, each["value"])) if isinstance(each["value"], list) else str(each["value"])
+        screen.labelled(each["field"], value[:200], width=14)
+        approved = f" · approved by {each['approved_by']}" if each["approved_by"] else ""
+        told = f"commit {each['seq']} {each['commit'][:13]} · {each['actor']} · from {each['source']}{approved}"
+        screen.labelled("", told, "dim", width=14)
+
+
+@command(
+    argument("QUERY", "What the context is for.", "query"),
+    option("--contains", "The text to look for.", "TEXT", required=True),
+    option("--since", "A commit whose context does not hold it.", "SEQ", default=0),
+)
+def bisect(call: Call, query: str, **asked: Any) -> Answer:
+    """Find the commit with which the context for a query began to hold a text, in about log2(n) compiles."""
+    from keepward.present import counted
+
+    found = call.memory("decide").bisect(query, **asked)
+    commit = found.commit.to_dict()
+    following = [f"keepward rollback {commit['id']}", f"keepward contain --commit {commit['id']}"]
+
+    def draw(screen: Screen, data: dict[str, Any]) -> None:
+        screen.labelled("since", f"commit {commit['seq']} {commit['id']}, {commit['at'][:16]} UTC", "bold")
+        screen.labelled("by", f"{commit['actor']}: {commit['reason']}")
+        for each in data["events"]:
+            screen.labelled(each["op"], f"{each['after']['text'][:200]} (from {each['after']['source']})")
+        screen.labelled("compiled", counted(found.compiled, "context", "contexts"))
+        screen.labelled("undo", following, "dim")
+
+    events = [each.to_dict() for each in found.commit.steps]
+    return Answer({"commit": commit, "compiled": found.compiled, "events": events, "next": following}, draw)
+
+
+@command(*(argument("RECEIPT", "Receipt of a compiled context.", name) for name in ("first", "second")))
+def context_diff(call: Call, first: str, second: str) -> Answer:
+    """Show what differs between two compiled contexts, and the commit responsible for each."""
+    found = call.memory("decide").context_diff(first, second)
+    return Answer(data_of(found, first=first, second=second), _show_difference)
+
+
+def _show_difference(screen: Screen, data: dict[str, Any]) -> None:
+    for each in data["items"]:
+        screen.labelled(each["change"], f"{each['id']} in {each['section']}", "bold")
+        screen.labelled("", each["why"])
+    asked = [f"{name}: {before} / {after}" for name, (before, after) in data["inputs"].items()]
+    screen.labelled("asked", asked, "dim")
+    if data["same"]:
+        screen.line("The two have the same bytes.", "dim")
+    elif not data["items"]:
+        screen.line("They hold the same memories and differ in form.", "dim")

@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from keepward.present import visible
 
@@ -62,19 +62,28 @@ class Screen:
         self._console.print()
         self.line(text, "bold cyan")
 
-    def labelled(self, label: str, text: str, *, width: int = 12, style: str = "", indent: int = 0) -> None:
-        """Print `label   text`, the text wrapped beneath itself."""
-        indent += self._margin
-        room = max(20, self.width - indent - width)
-        pieces = [piece for paragraph in visible(text).split("\n") for piece in _wrapped(paragraph.expandtabs(4), room)]
-        for number, piece in enumerate(pieces):
-            from rich.text import Text
+    def labelled(
+        self, label: str, told: str | Iterable[str] | None, style: str = "", *, width: int = 12, indent: int = 0
+    ) -> None:
+        """Print `label   text` for each text, wrapped beneath itself; nothing where there is none."""
+        from rich.text import Text
 
-            head = visible(label) if number == 0 else ""
-            row = Text(" " * indent)
-            row.append(f"{head:<{width - 1}} ", style="dim")
-            row.append(piece, style=style or None)
-            self._console.print(row)
+        for text in [told] if isinstance(told, str) else told or ():
+            pieces = _wrapped_all(text.expandtabs(4), max(20, self.width - self._margin - indent - width))
+            for number, piece in enumerate(pieces if text else ()):
+                row = Text(" " * (self._margin + indent))
+                row.append(f"{visible(label) if number == 0 else '':<{width - 1}} ", style="dim")
+                row.append(piece, style=style or None)
+                self._console.print(row)
+
+    def fields(self, data: Mapping[str, Any], names: Iterable[str], style: str = "", **more: Any) -> None:
+        """Print fields that are not empty, each under its name; a list in one line."""
+        for name in names:
+            self.labelled(name, as_text(data[name]), style, **more)
+
+    def ids(self, data: Mapping[str, Any], *names: str, indent: int = 0) -> None:
+        """Print what a result can be looked up by: its commit and its receipt, where nothing else is named."""
+        self.fields(data, names or ("commit", "receipt"), "dim", indent=indent)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str = "") -> None:
         """Print rows under headings; the last column takes what room is left and is wrapped in it."""
@@ -105,15 +114,13 @@ class Screen:
         shown = visible(text) if self._console.is_terminal else text
         self._console.out(shown, style=None, highlight=False, end="" if shown.endswith("\n") else "\n")
 
-    def change(self, field: str, before: object, after: object, *, indent: int = 2, joiners: bool = True) -> None:
+    def change(self, field: str, before: object, after: object, *, joiners: bool = True) -> None:
         """Print one field of a diff: the old line marked `-`, the new one `+`."""
-        self.line(f"{field}:", "dim", indent=indent)
+        self.line(f"{field}:", "dim", indent=2)
         for mark, value, style in (("-", before, "red"), ("+", after, "green")):
-            if value not in (None, [], ""):
-                text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-                text = visible(text, joiners=joiners)
-                for number, piece in enumerate(_wrapped_all(text, max(20, self.width - self._margin - indent - 4))):
-                    self.line(f"{mark} {piece}" if number == 0 else f"  {piece}", style, indent=indent + 2)
+            text = visible(as_text(value), joiners=joiners)
+            for number, piece in enumerate(_wrapped_all(text, max(20, self.width - self._margin - 6)) if text else ()):
+                self.line(f"{mark} {piece}" if number == 0 else f"  {piece}", style, indent=4)
 
 
 @contextmanager
@@ -129,6 +136,13 @@ def progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] |
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def as_text(value: object) -> str:
+    """Return a JSON value in one line; nothing for one that is empty."""
+    if value in (None, [], {}):
+        return ""
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _wrapped(paragraph: str, room: int) -> list[str]:

@@ -1,83 +1,81 @@
-"""Commands on the store itself: init, status, doctor, verify, rebuild, reindex, version."""
+"""Commands on the store itself: making and checking it, its settings, jobs, tokens and key."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keepward.cli.call import Answer, Call
-from keepward.errors import StoreUnavailable
+from keepward.cli.call import Answer, Call, data_of
+from keepward.cli.command import argument, command, option
+from keepward.cli.memories import minute
+from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
 
 if TYPE_CHECKING:
     from keepward.app import Memory
     from keepward.cli.screen import Screen
+    from keepward.model.trust import Token
 
 
+@command()
 def init(call: Call) -> Answer:
     """Make a store; one that is there stays as it is."""
     there = call.path.exists()
-    with call.memory("decide", create=True) as memory:
-        status = memory.status()
-        token = _owner_token(call, memory)
+    memory = call.memory("decide", create=True)
+    status = memory.status()
     data = {
         "path": str(call.path),
         "created": not there,
         "schema_version": status["schema"],
-        "head": status["head"],
-        "tenant": status["tenant"],
-        "policy": status["policy"],
+        **{name: status[name] for name in ("head", "tenant", "policy")},
         "settings": str(call.settings.file) if call.settings.file else None,
-        "owner_token": token,
+        "owner_token": _owner_token(call, memory),
     }
 
-    def draw(screen: Screen) -> None:
+    def draw(screen: Screen, data: dict[str, Any]) -> None:
         screen.labelled("store", f"{data['path']} ({'made' if data['created'] else 'was there, unchanged'})")
         screen.labelled("head", str(data["head"]))
-        screen.labelled("settings", str(data["settings"] or "the defaults"))
-        if token:
-            screen.labelled("owner", f"your token is in {token}; keep it to yourself")
+        screen.labelled("settings", data["settings"] or "the defaults")
+        token = data["owner_token"]
+        screen.labelled("owner", token and f"your token is in {token}; keep it to yourself")
         screen.labelled("next", 'keepward remember "..."')
 
-    return Answer(data=data, show=draw)
+    return Answer(data, draw)
 
 
 def _owner_token(call: Call, memory: Memory) -> str | None:
     """Return the path of the owner's token; None for who is no owner, and where there is no place for one."""
-    if not memory.actor.is_owner:
-        return None
     try:
-        return str(memory.owner_token())
+        return str(memory.owner_token()) if memory.actor.is_owner else None
     except StoreUnavailable as fault:
         call.say(str(fault))
         return None
 
 
+@command()
 def status(call: Call) -> Answer:
     """Show what the store holds: counts, the queue, capacity, budgets."""
     from keepward import present
 
-    with call.memory("decide") as memory:
-        found = present.plain(memory.status())
-    data = {
-        **found,
+    found = present.plain(call.memory("decide").status())
+    settings = {
         "schema_version": found["schema"],
         "settings": str(call.settings.file) if call.settings.file else None,
         "settings_withheld": list(call.settings.withheld),
     }
-    return Answer(data=data, show=lambda screen: _show_status(screen, data))
+    return Answer({**found, **settings}, _show_status)
 
 
 def _show_status(screen: Screen, data: dict[str, Any]) -> None:
     """Print what a person asks first: where it is, whether it is on and whole, what it holds, what waits."""
-    from keepward.present import counted
-
-    for label, text in _summary(data, counted):
+    for label, text in _summary(data):
         screen.labelled(label, text)
-    for note in (*data["notes"], *(f"withheld from the settings: {name}" for name in data["settings_withheld"])):
-        screen.labelled("note", note, style="yellow")
+    withheld = [f"withheld from the settings: {name}" for name in data["settings_withheld"]]
+    screen.labelled("note", [*data["notes"], *withheld], "yellow")
     screen.heading("jobs")
     rows = [
-        (name, each["last_outcome"] or "-", _minute(each["last_at"]), "now" if each["due"] else _minute(each["due_at"]))
+        (name, each["last_outcome"] or "-", minute(each["last_at"]), "now" if each["due"] else minute(each["due_at"]))
         for name, each in data["jobs"].items()
     ]
     screen.table(("job", "last", "last ran, UTC", "next"), rows)
@@ -85,8 +83,10 @@ def _show_status(screen: Screen, data: dict[str, Any]) -> None:
     screen.line("all of it: --json; what is wrong or missing: `keepward doctor`", "dim")
 
 
-def _summary(data: dict[str, Any], counted: Callable[[int, str, str], str]) -> Iterator[tuple[str, str]]:
+def _summary(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield labels with a sentence each."""
+    from keepward.present import counted
+
     known = "adopted" if data["adopted"] else "not adopted: `keepward adopt` shows what is in it"
     sealed = "sealed" if data["sealed"] else "not sealed"
     way = "read only" if data["read_only"] else f"{sealed}, anchor {data['anchor']}"
@@ -107,22 +107,16 @@ def _summary(data: dict[str, Any], counted: Callable[[int, str, str], str]) -> I
     yield "core", f"{', '.join(blocks)} tokens" if blocks else "no block is set"
     queue = data["quarantine"]
     waits = counted(queue["depth"], "proposal waits", "proposals wait")
-    since = f", the oldest since {_minute(queue['oldest_at'])} UTC: `keepward pending`"
+    since = f", the oldest since {minute(queue['oldest_at'])} UTC: `keepward pending`"
     yield "review", f"{waits}{since}" if queue["depth"] else "nothing waits"
     if data["stuck_drafts"]:
         yield "drafts", f"{counted(data['stuck_drafts'], 'draft', 'drafts')} not finished"
-    lacking = data["vectors_pending"]
-    yield (
-        "embedder",
-        f"{data['embedder'] or 'none'}"
-        + (
-            f"; {counted(lacking, 'memory waits', 'memories wait')} for a vector: `keepward reindex`" if lacking else ""
-        ),
-    )
-    if data["blobs"]["count"]:
-        blobs = data["blobs"]
+    lacking = counted(data["vectors_pending"], "memory waits", "memories wait")
+    pending = f"; {lacking} for a vector: `keepward reindex`" if data["vectors_pending"] else ""
+    yield "embedder", f"{data['embedder'] or 'none'}{pending}"
+    blobs, learned = data["blobs"], data["reranker"]
+    if blobs["count"]:
         yield "blobs", f"{blobs['count']}, {_size(blobs['bytes'])}, {blobs['unattached']} unattached"
-    learned = data["reranker"]
     yield "reranker", f"{learned['version']} serves" if learned["serving"] else f"does not serve: {learned['why']}"
 
 
@@ -130,89 +124,76 @@ def _summary(data: dict[str, Any], counted: Callable[[int, str, str], str]) -> I
 _NEARLY_FULL = 0.8
 
 
-def _minute(at: str | None) -> str:
-    return at[:16].replace("T", " ") if at else ""
-
-
 def _size(count: int) -> str:
     return f"{count} B" if count < 1000 else f"{count / 1e3:.0f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"
 
 
+@command()
 def doctor(call: Call) -> Answer:
     """Look for what is wrong or missing, and say what to do about it."""
-    with call.memory("decide") as memory:
-        checks = [
-            {"name": each.name, "ok": each.ok, "detail": each.detail, "remedy": each.remedy or None}
-            for each in memory.doctor()
-        ]
+    checks = [data_of(each, remedy=each.remedy or None) for each in call.memory("decide").doctor()]
     well = all(each["ok"] for each in checks)
 
-    def draw(screen: Screen) -> None:
-        for each in checks:
+    def draw(screen: Screen, data: dict[str, Any]) -> None:
+        for each in data["checks"]:
             screen.labelled("ok" if each["ok"] else "FAULT", f"{each['name']}: {each['detail']}", width=8)
             if not each["ok"] and each["remedy"]:
-                screen.labelled("", f"to do: {each['remedy']}", width=8, style="bold")
+                screen.labelled("", f"to do: {each['remedy']}", "bold", width=8)
         screen.line("All is well." if well else "Something needs attention.", "bold green" if well else "bold red")
 
-    return Answer(data={"ok": well, "checks": checks}, show=draw, code=0 if well else 1)
+    return Answer({"ok": well, "checks": checks}, draw, 0 if well else 1)
 
 
+@command()
 def verify(call: Call) -> Answer:
     """Check every seal, the hash chain and every projection; any fault exits with 1."""
-    with call.memory("decide") as memory:
-        data = verification_data(memory.verify())
-    return Answer(data=data, show=lambda screen: show_verification(screen, data), code=0 if data["ok"] else 1)
+    data = verification_data(call.memory("decide").verify())
+    return Answer(data, show_verification, 0 if data["ok"] else 1)
 
 
 def verification_data(found: Any) -> dict[str, Any]:
     """Return what `verify` checked and found as JSON values."""
-    from keepward import present
-
-    faults = [present.plain(each) for each in found.faults]
-    return {
-        "ok": found.ok,
-        "checked": dict(found.checked),
-        "first_fault": faults[0] if faults else None,
-        "faults": faults,
-        "notes": list(getattr(found, "notes", ())),
-    }
+    data = data_of(found)
+    return {**data, "first_fault": data["faults"][0] if data["faults"] else None}
 
 
 def show_verification(screen: Screen, data: dict[str, Any]) -> None:
     """Print what was checked and what does not hold."""
-    from keepward import present
+    from keepward.present import counted
 
     told = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in data["checked"].items())
     screen.labelled("checked", told or "nothing")
-    for fault in data["faults"]:
-        screen.labelled("FAULT", f"{fault['row']}: {fault['detail']} ({fault['check']})", style="red")
-    for note in data["notes"]:
-        screen.labelled("note", note)
+    show_faults(screen, data)
+    screen.labelled("note", data["notes"])
     if data["ok"]:
-        screen.labelled("verified", "everything holds", style="bold green")
+        screen.labelled("verified", "everything holds", "bold green")
     else:
-        screen.labelled(
-            "FAULTY", f"{present.counted(len(data['faults']), 'thing does', 'things do')} not hold", style="bold red"
-        )
+        faults = counted(len(data["faults"]), "thing does", "things do")
+        screen.labelled("FAULTY", f"{faults} not hold", "bold red")
 
 
+def show_faults(screen: Screen, data: dict[str, Any]) -> None:
+    """Print what does not hold, a line each."""
+    screen.labelled("FAULT", [f"{each['row']}: {each['detail']} ({each['check']})" for each in data["faults"]], "red")
+
+
+@command()
 def rebuild(call: Call) -> Answer:
     """Compute the records anew from the journal."""
-    with call.memory("decide") as memory:
-        count = memory.rebuild()
-        data = {"rebuilt": count, "head": memory.status()["head"]}
-    return Answer(data=data, show=lambda screen: screen.line(f"{count} memories computed anew from the journal."))
+    memory = call.memory("decide")
+    data = {"rebuilt": memory.rebuild(), "head": memory.status()["head"]}
+    return Answer(data, lambda screen, data: screen.line(f"{data['rebuilt']} memories computed anew from the journal."))
 
 
+@command()
 def reindex(call: Call) -> Answer:
     """Compute words and vectors anew where they are missing or of another embedder."""
-    from keepward.cli.screen import progress
-
-    with call.memory("decide") as memory, progress("reindexing", quiet=call.quiet) as report:
-        count = memory.reindex(on_progress=report)
-    return Answer(data={"reindexed": count}, show=lambda screen: screen.line(f"{count} memories indexed anew."))
+    with call.progress("reindexing") as report:
+        data = {"reindexed": call.memory("decide").reindex(on_progress=report)}
+    return Answer(data, lambda screen, data: screen.line(f"{data['reindexed']} memories indexed anew."))
 
 
+@command()
 def version(call: Call) -> Answer:
     """Show the versions of Keepward and of what it runs on."""
     del call
@@ -221,5 +202,252 @@ def version(call: Call) -> Answer:
     from importlib.metadata import version as installed
 
     data = {"version": installed("keepward"), "python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
-    told = f"keepward {data['version']} (Python {data['python']}, SQLite {data['sqlite']})"
-    return Answer(data=data, show=lambda screen: screen.line(told))
+    told = "keepward {version} (Python {python}, SQLite {sqlite})".format(**data)
+    return Answer(data, lambda screen, _: screen.line(told))
+
+
+_DEFENCES = {"fired": "", "breached": "bold red", "inconclusive": "bold yellow"}
+
+
+@command()
+def drill(call: Call) -> Answer:
+    """Attack a copy of the store and show which defence fired; any that did not exits with 1.
+
+    The store, its key and its noted heads are not touched. A check that could not have failed, since the same is
+    refused to those who may do it, is inconclusive and exits with 1 as well.
+    """
+    from keepward.drill.drill import drill as attack
+
+    if not call.principal("decide").is_owner:
+        raise Unauthorised("the drill copies the whole store; it takes the owner")
+    call.demand_store()
+    lines = attack(call.path, tenant=call.tenant or call.settings.tenant, policy=call.settings.policy)
+    checks = [data_of(each) for each in lines]
+    counts = {word: sum(1 for each in checks if each["status"] == word) for word in _DEFENCES}
+    data = {"ok": counts["fired"] == len(checks), "path": str(call.path), **counts, "checks": checks}
+    return Answer(data, _show_drill, 0 if data["ok"] else 1)
+
+
+def _show_drill(screen: Screen, data: dict[str, Any]) -> None:
+    for each in data["checks"]:
+        word = each["status"] if each["status"] == "fired" else each["status"].upper()
+        screen.labelled(word, f"{each['title']}: {each['defence']}", _DEFENCES[each["status"]], width=13)
+    if data["ok"]:
+        screen.line(f"All {len(data['checks'])} defences fired.", "bold green")
+    else:
+        screen.line(f"{data['breached']} breached, {data['inconclusive']} inconclusive.", "bold red")
+
+
+@command(
+    argument("[run]", "Run instead of listing.", "action"),
+    argument("[NAME]", "The job to run.", "name"),
+    option("--due", "Run every job that is due."),
+    option("--force", "Run it although it is not due."),
+)
+def jobs(call: Call, action: str | None, name: str | None, due: bool, force: bool) -> Answer:
+    """List the maintenance jobs, or run one: `jobs run NAME`, or all that are due: `jobs run --due`.
+
+    What is due runs by itself, while a server runs and after commands that write, unless `maintenance` is off. Jobs
+    only propose; what they put away comes back with `restore`, and a commit of theirs is undone with `rollback`.
+    """
+    if action is None:
+        if due or force:
+            raise InvalidInput("--due and --force go with `jobs run`")
+        found = [data_of(each) for each in call.memory("decide").jobs()]
+        return Answer({"jobs": found, "count": len(found)}, _show_jobs)
+    if action != "run":
+        raise InvalidInput("jobs takes no action but run; without one it lists them")
+    if (name is None) != due:
+        raise InvalidInput("jobs run takes the NAME of a job, or --due")
+    if due and force:
+        raise InvalidInput("--force goes with the NAME of a job")
+    memory = call.memory("decide")
+    runs = memory.run_due() if name is None else [memory.run_job(name, force=force)]
+    well = all(each.outcome != "failed" and not each.counts.get("faults") for each in runs)
+    data = {"runs": [data_of(each) for each in runs], "count": len(runs), "ok": well}
+    return Answer(data, _show_runs, 0 if well else 1)
+
+
+def _show_jobs(screen: Screen, data: dict[str, Any]) -> None:
+    rows = [
+        (
+            each["name"],
+            each["schedule"].removesuffix(" UTC"),
+            "running" if each["running_until"] else "due" if each["due"] else minute(each["due_at"]) or "-",
+            each["last_outcome"] or "never ran",
+            minute(each["last_at"]) or "-",
+        )
+        for each in data["jobs"]
+    ]
+    screen.table(("job", "schedule", "next", "last", "last ran, UTC"), rows)
+
+
+def _show_runs(screen: Screen, data: dict[str, Any]) -> None:
+    if not data["runs"]:
+        screen.line("No job is due.", "dim")
+    styles = {"run": "bold green", "failed": "bold red", "skipped": "dim"}
+    for each in data["runs"]:
+        screen.line(f"{each['job']}: {each['outcome']}", styles[each["outcome"]])
+        screen.line(each["why"], indent=2)
+        for reason in each["reasons"]:
+            screen.line(f"- {reason['detail']}", indent=2, hang=2)
+        for waiting in each["proposals"]:
+            screen.line(f"waits for you: keepward approve {waiting}", indent=2)
+        screen.line(f"receipt {each['receipt']}", "dim", indent=2)
+
+
+@command(
+    argument("create|list|revoke", "What to do.", "action"),
+    argument("ID", "The token to revoke, by its id.", "target", needed=False),
+    option("--name", "Who will bear the new token.", "NAME"),
+    option("--rights", "agent, reviewer or owner.", "CLASS", default="agent"),
+    option("--can", "read, propose, sensitive, consent; a reviewer: read, approve, sensitive.", "LIST"),
+    option("--expires", "Such as 30d; without it, never.", "TERM"),
+)
+def token(
+    call: Call, action: str, target: str | None, name: str | None, rights: str, can: str | None, expires: str | None
+) -> Answer:
+    """Make, list or revoke the tokens that agents and reviewers come with.
+
+    A new token is shown once and kept as a hash. It opens this --tenant and --scope and nothing above.
+    """
+    if action not in {"create", "list", "revoke"}:
+        raise InvalidInput("token takes create, list, revoke")
+    if (target is None) == (action == "revoke"):
+        raise InvalidInput("token revoke takes an ID; the others take none")
+    if action != "create" and (name, can, expires) != (None, None, None):
+        raise InvalidInput("--name, --rights, --can and --expires go with `token create`")
+    if action == "create" and not name:
+        raise InvalidInput("say who will bear the token: --name claude")
+    memory = call.memory("decide")
+    if action == "list":
+        tokens = [_token_data(each, memory.now) for each in memory.tokens()]
+        return Answer({"tokens": tokens, "count": len(tokens)}, _show_tokens)
+    if target is not None:
+        receipt = memory.revoke_token(target).id
+        found = next(each for each in memory.tokens() if each.id == target)
+        return Answer({**_token_data(found, memory.now), "receipt": receipt}, _show_token)
+    narrowed = None if can is None else [each.strip() for each in can.split(",") if each.strip()]
+    issued = memory.create_token(str(name), rights=rights, can=narrowed, expires=expires)
+    talk = [f"this is shown once: give it to {name} as KEEPWARD_TOKEN"]
+    if issued.token.scope == "/":
+        talk.append("it stands at / and so reaches every scope: --scope keeps an agent to its own")
+    return Answer({**_token_data(issued.token, memory.now), "token": issued.secret}, _show_token, talk=tuple(talk))
+
+
+def _token_data(token: Token, now: Any) -> dict[str, Any]:
+    return data_of(token, "hash", state=token.state(now))
+
+
+def _show_tokens(screen: Screen, data: dict[str, Any]) -> None:
+    rows = [
+        (each["id"], each["rights"], each["state"], each["tenant"], f"{each['name']}, {each['scope']}")
+        for each in data["tokens"]
+    ]
+    screen.table(("id", "rights", "state", "tenant", "bearer and scope"), rows, empty="There are no tokens.")
+
+
+def _show_token(screen: Screen, data: dict[str, Any]) -> None:
+    if "token" in data:
+        screen.exact(data["token"])
+    screen.labelled("token", f"{data['id']} ({data['state']})")
+    screen.labelled("bearer", f"{data['name']}, {data['rights']}: {', '.join(data['can'])}")
+    screen.labelled("reaches", f"tenant {data['tenant']}, scope {data['scope']}")
+    screen.labelled("until", data["expires_at"])
+
+
+@command(
+    option("--accept", "Accept the file with this digest.", "DIGEST"),
+    option("--release-key", "Let KEEPWARD_EMBEDDER_KEY go to another host than before."),
+)
+def config(call: Call, accept: str | None, release_key: bool) -> Answer:
+    """Show the settings file, what of it loosens or leaves this machine, and whether that was accepted.
+
+    A file that was found beside the store only tightens until you accept it; one that changes has to be accepted anew.
+    A file named with --config or KEEPWARD_CONFIG is your own choice and holds as it is.
+    """
+    from keepward import accepted
+    from keepward.config import home
+
+    if (accept or release_key) and not call.is_owner:
+        raise Unauthorised("accepting settings takes the owner")
+    place = home(call.environ)
+    try:
+        if release_key:
+            accepted.release_key(place, call.environ.get("KEEPWARD_EMBEDDER_KEY", ""))
+        if accept:
+            file = call.settings.file
+            if file is None or call.settings.named:
+                raise InvalidInput("there is no settings file beside the store that needs to be accepted")
+            raw = file.read_bytes()
+            if accept != accepted.digest_of(raw):
+                raise Conflict("the file is not the one that was shown; look at it again with `keepward config`")
+            accepted.accept(place, file, raw)
+            call.forget_settings()
+    except OSError as fault:
+        raise StoreUnavailable(f"the configuration folder cannot be written: {fault.strerror}") from fault
+    settings = call.settings
+    data: dict[str, Any] = {
+        "file": str(settings.file) if settings.file else None,
+        "digest": settings.digest or None,
+        "named": settings.named,
+        "loosens": [{"name": name, "value": value} for name, value in settings.loosens.items()],
+        "accepted": not settings.withheld,
+    }
+    talk = (f"accept it with `keepward config --accept {settings.digest}`",) if settings.withheld else ()
+    return Answer(data, _show_config, talk=talk)
+
+
+def _show_config(screen: Screen, data: dict[str, Any]) -> None:
+    screen.labelled("settings", data["file"] or "the defaults")
+    screen.labelled("loosens", [f"{each['name']} = {each['value']}" for each in data["loosens"]], "yellow")
+    if data["file"]:
+        held = "holds" if data["accepted"] else "is NOT accepted: what loosens does not hold"
+        screen.labelled("file", f"{held}; digest {data['digest']}", "" if data["accepted"] else "bold yellow")
+
+
+@command(
+    argument("export|import", "Which way.", "action"),
+    argument("FILE", "The sealed file.", "path"),
+    option("--replace", "Take it in place of another key of the same store."),
+)
+def key(call: Call, action: str, path: str, replace: bool) -> Answer:
+    """Carry the key of a store to another home, sealed with a passphrase: a container, or a new machine.
+
+    With the key go the heads that were seen, and what keeps the erased erased and the revoked revoked; no token does.
+    The passphrase is asked for, or taken from KEEPWARD_PASSPHRASE.
+    """
+    from keepward.app.keys import export_key, import_key
+    from keepward.config import home
+
+    if action not in {"export", "import"} or (replace and action == "export"):
+        raise InvalidInput("key takes export or import, and a FILE; --replace goes with import")
+    if not call.is_owner:
+        raise Unauthorised("carrying a key takes the owner")
+    file, place = Path(path).expanduser(), home(call.environ)
+    if action == "export":
+        done = export_key(call.memory("decide"), file, _passphrase(call, twice=True), config_dir=place)
+    else:
+        done = import_key(file, _passphrase(call), config_dir=place, replace=replace)
+
+    def draw(screen: Screen, data: dict[str, Any]) -> None:
+        screen.labelled("key", f"{action}ed: store {data['store_id']}", "bold green")
+        screen.labelled("file", data["path"])
+        screen.labelled("with it", f"{data['entries']} erasures and revocations")
+        if not data["tombstones"]:
+            screen.labelled("careful", "this home has a list of its own: texts erased there can be said again here")
+
+    return Answer(data_of(done, action=action), draw)
+
+
+def _passphrase(call: Call, *, twice: bool = False) -> str:
+    if given := call.environ.get("KEEPWARD_PASSPHRASE"):
+        return given
+    if not sys.stdin.isatty():
+        raise InvalidInput("the passphrase is asked for at a terminal; elsewhere set KEEPWARD_PASSPHRASE")
+    import getpass
+
+    said = getpass.getpass("Passphrase: ")
+    if twice and getpass.getpass("Again: ") != said:
+        raise InvalidInput("the two passphrases differ")
+    return said

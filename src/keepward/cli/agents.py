@@ -1,4 +1,4 @@
-"""The commands of the protocol: `mcp` serves one client on stdio, `connect` writes a client's settings."""
+"""Commands that serve agents: the HTTP server, the Model Context Protocol on stdio, and settings of their clients."""
 
 from __future__ import annotations
 
@@ -6,39 +6,145 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from keepward.cli.call import Answer, Call, named_actor
-from keepward.errors import InvalidInput, KeepwardError, Unauthorised
+from keepward.cli.command import argument, command, option
+from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
 
 if TYPE_CHECKING:
     from keepward.app import Memory
     from keepward.cli.screen import Screen
+    from keepward.http.options import ServerOptions
     from keepward.mcp.connect import Standing
     from keepward.model.trust import Token
 
-Profile = Annotated[
-    str,
-    typer.Option("--profile", metavar="NAME", help="default, minimal, readonly, blocks or graph: which tools."),
-]
+#: The store of `serve --demo` where none is named.
+DEMO = Path("demo") / "keepward.db"
+_NEEDS = "the server is not installed: `pip install 'keepward[server]'`"
+PROFILE = option("--profile", "default, minimal, readonly, blocks or graph: which tools.", "NAME", default="default")
 #: Name of an agent that does not say its own.
 AGENT = "mcp"
 #: What the token that `connect` makes can do.
 _RIGHTS = ("propose", "read")
 
 
-def mcp(
-    call: Call,
-    profile: Profile = "default",
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Name of the agent, as it stands in receipts.")
-    ] = None,
-    list_only: Annotated[bool, typer.Option("--list", help="Show the tools of the profile and stop.")] = False,
-) -> Answer:
+@command(
+    option("--host", "Where to listen; other than loopback takes TLS. [default: 127.0.0.1]", "HOST"),
+    option("--port", "Port; 0 takes a free one. [default: 8321]", "N"),
+    option("--open-reads", "Status, core, search and compile without a token; loopback alone."),
+    option("--behind-proxy", "A proxy that speaks TLS stands in front; name it with --allow-host."),
+    option("--tls-cert", "Certificate chain, as PEM.", "FILE"),
+    option("--tls-key", "Its private key, as PEM.", "FILE"),
+    option("--allow-host", "A further name by which the server is asked for.", "NAME", multiple=True),
+    option("--demo", "Play the demo into the store first, where there is none yet."),
+    option("--log-json", "Log JSON lines."),
+    option("--no-mcp", "Leave out /mcp."),
+)
+def serve(call: Call, demo: bool, no_mcp: bool, allow_host: tuple[str, ...], **given: Any) -> None:
+    """Serve the store over HTTP, with the page and /mcp, until it is stopped.
+
+    Prints a link that opens the page, once and within ten minutes. Everybody else comes with a token.
+    Jobs that are due run by themselves; `maintenance = false` in the settings leaves them to `jobs run --due`.
+    """
+    # What is not given, and a switch that is not set, is left to the settings.
+    chosen = {name: value for name, value in given.items() if value is not None and value is not False}
+    chosen |= {name: Path(chosen[name]).expanduser() for name in ("tls_cert", "tls_key") if name in chosen}
+    chosen |= {"quiet": call.quiet, **({"mcp": False} if no_mcp else {})}
+    if demo and not (call.db or call.environ.get("KEEPWARD_DB")):
+        call.db = str(DEMO)
+    try:
+        from keepward.http import server
+        from keepward.http.options import ServerOptions
+
+        settings = asdict(call.settings.server)
+        settings["allow_hosts"] = (*settings["allow_hosts"], *allow_host)
+        options = ServerOptions(**{**settings, **chosen}).checked()
+    except ModuleNotFoundError as fault:
+        if (fault.name or "").startswith("keepward"):
+            raise
+        raise InvalidInput(_NEEDS) from fault
+    if demo and not call.path.exists():
+        _play(call)
+    memory = call.memory("decide", stays=True)
+    if not memory.actor.is_owner:
+        raise Unauthorised("serving takes the owner: leave out --as and KEEPWARD_TOKEN, or name an operator")
+    bound, options = server.bind(options)
+    with bound:
+        app = server.build(memory, options)
+        ready = server.prepare(app)
+        link = app.state.serving.console_link()
+        data = _served(call, memory, link, options, mcp=options.mcp and server.has_mcp())
+        # The answer comes before the work, which lasts until somebody stops it.
+        call.answer(Answer(data, _show_served, talk=tuple(data["notes"])))
+        ready.answer(bound)
+
+
+def _play(call: Call) -> None:
+    """Make the store of the demo, and leave something in its queue to look at."""
+    from keepward.cli.demo import leave_waiting, opened, play
+
+    if call.path == DEMO:
+        DEMO.parent.mkdir(mode=0o700, exist_ok=True)
+    with opened(call, call.path, call.principal("decide"), call.settings.embedder) as (agent, owner):
+        for _ in play(agent, owner):
+            pass
+        leave_waiting(agent)
+    call.say(f"played the demo into a new store at {call.path}")
+
+
+def _served(call: Call, memory: Memory, link: str, options: ServerOptions, *, mcp: bool) -> dict[str, Any]:
+    status = memory.status()
+    notes = []
+    try:
+        token: str | None = str(memory.owner_token())
+    except StoreUnavailable as fault:
+        token = None
+        notes.append(str(fault))
+    if options.open_reads:
+        notes.append(
+            "READS ARE OPEN: whoever reaches this port reads status, core, search and contexts, without a token"
+        )
+    if options.mcp and not mcp:
+        notes.append("/mcp is not served: `pip install 'keepward[mcp]'`")
+    if not status["enabled"]:
+        notes.append("memory is switched off by policy: writes are refused and contexts are empty")
+    return {
+        "path": str(call.path),
+        "url": options.url,
+        "console": link,
+        "mcp": f"{options.url}/mcp" if mcp else None,
+        "token_file": token,
+        "live": status["live"],
+        "waiting": status["quarantine"]["depth"],
+        "open_reads": options.open_reads,
+        "notes": notes,
+    }
+
+
+def _show_served(screen: Screen, data: dict[str, Any]) -> None:
+    screen.labelled("store", f"{data['path']} ({data['live']} live memories, {data['waiting']} waiting for review)")
+    hints = {
+        "page": (data["console"], "the link opens the page once, within ten minutes"),
+        "mcp": (data["mcp"], ""),
+        "token": (data["token_file"], "yours; `keepward token create` makes one for an agent"),
+    }
+    for label, (place, hint) in hints.items():
+        if place:
+            # Links and the token's path are not wrapped: they are there to be clicked and copied.
+            screen.exact(f"{label:<12}{place}\n")
+            screen.labelled("", hint, "dim")
+    screen.labelled("stop", "Ctrl-C")
+
+
+@command(
+    PROFILE,
+    option("--name", "Name of the agent, as it stands in receipts.", "NAME"),
+    option("--list", "Show the tools of the profile and stop.", name="list_only"),
+)
+def mcp(call: Call, profile: str, name: str | None, list_only: bool) -> Answer | None:
     """Serve memory to an agent over the Model Context Protocol, on stdin and stdout.
 
     Clients start this themselves: `keepward connect` tells them to. Who asks is an agent, or the bearer of
@@ -58,7 +164,7 @@ def mcp(
     memory, reviewer = _handles(call, name)
     with memory:
         serve(memory, chosen, name=name or AGENT, reviewer=reviewer)
-    return Answer(data={}, show=lambda _: None)
+    return None
 
 
 def _handles(call: Call, name: str | None) -> tuple[Memory, Memory | None]:
@@ -72,10 +178,8 @@ def _handles(call: Call, name: str | None) -> tuple[Memory, Memory | None]:
         return silent.memory(stays=True), None
     if call.actor and name:
         raise InvalidInput("--as and --name both say who asks; leave out one")
-    if name:
-        silent = replace(silent, actor=f"agent:{name}")
-    elif not (call.actor or call.settings.actor):
-        silent = replace(silent, actor=f"agent:{AGENT}")
+    if name or not (call.actor or call.settings.actor):
+        silent = replace(silent, actor=f"agent:{name or AGENT}")
     agent = silent.principal("propose")
     if agent.kind.value != "agent":
         agent = named_actor(f"agent:{name or AGENT}")
@@ -83,14 +187,15 @@ def _handles(call: Call, name: str | None) -> tuple[Memory, Memory | None]:
             raise Unauthorised("this serves an agent; leave out --as and say who it is with --name")
         silent = replace(silent, actor=agent.label)
     person = replace(call, actor=None).principal("decide")
+    reviewer: Memory | None = None
     if call.settings.policy.chat_approval and person.is_owner:
         from keepward.model.trust import Actor
 
         owner = replace(silent, actor=None).memory("decide", create=True, stays=True)
         memory = owner.acting_as(agent)
-        reviewer: Memory | None = owner.acting_as(Actor.reviewer(f"{person.name[:57]} (chat)"))
+        reviewer = owner.acting_as(Actor.reviewer(f"{person.name[:57]} (chat)"))
     else:
-        memory, reviewer = silent.memory(create=True, stays=True), None
+        memory = silent.memory(create=True, stays=True)
     if missing:
         call.say(f"made a new store at {call.path}")
     return memory, reviewer
@@ -100,48 +205,42 @@ def _listed(chosen: Any) -> Answer:
     from keepward.mcp.prompts import PROMPTS
     from keepward.mcp.resources import CORE, TEMPLATES
 
-    documents = chosen.documents
     data = {
         "profile": chosen.name,
         "tools": [tool.as_dict() for tool in chosen.tools],
-        "resources": [each.uri for each in (CORE, *TEMPLATES)] if documents else [],
-        "prompts": [each.name for each in PROMPTS] if documents else [],
+        "resources": [each.uri for each in (CORE, *TEMPLATES)] if chosen.documents else [],
+        "prompts": [each.name for each in PROMPTS] if chosen.documents else [],
     }
 
-    def draw(screen: Screen) -> None:
+    def draw(screen: Screen, data: dict[str, Any]) -> None:
         screen.line(f"{chosen.name}: {chosen.about}", "bold")
         for tool in chosen.tools:
             screen.labelled(tool.name, tool.about, width=22)
-        for label, names in (("resources", data["resources"]), ("prompts", data["prompts"])):
-            if names:
-                screen.labelled(label, ", ".join(names), width=22)
+        screen.fields(data, ("resources", "prompts"), width=22)
 
-    return Answer(data=data, show=draw)
+    return Answer(data, draw)
 
 
+@command(
+    argument("CLIENT", "claude, codex, gemini, opencode, cursor or vscode.", "client"),
+    PROFILE,
+    option("--name", "Name of the agent. [default: the client's]", "NAME"),
+    option("--project", "Write into this folder, not for the whole user.", "DIR"),
+    option("--expires", "Make a token that ends then, such as 90d; else it never does.", "TERM"),
+    option("--no-token", "Write no token: the client is an agent that says its own name."),
+    option("--remove", "Take the entry out again, and end its token."),
+    option("--dry-run, --print", "Show the change and write nothing; a token is masked.", name="dry_run"),
+)
 def connect(
     call: Call,
-    client: Annotated[
-        str,
-        typer.Argument(metavar="CLIENT", help="claude, codex, gemini, opencode, cursor or vscode.", show_default=False),
-    ],
-    profile: Profile = "default",
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Name of the agent. [default: the client's]")
-    ] = None,
-    project: Annotated[
-        str | None, typer.Option("--project", metavar="DIR", help="Write into this folder, not for the whole user.")
-    ] = None,
-    expires: Annotated[
-        str | None, typer.Option(metavar="TERM", help="Make a token that ends then, such as 90d; else it never does.")
-    ] = None,
-    no_token: Annotated[
-        bool, typer.Option("--no-token", help="Write no token: the client is an agent that says its own name.")
-    ] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Take the entry out again, and end its token.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", "--print", help="Show the change and write nothing; a token is masked.")
-    ] = False,
+    client: str,
+    profile: str,
+    name: str | None,
+    project: str | None,
+    expires: str | None,
+    no_token: bool,
+    remove: bool,
+    dry_run: bool,
 ) -> Answer:
     """Write into a client's settings that it starts `keepward mcp`; the rest of the file stays as it is.
 
@@ -162,12 +261,15 @@ def connect(
         raise InvalidInput("--expires is of a token; leave out --no-token, --project and --remove")
     standing = standing_token(chosen, path)
     bearer = name or chosen.name
-    command, env = _command(call, profile, bearer, shared=folder is not None, tokened=tokened), _environment(call)
+    line = _command_line(call, profile, bearer, shared=folder is not None, tokened=tokened)
+    # Where keys and anchors are kept, if not at home, has to hold for the client too.
+    home = call.environ.get("KEEPWARD_HOME")
+    environment = {"KEEPWARD_HOME": str(Path(home).expanduser().absolute())} if home else {}
 
     def change_with(secret: str) -> Any:
         # An empty one is none, and takes the place of one that is no longer wanted.
         given = {TOKEN: secret} if secret or standing else {}
-        return disconnected(chosen, path) if remove else connected(chosen, path, command, env | given)
+        return disconnected(chosen, path) if remove else connected(chosen, path, line, environment | given)
 
     # A file that cannot be edited is refused before a token is made for it.
     change = change_with(MASKED if tokened else "")
@@ -205,7 +307,6 @@ def connect(
     if standing and not dry_run and (token is None or token["state"] != "kept"):
         ended, complaint = _end(call, standing)
         talk += complaint
-    then = chosen.then if change.action in {"added", "updated"} and not dry_run else None
     data = {
         "client": chosen.name,
         "path": str(path),
@@ -213,12 +314,12 @@ def connect(
         "dry_run": dry_run,
         "diff": change.diff,
         "backup": str(backup) if backup else None,
-        "command": command,
+        "command": line,
         "token": token,
         "ended": ended,
-        "next": then,
+        "next": chosen.then if change.action in {"added", "updated"} and not dry_run else None,
     }
-    return Answer(data=data, show=lambda screen: _show(screen, data, chosen.title), talk=tuple(talk))
+    return Answer(data, lambda screen, data: _show_connected(screen, data, chosen.title), talk=tuple(talk))
 
 
 @contextmanager
@@ -274,26 +375,21 @@ def _end(call: Call, standing: Standing) -> tuple[str | None, list[str]]:
         return None, [f"{stays}: {fault}; `keepward token list` shows it"]
 
 
-def _show(screen: Screen, data: dict[str, Any], title: str) -> None:
+def _show_connected(screen: Screen, data: dict[str, Any], title: str) -> None:
     word = {"absent": "has no entry of ours", "unchanged": "is connected already"}.get(data["action"])
-    if word is None:
-        word = f"would be {data['action']}" if data["dry_run"] else data["action"]
-    screen.labelled("client", f"{title}: {word}")
+    would = f"{'would be ' if data['dry_run'] else ''}{data['action']}"
+    screen.labelled("client", f"{title}: {word or would}")
     screen.labelled("file", data["path"])
     for line in data["diff"].splitlines():
-        screen.labelled("", line, style="green" if line.startswith("+") else "red")
+        screen.labelled("", line, "green" if line.startswith("+") else "red")
     if data["token"]:
-        about = f"agent {data['token']['name']} at {data['token']['scope']}: {', '.join(_RIGHTS)}"
-        screen.labelled("token", f"{data['token']['state']}, {about}")
-    if data["ended"]:
-        screen.labelled("ended", f"token {data['ended']}, which stood there")
-    if data["backup"]:
-        screen.labelled("before", f"kept as {data['backup']}")
-    if data["next"]:
-        screen.labelled("next", data["next"])
+        screen.labelled("token", "{state}, agent {name} at {scope}: ".format(**data["token"]) + ", ".join(_RIGHTS))
+    screen.labelled("ended", data["ended"] and f"token {data['ended']}, which stood there")
+    screen.labelled("before", data["backup"] and f"kept as {data['backup']}")
+    screen.labelled("next", data["next"])
 
 
-def _command(call: Call, profile: str, name: str, *, shared: bool, tokened: bool) -> list[str]:
+def _command_line(call: Call, profile: str, name: str, *, shared: bool, tokened: bool) -> list[str]:
     """Return the command line that the client is to run, with paths that hold from any folder.
 
     Where a token says who asks and where, the command line does not.
@@ -302,14 +398,17 @@ def _command(call: Call, profile: str, name: str, *, shared: bool, tokened: bool
         raise InvalidInput("--name takes 1 to 64 printable characters")
     if call.actor:
         raise InvalidInput("--as is for this command line; the client's agent is named with --name")
-    options = ["--db", str(call.path.absolute())]
-    own = () if tokened else (("--tenant", call.tenant), ("--scope", call.scope))
-    for flag, value in (*own, ("--embedder", call.embedder)):
-        options += [flag, value] if value else []
-    if call.config:
-        options += ["--config", str(Path(call.config).expanduser().absolute())]
-    options += ["--profile", profile] if profile != "default" else []
-    return [*_program(shared=shared), "mcp", *options, *(() if tokened else ("--name", name))]
+    given = {
+        "--db": str(call.path.absolute()),
+        "--tenant": None if tokened else call.tenant,
+        "--scope": None if tokened else call.scope,
+        "--embedder": call.embedder,
+        "--config": str(Path(call.config).expanduser().absolute()) if call.config else None,
+        "--profile": profile if profile != "default" else None,
+        "--name": None if tokened else name,
+    }
+    options = [word for flag, value in given.items() if value for word in (flag, value)]
+    return [*_program(shared=shared), "mcp", *options]
 
 
 def _program(*, shared: bool) -> list[str]:
@@ -321,9 +420,3 @@ def _program(*, shared: bool) -> list[str]:
     if started.name == "keepward" and started.exists():
         return [str(started.absolute())]
     return [str(Path(found).absolute())] if found else [sys.executable, "-m", "keepward"]
-
-
-def _environment(call: Call) -> dict[str, str]:
-    """Return what has to hold in the client's environment too: where keys and anchors are kept, if not at home."""
-    home = call.environ.get("KEEPWARD_HOME")
-    return {"KEEPWARD_HOME": str(Path(home).expanduser().absolute())} if home else {}

@@ -1,0 +1,331 @@
+"""Commands that destroy, copy, accept and carry over: erase, backups, rescue, adopt, export and import.
+
+Invariants
+(1) Whatever cannot be undone is shown first, with a digest, and carried out only when that digest is given.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from keepward.cli.call import Answer, Call, data_of
+from keepward.cli.command import argument, command, option
+from keepward.cli.review import APPLY, memories
+from keepward.cli.store import show_faults
+from keepward.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from keepward.cli.screen import Screen
+
+#: How many lines that could not be used are shown; all are in the object of `--json`.
+_SHOWN = 10
+
+
+@command(
+    argument("[ID]...", "Ids of memories, or their aliases.", "ids"),
+    option("--subject", "Every memory about this subject.", "NAME"),
+    option("--source", "Every memory from this source, reference or foreign name.", "NAME"),
+    option("--reason", "request, consent, retention, mistake, secret or other.", "WORD", default="request"),
+    APPLY,
+    option("--certificate", "Print the certificate of an erasure that was made; one ID."),
+    option("--lift", "Allow what an erased memory said to be remembered again; one ID."),
+)
+def erase(call: Call, ids: tuple[str, ...], apply: str | None, certificate: bool, lift: bool, **chosen: Any) -> Answer:
+    """Destroy what memories said, everywhere it is kept, for good. First shows the plan, and changes nothing."""
+    more = apply or chosen["subject"] or chosen["source"] or (certificate and lift)
+    if (certificate or lift) and (len(ids) != 1 or more):
+        raise InvalidInput("--certificate and --lift take one ID, of an erased memory, and nothing else")
+    memory = call.memory("decide")
+    blank = dict.fromkeys(("plan", "commit", "receipt", "certificate"))
+    data: dict[str, Any] = {"applied": bool(lift or apply), **blank, "lifted": []}
+    if lift:
+        lifted = memory.lift_erasure(ids[0])
+        data |= {**data_of(lifted, "tombstones"), "lifted": list(lifted.tombstones)}
+        return Answer(data, _show_lifted, talk=("what was erased stays erased; said anew, it is remembered again",))
+    if certificate:
+        data["certificate"] = memory.certificate(ids[0])
+        return Answer(data, lambda screen, data: screen.exact(json.dumps(data["certificate"], indent=2)))
+    if apply is not None:
+        done = memory.erase(apply, ids, **chosen)
+        data |= {**data_of(done, plan=_plan_data(done.plan)), "certificate": memory.certificate(done.commit.id)}
+        return Answer(data, _show_erased)
+    plan = memory.plan_erase(ids, **chosen)
+    data["plan"] = _plan_data(plan)
+    # A person decides about these, and has to see what they say.
+    texts = {name: memory.get(name).text for name in (*plan.derived, *plan.quoting)}
+    talk = f"nothing was changed; erase it with the same arguments and --apply {plan.digest}"
+    return Answer(data, lambda screen, data: _show_plan(screen, data["plan"], texts), talk=(talk,))
+
+
+def _show_lifted(screen: Screen, data: dict[str, Any]) -> None:
+    screen.labelled("lifted", [f"tombstone {name}" for name in data["lifted"]], "bold green")
+    screen.ids(data)
+
+
+def _plan_data(plan: Any) -> dict[str, Any]:
+    weights = sum(1 for kind, _ in plan.artefacts if kind == "reranker")
+    counts = {name: len(getattr(plan, name)) for name in ("versions", "receipts", "proposals", "feedback", "blobs")}
+    more = {"commit_details": len(plan.details), "documents": len(plan.artefacts) - weights, "weights": weights}
+    return data_of(plan, "details", "artefacts", **counts, **more)
+
+
+def _show_plan(screen: Screen, plan: dict[str, Any], texts: dict[str, str]) -> None:
+    from keepward.present import counted
+
+    screen.line(f"{memories(plan['targets'])} would be erased for good", "bold")
+    for each in plan["targets"]:
+        screen.labelled(each["why"], f"{each['id']}, {counted(each['versions'], 'version', 'versions')}")
+    _show_counts(screen, plan)
+    for word in ("derived", "quoting"):
+        for name in plan[word]:
+            screen.labelled(word, f"{name} stays unless you name it too", "yellow")
+            screen.labelled("", texts[name][:200])
+    screen.ids(plan, "digest")
+
+
+def _show_counts(screen: Screen, plan: dict[str, Any]) -> None:
+    told = (
+        "{versions} versions, {commit_details} commit details, {receipts} receipts, {proposals} proposals, "
+        "{documents} kept documents, {blobs} blobs"
+    )
+    screen.labelled("with them", told.format(**plan))
+    if plan["feedback"] or plan["weights"]:
+        learned = f"{plan['feedback']} feedbacks lose the name, {plan['weights']} learned weights go"
+        screen.labelled("unlearned", f"{learned}; recall is in the plain order until `keepward train`")
+
+
+def _show_erased(screen: Screen, data: dict[str, Any]) -> None:
+    cleaned = data["certificate"]["cleaned"]
+    screen.labelled("erased", f"{memories(data['plan']['targets'])}, for good", "bold green")
+    _show_counts(screen, data["plan"])
+    screen.labelled("file", cleaned["file_and_log"])
+    screen.labelled("backup", [f"{each['path']}: {each['state']}" for each in cleaned["backups"]])
+    screen.labelled("limit", data["certificate"]["limits"], "dim")
+    screen.ids(data)
+
+
+@command(argument("PATH", "A file that is not there yet.", "path"))
+def backup(call: Call, path: str) -> Answer:
+    """Copy the live store to one file, consistent and readable by you alone. Later erasures reach it too."""
+    return Answer(data_of(call.memory("decide").backup(Path(path).expanduser())), _show_backup)
+
+
+def _show_backup(screen: Screen, data: dict[str, Any]) -> None:
+    screen.labelled("backup", f"{data['path']} ({data['bytes']} bytes)", "bold green")
+    _show_blobs(screen, data)
+    screen.labelled("list", f"{data['path']}.erased: what was erased, without content; keep it with the backup")
+    screen.labelled("head", [" ".join(each) for each in data["heads"].items()])
+
+
+def _show_blobs(screen: Screen, data: dict[str, Any]) -> None:
+    if data["blobs"]:
+        screen.labelled("blobs", f"{data['blobs']} in {data['path']}.blobs; they belong to it")
+    screen.labelled(
+        "LOST", [f"{ref[:23]}…: its file is gone or changed, and was not copied" for ref in data["faulty"]], "red"
+    )
+
+
+@command(
+    argument("PATH", "A backup.", "path"),
+    option("--to", "A store that is not there yet.", "DB", required=True),
+)
+def restore_backup(call: Call, path: str, to: str) -> Answer:
+    """Bring a backup back. What was erased since is erased in it first; its older state is accepted by this."""
+    from keepward.app import Memory
+    from keepward.config import home
+
+    places = Path(path).expanduser(), Path(to).expanduser()
+    made = Memory.restore_backup(*places, actor=call.principal("decide"), config_dir=home(call.environ))
+    return Answer(data_of(made), _show_restored)
+
+
+def _show_restored(screen: Screen, data: dict[str, Any]) -> None:
+    screen.labelled("restored", data["path"], "bold green")
+    _show_blobs(screen, data)
+    screen.labelled("head", [" ".join(each) for each in data["heads"].items()])
+    for word, what in (("erased", "places that were"), ("revoked", "tokens that were")):
+        if data[word]:
+            screen.labelled(word, f"{data[word]} {what} {word} after the backup was made")
+    screen.labelled("careful", data["warning"], "bold yellow")
+    if data["separate"]:
+        screen.labelled("separate", "the store it was made of lives on; this is now a store of its own")
+
+
+@command(
+    argument("BROKEN", "The damaged store.", "broken"),
+    argument("NEW", "A store that is not there yet.", "new"),
+)
+def rescue(call: Call, broken: str, new: str) -> Answer:
+    """Make a new store of all that still holds in a damaged one, which is left as it is; name what is lost."""
+    from keepward.app import Memory
+    from keepward.config import home
+
+    made = Memory.rescue(
+        Path(broken).expanduser(),
+        Path(new).expanduser(),
+        actor=call.principal("decide"),
+        config_dir=home(call.environ),
+        on_progress=None if call.quiet else lambda said: print(said, file=sys.stderr),  # noqa: T201
+    )
+    return Answer(data_of(made, whole=made.whole), _show_rescued, 0 if made.whole else 1)
+
+
+def _show_rescued(screen: Screen, data: dict[str, Any]) -> None:
+    screen.labelled("rescued", data["path"], "bold green" if data["whole"] else "bold yellow")
+    for each in data["tenants"]:
+        lost = f", {each['lost_commits']} lost" if each["lost_commits"] else ""
+        screen.labelled(
+            "tenant", f"{each['tenant']}: {each['commits']} commits as they were{lost}, up to {each['head']}"
+        )
+        if each["rescued"]:
+            screen.labelled("newer", f"{len(each['rescued'])} memories by a commit of their own")
+        outdated = "its newest version is lost; an older one came, archived"
+        for word, why in (("outdated", outdated), ("lost", "nothing of it holds")):
+            screen.labelled(word, [f"{name}: {why}" for name in each[word]], "yellow")
+    screen.labelled("blob lost", data["lost_blobs"], "yellow")
+    screen.labelled("not in it", data["not_carried"], "dim")
+    if not data["sealed"]:
+        screen.labelled("note", "this machine has no key of that store: hashes alone speak for what came over")
+
+
+@command(APPLY)
+def adopt(call: Call, apply: str | None) -> Answer:
+    """Accept a store that came from elsewhere, or an older state, as it stands. First shows what that means."""
+    memory = call.memory("decide")
+    plan = memory.plan_adopt() if apply is None else memory.adopt(apply)
+    talk = () if apply else (f"nothing was changed; accept it with `keepward adopt --apply {plan.digest}`",)
+    return Answer(data_of(plan, applied=apply is not None), _show_adoption, talk=talk)
+
+
+def _show_adoption(screen: Screen, data: dict[str, Any]) -> None:
+    for tenant, head in data["heads"].items():
+        counts = f"{data['live'][tenant]} live memories, {data['waiting'][tenant]} waiting for review"
+        screen.labelled("head", f"{tenant} {head}: {counts}")
+    screen.labelled("core", ["{tenant} {scope} {key}: {text}".format(**each) for each in data["core"]], "yellow")
+    fate = "; ends with this" if data["foreign"] else ""
+    screen.labelled("token", ["{name} ({rights}, {tenant} {scope})".format(**each) + fate for each in data["tokens"]])
+    show_faults(screen, data)
+    if data["applied"]:
+        screen.labelled("accepted", "all seals were made anew", "bold green")
+    else:
+        screen.labelled("careful", data["warning"], "bold yellow")
+        screen.ids(data, "digest")
+
+
+@command(argument("[PATH]", "File to write; - or none is stdout.", "path", default="-"))
+def export(call: Call, path: str) -> Answer:
+    """Write every version of every memory of the tenant as JSON lines."""
+    from keepward.interchange import write_vault
+    from keepward.interchange.exports import Tally
+    from keepward.present import counted
+
+    tally = Tally()
+    memory = call.memory("decide")
+    head = memory.status()["head"]
+    if path == "-" and call.as_json:
+        # One object on stdout is the promise of --json, so the lines need a file.
+        raise InvalidInput("with --json name a file: keepward export PATH --json")
+    count = write_vault(memory, sys.stdout if path == "-" else Path(path).expanduser(), tally=tally)
+    data = {
+        "path": None if path == "-" else path,
+        "lines": count,
+        "head": head,
+        "tenant": memory.tenant,
+        "weights": len(tally.weights),
+        "lost_weights": sorted(tally.lost),
+    }
+    told = f"{counted(count, 'line', 'lines')}, tenant {memory.tenant}, head {head}"
+    if tally.weights:
+        told += f", weights of the reranker: {len(tally.weights)}"
+    talk = [told] if path == "-" else []
+    talk.append("not in it: the review queue, receipts, feedback and counts of use")
+    if tally.lost:
+        lost = f"weights of the reranker that the journal names and that could not be read: {len(tally.lost)}"
+        talk.append(f"{lost}; `keepward verify` says more")
+    return Answer(data, lambda screen, _: None if path == "-" else screen.line(f"{path}: {told}"), talk=tuple(talk))
+
+
+@command(
+    argument("PATH", "File to read; - is stdin.", "path"),
+    option("--format", "auto, vault, locomo, messages, legacy-jsonl or markdown.", "WORD", default="auto"),
+    option("--session", "Session of messages. [default: the file's name]", "NAME"),
+    name="import",
+)
+def import_(call: Call, path: str, format: str, session: str | None) -> Answer:  # noqa: A002
+    """Bring memories in from a file, each through the gates. A missing store is made.
+
+    It comes in as an agent's, an export too: `keepward restore-export` brings back one of your own as it was.
+    """
+    from keepward.interchange import FORMATS, load
+    from keepward.interchange.formats import recognise
+    from keepward.interchange.reading import opened
+    from keepward.model.value import unknown
+
+    if format not in FORMATS:
+        raise InvalidInput(f"--format: {unknown('format', format, FORMATS)}")
+    target: Any = sys.stdin.buffer if path == "-" else Path(path).expanduser()
+    if path != "-":
+        # Before a store is made for it.
+        with opened(target) as source:
+            format = recognise(source) if format == "auto" else format  # noqa: A001
+    memory = call.memory(create=True)
+    with call.progress("importing") as report:
+        result = load(memory, target, format=format, session=session, on_progress=report)
+    tenants = list(result.tenants) or [memory.tenant]
+    unused = {
+        name: [{"line": line, "reason": why} for line, why in getattr(result, name)] for name in ("failed", "refusals")
+    }
+    talk = ("held for review: see them with `keepward pending`",) if result.quarantined else ()
+    if call.as_json:
+        talk = (f"imported {result.total} items into {', '.join(tenants)}", *talk)
+    stored = result.committed or result.duplicates or not result.total
+    code = 0 if stored else 6 if result.quarantined else 5
+    return Answer(data_of(result, **unused, tenants=tenants), _show_import, code, talk)
+
+
+def _show_import(screen: Screen, data: dict[str, Any]) -> None:
+    names = ("committed", "duplicates", "quarantined", "refused")
+    told = ", ".join(f"{data[name]} {'held for review' if name == 'quarantined' else name}" for name in names)
+    screen.labelled("imported", f"{data['total']} items ({data['format']}): {told}, {len(data['failed'])} unusable")
+    screen.labelled("tenants", ", ".join(data["tenants"]))
+    for word, rows in (("unusable", data["failed"]), ("refused", data["refusals"])):
+        screen.labelled(word, [f"{row['line']}: {row['reason']}" for row in rows[:_SHOWN]], "yellow")
+        if len(rows) > _SHOWN:
+            screen.labelled("", f"and {len(rows) - _SHOWN} more; --json lists all of them")
+    screen.labelled("note", data["notes"])
+
+
+@command(argument("PATH", "An export of your own.", "path"), APPLY)
+def restore_export(call: Call, path: str, apply: str | None) -> Answer:
+    """Bring an export back as it was, core blocks and all, into an empty tenant. First shows what it holds.
+
+    Its hashes show that it is whole, not who wrote it: restore what you trust as you trust the store itself.
+    """
+    from keepward.interchange import plan_restore_export
+    from keepward.interchange import restore_export as carry_out
+    from keepward.interchange.reading import opened
+
+    file = Path(path).expanduser()
+    with opened(file):
+        # Before a store is made for it.
+        pass
+    memory = call.memory("decide", create=True)
+    plan, notes = plan_restore_export(memory, file), []
+    if apply is not None:
+        with call.progress("restoring") as report:
+            notes = list(carry_out(memory, file, apply, on_progress=report).notes)
+    again = f"nothing was changed; restore it with the same arguments and --apply {plan.digest}"
+    return Answer(data_of(plan, applied=apply is not None, notes=notes), _show_export, talk=() if apply else (again,))
+
+
+def _show_export(screen: Screen, data: dict[str, Any]) -> None:
+    word = "restored" if data["applied"] else "would restore"
+    told = "{versions} versions, {live} live memories, {blobs} blobs"
+    screen.labelled(word, told.format(**data), width=15)
+    screen.labelled("tenant", f"{data['tenant']}, head {data['head']}", width=15)
+    screen.labelled("core", ["{scope} {key}: {text}".format(**block) for block in data["core"]], "yellow", width=15)
+    screen.labelled("note", data["notes"], width=15)
+    screen.labelled("digest", data["digest"], "dim", width=15)

@@ -1,0 +1,482 @@
+"""Commands on memories: what proposes, reads and teaches, and the blobs that memories refer to.
+
+They act as an agent unless told otherwise, all but `train`; `remember` and `blob put` make a store where there is none.
+
+Invariants
+(1) A write that stored nothing says so and why.
+(2) A file is looked at before it is read whole: what is too large is refused by its size.
+(3) What is written out is for its owner alone, and never in place of another file.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from keepward import durable
+from keepward.cli.call import Answer, Call, data_of, text_of
+from keepward.cli.command import argument, command, option
+from keepward.errors import InvalidInput
+from keepward.model.blob import LIMIT
+
+if TYPE_CHECKING:
+    from keepward.cli.screen import Screen
+    from keepward.model.blob import Blob
+    from keepward.model.proposal import Outcome
+
+MEMORY = argument("ID", "Its id, the first letters of it (8 or more), or its key.", "memory_id")
+REASON = option("--reason", "Why; it stands in the journal.", "TEXT", default="")
+IF_VERSION = option("--if-version", "Change it only if N is still its newest version.", "N")
+CONSENT = option("--consent", "Personal identifiers in the text were given with consent: keep them.")
+MEDIA_TYPE = option("--media-type", "Such as image/png. [default: by the bytes]", "TYPE")
+CATEGORY_OF_OWN = option("--category", "A label of your own.", "NAME")
+SUBJECT_OF_IT = option("--subject", "Whom or what it is about.", "NAME")
+SENSITIVITY = option("--sensitivity", "normal or sensitive.", "WORD")
+AS_OF = option("--as-of", "A state of the past: a commit's number or id, or an instant.", "WHEN")
+PURPOSE = option("--purpose", "answer, act or core: what it is used for.", "WORD", default="answer")
+SENSITIVE = option("--include-sensitive", "Sensitive memories too.")
+FLOOR = option("--floor", "Least score of the best; below it nothing is shown. [default: by policy]", "0..1")
+NO_FLOOR = option("--all", "No floor: also where nothing bears on it.", name="every")
+SORTS = (
+    option("--tier", "Only these tiers. Several times.", "TIER", "tiers", multiple=True),
+    option("--kind", "Only these kinds. Several times.", "KIND", "kinds", multiple=True),
+    option("--tag", "With any of these. Several times.", "TAG", "tags", multiple=True),
+)
+NAMES = (
+    option("--subject", "About this subject alone.", "NAME"),
+    option("--category", "Of this category alone.", "NAME"),
+    option("--session", "Of this conversation alone.", "NAME"),
+)
+
+
+@command(
+    argument("TEXT", "What to remember; - reads stdin.", "text"),
+    option("--tier", "core, working, episodic or archival. [default: archival]", "TIER"),
+    option("--kind", "rule, fact, state, event, summary or document.", "KIND"),
+    option("--key", "A stable name; writing to it again updates it.", "NAME"),
+    SUBJECT_OF_IT,
+    CATEGORY_OF_OWN,
+    option("--tag", "May be given several times.", "TAG", "tags", multiple=True),
+    option("--source", "user_message, tool, document, web, inference ...", "SOURCE"),
+    option("--evidence", "What backs it, such as chat:42. Several times.", "REF", multiple=True),
+    option("--confidence", "Is it true? [default: by source]", "0..1"),
+    option("--importance", "Is it useful? [default: by source]", "0..1"),
+    option("--ttl", "How long it holds: 90s, 15m, 24h, 30d, 2w.", "TIME"),
+    option("--stability", "volatile, stable or permanent.", "WORD"),
+    SENSITIVITY,
+    option("--session", "The conversation it comes from.", "NAME"),
+    option("--derived-from", "A memory it was made from. Several times.", "ID", multiple=True),
+    option("--metadata", "A JSON object of your own.", "JSON"),
+    CONSENT,
+    REASON,
+    option("--file", "A picture, recording or other file that TEXT describes.", "FILE"),
+    option("--blob", "The same for one that `blob put` keeps.", "REF", "ref"),
+    MEDIA_TYPE,
+)
+def remember(
+    call: Call,
+    text: str,
+    metadata: str | None,
+    file: str | None,
+    ref: str | None,
+    media_type: str | None,
+    **fields: Any,
+) -> Answer:
+    """Remember a text. A missing store is made."""
+    own = _object(metadata)
+    memory = call.memory(create=True)
+    said = text_of(text)
+    if (file is not None and ref is not None) or (media_type is not None and file is None):
+        raise InvalidInput("give --file, with --media-type if you like, or --blob for one that is kept already")
+    if file is not None:
+        ref = memory.put_blob(_content_of(file), media_type=media_type).ref
+    return written(memory.remember(said, metadata=own, blob=ref, **fields))
+
+
+@command(
+    MEMORY,
+    argument("[TEXT]", "The new text; - reads stdin.", "text"),
+    REASON,
+    IF_VERSION,
+    option("--tag", "New tags, in place of the old.", "TAG", "tags", multiple=True),
+    CATEGORY_OF_OWN,
+    SUBJECT_OF_IT,
+    option("--metadata", "A JSON object.", "JSON"),
+    option("--source", "Where the new text comes from.", "SOURCE"),
+    option("--evidence", "What backs it. Several times.", "REF", multiple=True),
+    option("--confidence", "Is it true?", "0..1"),
+    option("--importance", "Is it useful?", "0..1"),
+    SENSITIVITY,
+    option("--ttl", "New time to live from now; never removes it.", "TIME"),
+    option("--append", "Add the text to what is there."),
+    CONSENT,
+)
+def revise(
+    call: Call, memory_id: str, text: str | None, append: bool, consent: bool, metadata: str | None, **given: Any
+) -> Answer:
+    """Give a memory a new text or new fields; the old version stays in its history."""
+    # What is not given stays as it is.
+    fields = {name: value for name, value in given.items() if value not in (None, ())}
+    if metadata is not None:
+        fields["metadata"] = _object(metadata)
+    if append:
+        if text is None or fields.keys() - {"reason", "if_version", "source", "evidence", "confidence"}:
+            raise InvalidInput("--append takes a text, --source, --evidence and --confidence alone")
+        return written(call.memory().append(memory_id, text_of(text), **fields))
+    if fields.get("ttl") == "never":
+        fields["ttl"] = None
+    changed: dict[str, Any] = {} if text is None else {"text": text_of(text)}
+    return written(call.memory().revise(memory_id, **changed, consent=consent, **fields))
+
+
+@command(MEMORY, REASON, IF_VERSION)
+def forget(call: Call, **asked: Any) -> Answer:
+    """Retire a memory: it no longer holds, and `restore` brings it back."""
+    return written(call.memory().forget(**asked))
+
+
+@command(MEMORY, REASON, IF_VERSION)
+def archive(call: Call, **asked: Any) -> Answer:
+    """Put a memory away: it is not at hand until `restore` brings it back."""
+    return written(call.memory().archive(**asked))
+
+
+@command(MEMORY, REASON, option("--ttl", "A new term, for one that has expired.", "TIME"), IF_VERSION)
+def restore(call: Call, **asked: Any) -> Answer:
+    """Bring back a retired, archived or expired memory."""
+    return written(call.memory().restore(**asked))
+
+
+#: By outcome of a write: exit code, the word for it, its style and what is said of it.
+_OUTCOMES = {
+    "committed": (0, "committed", "bold green", "{id} v{version}"),
+    "duplicate": (0, "duplicate", "bold cyan", "{id} v{version} holds this already; nothing new was stored"),
+    "quarantined": (6, "held", "bold yellow", "nothing changes until a person approves it"),
+    "refused": (5, "refused", "bold red", "nothing was stored but the receipt"),
+}
+
+
+def written(result: Outcome) -> Answer:
+    """Return the answer to a write, with what to do next where there is something to do."""
+    data = result.to_dict()
+    talk: tuple[str, ...] = ()
+    if data["proposal"]:
+        held = f"held for review: approve it with `keepward approve {data['proposal']}`"
+        talk = (held, "what is said with `--as operator` is the owner's own and is decided by that")
+    data["next"] = talk[0] if talk else None
+    return Answer(data, show_written, _OUTCOMES[data["outcome"]][0], talk)
+
+
+def show_written(screen: Screen, data: dict[str, Any], *, indent: int = 0, brief: bool = False) -> None:
+    """Print what became of a write, its reasons and its receipt; `brief` leaves out the ids to look it up by."""
+    from keepward.present import redaction
+
+    _, word, style, rest = _OUTCOMES[data["outcome"]]
+    # What is stored is not what was said: that belongs in the first line.
+    told = "; ".join(filter(None, (rest.format(**data), redaction(data["redacted"]))))
+    screen.labelled(word, told, style, indent=indent)
+    if data["outcome"] != "refused" and data["tier"]:
+        until = data["expires_at"] and f" · until {minute(data['expires_at'])} UTC"
+        screen.labelled("", f"{sort_of(data)}{until or ''}", "dim", indent=indent)
+    show_reasons(screen, "why", data["reasons"], indent=indent)
+    if not brief:
+        screen.ids(data, "proposal", "commit", "receipt", indent=indent)
+
+
+def show_reasons(screen: Screen, label: str, reasons: list[dict[str, str]], *, indent: int = 0) -> None:
+    """Print what gates said."""
+    screen.labelled(label, [f"{each['gate']}: {each['detail']} ({each['code']})" for each in reasons], indent=indent)
+
+
+def sort_of(record: dict[str, Any]) -> str:
+    """Return tier, kind and key of a memory."""
+    return f"{record['tier']} {record['kind']}{' · key ' + record['key'] if record['key'] else ''}"
+
+
+def minute(at: str | None) -> str:
+    """Return an instant in ISO 8601 as day and time, to the minute; nothing for none."""
+    return at[:16].replace("T", " ") if at else ""
+
+
+def _object(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+    except ValueError as fault:
+        raise InvalidInput("--metadata is not JSON") from fault
+    if not isinstance(value, dict):
+        raise InvalidInput("--metadata takes a JSON object")
+    return value
+
+
+@command(
+    argument("put|get|show", "What to do.", "action"),
+    argument("FILE|REF", "A file to keep; - reads stdin. Or a blob.", "target"),
+    argument("[OUT]", "A file that is not there yet; - is stdout.", "out"),
+    MEDIA_TYPE,
+)
+def blob(call: Call, action: str, target: str, out: str | None, media_type: str | None) -> Answer | None:
+    """Keep a picture, a recording or any file of up to 32 MB for memories to refer to, or fetch one.
+
+    What no memory refers to goes a day after it was put. `remember TEXT --file FILE` does both in one step.
+    """
+    if action not in {"put", "get", "show"}:
+        raise InvalidInput("blob takes put, get, show")
+    if (out is None) == (action == "get") or (media_type is not None and action != "put"):
+        raise InvalidInput("blob put takes FILE and --media-type, blob get takes REF and OUT, blob show takes REF")
+    if action == "put":
+        content = _content_of(target)
+        return _blob(call.memory(create=True).put_blob(content, media_type=media_type), "kept")
+    if out == "-" and call.as_json:
+        raise InvalidInput("with --json name a file: keepward blob get REF OUT --json")
+    memory = call.memory()
+    found = memory.blob(target)
+    if out is None:
+        return _blob(found, "blob")
+    content = memory.read_blob(target)
+    if out == "-":
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        return None
+    path = Path(out).expanduser()
+    try:
+        with durable.fresh(path) as file:
+            file.write(content)
+    except FileExistsError as fault:
+        raise InvalidInput("OUT is there already; name another file") from fault
+    return _blob(found, "fetched", path=str(path))
+
+
+def _content_of(file: str) -> bytes:
+    if file == "-":
+        return sys.stdin.buffer.read(LIMIT + 1)
+    path = Path(file).expanduser()
+    if not path.is_file():
+        raise InvalidInput("there is no such file; check the path")
+    if path.stat().st_size > LIMIT:
+        raise InvalidInput(f"a blob is at most {LIMIT // 2**20} MB; keep the rest elsewhere and remember where")
+    return path.read_bytes()
+
+
+def _blob(found: Blob, word: str, path: str | None = None) -> Answer:
+    following = f'keepward remember "what it is" --blob {found.ref}' if word == "kept" else None
+
+    def show(screen: Screen, data: dict[str, Any]) -> None:
+        screen.labelled(word, f"{data['media_type']}, {data['bytes']} bytes", "bold green")
+        screen.exact(data["ref"])
+        if data["active"]:
+            screen.labelled("careful", "active content: it may run when it is opened", "bold yellow")
+        screen.labelled("file", data["path"])
+
+    data = data_of(found, path=path, next=following)
+    return Answer(data, show, talk=(f"refer to it: {following}",) if following else ())
+
+
+@command(
+    argument("QUERY", "What to look for; - reads stdin.", "query"),
+    option("--limit", "Most hits.", "N", default=10),
+    PURPOSE,
+    *SORTS,
+    *NAMES,
+    option("--min-importance", "Only what is at least so useful.", "0..1", default=0.0),
+    SENSITIVE,
+    AS_OF,
+    option("--order", "learned, fused or cosine.", "WORD", default="learned"),
+    FLOOR,
+    NO_FLOOR,
+    option("--receipt", "Keep a receipt that `feedback` can name."),
+)
+def recall(call: Call, query: str, every: bool, floor: float | None, **asked: Any) -> Answer:
+    """Find memories by words and meaning, best first, and say why each was found."""
+    found = call.memory().recall(text_of(query), floor=0.0 if every else floor, **asked)
+    # One visible line for what could not take part; it is in the object as well.
+    return Answer(found.to_dict(), partial(_show_recall, every=every), talk=found.notes)
+
+
+def _show_recall(screen: Screen, data: dict[str, Any], *, every: bool) -> None:
+    """Print hits; weak ones only where they are asked for, or where there is nothing better."""
+    strong = [hit for hit in data["hits"] if not hit["weak"]]
+    shown = data["hits"] if every or not strong else strong
+    for hit in shown:
+        said = [hit["occurred_at"] and hit["occurred_at"][:10], hit["speaker"], hit["text"]]
+        screen.labelled(f"{hit['rank']:>2}.", ": ".join(filter(None, said)), "bold", width=4)
+        score = f"{'weak, ' if hit['weak'] else ''}score {hit['score']:.2f}"
+        facts = [hit["tier"], hit["kind"], hit["key"] and f"key {hit['key']}", f"from {hit['source']} ({hit['trust']})"]
+        told = " · ".join(filter(None, [*facts, score, " + ".join(hit["why"])]))
+        screen.labelled("", [told, f"{hit['id']} v{hit['version']}"], "dim", width=4)
+    if not data["hits"]:
+        screen.line("Nothing found.", "dim")
+    if weak := len(data["hits"]) - len(shown):
+        screen.line(f"{weak} weak {'hit' if weak == 1 else 'hits'} not shown; --all shows them", "dim")
+    screen.labelled("left out", [f"{left['id']}: {left['reason']}" for left in data["excluded"]], "dim")
+    screen.line(f"searched by {' and '.join(data['used']) or 'nothing'} at head {data['head']}", "dim")
+    screen.ids(data, "receipt")
+
+
+@command(
+    argument("OBJECTIVE", "What the model is to do; - reads stdin.", "objective"),
+    option("--budget", "Most tokens. [default: by policy]", "TOKENS", "budget_tokens"),
+    PURPOSE,
+    option("--format", "markdown, xml or messages.", "WORD", default="markdown"),
+    SENSITIVE,
+    FLOOR,
+    NO_FLOOR,
+    AS_OF,
+    option("--without", "Core block, by key or id, that may be missing. Several times.", "NAME", multiple=True),
+)
+def context(call: Call, objective: str, every: bool, floor: float | None, **asked: Any) -> Answer:
+    """Compile the context for a model: within a budget, with a receipt of what went in and what stayed out."""
+    data = compiled_data(call.memory().context(text_of(objective), floor=0.0 if every else floor, **asked))
+    parts = ", ".join(f"{each['name']} {each['tokens']}" for each in data["sections"]) or "nothing"
+    summary = (
+        f"{data['tokens']} tokens ({parts}); {len(data['excluded'])} left out; receipt {data['receipt']} "
+        f"(`keepward receipt {data['receipt']}` tells why)"
+    )
+    return Answer(data, _show_text, talk=(summary, *data["notes"]))
+
+
+def _show_text(screen: Screen, data: dict[str, Any]) -> None:
+    screen.exact(data["text"])
+
+
+def compiled_data(compiled: Any) -> dict[str, Any]:
+    """Return a compiled context as JSON values."""
+    data = data_of(compiled, "prefix_digest", "tail_digest")
+    for each in data["sections"]:
+        del each["digest"]
+    for each in data["excluded"]:
+        each |= {"reason": each["reason"]["detail"], "code": each["reason"]["code"]}
+    return data
+
+
+@command(argument("RECEIPT", "Receipt of a context.", "receipt"))
+def replay(call: Call, receipt: str) -> Answer:
+    """Compile a context again from its receipt, byte for byte as it was."""
+    again = call.memory().replay(receipt)
+    missing = [{"id": name, "version": version} for name, version in again.missing]
+    data = data_of(again, "prefix_digest", "tail_digest", receipt=receipt, missing=missing)
+    word = "the same bytes as then" if again.same else f"not the same as then: {len(missing)} sources are gone"
+    return Answer(data, _show_text, 0 if again.same else 1, (word,))
+
+
+@command(
+    *SORTS,
+    option("--key", "Under this key alone.", "NAME"),
+    *NAMES,
+    option("--limit", "Most rows.", "N", default=50),
+    option("--all", "No limit.", name="everything"),
+    option("--include-ended", "Retired, archived, superseded and expired ones too."),
+    AS_OF,
+    name="list",
+)
+def list_(call: Call, limit: int, everything: bool, **asked: Any) -> Answer:
+    """List memories, newest first."""
+    found = call.memory().find(limit=None if everything else limit, **asked)
+    memories = [each.to_dict() for each in found]
+    noted = {"withheld": list(found.withheld), "notes": list(found.notes)}
+    return Answer({"memories": memories, "count": len(found), **noted}, _show_list, talk=found.notes)
+
+
+def _show_list(screen: Screen, data: dict[str, Any]) -> None:
+    if not data["memories"]:
+        screen.line("No memories.", "dim")
+    for each in data["memories"]:
+        screen.line(each["text"], hang=2)
+        facts = [each["id"], each["tier"], each["kind"], each["key"] and f"key {each['key']}"]
+        screen.line(" · ".join(filter(None, facts)), "dim", indent=2)
+
+
+@command(MEMORY, AS_OF)
+def get(call: Call, **asked: Any) -> Answer:
+    """Show one memory with all its fields."""
+
+    def show(screen: Screen, data: dict[str, Any]) -> None:
+        screen.line(data["text"], "bold")
+        screen.line()
+        screen.fields(data, [name for name in data if name != "text"], width=15)
+
+    return Answer(call.memory().get(**asked).to_dict(), show)
+
+
+@command(MEMORY)
+def history(call: Call, memory_id: str) -> Answer:
+    """Show every version of a memory: who changed what, when and why."""
+    versions = call.memory().history(memory_id)
+    name = versions[-1].record.id if versions else memory_id
+    return Answer({"id": name, "versions": [_version(each) for each in versions]}, _show_history)
+
+
+def _version(each: Any) -> dict[str, Any]:
+    from keepward import present
+
+    details = {name: getattr(each.details, name) for name in ("actor", "approved_by", "reason", "receipt")}
+    return {
+        "version": each.record.version,
+        "op": each.op,
+        "commit": each.commit.id,
+        "seq": each.commit.seq,
+        "at": present.instant(each.commit.at),
+        **details,
+        "before": each.before and present.record(each.before),
+        "after": present.record(each.record),
+        "changed": present.changed(each.before, each.record),
+    }
+
+
+def _show_history(screen: Screen, data: dict[str, Any]) -> None:
+    screen.line(data["id"], "bold")
+    for each in data["versions"]:
+        approved = f", approved by {each['approved_by']}" if each["approved_by"] else ""
+        screen.heading(f"v{each['version']} {each['op']} by {each['actor']}{approved}")
+        screen.line(f"{each['at'][:19]} UTC · commit {each['seq']} · {each['commit']}", "dim", indent=2)
+        if each["reason"]:
+            screen.line(f"because: {each['reason']}", indent=2)
+        if not each["before"]:
+            screen.change("text", None, each["after"]["text"])
+        for change in each["changed"] if each["before"] else ():
+            screen.change(change["field"], change["before"], change["after"])
+
+
+@command(
+    argument("RECEIPT", "Of `context`, or of `recall --receipt`.", "receipt"),
+    option("--used", "A memory that was of use. Several times.", "ID", multiple=True),
+    option("--ignored", "One that was not. Several times.", "ID", multiple=True),
+)
+def feedback(call: Call, receipt: str, **said: Any) -> Answer:
+    """Say which memories of a recall or context were used; `train` learns from it. Nothing changes until then.
+
+    It counts as an agent's, up to a share of what people say; with `--as operator` as a person's.
+    """
+    given = call.memory().feedback(receipt, **said)
+
+    def show(screen: Screen, data: dict[str, Any]) -> None:
+        kept = f"kept as number {given.n}" if given.n else "not kept: memory is switched off by policy"
+        told = f"{len(given.used)} used, {len(given.ignored)} ignored; {kept}"
+        screen.labelled("feedback", told, "bold green" if given.n else "bold")
+        counts = "" if given.by_person else "; it counts up to a share of what people say"
+        screen.labelled("by", f"{given.actor}{counts}", "dim")
+
+    return Answer(data_of(given, "tenant", "n", number=given.n), show)
+
+
+@command()
+def train(call: Call) -> Answer:
+    """Train the reranker from feedback, in one commit; it serves only where it orders held-out feedback better."""
+    with call.progress("training") as report:
+        return Answer(data_of(call.memory("decide").train_reranker(on_progress=report)), _show_training)
+
+
+def _show_training(screen: Screen, data: dict[str, Any]) -> None:
+    style = "bold green" if data["serving"] else "bold"
+    screen.labelled("reranker", f"{data['version'] or 'none'}, {'serves' if data['serving'] else 'off'}", style)
+    screen.labelled("why", data["why"])
+    told = f"{data['feedback'] - data['held_out']} feedbacks; {data['held_out']} held out"
+    screen.labelled("learned from", f"{told}; {data['from_agents']:.0%} of it from agents")
+    shares = ", ".join(f"{name} {data[name]:.3f}" for name in ("learned", "fused", "cosine"))
+    screen.labelled("in order", f"{shares}: share of held-out pairs; gain {data['gain']:+.3f}")
+    for label in ("commit", "receipt"):
+        screen.labelled(label, data[label] or "none: nothing new was found", "dim")
