@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keepward.aio import AsyncMemory
-    from keepward.app import Draft, Memory
+    from keepward.calls.draft import Draft
     from keepward.client import Client
     from keepward.errors import (
         Conflict,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Tampered,
         Unauthorised,
     )
+    from keepward.memory import Memory
     from keepward.model.change import (
         Append,
         Archive,
@@ -66,7 +67,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "keepward.aio": ("AsyncMemory",),
-    "keepward.app": ("Draft", "Memory"),
+    "keepward.calls.draft": ("Draft",),
+    "keepward.memory": ("Memory",),
     "keepward.client": ("Client",),
     "keepward.model.change": (
         "Append",

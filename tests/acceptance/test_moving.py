@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from keepward import Actor, Conflict, InvalidInput, Memory, NotAdopted, Tampered
-from keepward.app.keys import export_key, import_key
+from keepward.keys import export_key, import_key
 
 WORDS = "a harbour in the rain"
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-import keepward.app
 import keepward.engine
+import keepward.model
 from keepward import InvalidInput, Memory, present
 from keepward.model.value import Value
 
@@ -83,7 +83,7 @@ def test_every_result_is_plain_json(owner: Memory, tmp_path: Path) -> None:
 
 
 def test_every_verb_gives_what_can_be_made_plain() -> None:
-    rooms = (keepward.engine, keepward.app)
+    rooms = (keepward.engine, keepward.model)
     for module in (one for room in rooms for one in pkgutil.iter_modules(room.__path__, f"{room.__name__}.")):
         import_module(module.name)
     known = {kind.__name__ for kind in _below(Value)} | {"Outcome"}

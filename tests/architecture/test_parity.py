@@ -11,7 +11,7 @@ import pytest
 
 from keepward import AsyncMemory, Client, Memory
 from keepward.aio import AsyncDraft
-from keepward.app import Draft
+from keepward.calls.draft import Draft
 from keepward.client import Draft as RemoteDraft
 
 DOCS = Path(__file__).parents[2] / "docs" / "client.md"

@@ -122,7 +122,7 @@ def test_an_unexpected_fault_is_one_line_and_no_trace(run, monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("hunter2")
 
-    monkeypatch.setattr("keepward.app.Memory.open", broken)
+    monkeypatch.setattr("keepward.memory.Memory.open", broken)
     ran = run("init")
     assert (ran.code, ran.out, "hunter2" in ran.err, len(ran.err.splitlines())) == (1, "", False, 1)
 
@@ -160,7 +160,7 @@ def test_a_scope_narrows_what_is_seen(run):
 
 
 LIGHT = "import sys, keepward.cli.main as c; c.main(['--help']); print(sorted({'numpy', 'rich', 'pydantic', "
-LIGHT += "'keepward.app', 'sqlite3'} & sys.modules.keys()))"
+LIGHT += "'keepward.memory', 'sqlite3'} & sys.modules.keys()))"
 
 
 def test_help_imports_nothing_heavy():
@@ -198,7 +198,7 @@ def test_an_interrupt_exits_130_and_says_what_it_means(run, monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("keepward.app.Memory.open", interrupted)
+    monkeypatch.setattr("keepward.memory.Memory.open", interrupted)
     ran = run("init", "--json")
     assert (ran.code, ran.json["error"]["code"]) == (130, "interrupted")
 

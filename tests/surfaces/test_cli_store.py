@@ -103,7 +103,7 @@ def test_a_store_of_a_newer_keepward_exits_8(run, saved):
 
 
 def test_status_repeats_what_is_noted_of_the_store(run, saved, monkeypatch):
-    from keepward.app import Memory
+    from keepward.memory import Memory
 
     real = Memory.status
     monkeypatch.setattr(Memory, "status", lambda self: {**real(self), "notes": ["it was adopted from elsewhere"]})

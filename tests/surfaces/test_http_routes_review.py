@@ -240,12 +240,8 @@ def test_an_agent_sees_what_waits_within_its_reach_and_no_more(world):
 
 @pytest.mark.promise("T21")
 def test_the_queue_has_the_verbs_of_the_library_over_http(world):
-    from keepward.app.decisions import Decisions
+    from keepward.verbs import registry
 
-    library = {
-        name
-        for name in vars(Decisions)
-        if name in {"pending", "notices", "approve", "reject", "approve_many", "reject_many"}
-    }
+    library = {name for name, verb in registry().items() if verb.group == "review"}
     described = {each["operationId"] for path in world.api["paths"].values() for each in path.values()}
     assert (len(library), library <= described) == (6, True)

@@ -264,7 +264,7 @@ def test_an_owners_handle_is_lowered_to_an_agents(owner):
 
 
 def test_a_fault_inside_is_one_sentence_without_what_was_sent(server, monkeypatch, caplog):
-    from keepward.app import Memory
+    from keepward.memory import Memory
 
     def fail(*_, **__):
         raise RuntimeError("hunter2")

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from keepward.aio.threads import Threads
-from keepward.app.writes import Draft
+from keepward.calls.draft import Draft
 from keepward.model.proposal import Outcome
 
 P = ParamSpec("P")

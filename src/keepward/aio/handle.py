@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from keepward.aio.drafts import AsyncDraft
 from keepward.aio.threads import Threads, over
-from keepward.app.memory import Memory
+from keepward.memory import Memory
 from keepward.model.policy import Policy
 from keepward.model.trust import Actor
 

@@ -15,10 +15,10 @@ from keepward.cli.command import argument, command, option
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
     from keepward.cli.screen import Screen
     from keepward.http.options import ServerOptions
     from keepward.mcp.connect import Standing
+    from keepward.memory import Memory
     from keepward.model.trust import Token
 
 #: The store of `serve --demo` where none is named.

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
     from keepward.cli.screen import Screen
     from keepward.config import Settings
+    from keepward.memory import Memory
     from keepward.model.trust import Actor
 
 #: Who a command is by default: agents propose and read, the person at the terminal decides.
@@ -155,8 +155,8 @@ class Call:
         if token and (self.actor or self.tenant or self.scope):
             raise Unauthorised("KEEPWARD_TOKEN says who asks and where; leave out --as, --tenant and --scope")
         who = None if token else self.principal(duty)
-        from keepward.app import Memory
         from keepward.config import home, make_room
+        from keepward.memory import Memory
 
         if missing:
             make_room(self.path, self.environ)

@@ -134,8 +134,8 @@ def _show_blobs(screen: Screen, data: dict[str, Any]) -> None:
 )
 def restore_backup(call: Call, path: str, to: str) -> Answer:
     """Bring a backup back. What was erased since is erased in it first; its older state is accepted by this."""
-    from keepward.app import Memory
     from keepward.config import home
+    from keepward.memory import Memory
 
     places = Path(path).expanduser(), Path(to).expanduser()
     made = Memory.restore_backup(*places, actor=call.principal("decide"), config_dir=home(call.environ))
@@ -160,8 +160,8 @@ def _show_restored(screen: Screen, data: dict[str, Any]) -> None:
 )
 def rescue(call: Call, broken: str, new: str) -> Answer:
     """Make a new store of all that still holds in a damaged one, which is left as it is; name what is lost."""
-    from keepward.app import Memory
     from keepward.config import home
+    from keepward.memory import Memory
 
     made = Memory.rescue(
         Path(broken).expanduser(),

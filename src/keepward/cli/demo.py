@@ -28,8 +28,8 @@ from keepward.cli.store import show_verification, verification_data
 from keepward.errors import InvalidInput, Unauthorised
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
     from keepward.cli.screen import Screen
+    from keepward.memory import Memory
     from keepward.model.trust import Actor
 
 SESSION = "monday-call"
@@ -96,8 +96,8 @@ def demo(call: Call) -> Answer:
 @contextmanager
 def opened(call: Call, path: Path, actor: Actor, embedder: str) -> Iterator[tuple[Memory, Memory]]:
     """Lend the agent's and the owner's handle on a new store."""
-    from keepward.app import Memory
     from keepward.config import home
+    from keepward.memory import Memory
 
     chosen = call.embedder or embedder
     with Memory.open(path, actor=actor, embedder=chosen, config_dir=home(call.environ), maintenance=False) as owner:

@@ -47,8 +47,8 @@ def leave(call: Call) -> None:
 
 def main(path: str, embedder: str, file: str) -> None:
     """Run what is due in a store."""
-    from keepward.app.opening import maintain
     from keepward.config import home, load
+    from keepward.memory import maintain
 
     with contextlib.suppress(AttributeError, OSError):
         os.nice(10)

@@ -14,8 +14,8 @@ from keepward.cli.memories import minute, show_reasons, show_written, sort_of
 from keepward.errors import InvalidInput, KeepwardError
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
     from keepward.cli.screen import Screen
+    from keepward.memory import Memory
 
 IDS = argument("ID...", "Ids of proposals.", "ids")
 _STATES = ("pending", "approved", "rejected", "expired", "stale", "all")

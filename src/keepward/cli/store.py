@@ -13,8 +13,8 @@ from keepward.cli.memories import minute
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
     from keepward.cli.screen import Screen
+    from keepward.memory import Memory
     from keepward.model.trust import Token
 
 
@@ -417,8 +417,8 @@ def key(call: Call, action: str, path: str, replace: bool) -> Answer:
     With the key go the heads that were seen, and what keeps the erased erased and the revoked revoked; no token does.
     The passphrase is asked for, or taken from KEEPWARD_PASSPHRASE.
     """
-    from keepward.app.keys import export_key, import_key
     from keepward.config import home
+    from keepward.keys import export_key, import_key
 
     if action not in {"export", "import"} or (replace and action == "export"):
         raise InvalidInput("key takes export or import, and a FILE; --replace goes with import")

@@ -23,7 +23,7 @@ from keepward.model.commit import events_hash, recompute
 from keepward.model.policy import Policy
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
 
 #: A word that no memory holds, and what it is bent into: as long, so that no page moves.
 WORD, BENT = "quillharbour", "quillbreaker"

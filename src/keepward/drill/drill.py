@@ -26,7 +26,7 @@ from keepward.errors import KeepwardError, StoreUnavailable
 from keepward.model.trust import Actor
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
     from keepward.model.policy import Policy
 
 
@@ -94,7 +94,7 @@ class Ground:
         self.agent = self.owner.acting_as(Actor.agent("drill-agent"))
 
     def _open(self, clock: Dial | None, home: str = "config") -> Memory:
-        from keepward.app import Memory
+        from keepward.memory import Memory
 
         return Memory.open(
             self.path,

@@ -18,7 +18,7 @@ from keepward.drill.drill import Attack, Ground, Tried, named, refusal
 from keepward.model.trust import Actor, Trust
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
     from keepward.model.proposal import Outcome
 
 #: A word that no memory holds, so that what is planted can be told apart.

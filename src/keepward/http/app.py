@@ -22,13 +22,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 
-from keepward.app import Memory
 from keepward.errors import KeepwardError
 from keepward.http.edge import Edge
 from keepward.http.frame import Told, private, public
 from keepward.http.options import ServerOptions
 from keepward.http.problems import answer_of
 from keepward.http.serving import Serving
+from keepward.memory import Memory
 
 #: Modules with a ``router``, in the order in which their paths are tried.
 ROUTERS = tuple(

@@ -28,10 +28,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import Request, cookie_parser
 
-from keepward.app import Memory
 from keepward.errors import KeepwardError, Unauthorised
 from keepward.http.problems import Problem, problem_of
 from keepward.http.state import Kind, State
+from keepward.memory import Memory
 from keepward.model.query import Memories, Recall
 from keepward.model.trust import PREFIX, Actor, ActorKind, Rights
 

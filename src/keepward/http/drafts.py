@@ -19,11 +19,12 @@ from typing import Any
 
 from starlette.requests import Request
 
-from keepward.app import Draft, Memory
+from keepward.calls.draft import Draft
 from keepward.errors import Conflict, InvalidInput, NotFound
 from keepward.http.bodies_changes import InsertOp, Op
 from keepward.http.credentials import serving_of
 from keepward.http.problems import Problem
+from keepward.memory import Memory
 from keepward.model.proposal import Outcome
 
 #: How long a draft is kept.

@@ -20,7 +20,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keepward import present
-from keepward.app import Memory
 from keepward.errors import KeepwardError
 from keepward.http.credentials import Handle, Writes, serving_of
 from keepward.http.documented import answers
@@ -33,6 +32,7 @@ from keepward.http.schemas import mirror
 from keepward.http.shapes import failure, json_response, shape
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.imports import Result
+from keepward.memory import Memory
 from keepward.model.copies import ExportPlan, RestoredExport
 
 router = APIRouter(route_class=KeepwardRoute, tags=["carry"])

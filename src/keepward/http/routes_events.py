@@ -23,7 +23,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keepward import present
-from keepward.app import Memory
 from keepward.errors import KeepwardError, NotFound
 from keepward.http.credentials import Handle, serving_of
 from keepward.http.frame import told
@@ -32,6 +31,7 @@ from keepward.http.problems import Problem
 from keepward.http.reading import seq_of
 from keepward.http.route import KeepwardRoute
 from keepward.http.serving import Serving
+from keepward.memory import Memory
 from keepward.model.journal import CommitView
 
 router = APIRouter(route_class=KeepwardRoute, tags=["events"])

@@ -16,7 +16,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keepward import present
-from keepward.app import Memory
 from keepward.errors import NotFound
 from keepward.http import schemas
 from keepward.http.bodies_calls import Block, Compile
@@ -44,6 +43,7 @@ from keepward.http.reading import Moment, bad_cursor, cursor_of, etag_of, etag_o
 from keepward.http.route import KeepwardRoute
 from keepward.http.schemas import Given
 from keepward.http.shapes import actor, json_response, listed, parse_as_of, recall, shape, version
+from keepward.memory import Memory
 from keepward.model.memory import Record
 from keepward.model.query import Memories, Recall
 

@@ -15,7 +15,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keepward import present
-from keepward.app import Memory
 from keepward.errors import NotFound
 from keepward.http import schemas
 from keepward.http.bodies_calls import Approvals, Reject, Rejections
@@ -25,6 +24,7 @@ from keepward.http.parameters import Cursor, IfMatch, Limit, Name
 from keepward.http.reading import bad_cursor, decode_cursor, encode_cursor, etag_of_text, require_match
 from keepward.http.route import KeepwardRoute
 from keepward.http.shapes import decided, json_response, listed, reviewed, waiting, write_response
+from keepward.memory import Memory
 from keepward.model.proposal import Waiting
 
 router = APIRouter(route_class=KeepwardRoute, tags=["review"])

@@ -9,7 +9,6 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from keepward import present
-from keepward.app import Memory
 from keepward.http import schemas
 from keepward.http.bodies_calls import CreateToken
 from keepward.http.credentials import Handle, Writes
@@ -18,6 +17,7 @@ from keepward.http.parameters import Name
 from keepward.http.route import KeepwardRoute
 from keepward.http.schemas import Instant
 from keepward.http.shapes import json_response, listed
+from keepward.memory import Memory
 from keepward.model.trust import Token
 
 router = APIRouter(route_class=KeepwardRoute, tags=["tokens"])

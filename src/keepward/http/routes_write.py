@@ -15,7 +15,6 @@ from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from keepward.app import Memory
 from keepward.errors import StaleVersion, Unauthorised
 from keepward.http import bodies, schemas
 from keepward.http.bodies_changes import Edit
@@ -26,6 +25,7 @@ from keepward.http.parameters import IfMatch, Name
 from keepward.http.reading import etag_of, require_match
 from keepward.http.route import KeepwardRoute
 from keepward.http.shapes import json_response, outcome, write_response
+from keepward.memory import Memory
 from keepward.model.change import BOOKKEEPING
 
 router = APIRouter(route_class=KeepwardRoute, tags=["write"], dependencies=[Writes])

@@ -22,13 +22,13 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.requests import Request
 
-from keepward.app import Memory
 from keepward.errors import InvalidInput
 from keepward.http.app import create_app
 from keepward.http.credentials import handle_of, principal_of
 from keepward.http.options import ServerOptions
 from keepward.http.serving import Serving
 from keepward.http.telemetry import logging_to
+from keepward.memory import Memory
 
 logger = logging.getLogger("keepward.server")
 #: Seconds that a request may take after the server was asked to stop.

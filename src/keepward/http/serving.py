@@ -16,13 +16,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
 
-from keepward.app import Memory
 from keepward.errors import KeepwardError, StoreUnavailable
 from keepward.http.credentials import Sessions
 from keepward.http.limits import Answers, Rates
 from keepward.http.options import ServerOptions
 from keepward.http.state import Kind, LocalState, State
 from keepward.http.telemetry import Meters, Spans, meters, spans
+from keepward.memory import Memory
 from keepward.model.trust import hash_of
 
 #: Imports that are held in memory at a time, each of them up to the limit of its body.

@@ -19,10 +19,10 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from keepward import present
-from keepward.app import Memory
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.http.problems import STATUS, Problem
 from keepward.http.reading import etag_of
+from keepward.memory import Memory
 from keepward.model.commit import Commit, Reason, Receipt
 from keepward.model.journal import CommitView, Difference, Version
 from keepward.model.memory import Record

@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
 
 #: Facts that a line may carry, by name; anything else of a record stays where it is.
 FACTS = ("method", "route", "status", "ms", "error", "place", "job", "outcome", "request")

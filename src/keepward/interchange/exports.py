@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from keepward import durable
-from keepward.app.learning import weights_told
 from keepward.engine.blobs import ref_in
 from keepward.engine.learned import named_in
 from keepward.errors import StoreUnavailable, Tampered, Unauthorised
 from keepward.interchange import sidecar
 from keepward.interchange.lines import event_fields, event_line, export_fields
+from keepward.memory import read_weights
 from keepward.model.commit import Head, recompute
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
 
 
 @dataclass(slots=True, kw_only=True)
@@ -111,7 +111,7 @@ def _beside(mem: Memory, payload: bytes, tally: Tally) -> str | None:
         tally.refs.add(ref)
     if name is None or name in tally.weights | tally.lost:
         return None
-    text, erased = weights_told(mem, name)
+    text, erased = read_weights(mem, name)
     if text is not None:
         tally.weights.add(name)
     elif not erased:

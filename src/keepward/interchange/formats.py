@@ -17,7 +17,7 @@ from keepward.model.memory import Tier
 from keepward.model.value import unknown
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
 
 Format = Literal["auto", "vault", "locomo", "messages", "legacy-jsonl", "markdown"]
 FORMATS: tuple[Format, ...] = get_args(Format)

@@ -28,7 +28,7 @@ from keepward.model.trust import Actor
 from keepward.model.value import Value, unknown
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
 
 #: Memories in one commit.
 BATCH = 100

@@ -15,7 +15,7 @@ from keepward.interchange.items import Item
 from keepward.model.memory import Record, Status
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
 
 _Said = tuple[Any, Any, Any]
 

@@ -12,13 +12,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
-from keepward.app.learning import take_weights
 from keepward.errors import Conflict, InvalidInput, Tampered, Unauthorised
 from keepward.interchange import vault
 from keepward.interchange.formats import recognise
 from keepward.interchange.items import Flaw, Item, Plan
 from keepward.interchange.reading import Source, opened
 from keepward.interchange.sidecar import Sidecar, folder_of
+from keepward.memory import write_weights
 from keepward.model.codec import canonical, digest
 from keepward.model.commit import Commit, Event
 from keepward.model.copies import AdoptedBlock, ExportPlan, RestoredExport
@@ -26,7 +26,7 @@ from keepward.model.memory import Record, Tier
 from keepward.model.trust import RESERVED
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
 
 
 def plan_restore_export(mem: Memory, target: str | Path | IO[str] | IO[bytes]) -> ExportPlan:
@@ -111,7 +111,7 @@ def _restored(
         # Before the journal: what refers to them is stored only when they are there.
         beside.take(place, ref)
     for name, text in vault.weights(source, found):
-        take_weights(place, name, text)
+        write_weights(place, name, text)
     head = place.restore_journal(_told(vault.journal(source, found.head), found.lines, report))
     if head != found.head:
         raise Tampered("the restored journal does not end in the head of the file; run `keepward verify`")

@@ -23,7 +23,7 @@ from keepward.errors import InvalidInput, KeepwardError
 from keepward.model.blob import LIMIT, PREFIX, parse_ref, ref_of
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
 
 INDEX = "index.jsonl"
 
@@ -39,7 +39,7 @@ def write(mem: Memory, file: Path, refs: set[str]) -> int:
     Raises:
         OSError: they cannot be written.
     """
-    from keepward.app.blobs import told_of
+    from keepward.memory import read_blobs
 
     folder = folder_of(file)
     aside = folder.with_name(f".{folder.name}.{os.getpid()}.part")
@@ -48,7 +48,7 @@ def write(mem: Memory, file: Path, refs: set[str]) -> int:
     try:
         if refs:
             aside.mkdir(mode=0o700)
-        for blob, data in told_of(mem, refs):
+        for blob, data in read_blobs(mem, refs):
             line = {"ref": blob.ref, "bytes": blob.bytes, "media_type": blob.media_type}
             if data is not None:
                 with durable.fresh(aside / blob.ref.removeprefix(PREFIX)) as out:

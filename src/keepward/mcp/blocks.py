@@ -18,7 +18,7 @@ from keepward.mcp.tools_write import ALWAYS, OUTCOME, written
 from keepward.model.memory import Tier
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
 
 _LABEL = text("Name of the block, such as mission.")
 _REASON = text("Why; the person who decides reads it.")

@@ -10,7 +10,7 @@ from keepward.model.policy import access_for
 from keepward.model.trust import visible_from
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
     from keepward.model.memory import Record
 
 

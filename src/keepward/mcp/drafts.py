@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from keepward.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
-    from keepward.app.writes import Draft
+    from keepward.calls.draft import Draft
+    from keepward.memory import Memory
 
 #: How long a draft is kept, in seconds.
 TERM = 3_600.0

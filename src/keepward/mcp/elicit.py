@@ -23,7 +23,7 @@ from keepward.model.proposal import Outcome, Waiting
 from keepward.model.trust import Trust, trust_of
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
     from keepward.model.commit import Step
 
 APPROVE, REJECT, LATER = "approve", "reject", "decide later"

@@ -18,7 +18,7 @@ from keepward.model.memory import Tier
 from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
     from keepward.model.memory import Record
 
 

@@ -23,7 +23,7 @@ from keepward.model.memory import Kind, Tier
 from keepward.model.trust import visible_from
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
     from keepward.model.memory import Record
 
 ENTITY, OBSERVATION, RELATION = "graph entity", "graph observation", "graph relation"

@@ -31,7 +31,7 @@ from keepward.mcp.profiles import profile as profile_of
 from keepward.mcp.server import Admit, Context, as_agent, build
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
 
 PATH = "/mcp"
 #: Where a request carries its handle from the door to the tool.

@@ -10,7 +10,7 @@ from keepward.errors import InvalidInput
 from keepward.mcp import tools_read
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

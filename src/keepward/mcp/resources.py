@@ -19,7 +19,7 @@ from keepward.mcp.blocks_read import blocks
 from keepward.model.trust import parse_scope, visible_from
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
 
 SCHEME = "memory://"
 JSON, MARKDOWN = "application/json", "text/markdown"

@@ -34,7 +34,7 @@ from keepward.mcp.spec import Given, Tool
 from keepward.model.trust import Actor
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from keepward.model.proposal import Outcome, Waiting
 from keepward.model.query import Hit
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
     from keepward.model.memory import Record
 
 _HIT = (

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
     from keepward.model.proposal import Waiting
 
 Schema = dict[str, Any]

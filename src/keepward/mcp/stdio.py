@@ -18,7 +18,7 @@ from keepward.mcp.profiles import Profile
 from keepward.mcp.server import as_agent, build
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
 
 
 def serve(memory: Memory, profile: Profile, *, name: str, reviewer: Memory | None = None) -> None:

@@ -12,7 +12,7 @@ from keepward.model.memory import Tier
 from keepward.model.query import CONTEXT_LEGEND, PURPOSES
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
     from keepward.model.proposal import Waiting
 
 #: Most memories that one call brings back.

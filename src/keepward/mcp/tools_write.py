@@ -13,7 +13,7 @@ from keepward.model.memory import Kind, Sensitivity, Stability, Tier
 from keepward.model.proposal import Outcome, Quarantined
 
 if TYPE_CHECKING:
-    from keepward.app import Memory
+    from keepward.memory import Memory
 
 _BECAME = {"rejected": "rejected", "expired": "not decided in time", "stale": "set aside"}
 #: What an identity is, is written outside of memory.

@@ -53,7 +53,7 @@ class Erase(Chosen[Erased]):
 
     def run(self, session: Session) -> Erased:
         """Destroy it, here and in the backups of the store."""
-        from keepward.app.erasing import settle
+        from keepward.copies.erasures import settle
         from keepward.engine.erase import erase
 
         _may_erase(session)
@@ -101,7 +101,7 @@ class PlanAdopt(Request[Adoption]):
 
     def run(self, session: Session) -> Adoption:
         """Plan."""
-        from keepward.app.copying import plan_adopt
+        from keepward.copies.backup import plan_adopt
 
         session.owner("accepting a store")
         return plan_adopt(session.kit)
@@ -115,7 +115,7 @@ class Adopt(Request[Adoption]):
 
     def run(self, session: Session) -> Adoption:
         """Accept it."""
-        from keepward.app.copying import adopt
+        from keepward.copies.backup import adopt
 
         session.owner("accepting a store")
         return adopt(session.kit, session.who, self.digest)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 from keepward.errors import InvalidInput
-from keepward.model.commit import Commit, Event, Head
 from keepward.model.journal import CommitView, Difference, Rollback, Verification
 from keepward.verbs import Judged, Limit, Request, fields, verb
 
@@ -121,20 +119,3 @@ class Tenants(Request[list[str]]):
         """List them."""
         session.owner("listing tenants")
         return session.kit.store.tenants()
-
-
-def whole(session: Session, after: int) -> Iterator[tuple[Commit, list[Event]]]:
-    """Yield the tenant's commits with their events as stored, oldest first."""
-    session.owner("reading the whole journal")
-    return session.kit.store.events(session.tenant, after=after)
-
-
-def bring_back(session: Session, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
-    """Write an exported journal into an empty tenant, byte for byte, and index it."""
-    from keepward.engine.reindex import reindex
-    from keepward.engine.traces import unerased
-
-    session.owner("restoring a journal")
-    head = session.kit.store.restore_journal(session.tenant, unerased(session.kit, commits))
-    reindex(session.kit, session.who, ended=True)
-    return head

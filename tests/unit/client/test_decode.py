@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keepward import errors, present
-from keepward.app import Memory
 from keepward.client.decode import decode, decode_each, decode_hint, error_of
+from keepward.memory import Memory
 from keepward.model.commit import Commit, Reason
 from keepward.model.memory import Record
 from keepward.model.proposal import Outcome, Waiting, digest_of

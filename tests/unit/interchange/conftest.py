@@ -10,8 +10,8 @@ from uuid import UUID
 
 import pytest
 
-from keepward.app import Memory
 from keepward.gates.detect import injection, privacy, secrets
+from keepward.memory import Memory
 from keepward.model.trust import Actor
 
 

@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward import durable
-from keepward.app.erasure_lists import CARRIED
+from keepward.adapters import sealedfile
+from keepward.adapters.anchor import FileAnchor, default_config_dir
+from keepward.adapters.erasures import FileErasures
+from keepward.copies.erasures import CARRIED
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
 from keepward.model.copies import CarriedKey
 
 if TYPE_CHECKING:
-    from keepward.app.memory import Memory
+    from keepward.memory import Memory
 
 #: Shortest passphrase.
 SHORTEST = 12
@@ -32,9 +35,6 @@ def export_key(memory: Memory, path: str | Path, passphrase: str, *, config_dir:
         StoreUnavailable: this machine keeps no key of the store, or the file cannot be written.
         ModelUnavailable: `keepward[key]` is not installed.
     """
-    from keepward.adapters import sealedfile
-    from keepward.adapters.anchor import FileAnchor, default_config_dir
-    from keepward.adapters.erasures import FileErasures
 
     if not memory.actor.is_owner:
         raise Unauthorised("exporting a key takes the owner")
@@ -75,9 +75,6 @@ def import_key(
         Conflict: this home has another key of the store, and ``replace`` is not given.
         StoreUnavailable: the file cannot be read, or the configuration folder cannot be written.
     """
-    from keepward.adapters import sealedfile
-    from keepward.adapters.anchor import FileAnchor, default_config_dir
-    from keepward.adapters.erasures import FileErasures
 
     file = Path(path).expanduser()
     try:

@@ -16,8 +16,12 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from keepward.engine.blobs import put
+from keepward.engine.commit import store_steps
+from keepward.engine.kit import Kit, Who
+from keepward.engine.reindex import reindex
+from keepward.engine.traces import erased_commitments
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
 from keepward.model.blob import place
 from keepward.model.commit import Step
@@ -26,12 +30,11 @@ from keepward.model.memory import Record, Status
 from keepward.model.query import Filter
 from keepward.model.trust import Actor
 from keepward.model.value import from_micros
-
-if TYPE_CHECKING:
-    from keepward.engine.kit import Kit, Who
-    from keepward.ports.world import Clock, IdSource
-    from keepward.stores.sqlite.salvage import Salvaged, Wreck
-    from keepward.stores.sqlite.seals import Sealer
+from keepward.open import anchor_in, blobs_of, open_kit
+from keepward.ports.world import Clock, IdSource
+from keepward.stores.sqlite.opening import id_file
+from keepward.stores.sqlite.salvage import Salvaged, Wreck
+from keepward.stores.sqlite.seals import Sealer
 
 #: Memories of one commit.
 _TOGETHER = 500
@@ -39,22 +42,17 @@ _REASON = "rescued from a damaged store: newer than the first commit that did no
 
 
 def rescue(
-    broken: Path,
-    new: Path,
+    broken: str | Path,
+    new: str | Path,
     *,
     actor: Actor,
-    config_dir: Path | None,
-    clock: Clock | None,
-    ids: IdSource | None,
-    on_progress: Callable[[str], None] | None,
+    config_dir: Path | None = None,
+    clock: Clock | None = None,
+    ids: IdSource | None = None,
+    on_progress: Callable[[str], None] | None = None,
 ) -> Rescued:
     """Make the store ``new`` out of what holds of ``broken``; see ``Memory.rescue``."""
-    from keepward.app.opening import open_kit
-    from keepward.engine.kit import Who
-    from keepward.engine.traces import erased_commitments
-    from keepward.stores.sqlite.opening import id_file
-    from keepward.stores.sqlite.salvage import Wreck
-
+    broken, new = Path(broken).expanduser().absolute(), Path(new).expanduser().absolute()
     if not actor.is_owner:
         raise Unauthorised("rescuing a store takes the owner")
     if new.exists() or id_file(new).exists():
@@ -67,19 +65,7 @@ def rescue(
         wreck = Wreck(broken, Path(folder) / "copy.db")
         try:
             sealer = _sealer(wreck.store_id, broken, config_dir)
-            kit = open_kit(
-                str(new),
-                policy=None,
-                embedder=None,
-                counter="estimate",
-                summarizer=None,
-                identity=None,
-                user_file=None,
-                create=True,
-                clock=clock,
-                ids=ids,
-                config_dir=config_dir,
-            )
+            kit = open_kit(str(new), create=True, clock=clock, ids=ids, config_dir=config_dir)
             try:
                 stones = erased_commitments(kit)
                 tenants, blobs, lost_blobs = [], 0, []
@@ -112,8 +98,6 @@ def rescue(
 
 def _sealer(store_id: str, broken: Path, config_dir: Path | None) -> Sealer:
     """Return the damaged store's seals, those of a store without a key where this machine has none."""
-    from keepward.app.opening import anchor_in
-    from keepward.stores.sqlite.seals import Sealer
 
     anchor = anchor_in(config_dir)
     if anchor is None or not store_id.isalnum():
@@ -125,8 +109,6 @@ def _sealer(store_id: str, broken: Path, config_dir: Path | None) -> Sealer:
 
 def _carry_blobs(kit: Kit, who: Who, wreck: Wreck, broken: Path) -> tuple[set[str], list[str]]:
     """Put the tenant's blobs into the new store; return those that came, and those that did not."""
-    from keepward.app.opening import blobs_of
-    from keepward.engine.blobs import put
 
     carried: set[str] = set()
     lost: list[str] = []
@@ -145,7 +127,6 @@ def _carry_blobs(kit: Kit, who: Who, wreck: Wreck, broken: Path) -> tuple[set[st
 
 
 def _bring(kit: Kit, who: Who, found: Salvaged, blobs: set[str], told: Callable[[str], None]) -> RescuedTenant:
-    from keepward.engine.reindex import reindex
 
     if found.commits:
         kit.store.restore_journal(who.tenant, iter(found.commits))
@@ -181,7 +162,6 @@ def _bring(kit: Kit, who: Who, found: Salvaged, blobs: set[str], told: Callable[
 
 
 def _commit(kit: Kit, who: Who, steps: list[Step]) -> None:
-    from keepward.engine.commit import store_steps
 
     if steps:
         base = {each.after.id: each.before.version if each.before else 0 for each in steps}

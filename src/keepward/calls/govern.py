@@ -1,0 +1,294 @@
+"""The calls of who governs memories: review, the journal, inquiries, erasing, upkeep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from keepward import verbs
+from keepward.calls import Calls
+from keepward.model.value import Duration
+
+if TYPE_CHECKING:
+    from keepward.model.commit import Receipt
+    from keepward.model.copies import Adoption
+    from keepward.model.inquiry import Bisection, Blame, Containment, ContextDifference, Impact
+    from keepward.model.job import Alike, JobState, Run
+    from keepward.model.journal import (
+        CommitView,
+        Difference,
+        Erased,
+        ErasePlan,
+        Lifted,
+        Rollback,
+        Verification,
+    )
+    from keepward.model.proposal import Decided, Outcome, Waiting
+    from keepward.model.query import AsOf, Reinforced, Training
+    from keepward.model.trust import Issued, Token
+
+
+class Govern(Calls):
+    """Deciding, undoing, inquiring, erasing, and upkeep."""
+
+    # --- deciding
+
+    def pending(self, *, state: str | None = "pending") -> list[Waiting]:
+        """Return proposals in the review queue, oldest first; ``state`` None for all of them."""
+        return self._send(verbs.review.Pending(state="all" if state is None else state))
+
+    def notices(self) -> list[Waiting]:
+        """Return, once, the decisions on this actor's own proposals that went against them."""
+        return self._send(verbs.review.Notices())
+
+    def approve(self, proposal_id: str, *, digest: str | None = None) -> Outcome:
+        """Store exactly what was proposed; takes a reviewer or the owner, never the proposer."""
+        return self._send(verbs.review.Approve(id=proposal_id, digest=digest))
+
+    def reject(self, proposal_id: str, *, reason: str) -> Receipt:
+        """Discard a proposal; what held before still holds."""
+        return self._send(verbs.review.Reject(id=proposal_id, reason=reason))
+
+    def approve_many(self, ids: Iterable[str] | Mapping[str, str | None]) -> list[Decided]:
+        """Approve each by id, or by id with the digest that was seen; each gets its own answer, in the order given."""
+        wanted = dict(ids) if isinstance(ids, Mapping) else dict.fromkeys(ids)
+        items = [{"id": name, "digest": digest} for name, digest in wanted.items()]
+        return self._send(verbs.review.ApproveMany(items=items))
+
+    def reject_many(self, ids: Iterable[str], *, reason: str) -> list[Decided]:
+        """Reject each for one reason; each gets its own answer, in the order given."""
+        return self._send(verbs.review.RejectMany(ids=list(ids), reason=reason))
+
+    # --- the journal
+
+    def log(self, *, limit: int = 50, before: int | None = None) -> list[CommitView]:
+        """Return commits within reach, newest first, with seq below ``before``."""
+        return self._send(verbs.journal.Log(limit=limit, before=before))
+
+    def show(self, commit: str) -> CommitView:
+        """Return one commit by id, a unique prefix of it, or its number."""
+        return self._send(verbs.journal.Show(commit_id=commit))
+
+    def diff(self, earlier: AsOf, later: AsOf = None) -> list[Difference]:
+        """Return the memories that differ between the states after two commits; ``0`` is the empty store."""
+        return self._send(verbs.journal.Diff(earlier=earlier, later=later))
+
+    def rollback(self, commit: str, *, with_later: bool = False, dry_run: bool = False) -> Rollback:
+        """Undo one commit exactly; a second call changes nothing and gives the first receipt."""
+        return self._send(verbs.journal.RollBack(commit_id=commit, with_later=with_later, dry_run=dry_run))
+
+    def verify(self) -> Verification:
+        """Check the chain, every seal, every projection and the anchor."""
+        return self._send(verbs.journal.Verify())
+
+    def rebuild(self) -> int:
+        """Compute the tenant's records anew from the journal; return how many there are."""
+        return self._send(verbs.journal.Rebuild())
+
+    def reindex(self, *, on_progress: Callable[[int, int], None] | None = None) -> int:
+        """Compute terms and vectors anew where they are missing or of another embedder; return how many.
+
+        Over HTTP ``on_progress`` is called once, at the end.
+        """
+        return self._send(verbs.journal.Reindex(), progress=on_progress)
+
+    def tenants(self) -> list[str]:
+        """Return the names of all tenants with memories; for the owner alone."""
+        return self._send(verbs.journal.Tenants())
+
+    # --- inquiring
+
+    def impact(
+        self,
+        *,
+        source: str | None = None,
+        actor: str | None = None,
+        session: str | None = None,
+        commit: str | None = None,
+        memory: str | None = None,
+    ) -> Impact:
+        """Return what one of these touched: memories, everything derived from them, every context that held any.
+
+        A source is a class such as ``web`` or a reference in evidence; an actor is ``kind:name``. Takes a
+        reviewer or the owner.
+        """
+        chosen = {"source": source, "actor": actor, "session": session, "commit": commit, "memory": memory}
+        return self._send(verbs.inquiry.Impact(**chosen))
+
+    def contain(
+        self,
+        plan: str | None = None,
+        *,
+        source: str | None = None,
+        actor: str | None = None,
+        session: str | None = None,
+        commit: str | None = None,
+        memory: str | None = None,
+        reason: str = "",
+    ) -> Containment:
+        """Take all that one of these touched out of use, in one commit that one rollback undoes.
+
+        Without ``plan`` nothing is written: what comes back is the plan and its digest. With that digest as
+        ``plan`` exactly this is carried out, by the owner alone.
+        """
+        chosen = {"source": source, "actor": actor, "session": session, "commit": commit, "memory": memory}
+        if plan is None:
+            return self._send(verbs.inquiry.PlanContain(**chosen))
+        return self._send(verbs.inquiry.Contain(**chosen, digest=plan, reason=reason))
+
+    def blame(self, name: str) -> Blame:
+        """Return which commit, actor, source and approval made each value of a memory, by id or key."""
+        return self._send(verbs.inquiry.Blame(name=name))
+
+    def bisect(
+        self,
+        query: str,
+        *,
+        contains: str | None = None,
+        predicate: Callable[[str], bool] | None = None,
+        since: int = 0,
+        purpose: str = "answer",
+    ) -> Bisection:
+        """Return the commit with which the context for a query began to hold a text, or to pass a predicate.
+
+        A predicate cannot be sent to a server.
+        """
+        request = verbs.inquiry.Bisect(query=query, contains=contains, since=since, purpose=purpose)
+        return self._send(request, predicate=predicate)
+
+    def context_diff(self, first: str, second: str) -> ContextDifference:
+        """Return what differs between two compiled contexts, by receipt id, and the commit responsible for each."""
+        return self._send(verbs.inquiry.ContextDiff(id=first, other=second))
+
+    # --- erasing, and accepting a store
+
+    def plan_erase(
+        self,
+        ids: Sequence[str] | str = (),
+        *,
+        subject: str | None = None,
+        source: str | None = None,
+        reason: str = "request",
+    ) -> ErasePlan:
+        """Return what erasing these memories would destroy, under a digest; change nothing.
+
+        ``subject`` and ``source`` take memories of the whole tenant; ``source`` is a reference in evidence, a
+        foreign name, or the name of a source. ``reason`` is one of the codes of ``model.commit.REASONS``.
+        """
+        return self._send(verbs.erase.PlanErase(ids=ids, subject=subject, source=source, reason=reason))
+
+    def erase(
+        self,
+        digest: str,
+        ids: Sequence[str] | str = (),
+        *,
+        subject: str | None = None,
+        source: str | None = None,
+        reason: str = "request",
+    ) -> Erased:
+        """Carry out exactly the plan with this digest, given what it was planned for.
+
+        Raises:
+            Conflict: what would be erased has changed; nothing was erased.
+        """
+        return self._send(verbs.erase.Erase(digest=digest, ids=ids, subject=subject, source=source, reason=reason))
+
+    def lift_erasure(self, name: str) -> Lifted:
+        """Allow what an erased memory said to be remembered again, given its id; for the owner alone.
+
+        What was erased stays erased: only saying it anew is no longer refused.
+
+        Raises:
+            NotFound: no such memory within reach.
+            InvalidInput: it was not erased.
+            Conflict: nothing stands in the way.
+        """
+        return self._send(verbs.erase.LiftErasure(name=name))
+
+    def certificate(self, name: str) -> dict[str, Any]:
+        """Return the certificate of an erasure, by the id of an erased memory or of the erasing commit."""
+        return self._send(verbs.erase.Certificate(name=name))
+
+    def plan_adopt(self) -> Adoption:
+        """Return what accepting the store as it stands would accept, under a digest; change nothing."""
+        return self._send(verbs.erase.PlanAdopt())
+
+    def adopt(self, digest: str) -> Adoption:
+        """Accept the store as it stands, given the digest of what was shown.
+
+        What this machine has erased is carried out in it again. The tokens of a foreign store end, and it says for
+        good that it was one.
+
+        Raises:
+            Conflict: the store is not in the state that was shown.
+            Tampered: its journal does not hold in itself; nothing was accepted.
+            StoreUnavailable: it can only be read, or this machine has no place to note it.
+        """
+        return self._send(verbs.erase.Adopt(digest=digest))
+
+    # --- upkeep
+
+    def train_reranker(self, *, on_progress: Callable[[int, int], None] | None = None) -> Training:
+        """Train the reranker from all feedback, for the owner alone; it serves only where it proves better.
+
+        ``on_progress`` is called with (done, total); over HTTP once, at the end.
+        """
+        return self._send(verbs.upkeep.TrainReranker(), progress=on_progress)
+
+    def learn_importance(self) -> Reinforced:
+        """Turn the uses counted since the last time into importance, in one commit; for the owner alone."""
+        return self._send(verbs.upkeep.LearnImportance())
+
+    def jobs(self) -> list[JobState]:
+        """Return every job with its schedule and its last run, in the order in which they run."""
+        return self._send(verbs.upkeep.Jobs())
+
+    def run_job(self, name: str, *, force: bool = False) -> Run:
+        """Run a job where it is due, for the owner alone; ``force`` runs it although it is not.
+
+        Whatever becomes of it is a value with a receipt: ``run``, ``failed`` or ``skipped``.
+
+        Raises:
+            NotFound: there is no such job.
+            Unauthorised: this handle is not an owner's.
+        """
+        return self._send(verbs.upkeep.RunJob(name=name, force=force))
+
+    def run_due(self) -> list[Run]:
+        """Run every job that is due by the store's clock, one after the other, for the owner alone."""
+        return self._send(verbs.upkeep.RunDue())
+
+    def merge_candidates(self, *, floor: float = 0.8, limit: int = 50) -> list[Alike]:
+        """Return pairs of memories in this handle's sight that resemble each other, best first; change nothing.
+
+        ``floor`` is the least score, 0..1. Sensitive memories are shown only to who may read them.
+        """
+        return self._send(verbs.upkeep.MergeCandidates(floor=floor, limit=limit))
+
+    def create_token(
+        self,
+        name: str,
+        *,
+        rights: str = "agent",
+        can: Sequence[str] | None = None,
+        tenant: str | None = None,
+        scope: str | None = None,
+        expires: datetime | Duration | None = None,
+    ) -> Issued:
+        """Make a token for a bearer of that name; its ``secret`` is shown now and never again.
+
+        ``rights`` is ``agent``, ``reviewer`` or ``owner``; ``can`` narrows it, as in ``["read"]``. Tenant and
+        scope are this handle's unless named. ``expires`` is an instant, a term (seconds, a timedelta,
+        text such as ``30d``), or None.
+        """
+        asked = {"rights": rights, "can": can, "tenant": tenant, "scope": scope, "expires": expires}
+        return self._send(verbs.upkeep.CreateToken(name=name, **asked))
+
+    def tokens(self) -> list[Token]:
+        """Return every token of the store, oldest first, without its secret; for the owner alone."""
+        return self._send(verbs.upkeep.Tokens())
+
+    def revoke_token(self, token_id: str) -> Receipt:
+        """End a token; handles that it opened are refused from then on."""
+        return self._send(verbs.upkeep.RevokeToken(id=token_id))

@@ -1,0 +1,401 @@
+"""The calls of who works with memories: reading, proposing, feedback and blobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+from keepward import verbs
+from keepward.calls import Calls
+from keepward.model.change import (
+    KEEP,
+    AppendFields,
+    Change,
+    InsertFields,
+    KeyedFields,
+    ReplaceFields,
+    TierName,
+)
+from keepward.model.value import Duration
+
+if TYPE_CHECKING:
+    from keepward.calls.draft import Draft
+    from keepward.model.blob import Blob
+    from keepward.model.compiled import CompiledContext, Replayed
+    from keepward.model.journal import (
+        Check,
+        Version,
+    )
+    from keepward.model.memory import Record
+    from keepward.model.proposal import Outcome
+    from keepward.model.query import AsOf, Feedback, Memories, Recall
+
+
+class Use(Calls):
+    """Reading and proposing."""
+
+    # --- reading
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        purpose: str = "answer",
+        tiers: Sequence[str] = (),
+        kinds: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        content_types: Sequence[str] = (),
+        subject: str | None = None,
+        category: str | None = None,
+        session: str | None = None,
+        min_importance: float = 0.0,
+        include_sensitive: bool = False,
+        as_of: AsOf = None,
+        order: str = "learned",
+        floor: float | None = None,
+        receipt: bool = False,
+    ) -> Recall:
+        """Return the memories most relevant to a query, best first; filters apply before the limit.
+
+        Where even the best score is below ``floor`` (0..1, None for the policy's own, 0 for no floor) nothing that is
+        remembered bears on the query: there are no hits, and ``notes``, ``best`` and ``below`` say what was left out.
+        ``order`` is ``learned`` (by the reranker where one serves), ``fused`` or ``cosine``. With ``receipt`` a
+        receipt is kept, for ``feedback`` to name.
+        """
+        return self._send(
+            verbs.read.Recall(
+                query=query,
+                limit=limit,
+                purpose=purpose,
+                tiers=tiers,
+                kinds=kinds,
+                tags=tags,
+                content_types=content_types,
+                subject=subject,
+                category=category,
+                session=session,
+                min_importance=min_importance,
+                include_sensitive=include_sensitive,
+                as_of=as_of,
+                order=order,
+                floor=floor,
+                receipt=receipt,
+            )
+        )
+
+    def find(
+        self,
+        *,
+        tiers: Sequence[str] = (),
+        kinds: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        content_types: Sequence[str] = (),
+        key: str | None = None,
+        subject: str | None = None,
+        category: str | None = None,
+        session: str | None = None,
+        job: str | None = None,
+        min_importance: float = 0.0,
+        limit: int | None = 50,
+        include_ended: bool = False,
+        include_sensitive: bool = True,
+        as_of: AsOf = None,
+    ) -> Memories:
+        """Return the memories that pass all filters, newest first; ``tags`` match any.
+
+        What is sensitive is among them for who may ask for it; the others are told by ``notes`` that there is some.
+        ``withheld`` of the list names those that would have passed and do not hold.
+        """
+        return self._send(
+            verbs.read.Find(
+                tiers=tiers,
+                kinds=kinds,
+                tags=tags,
+                content_types=content_types,
+                key=key,
+                subject=subject,
+                category=category,
+                session=session,
+                job=job,
+                min_importance=min_importance,
+                limit=limit,
+                include_ended=include_ended,
+                include_sensitive=include_sensitive,
+                as_of=as_of,
+            )
+        )
+
+    def get(self, memory_id: str, *, as_of: AsOf = None) -> Record:
+        """Return a memory by id or alias, whatever its status."""
+        return self._send(verbs.read.Get(id=memory_id, as_of=as_of))
+
+    def history(self, memory_id: str) -> list[Version]:
+        """Return every version of a memory with the commit that made it, oldest first."""
+        return self._send(verbs.read.History(id=memory_id))
+
+    def context(
+        self,
+        objective: str,
+        *,
+        budget_tokens: int | None = None,
+        purpose: str = "answer",
+        as_of: AsOf = None,
+        format: str = "markdown",  # noqa: A002  the word users know
+        include_sensitive: bool = False,
+        without: Sequence[str] = (),
+        floor: float | None = None,
+    ) -> CompiledContext:
+        """Compile what a model should know for an objective, within a budget, with a receipt.
+
+        A core block that was edited outside of Keepward or is missing is an error, unless ``without`` names it, by
+        key or id; a block that holds is never left out. Nothing is recalled where even the best score is below
+        ``floor``: 0..1, None for the policy's own.
+        """
+        return self._send(
+            verbs.read.Context(
+                objective=objective,
+                budget_tokens=budget_tokens,
+                purpose=purpose,
+                as_of=as_of,
+                format=format,
+                include_sensitive=include_sensitive,
+                without=without,
+                floor=floor,
+            )
+        )
+
+    def snapshot(
+        self,
+        *,
+        budget_tokens: int | None = None,
+        format: str = "markdown",  # noqa: A002
+        without: Sequence[str] = (),
+    ) -> CompiledContext:
+        """Compile what belongs in every prompt of this scope: core, lasting memories and keyed state, no recall.
+
+        ``without`` is as for ``context``.
+        """
+        return self._send(verbs.read.Snapshot(budget_tokens=budget_tokens, format=format, without=without))
+
+    def memory_block(
+        self,
+        query: str,
+        *,
+        budget_tokens: int | None = None,
+        purpose: str = "answer",
+        floor: float | None = None,
+        format: str = "markdown",  # noqa: A002
+    ) -> CompiledContext:
+        """Compile only what is relevant to a query; the empty text when nothing is.
+
+        ``floor`` is the least score of each, 0..1; None for the policy's own, 0 for no floor.
+        """
+        return self._send(
+            verbs.read.MemoryBlock(
+                query=query, budget_tokens=budget_tokens, purpose=purpose, floor=floor, format=format
+            )
+        )
+
+    def replay(self, receipt_id: str) -> Replayed:
+        """Render a compiled context again from its receipt, byte for byte."""
+        return self._send(verbs.read.Replay(id=receipt_id))
+
+    def receipt(self, receipt_id: str) -> dict[str, Any]:
+        """Return a receipt as plain values; a commit's comes with the before and after of each target."""
+        return self._send(verbs.read.GetReceipt(id=receipt_id))
+
+    def doctor(self) -> list[Check]:
+        """Return what was looked at, whether it is well, and what to do when it is not."""
+        return self._send(verbs.read.Doctor())
+
+    def status(self) -> dict[str, Any]:
+        """Return counts, sizes, the queue, the use of budgets, and how each job stands, as plain values."""
+        return self._send(verbs.read.Status())
+
+    # --- proposing
+
+    def remember(self, text: str, *, reason: str = "", **fields: Unpack[InsertFields]) -> Outcome:
+        """Propose a new memory; with a ``key`` that is taken, an update of its holder.
+
+        Fields, all optional: ``tier kind key scope subject category tags content_type blob metadata source evidence
+        derived_from confidence importance ttl stability sensitivity access session speaker job aliases
+        occurred_at consent vector``; see ``model.change.InsertFields``.
+
+        Raises:
+            InvalidInput: a field, or a name of a tier, kind, ..., that there is not; a value of another type.
+        """
+        return self._send(verbs.write.Remember(text=text, values=fields, reason=reason))
+
+    def revise(
+        self,
+        memory_id: str,
+        text: str = KEEP,
+        *,
+        reason: str,
+        if_version: int | None = None,
+        **fields: Unpack[ReplaceFields],
+    ) -> Outcome:
+        """Propose new text or fields for a memory; ``if_version`` makes a stale edit fail.
+
+        Fields, all optional: ``category subject tags metadata source evidence confidence importance sensitivity ttl
+        consent``; what is left out stays, None empties.
+        """
+        return self._send(
+            verbs.write.Revise(id=memory_id, text=text, values=fields, if_version=if_version, reason=reason)
+        )
+
+    def append(
+        self,
+        memory_id: str,
+        text: str,
+        *,
+        reason: str,
+        if_version: int | None = None,
+        **fields: Unpack[AppendFields],
+    ) -> Outcome:
+        """Propose an addition to a memory, after a line break.
+
+        Fields, all optional: ``source evidence confidence consent``.
+        """
+        return self._send(
+            verbs.write.Append(id=memory_id, text=text, values=fields, if_version=if_version, reason=reason)
+        )
+
+    def forget(self, memory_id: str, *, reason: str, if_version: int | None = None) -> Outcome:
+        """Propose that a memory no longer holds; it can be restored."""
+        return self._send(verbs.write.Forget(id=memory_id, if_version=if_version, reason=reason))
+
+    def archive(self, memory_id: str, *, reason: str, if_version: int | None = None) -> Outcome:
+        """Propose to put a memory away: it holds and is not at hand until ``restore`` brings it back."""
+        return self._send(verbs.write.Archive(id=memory_id, if_version=if_version, reason=reason))
+
+    def restore(
+        self,
+        memory_id: str,
+        *,
+        reason: str,
+        ttl: Duration | None = None,
+        if_version: int | None = None,
+    ) -> Outcome:
+        """Propose to bring back a retired, archived, superseded or expired memory."""
+        return self._send(verbs.write.Restore(id=memory_id, ttl=ttl, if_version=if_version, reason=reason))
+
+    def reinforce(self, memory_id: str, *, reason: str = "confirmed", gain: float = 0.0) -> Outcome:
+        """Propose that a memory is confirmed: its confidence starts anew."""
+        return self._send(verbs.write.Reinforce(id=memory_id, gain=gain, reason=reason))
+
+    def move(
+        self,
+        memory_id: str,
+        *,
+        reason: str,
+        tier: TierName = KEEP,
+        scope: str = KEEP,
+        key: str | None = KEEP,
+        if_version: int | None = None,
+    ) -> Outcome:
+        """Propose another tier, scope or key."""
+        where: Any = {"tier": tier, "scope": scope, "key": key}
+        return self._send(verbs.write.Move(id=memory_id, values=where, if_version=if_version, reason=reason))
+
+    def promote(self, memory_id: str, text: str, *, reason: str) -> Outcome:
+        """Propose lasting knowledge: permanent, with its canonical text, core when its key is a block's."""
+        return self._send(verbs.write.Promote(id=memory_id, text=text, reason=reason))
+
+    def supersede(self, memory_id: str, by: str, *, reason: str) -> Outcome:
+        """Propose that one memory is replaced by another."""
+        return self._send(verbs.write.Supersede(id=memory_id, by=by, reason=reason))
+
+    def merge(
+        self, memory_ids: Sequence[str], text: str | None = None, *, reason: str, **fields: Unpack[InsertFields]
+    ) -> Outcome | None:
+        """Propose one summary in place of several memories, which it supersedes; None for fewer than two.
+
+        Without a text the summary is theirs, one a line.
+
+        Raises:
+            InvalidInput: they differ in subject, scope or sensitivity, or the summary is to be about somebody else.
+        """
+        return self._send(verbs.write.Merge(ids=memory_ids, text=text, values=fields, reason=reason))
+
+    def update_by_key(self, key: str, text: str, *, reason: str = "", **fields: Unpack[KeyedFields]) -> Outcome:
+        """Propose the text of a keyed state: created when missing, updated in place when there."""
+        return self._send(verbs.write.UpdateByKey(key=key, text=text, values=fields, reason=reason))
+
+    def forget_many(self, memory_ids: Sequence[str], *, reason: str) -> tuple[Outcome | None, list[str]]:
+        """Retire all that are there in one commit; return the outcome and the ids that were not found."""
+        return self._send(verbs.write.ForgetMany(ids=memory_ids, reason=reason))
+
+    def propose(
+        self, changes: Sequence[Change], *, reason: str, session: str | None = None, kind: str = "write"
+    ) -> Outcome:
+        """Propose changes that are carried out, held or refused together."""
+        return self._send(verbs.write.Propose(changes=changes, reason=reason, session=session), kind=kind)
+
+    def draft(self, *, reason: str, session: str | None = None) -> Draft:
+        """Collect changes in a ``with`` block and propose them together at its end; an error discards them."""
+        raise NotImplementedError
+
+    def remember_many(
+        self,
+        items: Sequence[Mapping[str, Any] | str],
+        *,
+        mode: Literal["each", "atomic"] = "each",
+        reason: str = "",
+        kind: str = "write",
+        batch: int = 500,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> list[Outcome]:
+        """Propose many memories: texts, or mappings of ``remember``'s arguments.
+
+        ``each``: every item is judged alone, the good ones are committed ``batch`` at a time, and outcomes
+        come in the order given. ``atomic``: all or nothing, one outcome for each item. Over HTTP at most a megabyte of
+        items goes in one call, and ``atomic`` has to fit into one.
+        """
+        request = verbs.write.RememberMany(items=items, mode=mode, reason=reason)
+        return self._send(request, kind=kind, batch=batch, progress=on_progress)
+
+    # --- feedback and blobs
+
+    def feedback(self, receipt_id: str, *, used: Sequence[str] = (), ignored: Sequence[str] = ()) -> Feedback:
+        """Say which memories of a context, or of a recall with ``receipt=True``, were used and which were not.
+
+        It is kept beside the journal under this handle's actor and changes no answer until ``train_reranker``.
+        Said again, it takes the place of what was said before.
+
+        Raises:
+            NotFound: no such receipt within reach.
+            InvalidInput: an id that the receipt does not show, one on both sides, or none at all.
+        """
+        return self._send(verbs.upkeep.GiveFeedback(receipt=receipt_id, used=used, ignored=ignored))
+
+    def put_blob(self, data: bytes, *, media_type: str | None = None) -> Blob:
+        """Keep 1 byte to 32 MB, for memories to refer to: ``remember("what it shows", blob=blob.ref)``.
+
+        Without a media type, or with ``application/octet-stream``, the bytes say what they are. The same bytes are
+        kept once. What no memory refers to goes a day after it was put.
+
+        Raises:
+            Unauthorised: this principal may not propose.
+            InvalidInput: empty, too large, not what the media type says, or holding a secret; nothing was stored.
+            Conflict: they were erased here, or memory is switched off.
+        """
+        return self._send(verbs.upkeep.PutBlob(data=data, media_type=media_type))
+
+    def blob(self, ref: str) -> Blob:
+        """Return size and media type of a blob that a live memory within reach refers to, or that one has put.
+
+        Raises:
+            NotFound: there is none by that name, or none that this handle may read.
+        """
+        return self._send(verbs.upkeep.GetBlob(ref=ref))
+
+    def read_blob(self, ref: str) -> bytes:
+        """Return the bytes of a blob, compared with its hash; who may read it is as for ``blob``.
+
+        Raises:
+            NotFound: there is none by that name, or none that this handle may read.
+            Tampered: the bytes on disk are not those that were put, or are gone.
+        """
+        return self._send(verbs.upkeep.ReadBlob(ref=ref))

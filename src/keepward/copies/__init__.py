@@ -1,0 +1,1 @@
+"""Copies of a store: backups, rescued stores, keys in other homes, and what was erased in all of them."""

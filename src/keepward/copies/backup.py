@@ -1,0 +1,272 @@
+"""Backups, their return, and accepting a store that came from elsewhere. For the owner alone.
+
+Invariants
+(1) A backup that comes back holds nothing that this machine has erased since: the list is carried out in it before
+    it stands under its name.
+(2) Nor does a token that was revoked since hold in it again.
+(3) An older state is accepted only by name: ``restore`` is asked for it, ``adopt`` takes the digest of what was shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from keepward import durable
+from keepward.copies.erasures import carry_out_again, list_again, read_beside, replay_into, write_beside
+from keepward.engine import blobs
+from keepward.engine.credentials import disown, revoke_again
+from keepward.engine.kit import Kit, Who
+from keepward.errors import Conflict, StoreUnavailable, Tampered, Unauthorised
+from keepward.model.codec import canonical, digest
+from keepward.model.commit import Head
+from keepward.model.copies import AdoptedBlock, AdoptedToken, Adoption, Backup, Restored
+from keepward.model.memory import Tier
+from keepward.model.query import Filter
+from keepward.model.trust import Actor
+from keepward.model.value import to_micros
+from keepward.open import anchor_in, bare_kit, blobs_of
+from keepward.ports.blobs import BlobStore
+from keepward.ports.store import Store
+from keepward.stores.sqlite.copies import accept, bring_back, open_copy, rename
+from keepward.stores.sqlite.store import SqliteStore
+
+#: Said of a backup of which this machine's lists know nothing.
+FORGOTTEN = (
+    "this machine has no list of what was erased and revoked in that store: what was erased after the backup was made "
+    "may be back, and be said again. Bring the list with `keepward key import`, or erase and revoke it anew"
+)
+#: Said of it where a list lies beside it; the time of that is put in.
+LISTED = (
+    "this machine has no list of its own of what was erased and revoked in that store; the one beside the backup, of "
+    "{at}, was carried out. What was erased after that may be back, and what was erased before the backup was made can "
+    "be said again: bring the list and its key with `keepward key import`, or erase and revoke it anew"
+)
+
+
+def back_up(kit: Kit, store: str, path: str | Path) -> Backup:
+    """Write a copy of the live store, whose own file is ``store``; see ``Memory.backup``."""
+    target = Path(path).expanduser().absolute()
+    # Held, so that nothing is removed between the copy of the rows and that of the files.
+    held = blobs.files_of(kit).holding() if kit.store.blob_tenants() else contextlib.nullcontext()
+    with blobs.reachable(), held:
+        kit.store.backup(target)
+        with closing(open_copy(target)) as copy:
+            heads = copy.tails()
+            carried = _carry(copy, blobs.files_of(kit), target)
+    listed = kit.erasures is not None
+    try:
+        _note(kit, kit.store.store_id, target, Path(store).absolute(), heads)
+    except OSError:
+        listed = False
+    try:
+        list_again(kit)
+        write_beside(kit, target)
+    except OSError as fault:
+        raise StoreUnavailable(
+            f"the backup was written, the list of erasures beside it was not: {fault.strerror or 'output error'}"
+        ) from fault
+    return Backup(
+        path=str(target),
+        bytes=target.stat().st_size,
+        heads=_names(heads),
+        listed=listed,
+        blobs=carried.blobs,
+        faulty=carried.faulty,
+    )
+
+
+def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Path | None, **world: Any) -> Restored:
+    """Bring a backup back as a store that is not there yet; see ``Memory.restore_backup``."""
+    if not actor.is_owner:
+        raise Unauthorised("restoring a backup takes the owner")
+    source, target = Path(backup).expanduser().absolute(), Path(to).expanduser().absolute()
+    world["config_dir"] = config_dir
+    anchor = anchor_in(config_dir)
+    if anchor is None:
+        raise StoreUnavailable("this machine has no place for a sealing key; set a configuration folder")
+    aside = target.with_name(f".{target.name}.restoring")
+    for name in _files(aside):
+        name.unlink(missing_ok=True)
+    try:
+        bring_back(source, aside, target)
+        store_id, kit, entries, warning = _before(source, aside, **world)
+        who = Who(tenant="default", scope="/", actor=actor)
+        gone = replay_into(kit, who, aside, entries)
+        with closing(open_copy(aside)) as copy:
+            carried = _carry(copy, blobs_of(source), target)
+            revoked = revoke_again(bare_kit(copy, **world), who)
+        separate = any(_lives(each, store_id, target) for each in entries)
+        if separate:
+            store_id = rename(aside)
+        aside.rename(target)
+        durable.flush(target.parent)
+        accept(target, store_id, anchor)
+    finally:
+        for name in _files(aside):
+            with contextlib.suppress(OSError):
+                name.unlink(missing_ok=True)
+    with closing(open_copy(target)) as copy:
+        heads = copy.tails()
+        kit = bare_kit(copy, **world)
+        if kit.erasures is not None:
+            # The backup is one of the restored store too.
+            _note(kit, store_id, source, target, {})
+            list_again(kit)
+        # A folder that was there already may hold what was erased since.
+        blobs.clean(replace(kit, blobs=blobs_of(target)))
+    return Restored(
+        path=str(target),
+        store_id=store_id,
+        separate=separate,
+        heads=_names(heads),
+        erased=gone,
+        revoked=revoked,
+        warning=warning,
+        blobs=carried.blobs,
+        faulty=carried.faulty,
+    )
+
+
+def plan_adopt(kit: Kit) -> Adoption:
+    """Return what accepting the store as it stands would accept, under a digest; change nothing."""
+    store, now = kit.store, kit.clock.now()
+    _, faults = store.verify()
+    if store.foreign is not None:
+        # That it was sealed elsewhere is what foreign means, and no damage.
+        faults = [each for each in faults if each.row != "meta sealed_by"]
+    with store.inspecting():
+        tails = dict(sorted(store.tails().items()))
+        core = [each for name in tails for each in _core(store, name, now)]
+        tokens = [
+            AdoptedToken(id=each.id, name=each.name, rights=each.rights.value, tenant=each.tenant, scope=each.scope)
+            for each in store.tokens()
+            if each.state(now) == "valid"
+        ]
+        facts = {name: store.facts(name, now) for name in tails}
+        live = {name: int(found["live"]) for name, found in facts.items()}
+        waiting = {name: len(store.queue(name)) for name in tails}
+    shown = [[each.tenant, each.scope, each.key, each.text] for each in core]
+    whole = {name: [head.seq, head.hash.hex()] for name, head in tails.items()}
+    named = digest("adopt", canonical([store.store_id, whole, shown, [each.id for each in tokens]])).hex()
+    return Adoption(
+        digest=named,
+        heads=_names(tails),
+        faults=tuple(faults),
+        foreign=store.foreign is not None,
+        core=tuple(core),
+        tokens=tuple(tokens),
+        live=live,
+        erased=sum(found["by_status"].get("erased", 0) for found in facts.values()),
+        waiting=waiting,
+    )
+
+
+def adopt(kit: Kit, who: Who, digest: str) -> Adoption:
+    """Accept the store as it stands, given the digest of what was shown; see ``Memory.adopt``."""
+    plan = plan_adopt(kit)
+    if plan.digest != digest:
+        raise Conflict("the store is not in the state that was shown; look at it again")
+    note = "the store was accepted as it stood and all seals were made anew, on an owner's request"
+    if plan.foreign:
+        # Before it is accepted: there is no moment in which they open it.
+        with kit.store.inspecting():
+            disown(kit)
+        note = (
+            f"the store came from elsewhere and was adopted on {kit.clock.now():%Y-%m-%d} as it stood, with "
+            f"{len(plan.core)} core blocks; its {len(plan.tokens)} tokens were ended"
+        )
+        if plan.erased:
+            note += (
+                f"; its {plan.erased} erased memories were erased under another home's key: what they said is not "
+                "refused here when it is said again, and backups made elsewhere may hold it still"
+            )
+    kit.store.adopt(note)
+    list_again(kit)
+    carry_out_again(kit, who)
+    for tenant in kit.store.tenants():
+        kit.indexes.forget(tenant)
+    return plan
+
+
+def _core(store: Store, tenant: str, now: datetime) -> list[AdoptedBlock]:
+    """Return the live core blocks of a tenant as they stand."""
+    found = store.find(tenant, Filter(tiers=(Tier.CORE.value,), include_sensitive=True), live_at=now, limit=None)
+    told = [AdoptedBlock(tenant=tenant, scope=each.scope, key=each.key, text=each.text) for each in found.records]
+    return sorted(told, key=lambda each: (each.scope, each.key or "", each.text))
+
+
+def _note(kit: Kit, store_id: str, backup: Path, of: Path, heads: Mapping[str, Head]) -> None:
+    """Note a backup of a store on this machine's list, where there is one."""
+    if kit.erasures is not None:
+        entry = {"entry": "backup", "store": store_id, "path": str(backup), "of": str(of)}
+        named = {digest("tenant", name.encode()).hex(): head.name for name, head in sorted(heads.items())}
+        kit.erasures.note([{**entry, "at": to_micros(kit.clock.now()), "heads": named}])
+
+
+def _names(heads: Mapping[str, Head]) -> dict[str, str]:
+    return {name: head.name for name, head in sorted(heads.items())}
+
+
+def _before(source: Path, aside: Path, **world: Any) -> tuple[str, Kit, list[dict[str, Any]], str]:
+    """Look at a backup and at the lists that know of it, before it is a store.
+
+    Returns the id of the store it was made of, a kit, what was erased since it was made as far as is known, and what
+    has to be said of that.
+    """
+    with closing(open_copy(aside)) as copy:
+        kit = bare_kit(copy, **world)
+        entries = kit.erasures.entries() if kit.erasures else []
+        made_here = _as_made(kit, source, entries)
+    beside = read_beside(source)
+    fresh = [each for each in beside.entries if each not in entries]
+    if kit.erasures is not None:
+        kit.erasures.note([each for each in fresh if each["entry"] == "revocation"])
+    listed = LISTED.format(at=f"{beside.at:%Y-%m-%d %H:%M} UTC") if beside.at else FORGOTTEN
+    return copy.store_id, kit, [*entries, *fresh], "" if made_here else listed
+
+
+def _carry(copy: SqliteStore, source: BlobStore, target: Path) -> blobs.Copied:
+    """Copy the blobs that a copy of a store knows to the folder beside ``target``."""
+    wanted = [each for tenant in copy.blob_tenants() for each in copy.blobs(tenant)]
+    return blobs.copy(source, blobs_of(target), wanted)
+
+
+def _files(file: Path) -> list[Path]:
+    return [file.with_name(file.name + end) for end in ("", "-wal", "-shm", "-journal")]
+
+
+def _as_made(kit: Kit, source: Path, entries: list[dict[str, Any]]) -> bool:
+    """Hold a backup against what was noted when it was made: its journal must still pass through those heads.
+
+    Returns whether this machine has a list that tells of a backup of this store.
+
+    Raises:
+        Tampered: it does not.
+    """
+    made = [each for each in entries if each.get("entry") == "backup" and each["path"] == str(source)]
+    noted = made[-1]["heads"] if made and made[-1]["store"] == kit.store.store_id else {}
+    for tenant in kit.store.tenants():
+        said = noted.pop(digest("tenant", tenant.encode()).hex(), None)
+        view = kit.store.commit(tenant, said.partition(":")[0]) if said else None
+        if said and (view is None or f"{view.commit.seq}:{view.commit.hash.hex()[:16]}" != said):
+            raise Tampered("the backup is not the one that was made: its journal was rewritten or cut")
+    if noted:
+        raise Tampered("the backup is not the one that was made: a tenant is gone")
+    return any(each.get("store") == kit.store.store_id for each in entries)
+
+
+def _lives(entry: dict[str, Any], store_id: str, target: Path) -> bool:
+    """Whether the store that a backup was made of is still where it was."""
+    if entry.get("entry") != "backup" or entry["store"] != store_id or entry["of"] == str(target):
+        return False
+    beside = Path(f"{entry['of']}.id")
+    try:
+        return Path(entry["of"]).exists() and beside.read_text("ascii").strip() == store_id
+    except (OSError, UnicodeDecodeError):
+        return False

@@ -1,0 +1,560 @@
+"""``Memory``: a handle on an opened store, with every verb.
+
+Handles on the same store share its connection, its models and its policy; only who asks, and from where, differs.
+
+Invariants
+(1) Rights come from how a handle was opened. Only an owner's handle gives others, and only with fewer rights:
+    an agent's, a user's or a reviewer's cannot turn itself into anybody else.
+(2) A token's handle keeps to its tenant and to its scope or below; an owner's may go anywhere. Each call asks anew
+    whether the token still holds, and so do handles derived from it.
+(3) No tool approves, rejects, rolls back, contains or erases, and what a model says is never said with an owner's
+    rights: an owner's handle lends its tools those of an agent.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from keepward.calls.draft import Draft
+from keepward.calls.govern import Govern
+from keepward.calls.use import Use
+from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
+from keepward.model.policy import Policy
+from keepward.model.trust import SHARED, Actor, stands_below, visible_from
+from keepward.model.value import Value, chosen, unknown
+from keepward.verbs import Request
+from keepward.verbs.arguments import DEFAULT, scope_named, tenant_named
+from keepward.verbs.session import Session
+from keepward.verbs.write import new_memory
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from keepward.engine.kit import Kit, Who
+    from keepward.jobs.maintenance import Handover, Maintenance
+    from keepward.mcp.spec import Tool
+    from keepward.model.blob import Blob
+    from keepward.model.commit import Commit, Event, Head
+    from keepward.model.copies import Backup, Rescued, Restored
+    from keepward.model.proposal import Shown, Waiting
+    from keepward.ports.models import Embedder, Redactor, Summarizer, TokenCounter
+    from keepward.ports.world import Clock, IdSource
+
+_log = logging.getLogger(__name__)
+R = TypeVar("R")
+#: Sets of tools that need nothing kept between two calls.
+ToolProfile = Literal["default", "minimal", "readonly"]
+PROFILES: tuple[ToolProfile, ...] = ("default", "minimal", "readonly")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult(Value):
+    """What a tool gave back."""
+
+    #: Whether the call was carried out; a write that was refused or held is one that was.
+    ok: bool
+    #: For the model to read.
+    text: str
+    #: The same as data; empty where the call was not carried out.
+    data: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Shared:
+    """What all handles on one opened store share."""
+
+    kit: Kit
+    path: str
+    #: Folder of keys and tokens; None for the user's own.
+    config_dir: Path | None = None
+    closed: bool = False
+    #: Runs jobs that are due; None where that is switched off.
+    maintenance: Maintenance | Handover | None = None
+
+    def usable(self) -> Kit:
+        """Return the kit, unless the store was closed."""
+        if self.closed:
+            raise InvalidInput("the store is closed; open it again")
+        return self.kit
+
+
+class Memory(Use, Govern):
+    """A handle on a store of memories."""
+
+    def __init__(self, shared: Shared, who: Who) -> None:
+        self._shared, self._who = shared, who
+
+    @classmethod
+    def open(
+        cls,
+        url: str | Path | None = None,
+        *,
+        tenant: str | None = None,
+        scope: str | None = None,
+        actor: Actor | None = None,
+        token: str | None = None,
+        policy: Policy | None = None,
+        embedder: str | Embedder | None = "auto",
+        counter: str | TokenCounter = "estimate",
+        summarizer: Summarizer | None = None,
+        redactor: Redactor | None = None,
+        identity: str | Path | None = None,
+        user_file: str | Path | None = None,
+        create: bool = True,
+        clock: Clock | None = None,
+        ids: IdSource | None = None,
+        config_dir: Path | None = None,
+        maintenance: bool | Callable[[], None] | None = None,
+    ) -> Memory:
+        """Open a store; a file that is not there is created, in a folder that is.
+
+        Without ``url`` it is the user's own, in the data folder (``KEEPWARD_DATA``, else the platform's), or
+        ``keepward.db`` in the working folder where this machine knows it.
+        The handle is an agent's unless an actor is named: it reads and proposes, and nothing it says reaches
+        core memory unreviewed. ``actor=Actor.operator(...)`` opens it as its owner; no handle gets there later.
+        With a ``token`` actor, tenant and scope are the token's, and the store has to be there. ``identity`` and
+        ``user_file`` are text files outside the store; they are read anew at every compile. ``summarizer`` lets a
+        model sum up in jobs; without one, they quote. ``redactor`` finds names and whatever else tells of a person, and
+        what it finds is replaced by markers before anything is stored, beside what the built-in detectors find.
+
+        Jobs that are due run by themselves in a thread that ``close`` stops: from the first write on, or from the
+        start with ``maintenance=True``; a function is called instead, at closing, when something was written and jobs
+        are due. With ``maintenance=False``, with ``KEEPWARD_MAINTENANCE=off``, and unless it is asked for, in
+        ``:memory:`` or with a ``clock``, nothing runs until ``run_due`` is called.
+
+        Raises:
+            NotAStore, NewerSchema, StoreUnavailable: see the message; nothing was written.
+            InvalidInput: an unknown embedder, counter, tenant or scope; a token and one of these beside it.
+            Unauthorised: the token is unknown, expired or revoked.
+        """
+        from keepward.engine.kit import Who
+
+        if token is not None and not (actor is None and tenant is None and scope is None):
+            raise InvalidInput("a token says who asks and where: leave out actor, tenant and scope")
+        if actor is not None and actor.credential is not None:
+            raise InvalidInput("an actor with a credential comes from its token: give the token")
+        who = Who(
+            tenant=tenant_named(DEFAULT if tenant is None else tenant),
+            scope=scope_named(SHARED if scope is None else scope),
+            actor=actor or Actor.agent(),
+        )
+        create = create and token is None
+        path = (_default(config_dir, create=create) if url is None else str(url)).removeprefix("sqlite:///")
+        keeper = _maintenance(maintenance, own_time=clock is not None or path == ":memory:")
+        models: dict[str, Any] = {"embedder": embedder, "counter": counter}
+        models |= {"summarizer": summarizer, "redactor": redactor, "identity": identity, "user_file": user_file}
+        world: dict[str, Any] = {"clock": clock, "ids": ids, "config_dir": config_dir}
+        kit = _opened(path, keeper, policy=policy, create=create, **models, **world)
+        memory = cls(Shared(kit, path, config_dir, maintenance=keeper), who)
+        if maintenance is True:
+            kit.wake(wrote=False)
+        if token is None:
+            return memory
+        try:
+            return memory.holding(token)
+        except BaseException:
+            memory.close()
+            raise
+
+    # --- the handle: who asks, and from where
+
+    @property
+    def tenant(self) -> str:
+        """The tenant this handle reads and writes."""
+        return self._who.tenant
+
+    @property
+    def scope(self) -> str:
+        """The scope this handle stands at."""
+        return self._who.scope
+
+    @property
+    def actor(self) -> Actor:
+        """On whose behalf this handle asks."""
+        return self._who.actor
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in force."""
+        return self._kit.policy
+
+    @property
+    def path(self) -> str:
+        """The store's file."""
+        return self._shared.path
+
+    @property
+    def now(self) -> datetime:
+        """The store's clock."""
+        return self._kit.clock.now()
+
+    @property
+    def head(self) -> str:
+        """Name of the tenant's newest commit: its number, a colon, 16 digits of its hash; zeros before the first."""
+        return self._kit.store.head(self._who.tenant).name
+
+    def acting_as(self, actor: Actor) -> Self:
+        """Return a handle of an actor with fewer rights on the same store; see (1).
+
+        An owner's handle stays accountable for what it gives out: what it proposed itself, none of these approve.
+
+        Raises:
+            Unauthorised: the actor has rights that this handle cannot give.
+        """
+        if actor == self._who.actor:
+            return type(self)(self._shared, self._who)
+        if not stands_below(actor, self._who.actor) or actor.credential is not None:
+            raise Unauthorised(
+                "a handle acts as nobody else, and an owner's as nobody with an owner's rights; open the store "
+                "with that actor, or with its token"
+            )
+        return type(self)(self._shared, replace(self._who, actor=actor, via=(self._who.actor, *self._who.via)))
+
+    def at(self, *, tenant: str | None = None, scope: str | None = None) -> Self:
+        """Return a handle at another tenant or scope of the same store.
+
+        Raises:
+            InvalidInput: the name of one is none, or holds what looks like a secret.
+            Unauthorised: a token does not reach there; see (2).
+        """
+        who = self._who
+        if tenant is not None:
+            who = replace(who, tenant=tenant_named(tenant))
+        if scope is not None:
+            who = replace(who, scope=scope_named(scope))
+        bound = who.actor.credential is not None and not who.actor.is_owner
+        if bound and (who.tenant != self._who.tenant or self._who.scope not in visible_from(who.scope)):
+            raise Unauthorised("this token does not reach that tenant or scope; ask the owner for another")
+        return type(self)(self._shared, who)
+
+    def holding(self, token: str) -> Self:
+        """Return the handle of a token's bearer on the same store; actor, tenant and scope are the token's.
+
+        Raises:
+            Unauthorised: the token is unknown, expired or revoked.
+        """
+        from keepward.engine.credentials import recognise
+        from keepward.engine.kit import Who
+
+        known = recognise(self._shared.usable(), token)
+        return type(self)(self._shared, Who(tenant=known.tenant, scope=known.scope, actor=known.actor))
+
+    def owner_token(self) -> Path:
+        """Return the file with the owner's token, 0600 in the configuration folder; made when missing.
+
+        Raises:
+            Unauthorised: this handle is not an owner's.
+            StoreUnavailable: this machine has no place for it.
+        """
+        from keepward.adapters.tokenfile import TokenFile
+        from keepward.engine.credentials import recognise
+
+        session = _owners(self, "the owner's token")
+        try:
+            file = TokenFile(self._shared.config_dir, session.kit.store.store_id)
+            known = file.read()
+            if known is not None:
+                try:
+                    if recognise(session.kit, known).actor.is_owner:
+                        return file.path
+                except Unauthorised:
+                    # Revoked, or of another copy of this store: make a new one in its place.
+                    pass
+            file.write(self.create_token(self.actor.name, rights="owner", scope="/").secret)
+        except OSError as fault:
+            raise StoreUnavailable("this machine has no place for the owner's token; set KEEPWARD_HOME") from fault
+        return file.path
+
+    def close(self) -> None:
+        """Write what is still counted and release the store, for all handles on it."""
+        from keepward.engine.commit import flush_uses
+
+        if self._shared.closed:
+            return
+        self._shared.closed = True
+        kit = self._shared.kit
+        if self._shared.maintenance is not None:
+            self._shared.maintenance.stop()
+        try:
+            if kit.uses and kit.policy.enabled:
+                with kit.store.write() as writer:
+                    flush_uses(kit, writer)
+        except KeepwardError:
+            # Uses are a convenience; a store that cannot be written closes all the same.
+            kit.uses.clear()
+        finally:
+            kit.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- verbs that stay in this process
+
+    def draft(self, *, reason: str, session: str | None = None) -> Draft:
+        """Collect changes in a ``with`` block and propose them together at its end; an error discards them."""
+        return Draft(self, reason, session, lambda text, given: new_memory(self._session, text, given))
+
+    def shown(self, item: Waiting) -> list[Shown]:
+        """Return what an approval would store, byte for byte, with every invisible character written out."""
+        from keepward.engine import blobs
+        from keepward.engine.review import for_review
+
+        return for_review(item, lambda ref: blobs.shown(self._kit, item.tenant, ref))
+
+    def journal(self, *, after: int = 0) -> Iterator[tuple[Commit, list[Event]]]:
+        """Yield the tenant's commits with their events as stored, oldest first."""
+        session = _owners(self, "reading the whole journal")
+        return session.kit.store.events(session.tenant, after=after)
+
+    def restore_journal(self, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
+        """Write an exported journal into this empty tenant, byte for byte, and index it."""
+        from keepward.engine.reindex import reindex
+        from keepward.engine.traces import unerased
+
+        session = _owners(self, "restoring a journal")
+        head = session.kit.store.restore_journal(session.tenant, unerased(session.kit, commits))
+        reindex(session.kit, session.who, ended=True)
+        return head
+
+    def backup(self, path: str | Path) -> Backup:
+        """Write a consistent copy of the live store, readable by its owner alone, to a file that is not there yet.
+
+        Its blobs go to a folder beside it, as they lie beside the store, and so does a list of what was erased and
+        revoked, without content, for a machine that has lost its own.
+        """
+        from keepward.copies.backup import back_up
+
+        session = _owners(self, "a backup")
+        return back_up(session.kit, self.path, path)
+
+    @classmethod
+    def restore_backup(
+        cls,
+        backup: str | Path,
+        to: str | Path,
+        *,
+        actor: Actor,
+        config_dir: Path | None = None,
+        clock: Clock | None = None,
+        ids: IdSource | None = None,
+    ) -> Restored:
+        """Bring a backup back as the store at ``to``, which must not be there; its older state is accepted by this.
+
+        Erasures that were made since are carried out in it first: those that this machine has listed, and those of
+        the lists in the folder of the backup. Where the store that it was made of is still
+        there, the copy gets an id of its own.
+
+        Raises:
+            Unauthorised: the actor is not an owner.
+            Tampered: the backup's journal does not hold, or is not that of the backup that was made.
+            StoreUnavailable, NotAStore, InvalidInput: a file cannot be used.
+        """
+        from keepward.copies.backup import restore
+
+        return restore(backup, to, actor=actor, config_dir=config_dir, clock=clock, ids=ids)
+
+    @classmethod
+    def rescue(
+        cls,
+        broken: str | Path,
+        new: str | Path,
+        *,
+        actor: Actor,
+        config_dir: Path | None = None,
+        clock: Clock | None = None,
+        ids: IdSource | None = None,
+        on_progress: Callable[[str], None] | None = None,
+    ) -> Rescued:
+        """Make a new store at ``new``, which must not be there, of every commit and memory of a damaged one that holds.
+
+        The damaged file is read and never written. Commits come as they are up to the first that does not hold, newer
+        memories in one commit of kind ``rescue``; what was lost is named. It has vectors once it was reindexed.
+        ``on_progress`` is called with sentences.
+
+        Raises:
+            Unauthorised: the actor is not an owner.
+            NotAStore: nothing of the file can be read as a store.
+            InvalidInput, StoreUnavailable: ``new`` is there already, or cannot be made.
+        """
+        from keepward.copies.rescue import rescue
+
+        return rescue(broken, new, actor=actor, config_dir=config_dir, clock=clock, ids=ids, on_progress=on_progress)
+
+    # --- tools for an agent loop of one's own
+
+    def tools(self, *, profile: ToolProfile = "default") -> list[dict[str, Any]]:
+        """Return the tools of a profile as ``{name, description, input_schema}``, plain JSON values.
+
+        That is the form of Anthropic's API; OpenAI's is ``{"type": "function", "function": {"name": ...,
+        "description": ..., "parameters": input_schema}}``.
+        """
+        return [
+            {"name": each.name, "description": each.about, "input_schema": each.input_schema}
+            for each in _profile(profile)
+        ]
+
+    def call_tool(
+        self, name: str, arguments: Mapping[str, Any] | str | None = None, *, profile: ToolProfile = "default"
+    ) -> ToolResult:
+        """Run a tool as this handle's actor; an owner's handle lends it an agent's rights.
+
+        ``arguments`` are an object or its JSON text, as chat APIs give them. A tool that there is not, arguments that
+        do not fit and a store that cannot be reached are results with ``ok`` False and a sentence for the model.
+        """
+        from keepward.mcp.arguments import checked
+
+        tools = {each.name: each for each in _profile(profile)}
+        lent = self.acting_as(Actor.agent()) if self.actor.is_owner else self
+        try:
+            if name not in tools:
+                raise InvalidInput(unknown("tool", name, list(tools)))
+            given = tools[name].run(lent, checked(tools[name], _object(arguments)))
+        except KeepwardError as fault:
+            # What a model gets wrong is an answer that it can read, and no exception that ends its loop.
+            return ToolResult(ok=False, text=str(fault), data={})
+        return ToolResult(ok=True, text="\n\n".join((given.text, *given.notes)), data=given.data)
+
+    # --- how requests are carried out
+
+    def _send(self, request: Request[R], **local: Any) -> R:
+        return request.run(self._session, **local)
+
+    @property
+    def _session(self) -> Session:
+        return Session(kit=self._kit, who=self._who, path=self._shared.path)
+
+    @property
+    def _kit(self) -> Kit:
+        kit = self._shared.usable()
+        if any(actor.credential is not None for actor in (self._who.actor, *self._who.via)):
+            from keepward.engine.credentials import confirm
+
+            for actor in (self._who.actor, *self._who.via):
+                confirm(kit, actor)
+        return kit
+
+
+def maintain(path: str, *, halted: Callable[[], bool], **chosen: Any) -> None:
+    """Open a store that is there, run the jobs that are due until ``halted`` says to stop, and close it.
+
+    ``chosen`` are arguments of ``Memory.open``.
+    """
+    from keepward.jobs.maintenance import run_pending
+
+    kit = _opened(path, None, create=False, **chosen)
+    try:
+        run_pending(kit, halted=halted)
+    finally:
+        kit.store.close()
+
+
+def read_blobs(memory: Memory, refs: set[str]) -> Iterator[tuple[Blob, bytes | None]]:
+    """Yield blobs of the tenant by ref, with their bytes, whatever refers to them.
+
+    Bytes are None where they are gone or do not match their hash.
+    """
+    from keepward.engine.blobs import files_of, reachable
+    from keepward.model.blob import ref_of
+
+    session = _owners(memory, "reading every blob")
+    for row in session.kit.store.blobs(session.tenant):
+        if row.blob.ref in refs:
+            with reachable():
+                data = files_of(session.kit).read(row.place)
+            yield row.blob, data if data is not None and ref_of(data) == row.blob.ref else None
+
+
+def read_weights(memory: Memory, name: str) -> tuple[str | None, bool]:
+    """Return weights of the reranker that the journal names, as text, and whether they were erased."""
+    from keepward.engine.learned import kept_text
+
+    session = _owners(memory, "reading the weights of the reranker")
+    return kept_text(session.kit.store, session.tenant, name)
+
+
+def write_weights(memory: Memory, name: str, text: str) -> None:
+    """Keep weights that came with an import, marked as such.
+
+    Raises:
+        ValueError: they are not the ones of this name.
+    """
+    from keepward.engine.learned import CARRIED, KEY, checked
+
+    session = _owners(memory, "keeping the weights of a reranker")
+    checked(name, text)
+    with session.kit.store.write() as writer:
+        writer.put_artefact(session.tenant, KEY, name, text)
+        writer.put_artefact(session.tenant, CARRIED, name, "")
+
+
+def _owners(memory: Memory, what: str) -> Session:
+    session = memory._session  # noqa: SLF001  a handle's own
+    session.owner(what)
+    return session
+
+
+def _opened(path: str, keeper: Maintenance | Handover | None, **chosen: Any) -> Kit:
+    """Open a store, finish what an interrupted erasure has left, and let maintenance attend to it."""
+    from keepward.open import open_kit
+
+    if keeper is not None:
+        chosen["wake"] = keeper.wake
+    kit = open_kit(path, **chosen)
+    if kit.store.foreign is None:
+        if kit.store.copied or kit.store.unclean():
+            from keepward.copies.erasures import settle_opened
+
+            settle_opened(kit)
+        if keeper is not None:
+            keeper.attend(kit)
+    return kit
+
+
+def _maintenance(choice: bool | Callable[[], None] | None, *, own_time: bool) -> Maintenance | Handover | None:
+    """Return what runs due jobs; ``own_time`` says that nothing begins by itself unless it is asked for."""
+    if choice is None:
+        from keepward.config import maintained
+
+        choice = not own_time and maintained()
+    if choice is False:
+        return None
+    from keepward.jobs.maintenance import Handover, Maintenance
+
+    return Maintenance() if choice is True else Handover(choice)
+
+
+def _default(config_dir: Path | None, *, create: bool) -> str:
+    from keepward.config import default_store, make_room
+
+    path, left_alone = default_store(config_dir=config_dir)
+    if left_alone:
+        _log.warning("%s", left_alone, extra={"action": "left_alone"})
+    if create:
+        make_room(path)
+    return str(path)
+
+
+def _profile(name: ToolProfile) -> tuple[Tool, ...]:
+    # Upward, and the one time: the table of tools is kept beside the protocol that they are for.
+    from keepward.mcp.profiles import profile
+
+    return profile(chosen("profile", name, PROFILES)).tools
+
+
+def _object(arguments: Any) -> Mapping[str, Any]:
+    try:
+        given = json.loads(arguments or "{}") if isinstance(arguments, str) else {} if arguments is None else arguments
+    except ValueError:
+        given = None
+    if not isinstance(given, Mapping):
+        raise InvalidInput("arguments are a JSON object")
+    return given

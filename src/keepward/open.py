@@ -1,0 +1,152 @@
+"""The composition root: the one place that chooses a store, models and adapters, and reads the environment."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from keepward.accepted import host_of_key
+from keepward.adapters.anchor import FileAnchor, default_config_dir
+from keepward.adapters.blobs import FileBlobs, MemoryBlobs, folder_of
+from keepward.adapters.clock import SystemClock
+from keepward.adapters.erasures import FileErasures
+from keepward.adapters.ids import RandomIds
+from keepward.engine.index import Indexes
+from keepward.engine.kit import Kit
+from keepward.errors import InvalidInput, StoreUnavailable
+from keepward.model.policy import Policy
+from keepward.ports.blobs import BlobStore
+from keepward.ports.erasing import ErasureList
+from keepward.ports.models import Embedder, TokenCounter
+from keepward.ports.store import Store
+from keepward.ports.world import Anchor, Clock, IdSource
+
+
+def open_kit(
+    path: str,
+    *,
+    embedder: str | Embedder | None = None,
+    counter: str | TokenCounter = "estimate",
+    policy: Policy | None = None,
+    identity: str | Path | None = None,
+    user_file: str | Path | None = None,
+    create: bool,
+    config_dir: Path | None,
+    clock: Clock | None = None,
+    ids: IdSource | None = None,
+    **more: Any,
+) -> Kit:
+    """Open a store with everything around it; ``more`` are further parts of a kit, see ``Memory.open``."""
+    from keepward.stores.sqlite.store import open_sqlite
+
+    # Models are chosen first: a name that means nothing must not leave a new store behind.
+    parts: dict[str, Any] = {"embedder": _embedder(embedder, config_dir), "counter": _counter(counter)}
+    store = open_sqlite(path, anchor=anchor_in(config_dir), create=create)
+    parts |= {"identity": _document(identity), "user_file": _document(user_file)}
+    parts |= {"policy": policy or Policy(), "blobs": blobs_of(path), **more}
+    return bare_kit(store, config_dir=config_dir, clock=clock, ids=ids, **parts)
+
+
+def bare_kit(
+    store: Store,
+    *,
+    config_dir: Path | None = None,
+    clock: Clock | None = None,
+    ids: IdSource | None = None,
+    **more: Any,
+) -> Kit:
+    """Return a store with what an erasure needs around it, and no models but those given."""
+    parts: dict[str, Any] = {"embedder": None, "policy": Policy(), "indexes": Indexes()}
+    parts |= {"identity": _document(None), "user_file": _document(None), **more}
+    if "counter" not in parts:
+        parts["counter"] = _counter("estimate")
+    return Kit(
+        store=store, clock=clock or SystemClock(), ids=ids or RandomIds(), erasures=_erasures(config_dir), **parts
+    )
+
+
+def blobs_of(path: str | Path) -> BlobStore:
+    """Return where a store at a path keeps its blobs: the folder beside its file, or nowhere beyond this process."""
+    return MemoryBlobs() if str(path) == ":memory:" else FileBlobs(folder_of(path))
+
+
+def _erasures(config_dir: Path | None) -> ErasureList | None:
+    try:
+        return FileErasures(config_dir or default_config_dir())
+    except OSError:
+        return None
+
+
+def _embedder(choice: str | Embedder | None, config_dir: Path | None) -> Embedder | None:
+    if choice is None or not isinstance(choice, str):
+        return choice
+    from keepward.models import choose
+
+    key = os.environ.get("KEEPWARD_EMBEDDER_KEY")
+    try:
+        found = choose(choice, api_key=key)
+        if key and choice.strip().startswith("http"):
+            _bind_key(key, choice, config_dir)
+        return found
+    except ValueError as fault:
+        raise InvalidInput(str(fault)) from fault
+
+
+def _bind_key(key: str, choice: str, config_dir: Path | None) -> None:
+    """Let a key go to one host alone.
+
+    Raises:
+        InvalidInput: it went to another before.
+    """
+    url = choice.strip().removeprefix("http:") if not choice.strip().startswith(("http://", "https://")) else choice
+    host = urlsplit(url.strip()).netloc
+    try:
+        bound = host_of_key(config_dir or default_config_dir(), key, host)
+    except OSError as fault:
+        raise StoreUnavailable("the host of KEEPWARD_EMBEDDER_KEY cannot be noted; see to the folder") from fault
+    if bound != host:
+        raise InvalidInput(
+            f"KEEPWARD_EMBEDDER_KEY belongs to {bound} and is sent to no other host; set the key of this server, or "
+            "let it go with `keepward config --release-key`"
+        )
+
+
+def _counter(choice: str | TokenCounter) -> TokenCounter:
+    if not isinstance(choice, str):
+        return choice
+    from keepward.models.tokens import choose_counter
+
+    try:
+        return choose_counter(choice)
+    except ValueError as fault:
+        raise InvalidInput(str(fault)) from fault
+
+
+def anchor_in(config_dir: Path | None) -> Anchor | None:
+    """Return the anchor of a configuration folder, the user's own by default; None where there is no home."""
+    try:
+        return FileAnchor(config_dir or default_config_dir())
+    except OSError:
+        # No home at all: the store works unsealed, and status and verify say so.
+        return None
+
+
+def _document(path: str | Path | None) -> Callable[[], tuple[str, str] | None]:
+    if path is None:
+        return lambda: None
+    place = Path(path)
+
+    def read() -> tuple[str, str] | None:
+        try:
+            text = place.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as fault:
+            raise InvalidInput(f"{place.name} cannot be read as UTF-8 text") from fault
+        return hashlib.sha256(text.encode()).hexdigest()[:16], text
+
+    return read
