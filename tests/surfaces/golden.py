@@ -86,7 +86,11 @@ def library(package: Any) -> dict[str, Any]:
 
 def _is_ours(value: Any, package: str) -> bool:
     """Whether a class is a result, a table of arguments, a protocol or a choice that signatures name."""
-    if not isinstance(value, type) or value.__module__.partition(".")[0] != package or hasattr(value, "model_fields"):
+    if (
+        not isinstance(value, type)
+        or str(value.__module__).partition(".")[0] != package
+        or hasattr(value, "model_fields")
+    ):
         return False
     told = hasattr(value, "to_dict") or is_typeddict(value) or getattr(value, "_is_protocol", False)
     return told or issubclass(value, enum.Enum) or value.__name__.startswith("Async")
