@@ -388,9 +388,8 @@ def _fields_of(api: dict[str, Any], schema: dict[str, Any]) -> str:
 
 def mcp_page() -> str:
     """Return the page on the Model Context Protocol: tools, resources and prompts of every profile."""
+    from keepward.mcp.documents import CORE, PROMPTS, TEMPLATES
     from keepward.mcp.profiles import NAMES, profile
-    from keepward.mcp.prompts import PROMPTS
-    from keepward.mcp.resources import CORE, TEMPLATES
 
     profiles = [profile(name) for name in NAMES]
     lines = ["# The Model Context Protocol", "", NOTICE, ""]
@@ -414,10 +413,14 @@ def mcp_page() -> str:
         hints = {"reads": tool.reads, "destructive": tool.destroys, "idempotent": tool.reads or tool.repeatable}
         found = [name for name, each in hints.items() if each] or ["adds"]
         lines += ["", f"### {tool.name}", "", f"{tool.about.rstrip('.')}. ({', '.join(found)})", ""]
-        if tool.takes:
-            rows = [(f"`{name}`", _schema(each), _needed(tool, name, each)) for name, each in tool.takes.items()]
+        takes, gives = tool.input_schema, tool.output_schema
+        if takes["properties"]:
+            needs = takes.get("required", ())
+            rows = [
+                (f"`{name}`", _schema(each), _needed(name in needs, each)) for name, each in takes["properties"].items()
+            ]
             lines += [*_table(("argument", "type", "meaning"), rows), ""]
-        keys = ", ".join(f"`{name}`" + ("" if name in tool.always else "?") for name in tool.gives)
+        keys = ", ".join(f"`{name}`" + ("" if name in gives["required"] else "?") for name in gives["properties"])
         lines += [f"Structured content: {keys}."]
     lines += ["", "## Resources", ""]
     lines += _table(("address", "type", "holds"), ((f"`{e.uri}`", e.media_type, e.about) for e in (CORE, *TEMPLATES)))
@@ -448,8 +451,8 @@ def _schema(schema: dict[str, Any]) -> str:
     return " or ".join(names.get(kind, kind) for kind in kinds) + bounds
 
 
-def _needed(tool: Any, name: str, schema: dict[str, Any]) -> str:
-    return " ".join(each for each in ("Needed." if name in tool.needs else "", schema.get("description", "")) if each)
+def _needed(needed: bool, schema: dict[str, Any]) -> str:
+    return " ".join(each for each in ("Needed." if needed else "", schema.get("description", "")) if each)
 
 
 PAGES = {

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from keepward.engine.kit import Kit, Who
     from keepward.jobs.maintenance import Handover, Maintenance
-    from keepward.mcp.spec import Tool
+    from keepward.mcp.tool import Tool
     from keepward.model.blob import Blob
     from keepward.model.commit import Commit, Event, Head
     from keepward.model.copies import Backup, Rescued, Restored
@@ -410,18 +410,16 @@ class Memory(Use, Govern):
         ``arguments`` are an object or its JSON text, as chat APIs give them. A tool that there is not, arguments that
         do not fit and a store that cannot be reached are results with ``ok`` False and a sentence for the model.
         """
-        from keepward.mcp.arguments import checked
-
         tools = {each.name: each for each in _profile(profile)}
         lent = self.acting_as(Actor.agent()) if self.actor.is_owner else self
         try:
             if name not in tools:
                 raise InvalidInput(unknown("tool", name, list(tools)))
-            given = tools[name].run(lent, checked(tools[name], _object(arguments)))
+            answer = tools[name].call(lent, _object(arguments))
         except KeepwardError as fault:
             # What a model gets wrong is an answer that it can read, and no exception that ends its loop.
             return ToolResult(ok=False, text=str(fault), data={})
-        return ToolResult(ok=True, text="\n\n".join((given.text, *given.notes)), data=given.data)
+        return ToolResult(ok=True, text="\n\n".join((answer.text, *answer.notes)), data=answer.data)
 
     # --- how requests are carried out
 

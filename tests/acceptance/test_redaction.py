@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from keepward import Client, Committed, Memory
 from keepward.cli.main import main
 from keepward.http import ServerOptions, create_app
-from keepward.mcp import shapes
+from keepward.mcp import tools
 
 ADDRESS = "ana.smith" + "@" + "example.org"
 TEXT = f"Ana is reached at {ADDRESS}"
@@ -111,7 +111,7 @@ class TestSurfaces:
         assert json.loads(capsys.readouterr().out)["redacted"] == ["email"]
 
     def test_tools_say_it_in_text_and_values(self, mem: Memory) -> None:
-        data, said = shapes.outcome(mem.remember(TEXT, tier="archival"))
+        data, said = tools.outcome(mem.remember(TEXT, tier="archival"))
         assert data["redacted"] == ["email"]
         assert "redacted: email (given with consent, it is kept)" in said.splitlines()[0]
 

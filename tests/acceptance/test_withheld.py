@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from keepward import Client, Memory, Tampered
 from keepward.cli.main import main
 from keepward.http import ServerOptions, create_app
-from keepward.mcp import tools_read
+from keepward.mcp import tools
 
 BASE = "http://127.0.0.1:8321"
 #: Every table with something of a memory, and how a row of it is found by its id; the journal stays.
@@ -300,8 +300,8 @@ class TestSurfaces:
 
     def test_tools_say_it_in_text_and_values(self, mem: Memory, gone: str) -> None:
         for given in (
-            tools_read.recall(mem, {"query": "indentation"}),
-            tools_read.get_context(mem, {"objective": "indentation"}),
+            tools.recall.call(mem, {"query": "indentation"}),
+            tools.get_context.call(mem, {"objective": "indentation"}),
         ):
             assert given.data["withheld"] == [gone]
             surely(given.notes, gone)

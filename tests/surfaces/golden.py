@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import gc
 import importlib
 import inspect
 import json
@@ -21,6 +20,8 @@ from pathlib import Path
 from typing import Any, is_typeddict
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden"
+#: What imports frameworks and names nothing that a signature of the library names.
+_SURFACES = frozenset({"__main__", "cli", "http", "mcp"})
 _IDENTIFIER = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,}|sha256:[0-9a-f]+")
 
 
@@ -73,10 +74,10 @@ def library(package: Any) -> dict[str, Any]:
 
     What a signature names and the package does not export, such as the result of a verb, is described as well.
     """
-    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        if module.name.split(".")[1] not in {"__main__", "cli", "http", "mcp"}:
-            importlib.import_module(module.name)
-    known = {each.__name__: each for each in gc.get_objects() if _is_ours(each, package.__name__)}
+    names = [each.name for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
+    modules = [importlib.import_module(each) for each in names if each.split(".")[1] not in _SURFACES]
+    classes = [each for module in modules for each in vars(module).values() if isinstance(each, type)]
+    known = {each.__name__: each for each in classes if _is_named(each, package.__name__)}
     found = {name: _described(getattr(package, name)) for name in package.__all__ if name != "__version__"}
     named: dict[str, Any] = {}
     while fresh := (_names({**found, **named}) & known.keys()) - found.keys() - named.keys():
@@ -84,13 +85,9 @@ def library(package: Any) -> dict[str, Any]:
     return {"exported": found, "named": dict(sorted(named.items()))}
 
 
-def _is_ours(value: Any, package: str) -> bool:
+def _is_named(value: type, package: str) -> bool:
     """Whether a class is a result, a table of arguments, a protocol or a choice that signatures name."""
-    if (
-        not isinstance(value, type)
-        or str(value.__module__).partition(".")[0] != package
-        or hasattr(value, "model_fields")
-    ):
+    if str(value.__module__).partition(".")[0] != package or hasattr(value, "model_fields"):
         return False
     told = hasattr(value, "to_dict") or is_typeddict(value) or getattr(value, "_is_protocol", False)
     return told or issubclass(value, enum.Enum) or value.__name__.startswith("Async")
@@ -119,6 +116,10 @@ def _described(value: Any) -> Any:
 
 def _member(owner: type, name: str) -> str:
     member = inspect.getattr_static(owner, name)
+    notes = next((each for base in owner.__mro__ if (each := vars(base).get("__annotations__", {}).get(name))), "")
+    if str(notes).startswith("ClassVar["):
+        # A value that all instances share reads as a property does.
+        return f"property -> {_plain(notes[9:-1])}"
     if isinstance(member, property):
         return f"property -> {_plain(inspect.signature(member.fget).return_annotation)}"
     kind = f"{type(member).__name__} " if isinstance(member, classmethod | staticmethod) else ""

@@ -6,8 +6,7 @@ import pytest
 from mcp_made import call, opened, served, talk, told
 
 from keepward import Access, Actor, InvalidInput, NotFound, Policy, Tier
-from keepward.mcp.blocks import block_tools
-from keepward.mcp.drafts import MOST_EACH, TERM, Drafts
+from keepward.mcp.blocks import MOST_EACH, TERM, Drafts, block_tools
 
 APPEND = Policy(access={**Policy().access, Tier.CORE: Access.APPEND})
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from keepward.mcp.documents import CORE, PROMPTS, TEMPLATES
 from keepward.mcp.profiles import NAMES, profile
-from keepward.mcp.prompts import PROMPTS
-from keepward.mcp.resources import CORE, TEMPLATES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "mcp.md"

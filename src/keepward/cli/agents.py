@@ -159,11 +159,11 @@ def mcp(call: Call, profile: str, name: str | None, list_only: bool) -> Answer |
     if call.as_json:
         raise InvalidInput("stdout carries the protocol: --json goes with --list")
     demand()
-    from keepward.mcp.stdio import serve
+    from keepward.mcp.server import serve_stdio
 
     memory, reviewer = _handles(call, name)
     with memory:
-        serve(memory, chosen, name=name or AGENT, reviewer=reviewer)
+        serve_stdio(memory, chosen, name=name or AGENT, reviewer=reviewer)
     return None
 
 
@@ -202,8 +202,7 @@ def _handles(call: Call, name: str | None) -> tuple[Memory, Memory | None]:
 
 
 def _listed(chosen: Any) -> Answer:
-    from keepward.mcp.prompts import PROMPTS
-    from keepward.mcp.resources import CORE, TEMPLATES
+    from keepward.mcp.documents import CORE, PROMPTS, TEMPLATES
 
     data = {
         "profile": chosen.name,

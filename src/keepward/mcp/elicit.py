@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.engine.view import WITHHELD
 from keepward.errors import KeepwardError
-from keepward.mcp import shapes
-from keepward.mcp.spec import Given
+from keepward.mcp.tool import Answer
+from keepward.mcp.tools import outcome, reasons
 from keepward.model.memory import CORE_BLOCKS, Kind
 from keepward.model.proposal import Outcome, Waiting
 from keepward.model.trust import Trust, trust_of
@@ -90,7 +90,7 @@ def question(memory: Memory, item: Waiting) -> str:
         for field, before, after in shown.changes:
             lines += [f"  {field} - {before}"] if before is not None else []
             lines += [f"  {field} + {after}"] if after is not None else []
-    lines += [f"Held because {each}" for each in shapes.reasons(item.reasons)]
+    lines += [f"Held because {each}" for each in reasons(item.reasons)]
     return "\n".join(lines)
 
 
@@ -100,20 +100,20 @@ def decision_of(content: Mapping[str, Any] | None) -> str:
     return chosen if chosen in {APPROVE, REJECT} else LATER
 
 
-def decide(memory: Memory, reviewer: Memory, given: Given, decision: str) -> Given:
+def decide(memory: Memory, reviewer: Memory, answer: Answer, decision: str) -> Answer:
     """Carry out the person's decision on what a tool left waiting; return what became of it."""
-    item = given.held
+    item = answer.held
     if item is None or decision not in {APPROVE, REJECT}:
-        return given
+        return answer
     try:
         if decision == REJECT:
             reviewer.reject(item.id, reason="rejected by the person in the chat")
             # The agent is told here and now.
             memory.notices()
             told = "the person in the chat rejected it; do not propose it again unasked"
-            return Given(data=given.data | {"decided": "rejected"}, text=f"{told}\n{given.text}")
+            return Answer(data=answer.data | {"decided": "rejected"}, text=f"{told}\n{answer.text}")
         result: Outcome = reviewer.approve(item.id, digest=item.digest)
     except KeepwardError as fault:
-        return Given(data=given.data, text=given.text, notes=(f"the decision could not be carried out: {fault}",))
-    data, told = shapes.outcome(result)
-    return Given(data=data | {"decided": "approved"}, text=f"approved by the person in the chat; {told}")
+        return Answer(data=answer.data, text=answer.text, notes=(f"the decision could not be carried out: {fault}",))
+    data, told = outcome(result)
+    return Answer(data=data | {"decided": "approved"}, text=f"approved by the person in the chat; {told}")

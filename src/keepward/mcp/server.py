@@ -1,4 +1,4 @@
-"""The protocol: a profile's tools, resources and prompts answered for whoever asks.
+"""The protocol: a profile's tools, resources and prompts answered for whoever asks, and stdio, which carries it.
 
 One server speaks both eras: sessions that begin with `initialize`, and calls that stand alone.
 
@@ -8,12 +8,16 @@ Invariants
 (2) What became of a write is data. An argument that does not fit, and what memory cannot do, is one sentence with
     `isError`; a name that is not there is an error of the protocol. No message repeats a text that was sent.
 (3) Memory is asked in threads; the event loop never waits for a disk.
+(4) On stdio, stdout carries the protocol and nothing else; while it runs, whatever else is printed goes to stderr.
+(5) An interrupt ends a process on stdio at once: what was committed is stored, what was not is not.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import signal
+import threading
 from collections.abc import Callable
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -22,15 +26,15 @@ import anyio
 import mcp_types as types
 from mcp.server import CacheHint, Server, ServerRequestContext
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from keepward.errors import KeepwardError
-from keepward.mcp import elicit, prompts, resources
-from keepward.mcp.arguments import checked
+from keepward.mcp import documents, elicit
 from keepward.mcp.profiles import Profile
-from keepward.mcp.spec import Given, Tool
+from keepward.mcp.tool import Answer, Tool
 from keepward.model.trust import Actor
 
 if TYPE_CHECKING:
@@ -39,6 +43,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Context = ServerRequestContext[Any, Any]
+Page = types.PaginatedRequestParams | None
+Result = types.CallToolResult | types.InputRequiredResult
+run_sync = anyio.to_thread.run_sync
 #: Returns the handle on whose behalf a request is answered.
 HandleOf = Callable[[Context], "Memory"]
 #: Counts a change of a handle's; returns 0, or the seconds to wait when it is one too many.
@@ -66,15 +73,13 @@ def build(
     ``reviewer`` is the handle of the person in the chat, who may then be asked about what is held; see ``elicit``.
     """
     answers = _Answers(profile, handle_of, reviewer, admit)
-    documents: dict[str, Any] = {}
-    if profile.documents:
-        documents = {
-            "on_list_resources": answers.list_resources,
-            "on_list_resource_templates": answers.list_templates,
-            "on_read_resource": answers.read_resource,
-            "on_list_prompts": answers.list_prompts,
-            "on_get_prompt": answers.get_prompt,
-        }
+    more: dict[str, Any] = {
+        "on_list_resources": answers.list_resources,
+        "on_list_resource_templates": answers.list_templates,
+        "on_read_resource": answers.read_resource,
+        "on_list_prompts": answers.list_prompts,
+        "on_get_prompt": answers.get_prompt,
+    }
     server: Server[Any] = Server(
         "keepward",
         title="Keepward",
@@ -85,7 +90,7 @@ def build(
         get_tool_input_schema=answers.input_schema,
         on_list_tools=answers.list_tools,
         on_call_tool=answers.call_tool,
-        **documents,
+        **(more if profile.documents else {}),
     )
     if reviewer is not None:
         # What a client sends back between two rounds is sealed: it cannot make up a proposal that was never asked.
@@ -103,17 +108,14 @@ class _Answers:
 
     def input_schema(self, name: str) -> dict[str, Any] | None:
         """Return the schema of a tool's arguments."""
-        tool = self._tools.get(name)
-        return tool.input_schema if tool else None
+        return self._tools[name].input_schema if name in self._tools else None
 
-    async def list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list_tools(self, ctx: Context, params: Page) -> types.ListToolsResult:
         """Answer tools/list."""
         del ctx, params
         return types.ListToolsResult(tools=self._listed)
 
-    async def call_tool(
-        self, ctx: Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Result:
         """Answer tools/call."""
         tool = self._tools.get(params.name)
         if tool is None:
@@ -122,8 +124,8 @@ class _Answers:
         try:
             if params.request_state is not None and self._reviewer is not None:
                 return await self._resumed(memory, self._reviewer, params)
-            given = await anyio.to_thread.run_sync(self._run, memory, tool, params.arguments)
-            return await self._asked(ctx, memory, given)
+            answer = await run_sync(self._run, memory, tool, params.arguments)
+            return await self._asked(ctx, memory, answer)
         except KeepwardError as fault:
             return _failed(str(fault))
         except (MCPError, ValidationError):
@@ -132,138 +134,107 @@ class _Answers:
             logger.error("the tool %s failed: %s", tool.name, type(fault).__name__, extra={"action": "mcp_tool"})
             return _failed(f"unexpected {type(fault).__name__} in Keepward; ask for `status`, and report it")
 
-    def _run(self, memory: Memory, tool: Tool, given: dict[str, Any] | None) -> Given:
-        arguments = checked(tool, given)
-        if not tool.reads and self._admit is not None:
-            wait = self._admit(memory)
-            if wait > 0:
-                raise KeepwardError(f"too many changes at once; wait {max(1, round(wait))} seconds, then go on")
+    def _run(self, memory: Memory, tool: Tool, given: dict[str, Any] | None) -> Answer:
+        arguments = tool.checked(given)
+        wait = 0.0 if tool.reads or self._admit is None else self._admit(memory)
+        if wait > 0:
+            raise KeepwardError(f"too many changes at once; wait {max(1, round(wait))} seconds, then go on")
         return tool.run(memory, arguments)
 
-    async def _asked(
-        self, ctx: Context, memory: Memory, given: Given
-    ) -> types.CallToolResult | types.InputRequiredResult:
+    async def _asked(self, ctx: Context, memory: Memory, answer: Answer) -> Result:
         """Put what is held to the person in the chat where that is possible; else return what the tool gave."""
-        reviewer, item = self._reviewer, given.held
+        reviewer, item = self._reviewer, answer.held
         if reviewer is None or item is None or not _has_forms(ctx):
-            return _result(given)
-        if not await anyio.to_thread.run_sync(elicit.askable, memory, item):
-            return _result(given)
-        question = await anyio.to_thread.run_sync(elicit.question, memory, item)
+            return _result(answer)
+        if not await run_sync(elicit.askable, memory, item):
+            return _result(answer)
+        question = await run_sync(elicit.question, memory, item)
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
             form = types.ElicitRequestFormParams(message=question, requested_schema=elicit.FORM)
-            state = {"proposal": item.id, "data": given.data, "text": given.text}
+            state = {"proposal": item.id, "data": answer.data, "text": answer.text}
             return types.InputRequiredResult(
                 input_requests={_QUESTION: types.ElicitRequest(params=form)}, request_state=json.dumps(state)
             )
         try:
-            answer = await ctx.session.elicit_form(question, elicit.FORM, related_request_id=ctx.request_id)
+            said = await ctx.session.elicit_form(question, elicit.FORM, related_request_id=ctx.request_id)
         except (MCPError, ValidationError):
-            # Nobody could be asked, or the answer is none: it goes on waiting.
-            return _result(given)
-        return await self._decided(memory, reviewer, given, answer)
+            # Nobody could be asked, or what came back is no answer: it goes on waiting.
+            return _result(answer)
+        return await self._decided(memory, reviewer, answer, said)
 
-    async def _resumed(
-        self, memory: Memory, reviewer: Memory, params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
+    async def _resumed(self, memory: Memory, reviewer: Memory, params: types.CallToolRequestParams) -> Result:
         """Take a call up again after the person was asked; nothing is proposed a second time."""
         state = json.loads(params.request_state or "{}")
-        waiting = await anyio.to_thread.run_sync(memory.pending)
+        waiting = await run_sync(memory.pending)
         item = next((each for each in waiting if each.id == state["proposal"]), None)
-        given = Given(data=state["data"], text=state["text"], held=item)
-        answer = (params.input_responses or {}).get(_QUESTION)
-        if item is None or not isinstance(answer, types.ElicitResult):
-            return _result(given)
-        if not await anyio.to_thread.run_sync(elicit.askable, memory, item):
-            return _result(given)
-        return await self._decided(memory, reviewer, given, answer)
+        answer = Answer(data=state["data"], text=state["text"], held=item)
+        said = (params.input_responses or {}).get(_QUESTION)
+        if item is None or not isinstance(said, types.ElicitResult):
+            return _result(answer)
+        if not await run_sync(elicit.askable, memory, item):
+            return _result(answer)
+        return await self._decided(memory, reviewer, answer, said)
 
-    async def _decided(
-        self, memory: Memory, reviewer: Memory, given: Given, answer: types.ElicitResult
-    ) -> types.CallToolResult:
-        if answer.action != "accept":
-            return _result(given)
-        decision = elicit.decision_of(answer.content)
-        return _result(await anyio.to_thread.run_sync(elicit.decide, memory, reviewer, given, decision))
+    async def _decided(self, memory: Memory, reviewer: Memory, answer: Answer, said: types.ElicitResult) -> Result:
+        if said.action != "accept":
+            return _result(answer)
+        decision = elicit.decision_of(said.content)
+        return _result(await run_sync(elicit.decide, memory, reviewer, answer, decision))
 
-    async def list_resources(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
+    async def list_resources(self, ctx: Context, params: Page) -> types.ListResourcesResult:
         """Answer resources/list."""
         del params
-        found = resources.listed(self._handle_of(ctx))
-        return types.ListResourcesResult(
-            resources=[
-                types.Resource(
-                    uri=each.uri, name=each.name, title=each.title, description=each.about, mime_type=each.media_type
-                )
-                for each in found
-            ]
-        )
+        found = documents.listed(self._handle_of(ctx))
+        return types.ListResourcesResult(resources=[types.Resource(uri=each.uri, **_shown(each)) for each in found])
 
-    async def list_templates(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
+    async def list_templates(self, ctx: Context, params: Page) -> types.ListResourceTemplatesResult:
         """Answer resources/templates/list."""
         del ctx, params
-        return types.ListResourceTemplatesResult(
-            resource_templates=[
-                types.ResourceTemplate(
-                    uri_template=each.uri,
-                    name=each.name,
-                    title=each.title,
-                    description=each.about,
-                    mime_type=each.media_type,
-                )
-                for each in resources.TEMPLATES
-            ]
-        )
+        templates = [types.ResourceTemplate(uri_template=each.uri, **_shown(each)) for each in documents.TEMPLATES]
+        return types.ListResourceTemplatesResult(resource_templates=templates)
 
     async def read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         """Answer resources/read."""
-        modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-        found = await self._told(
-            lambda: resources.read(self._handle_of(ctx), params.uri),
-            missing=types.INVALID_PARAMS if modern else _RESOURCE_NOT_FOUND,
-            data={"uri": params.uri[:_ADDRESS]},
-        )
-        return types.ReadResourceResult(
-            contents=[types.TextResourceContents(uri=found.uri, mime_type=found.media_type, text=found.text)]
-        )
+        missing = types.INVALID_PARAMS if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else _RESOURCE_NOT_FOUND
+        data = {"uri": params.uri[:_ADDRESS]}
+        text, kind = await _or_error(lambda: documents.read(self._handle_of(ctx), params.uri), missing, data)
+        contents = types.TextResourceContents(uri=params.uri, mime_type=kind, text=text)
+        return types.ReadResourceResult(contents=[contents])
 
-    async def list_prompts(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+    async def list_prompts(self, ctx: Context, params: Page) -> types.ListPromptsResult:
         """Answer prompts/list."""
         del ctx, params
-        return types.ListPromptsResult(
-            prompts=[
-                types.Prompt(
-                    name=each.name,
-                    title=each.title,
-                    description=each.about,
-                    arguments=[
-                        types.PromptArgument(name=one.name, description=one.about, required=one.needed)
-                        for one in each.arguments
-                    ],
-                )
-                for each in prompts.PROMPTS
+        prompts = []
+        for each in documents.PROMPTS:
+            takes = [
+                types.PromptArgument(name=one.name, description=one.about, required=one.needed)
+                for one in each.arguments
             ]
-        )
+            prompts.append(types.Prompt(name=each.name, title=each.title, description=each.about, arguments=takes))
+        return types.ListPromptsResult(prompts=prompts)
 
     async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         """Answer prompts/get."""
-        prompt, text = await self._told(
-            lambda: prompts.written(self._handle_of(ctx), params.name, params.arguments), missing=types.INVALID_PARAMS
+        handle = self._handle_of(ctx)
+        prompt, text = await _or_error(
+            lambda: documents.written(handle, params.name, params.arguments), types.INVALID_PARAMS
         )
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(description=prompt.about, messages=[message])
 
-    async def _told(self, ask: Callable[[], Any], *, missing: int, data: dict[str, str] | None = None) -> Any:
-        """Ask memory in a thread; what it cannot do is an error of the protocol with its sentence."""
-        try:
-            return await anyio.to_thread.run_sync(ask)
-        except KeepwardError as fault:
-            wrong = fault.code in {"not_found", "invalid_input", "context_too_small", "unauthorised"}
-            raise MCPError(missing if wrong else types.INTERNAL_ERROR, str(fault), data) from fault
+
+async def _or_error(ask: Callable[[], Any], missing: int, data: dict[str, str] | None = None) -> Any:
+    """Ask memory in a thread; what it cannot do is an error of the protocol with its sentence."""
+    try:
+        return await run_sync(ask)
+    except KeepwardError as fault:
+        wrong = fault.code in {"not_found", "invalid_input", "context_too_small", "unauthorised"}
+        raise MCPError(missing if wrong else types.INTERNAL_ERROR, str(fault), data) from fault
+
+
+def _shown(document: documents.Document) -> dict[str, Any]:
+    named = {"name": document.name, "title": document.title}
+    return named | {"description": document.about, "mime_type": document.media_type}
 
 
 def _has_forms(ctx: Context) -> bool:
@@ -276,11 +247,29 @@ def _has_forms(ctx: Context) -> bool:
     return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS or ctx.session.can_send_request
 
 
-def _result(given: Given) -> types.CallToolResult:
+def _result(answer: Answer) -> types.CallToolResult:
     return types.CallToolResult(
-        content=[types.TextContent(text=text) for text in (given.text, *given.notes)], structured_content=given.data
+        content=[types.TextContent(text=text) for text in (answer.text, *answer.notes)], structured_content=answer.data
     )
 
 
 def _failed(sentence: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=sentence)], is_error=True)
+
+
+def serve_stdio(memory: Memory, profile: Profile, *, name: str, reviewer: Memory | None = None) -> None:
+    """Answer one client on stdin and stdout, a line of JSON a message, until stdin ends; see (4).
+
+    An owner's handle is lowered to that of an agent of this name.
+    """
+    handle = as_agent(memory, name)
+    server = build(profile, lambda _: handle, reviewer=reviewer)
+
+    async def run() -> None:
+        async with stdio_server() as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+    if threading.current_thread() is threading.main_thread():
+        # The thread that reads stdin cannot be woken: Python's own handler would wait for the next line (5).
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    anyio.run(run)
