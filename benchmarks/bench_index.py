@@ -20,13 +20,19 @@ from pathlib import Path
 
 import numpy as np
 
+from keepward.ports.searching import Profile
 from keepward.retrieval import analyze, vectors
-from keepward.retrieval.candidates import LEAST
-from keepward.retrieval.index import Allowed, Entry, Index, Query
+from keepward.retrieval.fusion import LEAST
+from keepward.retrieval.index import Allowed, Index, Query
 
 DIM = 384
 CHUNK = 1_000
 _TOPICS = 2_000
+#: What no measure here looks at.
+BLANK = Profile(
+    **dict.fromkeys(Profile._fields)
+    | {"content_type": "text", "tags": (), "trust": 0, "sensitive": False, "importance": 0.5, "confidence": 0.5}
+)
 _WORDS = [f"w{n}" for n in range(30_000)]
 _HASHES = np.array([analyze.term_hash(w) for w in _WORDS], dtype=np.uint32)
 _ODDS = 1.0 / (np.arange(30_000) + 10.0)
@@ -47,7 +53,7 @@ def near_centres(rng: np.random.Generator, count: int, topics: int) -> np.ndarra
     return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
 
 
-def memories(size: int, units: int, *, packed: bool, per_topic: int = 50) -> Iterator[tuple[list[Entry], np.ndarray]]:
+def memories(size: int, units: int, *, per_topic: int = 50) -> Iterator[tuple[list[Profile], np.ndarray]]:
     """Yield chunks of entries and their vectors."""
     for start in range(0, size, CHUNK):
         rng = np.random.default_rng(start)
@@ -58,7 +64,7 @@ def memories(size: int, units: int, *, packed: bool, per_topic: int = 50) -> Ite
             said = [_WORDS[w] for w in words(rng, int(rng.integers(6, 24)))]
             at = start + n
             made.append(
-                Entry(
+                BLANK._replace(
                     id=f"01920000-0000-7000-8000-{at:012x}",
                     version=1,
                     position=at,
@@ -69,7 +75,7 @@ def memories(size: int, units: int, *, packed: bool, per_topic: int = 50) -> Ite
                     created_at=at,
                     terms=analyze.pack(said),
                     vector_model="bench",
-                    units=vectors.pack(units_of[n]) if packed else units_of[n],
+                    units=vectors.pack(units_of[n]),
                 )
             )
         yield made, units_of
@@ -97,7 +103,7 @@ def measure(size: int, units: int, per_topic: int) -> dict[str, float]:
     index = Index()
     empty = resident()
     applying = 0.0
-    for made, _ in memories(size, units, packed=True, per_topic=per_topic):
+    for made, _ in memories(size, units, per_topic=per_topic):
         start = time.perf_counter()
         index.apply(made)
         applying += time.perf_counter() - start
@@ -113,9 +119,9 @@ def measure(size: int, units: int, per_topic: int) -> dict[str, float]:
     index.search(both[0], mine, 10)
     used = resident()
     store = vectors.UnitStore(DIM)
-    for made, _ in memories(size, units, packed=True, per_topic=per_topic):
+    for made, _ in memories(size, units, per_topic=per_topic):
         for entry in made:
-            codes, steps = vectors.unpack_codes(entry.units)
+            _, _, codes, steps = next(vectors.unpack_many([entry.units]))
             store.extend(np.full(len(codes), entry.position, dtype=np.int32), codes, steps)
 
     def nearest(vector: np.ndarray, k: int = 10) -> list[int]:
@@ -133,21 +139,19 @@ def measure(size: int, units: int, per_topic: int) -> dict[str, float]:
         "of_which_index": used - empty,
         "arrays": index.nbytes / 2**20,
     }
-    late = next(memories(200, units, packed=True))[0][:50]
-    fresh = [Entry(**{f: getattr(e, f) for f in Entry.__slots__} | {"id": f"late{n}", "position": size + n})
-             for n, e in enumerate(late)]  # fmt: skip
+    late = next(memories(200, units))[0][:50]
+    fresh = [e._replace(id=f"late{n}", position=size + n) for n, e in enumerate(late)]
     row["add_one"] = p50(lambda e: index.apply((e,)), fresh)
-    more = [Entry(**{f: getattr(e, f) for f in Entry.__slots__} | {"id": f"later{n}", "position": size + 50 + n})
-            for n, e in enumerate(late)]  # fmt: skip
+    more = [e._replace(id=f"later{n}", position=size + 50 + n) for n, e in enumerate(late)]
 
-    def add_and_search(entry: Entry) -> None:
+    def add_and_search(entry: Profile) -> None:
         index.apply((entry,))
         index.search(both[0], everything, 10)
 
     row["add_search"] = p50(add_and_search, more)
     index.apply((), [f"late{n}" for n in range(50)] + [f"later{n}" for n in range(50)])
     hits, best = 0, [[] for _ in seeds]
-    for _, held in memories(size, units, packed=True, per_topic=per_topic):
+    for _, held in memories(size, units, per_topic=per_topic):
         for q, cosines in enumerate((held.reshape(-1, DIM) @ seeds.T).reshape(len(held), units, -1).max(axis=1).T):
             best[q].append(cosines)
     for seed, cosines in zip(seeds, best, strict=True):

@@ -20,7 +20,6 @@ from keepward.model.value import to_micros
 from keepward.ports.models import Embedder
 from keepward.ports.store import Features
 from keepward.retrieval import analyze, units
-from keepward.retrieval.changewords import tells_change
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +67,7 @@ def words(record: Record, form: Form | None = None) -> Features:
         terms=analyze.pack(
             own if indexed == record.text else analyze.terms(indexed),
             analyze.names(record.text),
-            marks=(analyze.CHANGE,) if tells_change(record.text) else (),
+            marks=(analyze.CHANGE,) if analyze.tells_change(record.text) else (),
         ),
         # Two pictures under one description are two memories.
         digest=text_digest(form if record.blob is None else f"{record.text}\n{record.blob}"),

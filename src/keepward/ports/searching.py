@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Profile(NamedTuple):
-    """One live memory as ranking sees it; see ``retrieval.entries.Entry``, whose names these are.
+    """One live memory version as ranking sees it.
 
     Shares are 0..1, instants microseconds since 1970, UTC. A tuple, since a cold start makes all of them.
     """

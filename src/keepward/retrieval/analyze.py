@@ -10,18 +10,21 @@ Invariants
 
 import re
 import struct
+import tomllib
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b
-from typing import Final, Protocol
+from importlib.resources import files
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from keepward.retrieval.times import MONTHS, WEEKDAYS
-from keepward.retrieval.wordforms import IRREGULAR, STOP_WORDS
 
+#: Lists of words, patterns among them.
+WORDS: Final[dict[str, Any]] = tomllib.loads(files(__package__).joinpath("words.toml").read_text("utf-8"))
 #: Layout of a packed blob: version byte, uint32 document length, n ascending uint32 hashes, n bytes of a count
 #: in the low seven bits and whether the term is a name in the high one.
 PACK_VERSION: Final = 2
@@ -56,17 +59,44 @@ _ORDINAL: Final = re.compile(r"([0-9]+)(?:st|nd|rd|th)$")
 _UNSPACED_START: Final = re.compile(f"[{_UNSPACED}]")
 
 
-class _Stemmer(Protocol):
-    def stemWord(self, word: str) -> str: ...  # noqa: N802
+def _bases() -> dict[str, str]:
+    forms: dict[str, str] = {}
+    for family in WORDS["families"].replace("\n", "|").split("|"):
+        base, *others = family.split() or [""]
+        for form in others:
+            forms.setdefault(form, base)
+    return {form: forms.get(base, base) for form, base in forms.items() if form != forms.get(base, base)}
+
+
+STOP_WORDS: Final = frozenset(WORDS["stop"].split())
+#: Irregular form -> base, which never maps further.
+IRREGULAR: Final = _bases()
 
 
 @cache
-def _stemmer() -> _Stemmer:
+def _stemmer() -> Any:
     import Stemmer
 
     # Words are memoised one level up, where folding and irregular forms are saved too.
-    stemmer: _Stemmer = Stemmer.Stemmer("english", 0)
-    return stemmer
+    return Stemmer.Stemmer("english", 0)
+
+
+@cache
+def _change() -> Any:
+    import re2
+
+    options = re2.Options()
+    options.case_sensitive = False
+    options.never_capture = True
+    anywhere = "|".join(WORDS["change"]["unspaced"])
+    spaced = "|".join(word for name, words in WORDS["change"].items() if name != "unspaced" for word in words)
+    # To RE2 a word ends at any letter beyond ASCII, so the ends are spelt out.
+    return re2.compile(rf"(?:^|[^\pL\pN])(?:{spaced})(?:$|[^\pL\pN])|{anywhere}", options)
+
+
+def tells_change(text: str) -> bool:
+    """Whether a text holds words such as "no longer", "moved" or "instead"; in linear time, wrong at times."""
+    return _change().search(text.encode("utf-8", "replace").decode()) is not None
 
 
 def _fold(text: str) -> str:
@@ -83,7 +113,8 @@ def _word(part: str) -> str:
     if not folded.isalpha():
         ordinal = _ORDINAL.match(folded)
         return ordinal.group(1) if ordinal else folded
-    return _stemmer().stemWord(IRREGULAR.get(folded, folded))
+    stem: str = _stemmer().stemWord(IRREGULAR.get(folded, folded))
+    return stem
 
 
 def _identifier(token: str, parts: Sequence[str]) -> bool:
@@ -147,11 +178,11 @@ def names(text: str, *, dates: bool = False) -> frozenset[str]:
         token = match.group()
         if token.islower() and token.isalpha():
             continue
-        told = [term for term, stop in _token_terms(token) if not stop]
-        if len(told) > 1 and told[-1] == _fold(_CLITIC.sub("", token))[:_LONGEST_TERM]:
-            found.add(told[-1])
+        own = [term for term, stop in _token_terms(token) if not stop]
+        if len(own) > 1 and own[-1] == _fold(_CLITIC.sub("", token))[:_LONGEST_TERM]:
+            found.add(own[-1])
         elif token[0].isupper() and (dates or _fold(token) not in _DATES) and not _opens(match):
-            found.update(told)
+            found.update(own)
     return frozenset(found)
 
 
@@ -195,45 +226,28 @@ def readable(blob: bytes) -> bool:
     return len(blob) >= _HEADER.size and blob[0] == PACK_VERSION
 
 
-def unpack(blob: bytes) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8], npt.NDArray[np.bool_], int]:
-    """Return hashes (ascending), counts, which are names, and the document length.
-
-    Raises:
-        ValueError: the blob is of another layout version or cut short.
-    """
-    if len(blob) < _HEADER.size or blob[0] != PACK_VERSION or (len(blob) - _HEADER.size) % 5:
-        raise ValueError("these packed terms were written by another version: run `keepward reindex`")
-    n = (len(blob) - _HEADER.size) // 5
-    hashes = np.frombuffer(blob, dtype="<u4", count=n, offset=_HEADER.size)
-    counts = np.frombuffer(blob, dtype=np.uint8, count=n, offset=_HEADER.size + 4 * n)
-    return hashes.astype(np.uint32, copy=False), *_told(counts), _HEADER.unpack_from(blob)[1]
-
-
-def _told(tallies: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
-    return np.bitwise_and(tallies, np.uint8(_MOST)), tallies >= _NAME
-
-
 def unpack_many(
     blobs: Sequence[bytes],
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8], npt.NDArray[np.bool_], list[int], npt.NDArray[np.float32]]:
-    """Return hashes, counts and names of many blobs one behind another, how many each has, and document lengths.
+    """Return hashes (ascending in each), counts and which are names of many blobs one behind another; how many terms
+    each has, and document lengths.
 
     Raises:
-        ValueError: as for ``unpack``.
+        ValueError: a blob is of another layout version or cut short.
     """
     start = _HEADER.size
+    if any(len(blob) < start or blob[0] != PACK_VERSION or (len(blob) - start) % 5 for blob in blobs):
+        raise ValueError("these packed terms were written by another version: run `keepward reindex`")
     sizes = [(len(blob) - start) // 5 for blob in blobs]
-    for blob, size in zip(blobs, sizes, strict=True):
-        if len(blob) != start + 5 * size or size < 0 or blob[0] != PACK_VERSION:
-            unpack(blob)
     lengths = np.array([_HEADER.unpack_from(blob)[1] for blob in blobs], dtype=np.float32)
     hashes = b"".join([blob[start : start + 4 * size] for blob, size in zip(blobs, sizes, strict=True)])
-    counts = np.frombuffer(
+    tallies = np.frombuffer(
         b"".join([blob[start + 4 * size :] for blob, size in zip(blobs, sizes, strict=True)]), dtype=np.uint8
     )
     return (
         np.frombuffer(hashes, dtype="<u4").astype(np.uint32, copy=False),
-        *_told(counts),
+        np.bitwise_and(tallies, np.uint8(_MOST)),
+        tallies >= _NAME,
         sizes,
         lengths,
     )

@@ -8,31 +8,55 @@ Invariants
 (4) the terms and vectors of removed entries leave memory at the latest when a quarter of the rows is dead.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from keepward.ports.searching import Profile
-from keepward.retrieval import fuse, lexical, relations, relevance, rerank, vectors
+from keepward.retrieval import fusion, relevance, rerank, vectors
 from keepward.retrieval.analyze import CHANGE, names, term_hash, terms
-from keepward.retrieval.candidates import Candidates, by_both, by_text, compare
-from keepward.retrieval.columns import Columns
-from keepward.retrieval.entries import Allowed, Entry, Query, Scored
-from keepward.retrieval.fields import Coverage, coverage
-from keepward.retrieval.growable import Growable
-from keepward.retrieval.sight import Sight, look
+from keepward.retrieval.fusion import Candidates, rounded
+from keepward.retrieval.postings import MAX_ROWS, Coverage, Sight, TermStore, coverage, look
+from keepward.retrieval.rows import Allowed, Columns, Growable, Mask, Places
 
-__all__ = ["Allowed", "Entry", "Index", "Query", "Scored"]
+__all__ = ["Allowed", "Index", "Query", "Scored"]
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.intp]
 
 _SIGHTS: Final = 8
 _DEAD_ROWS: Final = 1_024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Query:
+    """What is looked for."""
+
+    text: str
+    #: `analyze.terms(text)`; repetitions and order do not matter.
+    terms: tuple[str, ...]
+    #: float32 (dim,), any length but zero; None for text only.
+    vector: Floats | None = None
+    vector_model: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """One answer."""
+
+    id: str
+    version: int
+    #: At least 0; comparable between queries of one tenant: coverage and cosine are absolute.
+    score: float
+    #: How sure it is that this bears on the query, 0..1, see ``relevance``; falls with the score.
+    relevance: float = 0.0
+    #: Rounded to 1e-6; the score is computed from the rounded parts.
+    parts: Mapping[str, float] = field(default_factory=dict)
+    #: Signals that spoke for this entry: "text", "vector", and "link", a name that a better answer holds too.
+    used: tuple[str, ...] = ()
 
 
 class Index:
@@ -42,7 +66,7 @@ class Index:
 
     def __init__(self) -> None:
         self._columns = Columns()
-        self._terms = lexical.TermStore()
+        self._terms = TermStore()
         self._lengths = Growable(np.float32)
         self._units: dict[tuple[str, int], vectors.UnitStore] = {}
         self._dead = 0
@@ -66,43 +90,32 @@ class Index:
 
     # --- writing
 
-    def apply(self, added: Iterable[Entry | Profile], removed: Iterable[str] = ()) -> None:
+    def apply(self, added: Iterable[Profile], removed: Iterable[str] = ()) -> None:
         """Remove ids (unknown ones are ignored), then add entries; an id added again replaces the old one."""
         fresh = list({entry.id: entry for entry in added}.values())
         self._dead += self._columns.kill([*removed, *(entry.id for entry in fresh)])
         self._sights.clear()
         if fresh:
             first = len(self._columns)
-            if first + len(fresh) >= lexical.MAX_ROWS:
-                raise OverflowError(f"an index holds at most {lexical.MAX_ROWS} rows")
+            if first + len(fresh) >= MAX_ROWS:
+                raise OverflowError(f"an index holds at most {MAX_ROWS} rows")
             self._columns.extend(fresh)
             self._lengths.extend(self._terms.extend(first, (entry.terms for entry in fresh)))
             self._extend_units(first, fresh)
         if self._dead > max(_DEAD_ROWS, len(self._columns) // 4):
             self._compact()
 
-    def _extend_units(self, first: int, entries: list[Entry | Profile]) -> None:
+    def _extend_units(self, first: int, entries: list[Profile]) -> None:
         packed: dict[str, tuple[list[int], list[bytes]]] = {}
-        floats: dict[tuple[str, int], tuple[list[int], list[Floats]]] = {}
         for row, entry in enumerate(entries, start=first):
-            if entry.units is None or entry.vector_model is None:
-                continue
-            if isinstance(entry.units, bytes):
+            if entry.units is not None and entry.vector_model is not None:
                 owners, blobs = packed.setdefault(entry.vector_model, ([], []))
                 owners.append(row)
                 blobs.append(entry.units)
-            elif len(entry.units):
-                rows, units = floats.setdefault((entry.vector_model, entry.units.shape[1]), ([], []))
-                rows.extend([row] * len(entry.units))
-                units.append(entry.units)
-        for name, (rows, units) in floats.items():
-            self._store(name).extend(np.array(rows, dtype=np.int32), *vectors.quantise(np.concatenate(units)))
         for model, (owners, blobs) in packed.items():
             for dim, places, codes, steps in vectors.unpack_many(blobs):
-                self._store((model, dim)).extend(np.array(owners, dtype=np.int32)[places], codes, steps)
-
-    def _store(self, name: tuple[str, int]) -> vectors.UnitStore:
-        return self._units.setdefault(name, vectors.UnitStore(name[1]))
+                store = self._units.setdefault((model, dim), vectors.UnitStore(dim))
+                store.extend(np.array(owners, dtype=np.int32)[places], codes, steps)
 
     def _compact(self) -> None:
         live = self._columns["live"]
@@ -110,7 +123,7 @@ class Index:
         new_rows = np.full(len(live), -1, dtype=np.int32)
         new_rows[rows] = np.arange(len(rows), dtype=np.int32)
         self._columns.keep(rows, new_rows)
-        self._lengths.keep(rows)
+        self._lengths.put(self._lengths.view[rows])
         self._terms.renumber(new_rows)
         for store in self._units.values():
             store.renumber(new_rows)
@@ -163,42 +176,52 @@ class Index:
         near = self._candidates(query, sight, cover, limit)
         if near is None:
             return []
-        positions = self._columns["position"]
+        positions, ids = self._columns["position"], self._columns.ids
         parts, total = self._fused(query, sight, cover, near)
-        sources = self._best(total, near.rows, relations.SOURCES)
-        rows, links = relations.linked(
-            near.rows[sources], total[sources], set(map(term_hash, query.terms)), self._terms, sight
-        )
+        sources = self._best(total, near.rows, fusion.SOURCES)
+        asked = set(map(term_hash, query.terms))
+        rows, links = fusion.linked(near.rows[sources], total[sources], asked, self._terms, sight)
         if len(rows):
             if len(more := np.setdiff1d(rows, near.rows, assume_unique=True)):
-                near = near.joined(compare(self._units_of(query), query.vector, more, near.mean))
+                near = near.joined(fusion.compare(self._units_of(query), query.vector, more, near.mean))
                 parts, total = self._fused(query, sight, cover, near)
-            parts["link"][np.searchsorted(near.rows, rows)] = fuse.rounded(links)
-            total = fuse.rounded(total + fuse.LINK * parts["link"])
-        leading = self._best(total, near.rows, relations.COMPARED)
+            parts["link"][np.searchsorted(near.rows, rows)] = rounded(links)
+            total = rounded(total + fusion.LINK * parts["link"])
+        leading = self._best(total, near.rows, fusion.COMPARED)
         caught, outdone = self._overtaking(query, near, cover, leading, total[leading])
         parts["caught"][leading], parts["outdone"][leading] = caught, outdone
-        total = fuse.rounded((total + parts["caught"]) * (1.0 - fuse.OUTDONE * parts["outdone"]))
+        total = rounded((total + parts["caught"]) * (1.0 - fusion.OUTDONE * parts["outdone"]))
         odds = self._odds(query, sight, cover, near, self._best(total, near.rows, relevance.LEADING), total)
-        ids = self._columns.ids
         # Learned from is the fused score, whatever puts the answers in order.
         parts["fused"] = total
         if by_cosine and near.compared.any():
             total = near.cosine
         depth = limit if weights is None else max(limit, rerank.DEPTH)
-        picks = fuse.strongest(total, positions[near.rows], depth).tolist()
+        picks = fusion.strongest(total, positions[near.rows], depth).tolist()
         if weights is not None:
             parts["learned"] = self._learned(weights, query, near.rows, picks, parts, allowed.now)
-            total = fuse.rounded(total + parts["learned"])
+            total = rounded(total + parts["learned"])
         picks.sort(key=lambda n: (-total[n], -int(positions[near.rows[n]]), ids[int(near.rows[n])]))
         bears = relevance.shares(odds, total[picks[:limit]]).tolist()
-        return [
-            self._scored(n, near, cover, max(float(total[n]), 0.0), parts, share)
-            for n, share in zip(picks[:limit], bears, strict=True)
-        ]
+        found: list[Scored] = []
+        for n, share in zip(picks[:limit], bears, strict=True):
+            row = int(near.rows[n])
+            signals = {"text": cover is not None and cover.own[row] > 0, "vector": near.compared[n]}
+            signals["link"] = parts["link"][n] > 0
+            found.append(
+                Scored(
+                    id=ids[row],
+                    version=int(self._columns["version"][row]),
+                    score=max(float(total[n]), 0.0),
+                    relevance=share,
+                    parts={name: float(values[n]) for name, values in parts.items()},
+                    used=tuple(name for name, spoke in signals.items() if spoke),
+                )
+            )
+        return found
 
     def _odds(
-        self, query: Query, sight: Sight, cover: Coverage | None, near: Candidates, places: Rows, total: Doubles
+        self, query: Query, sight: Sight, cover: Coverage | None, near: Candidates, places: Places, total: Doubles
     ) -> float:
         """Return the log-odds that the best of the fused answers bear on the query."""
         rows = near.rows[places]
@@ -209,10 +232,10 @@ class Index:
         if store is not None and spoke:
             parts = np.searchsorted(store.owners, rows, side="right") - np.searchsorted(store.owners, rows)
             # Hashed vectors are mostly zeros, whose signs agree: their mean is taken for higher than it is.
-            wide = cosine if how is relevance.HASHED else fuse.beyond(cosine, near.mean, sight.count)
+            wide = cosine if how is relevance.HASHED else fusion.beyond(cosine, near.mean, sight.count)
             cosine = np.where(near.compared[places], wide, 0.0)
         keys = [term_hash(term) for term in dict.fromkeys(query.terms)]
-        held = np.array([self._terms.holding(rows, key) for key in keys], dtype=np.bool_).reshape(len(keys), len(rows))
+        held = self._terms.holding(rows, keys)
         sessions = sight.session[rows]
         turns = np.where(sessions < sight.sessions, np.append(sight.turns, 0)[sessions], 0)
         lead = relevance.Leading(cosine=cosine, held=held, parts=parts, turns=turns, score=total[places])
@@ -222,27 +245,27 @@ class Index:
     def _candidates(self, query: Query, sight: Sight, cover: Coverage | None, limit: int) -> Candidates | None:
         store, positions = self._units_of(query), self._columns["position"]
         if store is not None and query.vector is not None:
-            found = by_both(store, query.vector, sight, cover, positions, limit)
+            found = fusion.by_both(store, query.vector, sight, cover, positions, limit)
             if found is not None:
                 return found
-        return None if cover is None else by_text(cover, positions, limit)
+        return None if cover is None else fusion.by_text(cover, positions, limit)
 
     def _fused(
         self, query: Query, sight: Sight, cover: Coverage | None, near: Candidates
     ) -> tuple[dict[str, Doubles], Doubles]:
         """Return the parts of each candidate's score and their sum; what candidates are to each other is 0 yet."""
-        covered = np.zeros(len(near.rows)) if cover is None else fuse.rounded(cover.full[near.rows])
+        covered = np.zeros(len(near.rows)) if cover is None else rounded(cover.full[near.rows])
         feature = self._speaks(query, near.rows)
-        score = covered + fuse.cosine_weight(near.mean) * near.cosine + feature
-        best = fuse.rounded(fuse.session_best(score, sight.session[near.rows], sight.sessions))
-        total = np.maximum(fuse.rounded(score + fuse.SESSION_BEST * best), 0.0)
+        score = covered + fusion.cosine_weight(near.mean) * near.cosine + feature
+        best = rounded(fusion.session_best(score, sight.session[near.rows], sight.sessions))
+        total = np.maximum(rounded(score + fusion.SESSION_BEST * best), 0.0)
         parts = {"cover": covered, "cosine": near.cosine, "feature": feature, "session": best}
         return parts | {name: np.zeros(len(total)) for name in ("link", "caught", "outdone")}, total
 
-    def _best(self, total: Doubles, rows: Rows, count: int) -> Rows:
+    def _best(self, total: Doubles, rows: Places, count: int) -> Places:
         """Return places of the highest totals, best first, ties to the later position."""
         positions = self._columns["position"][rows]
-        picks = fuse.strongest(total, positions, count)
+        picks = fusion.strongest(total, positions, count)
         return picks[np.lexsort((-positions[picks], -total[picks]))]
 
     def _units_of(self, query: Query) -> vectors.UnitStore | None:
@@ -251,7 +274,7 @@ class Index:
         return self._units.get((query.vector_model, len(query.vector)))
 
     def _overtaking(
-        self, query: Query, near: Candidates, cover: Coverage | None, places: Rows, total: Doubles
+        self, query: Query, near: Candidates, cover: Coverage | None, places: Places, total: Doubles
     ) -> tuple[Doubles, Doubles]:
         """Return what each of these candidates catches up on older statements of the same, and whether it is one."""
         rows = near.rows[places]
@@ -264,25 +287,31 @@ class Index:
         first, known, store = self._first(query.vector_model, len(query.vector), rows)
         if store is None:
             return nothing, nothing
-        own = nothing if cover is None else fuse.rounded(cover.own[rows])
+        own = nothing if cover is None else rounded(cover.own[rows])
         when, trust = self._columns["created_at"][rows], self._columns["trust"][rows]
-        changing = self._terms.holding(rows, term_hash(CHANGE))
-        asked = [self._terms.holding(rows, term_hash(name)) for name in sorted(names(query.text, dates=True))]
-        held = np.array(asked, dtype=np.bool_).reshape(len(asked), len(rows))
-        caught, outdone = relations.overtaking(
-            total, own, when, trust, lasting & known, changing, held, store.likeness(first)
+        asked = sorted(names(query.text, dates=True))
+        changing, *held = self._terms.holding(rows, map(term_hash, (CHANGE, *asked)))
+        caught, outdone = fusion.overtaking(
+            total,
+            own,
+            when,
+            trust,
+            lasting & known,
+            changing,
+            np.array(held, dtype=np.bool_).reshape(len(asked), len(rows)),
+            store.likeness(first),
         )
-        return fuse.rounded(caught), fuse.rounded(outdone)
+        return rounded(caught), rounded(outdone)
 
     def _learned(
         self,
         weights: rerank.Weights,
         query: Query,
-        rows: npt.NDArray[np.intp],
+        rows: Places,
         picks: list[int],
-        parts: dict[str, npt.NDArray[np.float64]],
+        parts: dict[str, Doubles],
         now: int,
-    ) -> npt.NDArray[np.float64]:
+    ) -> Doubles:
         """Return what the weights add to the score of each pick; 0 for the other rows."""
         chosen = rows[picks]
         near = np.zeros(len(picks))
@@ -299,18 +328,16 @@ class Index:
         learned[picks] = weights.change(near, facts)
         return learned
 
-    def toward(
-        self, direction: npt.NDArray[np.float64], model: str, rows: npt.NDArray[np.intp]
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    def toward(self, direction: Doubles, model: str, rows: Places) -> tuple[Doubles, Mask]:
         """Return the product of each row's own vector, its first unit, with a direction, and which rows have one."""
         first, known, store = self._first(model, len(direction), rows)
         products = np.zeros(len(rows))
         if store is not None and known.any():
             cosines = store.cosines(direction.astype(np.float32), first[known]).astype(np.float64)
-            products[known] = fuse.rounded(cosines * float(np.sqrt(np.dot(direction, direction))))
+            products[known] = rounded(cosines * float(np.sqrt(np.dot(direction, direction))))
         return products, known
 
-    def own_vectors(self, ids: Sequence[str], model: str, dim: int) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    def own_vectors(self, ids: Sequence[str], model: str, dim: int) -> tuple[Floats, Mask]:
         """Return each memory's own vector, float32 (n, dim), zeros where there is none, and which have one."""
         rows = self._columns.rows(ids)
         first, known, store = self._first(model, dim, rows)
@@ -319,40 +346,14 @@ class Index:
             found[known] = store.floats(first[known])
         return found, known
 
-    def _first(
-        self, model: str, dim: int, rows: npt.NDArray[np.intp]
-    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_], vectors.UnitStore | None]:
+    def _first(self, model: str, dim: int, rows: Places) -> tuple[Places, Mask, vectors.UnitStore | None]:
         store = self._units.get((model, dim))
         if store is None or not len(store):
             return np.zeros(len(rows), dtype=np.intp), np.zeros(len(rows), dtype=np.bool_), None
         first = np.minimum(np.searchsorted(store.owners, rows), len(store) - 1)
         return first, np.asarray(store.owners[first] == rows), store
 
-    def _scored(
-        self,
-        n: int,
-        near: Candidates,
-        cover: Coverage | None,
-        score: float,
-        parts: dict[str, npt.NDArray[np.float64]],
-        share: float,
-    ) -> Scored:
-        row = int(near.rows[n])
-        signals = (
-            ("text", cover is not None and cover.own[row] > 0),
-            ("vector", near.compared[n]),
-            ("link", parts["link"][n] > 0),
-        )
-        return Scored(
-            id=self._columns.ids[row],
-            version=int(self._columns["version"][row]),
-            score=score,
-            relevance=share,
-            parts={name: float(values[n]) for name, values in parts.items()},
-            used=tuple(name for name, spoke in signals if spoke),
-        )
-
-    def _speaks(self, query: Query, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+    def _speaks(self, query: Query, rows: Places) -> Doubles:
         """Reward for rows whose speaker the query names."""
         speakers = self._columns.names("speaker")
         for code in range(self._heard, len(speakers)):
@@ -363,6 +364,6 @@ class Index:
         if not named:
             return np.zeros(len(rows))
         reward: Doubles = np.zeros(len(speakers) + 1)
-        reward[named] = fuse.SPEAKER
+        reward[named] = fusion.SPEAKER
         # Code -1 (nobody) reads the last cell.
         return np.asarray(reward[self._columns["speaker"][rows]], dtype=np.float64)

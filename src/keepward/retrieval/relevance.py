@@ -19,6 +19,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from keepward.retrieval import analyze
+
 Doubles = npt.NDArray[np.float64]
 
 #: Answers whose own words and vectors are looked at.
@@ -70,19 +72,15 @@ MEANING: Final = Calibration(
 )
 
 _ADVICE: Final = re.compile(
-    r"\b(?:should|shall)\b"
-    r"|(?:^|[.?!,;:]\s{0,3}|\b(?:can|could|would|will|please)\s(?:\w{1,20}\s){0,2})(?:recommend|suggest|advise)\b"
-    r"|\b(?:would|could|can|might)\b.{0,60}\b(?:me|i|us|we|our|my)\b"
-    r"|\bwhat are (?:some|good|the best)\b|\b(?:good|best|better) (?:idea|way|time|place)\b|\bsuits? (?:me|us)\b"
-    r"|^(?:find|pick|choose|plan) (?:me|us)\b"
-    r"|\bsoll(?:te)?n? (?:ich|wir)\b|\bempf(?:ie|e)hl|\bdevr(?:ais-je|ions-nous)\b|\brecommand"
-    r"|\bdeber[ií]a\b|\brecom(?:ie|e)nd"
-    r"|^\W{0,3}(?:(?:please|now|then|let's|let us)\s{1,3})?(?:add|analy[sz]e|answer|arrange|book|build|buy|change|check"
-    r"|clean|code|compile|compose|configure|continue|cook|create|debug|decide|deploy|design|do|draft|edit|explain|extend|fix"
-    r"|format|generate|help|implement|improve|install|make|merge|migrate|move|optimi[sz]e|order|organi[sz]e|outline|pack|plan"
-    r"|prepare|propose|refactor|release|remind|rename|reply|reserve|respond|review|rewrite|run|schedule|send|set up"
-    r"|ship|sketch|solve|sort|style|summari[sz]e|test|tidy|translate|update|upgrade|write)\s{1,3}(?!\w{1,20}\?)\w[^?]*$"
-    r"|应该|推荐|建议|おすすめ|お勧め|オススメ|すべき",
+    "|".join(
+        (
+            *analyze.WORDS["advice"]["patterns"],
+            # A task begins with what is to be done and is no question.
+            r"^\W{0,3}(?:(?:please|now|then|let's|let us)\s{1,3})?(?:"
+            + "|".join(analyze.WORDS["advice"]["tasks"])
+            + r")\s{1,3}(?!\w{1,20}\?)\w[^?]*$",
+        )
+    ),
     re.IGNORECASE,
 )
 

@@ -16,10 +16,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from keepward.retrieval.growable import Growable
+from keepward.retrieval.rows import Growable, Places, Rows
 
 Floats = npt.NDArray[np.float32]
-Rows = npt.NDArray[np.int32]
 
 PACK_VERSION: Final = 1
 _HEADER: Final = struct.Struct("<BBHI")
@@ -54,36 +53,18 @@ def pack(units: Floats) -> bytes:
     )
 
 
-def unpack_codes(blob: bytes) -> tuple[npt.NDArray[np.int8], Floats]:
-    """Return codes (n, dim) and steps (n,) of a packed blob.
-
-    Raises:
-        ValueError: another layout version, or cut short.
-    """
-    if len(blob) < _HEADER.size or blob[0] != PACK_VERSION:
-        raise ValueError("these packed vectors were written by another version: run `keepward reindex`")
-    _, _, dim, n = _HEADER.unpack_from(blob)
-    if len(blob) != _HEADER.size + n * (dim + 4):
-        raise ValueError("these packed vectors are cut short: run `keepward reindex`")
-    steps = np.frombuffer(blob, dtype="<f4", count=n, offset=_HEADER.size)
-    codes = np.frombuffer(blob, dtype=np.int8, count=n * dim, offset=_HEADER.size + 4 * n)
-    return codes.reshape(n, dim), steps.astype(np.float32, copy=False)
-
-
-def unpack_many(
-    blobs: Sequence[bytes],
-) -> Iterator[tuple[int, npt.NDArray[np.intp], npt.NDArray[np.int8], Floats]]:
+def unpack_many(blobs: Sequence[bytes]) -> Iterator[tuple[int, Places, npt.NDArray[np.int8], Floats]]:
     """Yield, for each dimension among packed blobs, the blob that each vector is of, all codes and all steps.
 
     Raises:
-        ValueError: as for ``unpack_codes``.
+        ValueError: a blob is of another layout version, or cut short.
     """
     heads = [_HEADER.unpack_from(blob) if len(blob) >= _HEADER.size else (0, 0, 0, 0) for blob in blobs]
-    for blob, (version, _, dim, n) in zip(blobs, heads, strict=True):
-        if version != PACK_VERSION or len(blob) != _HEADER.size + n * (dim + 4):
-            unpack_codes(blob)
     by_dim: dict[int, list[int]] = {}
-    for place, (_, _, dim, n) in enumerate(heads):
+    for place, (blob, (version, _, dim, n)) in enumerate(zip(blobs, heads, strict=True)):
+        if version != PACK_VERSION or len(blob) != _HEADER.size + n * (dim + 4):
+            what = "are cut short" if version == PACK_VERSION else "were written by another version"
+            raise ValueError(f"these packed vectors {what}: run `keepward reindex`")
         if n:
             by_dim.setdefault(dim, []).append(place)
     for dim, places in by_dim.items():
@@ -101,7 +82,12 @@ def unpack_many(
 
 def unpack(blob: bytes) -> Floats:
     """Return the packed vectors as float32 (n, dim), equal to the originals within 1 % of a component."""
-    codes, steps = unpack_codes(blob)
+    for _, _, codes, steps in unpack_many([blob]):
+        return _floats(codes, steps)
+    return np.zeros((0, _HEADER.unpack_from(blob)[2]), dtype=np.float32)
+
+
+def _floats(codes: npt.NDArray[np.int8], steps: Floats) -> Floats:
     return np.asarray((codes.astype(np.float32) + np.float32(0.5)) * steps[:, None], dtype=np.float32)
 
 
@@ -142,23 +128,15 @@ class UnitStore:
         self._owners.extend(owners)
         self._codes.extend(codes)
         self._steps.extend(steps)
-        bits = sign_bits(codes)
-        if len(bits) == 1:
-            for growable, word in zip(self._bits, bits[0], strict=True):
-                growable.append(word)
-            return
-        for column, growable in enumerate(self._bits):
-            growable.extend(bits[:, column])
+        for growable, words in zip(self._bits, sign_bits(codes).T, strict=True):
+            growable.extend(words)
 
     def renumber(self, new_rows: Rows) -> None:
         """Move to new row numbers (index: old row; -1: drop its units)."""
         moved = new_rows[self.owners]
-        kept = np.flatnonzero(moved >= 0)
         for growable in (self._codes, self._steps, *self._bits):
-            growable.keep(kept)
-        owners = moved[kept]
-        self._owners.keep(np.arange(0))
-        self._owners.extend(owners)
+            growable.put(growable.view[moved >= 0])
+        self._owners.put(moved[moved >= 0])
 
     def hamming(self, query: Floats) -> npt.NDArray[np.uint16]:
         """Differing sign bits of every unit to the query, 0..dim."""
@@ -169,7 +147,7 @@ class UnitStore:
             distance += np.bitwise_count(growable.view ^ bits[column])
         return distance
 
-    def cosines(self, query: Floats, units: npt.NDArray[np.intp]) -> Floats:
+    def cosines(self, query: Floats, units: Places) -> Floats:
         """Cosine of each of these units to the query, error below 0.002; exact sums, see invariant (2)."""
         norm = math.sqrt(float(np.dot(query.astype(np.float64), query.astype(np.float64))))
         if norm == 0.0 or not len(units):
@@ -185,7 +163,7 @@ class UnitStore:
             dtype=np.float32,
         )
 
-    def likeness(self, units: npt.NDArray[np.intp]) -> npt.NDArray[np.float64]:
+    def likeness(self, units: Places) -> npt.NDArray[np.float64]:
         """Cosine of each of these units to each, (n, n); exact sums, see invariant (2)."""
         codes = self._codes.view[units].astype(np.float64)
         sums = codes.sum(axis=1)
@@ -193,12 +171,11 @@ class UnitStore:
         dots = codes @ codes.T + 0.5 * (sums[:, None] + sums[None, :]) + 0.25 * self.dim
         return np.asarray(dots * (steps[:, None] * steps[None, :]), dtype=np.float64)
 
-    def floats(self, units: npt.NDArray[np.intp]) -> Floats:
+    def floats(self, units: Places) -> Floats:
         """Return these units as float32 (n, dim), equal to the originals within 1 % of a component."""
-        half = self._codes.view[units].astype(np.float32) + np.float32(0.5)
-        return np.asarray(half * self._steps.view[units][:, None], dtype=np.float32)
+        return _floats(self._codes.view[units], self._steps.view[units])
 
-    def best(self, query: Floats, rows: npt.NDArray[np.intp]) -> tuple[Floats, npt.NDArray[np.intp]]:
+    def best(self, query: Floats, rows: Places) -> tuple[Floats, Places]:
         """Highest cosine among the units of each row, and how many units it has (none: cosine 0)."""
         owners = self.owners
         first = np.searchsorted(owners, rows)
@@ -212,7 +189,7 @@ class UnitStore:
         return best, counts
 
 
-def nearest(distance: npt.NDArray[np.uint16], k: int, dim: int) -> npt.NDArray[np.intp]:
+def nearest(distance: npt.NDArray[np.uint16], k: int, dim: int) -> Places:
     """Units of the k smallest distances and everything equal to the last of them, in row order."""
     if len(distance) <= k:
         return np.arange(len(distance))

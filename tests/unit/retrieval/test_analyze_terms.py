@@ -7,6 +7,11 @@ from hypothesis import strategies as st
 from keepward.retrieval import analyze
 
 
+def unpacked(blob: bytes) -> tuple:
+    hashes, counts, named, _, lengths = analyze.unpack_many([blob])
+    return hashes, counts, named, int(lengths[0])
+
+
 def test_irregular_forms_meet_their_base() -> None:
     assert analyze.terms("went children") == analyze.terms("go child")
 
@@ -71,7 +76,7 @@ def test_no_text_makes_the_analyser_raise(text: str) -> None:
 
 
 def test_lone_surrogates_are_packed() -> None:
-    assert analyze.unpack(analyze.pack(["\ud800"]))[3] == 1
+    assert unpacked(analyze.pack(["\ud800"]))[3] == 1
 
 
 @given(st.lists(st.text(max_size=6), max_size=40))
@@ -80,16 +85,16 @@ def test_packed_terms_do_not_depend_on_their_order(words: list[str]) -> None:
 
 
 def test_hashes_are_ascending() -> None:
-    hashes = analyze.unpack(analyze.pack([str(n) for n in range(50)]))[0].tolist()
+    hashes = unpacked(analyze.pack([str(n) for n in range(50)]))[0].tolist()
     assert hashes == sorted(set(hashes))
 
 
 def test_counts_stop_at_127() -> None:
-    assert analyze.unpack(analyze.pack(["tea"] * 300))[1].tolist() == [127]
+    assert unpacked(analyze.pack(["tea"] * 300))[1].tolist() == [127]
 
 
 def test_the_length_does_not_stop_at_127() -> None:
-    assert analyze.unpack(analyze.pack(["tea"] * 300))[3] == 300
+    assert unpacked(analyze.pack(["tea"] * 300))[3] == 300
 
 
 def test_hashes_are_the_same_on_every_machine() -> None:
@@ -99,7 +104,7 @@ def test_hashes_are_the_same_on_every_machine() -> None:
 @pytest.mark.parametrize("blob", [b"", b"\x01" + bytes(4), b"\x02" + bytes(6)])
 def test_a_foreign_blob_is_refused(blob: bytes) -> None:
     with pytest.raises(ValueError, match="reindex"):
-        analyze.unpack(blob)
+        analyze.unpack_many([blob])
 
 
 @pytest.mark.parametrize(
@@ -127,5 +132,5 @@ def test_a_name_is_a_term_of_its_text(text: str) -> None:
 
 
 def test_packed_names_are_told_from_other_terms() -> None:
-    hashes, _, named, _ = analyze.unpack(analyze.pack(["tea", "wilk"], ["wilk"]))
+    hashes, _, named, _ = unpacked(analyze.pack(["tea", "wilk"], ["wilk"]))
     assert hashes[named].tolist() == [analyze.term_hash("wilk")]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepward.retrieval.changewords import tells_change
+from keepward.retrieval.analyze import tells_change
 
 
 @pytest.mark.parametrize(

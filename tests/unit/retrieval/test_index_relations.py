@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from entries_made import profile
 
-from keepward.retrieval import analyze, fuse, relations
-from keepward.retrieval.changewords import tells_change
-from keepward.retrieval.index import Allowed, Entry, Index, Query
+from keepward.ports.searching import Profile
+from keepward.retrieval import analyze, fusion
+from keepward.retrieval.analyze import tells_change
+from keepward.retrieval.index import Allowed, Index, Query
 
 ALL = Allowed(scopes=None, now=0)
 EQUAL = np.full(12, 3, dtype=np.int8)
@@ -15,10 +17,10 @@ YES, NONE = np.ones(12, dtype=np.bool_), np.zeros((0, 12), dtype=np.bool_)
 FILLER = ["green tea", "the harbour at night", "a cold winter", "an old letter", "the museum garden", "piano music"]
 
 
-def entry(n: int, text: str, **fields: Any) -> Entry:
+def entry(n: int, text: str, **fields: Any) -> Profile:
     given = {"version": 1, "position": n, "scope": "/", "tier": "archival", "kind": "fact"} | fields
     marks = (analyze.CHANGE,) if tells_change(text) else ()
-    return Entry(id=f"m{n:03}", terms=analyze.pack(analyze.terms(text), analyze.names(text), marks=marks), **given)
+    return profile(id=f"m{n:03}", terms=analyze.pack(analyze.terms(text), analyze.names(text), marks=marks), **given)
 
 
 def index_of(*texts: str, **fields: Any) -> Index:
@@ -186,7 +188,7 @@ def test_the_newer_statement_wins_whichever_arrived_first(order: tuple[int, int]
 
 def test_the_newer_catches_up_with_the_older_however_it_is_worded() -> None:
     likeness = np.array([[1.0, 0.9], [0.9, 1.0]])
-    caught, outdone = relations.overtaking(
+    caught, outdone = fusion.overtaking(
         np.array([1.0, 0.6]), np.array([0.5, 0.4]), np.array([1, 2]), EQUAL[:2], YES[:2], YES[:2], NONE[:, :2], likeness
     )
     assert (caught.tolist(), outdone.tolist()) == (pytest.approx([0.0, 0.4]), pytest.approx([1.0, 0.0]))
@@ -196,13 +198,13 @@ def test_what_is_caught_up_is_part_of_the_score() -> None:
     asked = Query(text="", terms=("rent", "zeppelin"), vector=twins_query(), vector_model="m")
     newer, older = twins(newer="the rent and more besides than one would think").search(asked, ALL, 2)
     # What the older one had before it was outdone.
-    assert newer.score == pytest.approx(older.score / (1 - fuse.OUTDONE), abs=1e-5)
+    assert newer.score == pytest.approx(older.score / (1 - fusion.OUTDONE), abs=1e-5)
 
 
 def test_where_all_texts_are_close_none_is_taken_for_the_same() -> None:
     n = 12
     likeness = np.full((n, n), 0.8) + 0.2 * np.eye(n)
-    caught, outdone = relations.overtaking(
+    caught, outdone = fusion.overtaking(
         np.linspace(1.0, 0.9, n), np.ones(n), np.arange(n), EQUAL, YES, YES, NONE, likeness
     )
     assert (caught.any(), outdone.any()) == (False, False)

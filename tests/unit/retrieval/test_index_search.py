@@ -4,11 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from entries_made import profile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keepward.ports.searching import Profile
 from keepward.retrieval import analyze, vectors
-from keepward.retrieval.index import Allowed, Entry, Index, Query
+from keepward.retrieval.index import Allowed, Index, Query
 
 WORDS = ["tea", "coffee", "harbour", "piano", "garden", "brother", "letter", "winter", "engine", "museum"]
 ALL = Allowed(scopes=None, now=0)
@@ -19,9 +21,9 @@ def vector(seed: int) -> np.ndarray:
     return made / np.linalg.norm(made)
 
 
-def entry(n: int, text: str, **fields: Any) -> Entry:
+def entry(n: int, text: str, **fields: Any) -> Profile:
     given = {"version": 1, "position": n, "scope": "/", "tier": "episodic", "kind": "event"} | fields
-    return Entry(id=f"m{n:03}", terms=analyze.pack(analyze.terms(text)), **given)
+    return profile(id=f"m{n:03}", terms=analyze.pack(analyze.terms(text)), **given)
 
 
 def query(text: str, seed: int | None = None, model: str = "m") -> Query:
@@ -29,7 +31,7 @@ def query(text: str, seed: int | None = None, model: str = "m") -> Query:
     return Query(text=text, terms=tuple(analyze.terms(text)), vector=near, vector_model=model)
 
 
-def index_of(*entries: Entry) -> Index:
+def index_of(*entries: Profile) -> Index:
     index = Index()
     index.apply(entries)
     return index
@@ -133,8 +135,8 @@ def test_the_neighbour_of_a_match_comes_before_a_stranger() -> None:
     assert found(held, "tea harbour", seed=50)[:2] == ["m000", "m001"]
 
 
-def entry_with(plain: Entry, units: np.ndarray) -> Entry:
-    return Entry(**{f: getattr(plain, f) for f in Entry.__slots__} | {"vector_model": "m", "units": units})
+def entry_with(plain: Profile, units: np.ndarray) -> Profile:
+    return plain._replace(vector_model="m", units=vectors.pack(units))
 
 
 @pytest.mark.parametrize(
@@ -196,7 +198,7 @@ _rows = st.lists(
 )
 
 
-def made(rows: list[tuple[str, str | None, str, int, bool]]) -> list[Entry]:
+def made(rows: list[tuple[str, str | None, str, int, bool]]) -> list[Profile]:
     return [
         entry(
             n,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from keepward.retrieval import fuse, relevance
+from keepward.retrieval import fusion, relevance
 from keepward.retrieval.relevance import HASHED, MEANING, WORDS, Leading, asks_advice, best_odds, calibration, shares
 
 PLAIN = Leading(
@@ -102,10 +102,10 @@ def test_a_question_of_what_was_is_no_request_for_advice(text: str) -> None:
 
 
 def test_what_all_texts_have_in_common_is_taken_off_a_cosine() -> None:
-    wide, narrow = (fuse.beyond(np.array([0.8]), mean, 50)[0] for mean in (0.1, 0.7))
+    wide, narrow = (fusion.beyond(np.array([0.8]), mean, 50)[0] for mean in (0.1, 0.7))
     assert wide == pytest.approx(0.8)
     assert narrow == pytest.approx((0.8 - 0.4) / 0.6)
 
 
 def test_the_mean_of_two_memories_takes_nothing_off() -> None:
-    assert fuse.beyond(np.array([0.8]), 0.8, 2)[0] == pytest.approx(0.8)
+    assert fusion.beyond(np.array([0.8]), 0.8, 2)[0] == pytest.approx(0.8)

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from entries_made import profile
 
+from keepward.ports.searching import Profile
 from keepward.retrieval import analyze, rerank
-from keepward.retrieval.index import Allowed, Entry, Index, Query
+from keepward.retrieval.index import Allowed, Index, Query
 from keepward.retrieval.rerank import PARTS, Weights, name_of, recency, unpack
 
 ALL = Allowed(scopes=None, now=0)
@@ -31,9 +33,9 @@ def weights(**given: Any) -> Weights:
     return Weights(**{"model": "m", **arrays, **given})
 
 
-def entries(count: int) -> list[Entry]:
+def entries(count: int) -> list[Profile]:
     return [
-        Entry(
+        profile(
             id=f"m{n:04}",
             version=1,
             position=n,

@@ -5,9 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from keepward.retrieval import ids
-from keepward.retrieval.growable import Codes
-from keepward.retrieval.ids import Ids
+from keepward.retrieval import rows
+from keepward.retrieval.rows import Codes, Ids
 
 ODD = ["note-1", "", "01920000-0000-7000-8000-00000000000A", "ключ", "0" * 36, "01920000-0000-7000-8000-0000000  01a"]
 
@@ -39,7 +38,7 @@ def test_ids_come_back_as_they_were_given(by):
 @pytest.mark.parametrize("by", [1, 7, 100])
 @pytest.mark.parametrize("asked", [1, 200])
 def test_an_id_leads_to_its_newest_row(by, asked, monkeypatch):
-    monkeypatch.setattr(ids, "_APART", 10)
+    monkeypatch.setattr(rows, "_APART", 10)
     some = [*usual(60), *ODD]
     names = random.Random(3).choices(some, k=300)
     held = made(names, by)
@@ -61,12 +60,12 @@ def test_ids_with_the_same_end_are_told_apart(asked):
 def test_what_is_kept_is_found_in_its_new_row():
     names = [*usual(30), *ODD]
     held = made(names, 5)
-    rows = np.arange(1, len(names), 2)
+    left = np.arange(1, len(names), 2)
     new_rows = np.full(len(names), -1, dtype=np.int32)
-    new_rows[rows] = np.arange(len(rows))
-    held.keep(rows, new_rows)
+    new_rows[left] = np.arange(len(left))
+    held.keep(left, new_rows)
     assert held.newest(names).tolist() == new_rows.tolist()
-    assert [held[n] for n in range(len(rows))] == names[1::2]
+    assert [held[n] for n in range(len(left))] == names[1::2]
 
 
 def test_nothing_is_found_among_no_rows():
@@ -78,6 +77,6 @@ def test_codes_take_as_few_bytes_as_their_largest_needs(largest):
     one, many = Codes(), Codes()
     many.extend([-1, largest])
     for value in (-1, largest):
-        one.append(value)
+        one.extend([value])
     assert one.view.tolist() == many.view.tolist() == [-1, largest]
     assert one.view.itemsize == many.view.itemsize == (1 if largest < 128 else 2 if largest < 32_768 else 4)

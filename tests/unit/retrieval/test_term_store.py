@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keepward.retrieval.analyze import pack, term_hash
-from keepward.retrieval.lexical import TermStore
+from keepward.retrieval.postings import TermStore
 
 WORDS = st.lists(st.sampled_from(["tea", "harbour", "piano", "garden"]), max_size=4)
 
@@ -26,10 +26,12 @@ def test_the_rows_that_hold_a_term_are_those_of_its_postings_and_as_many(groups:
     rows = np.arange(sum(map(len, groups)), dtype=np.intp)
     for word in ("tea", "harbour", "zeppelin"):
         assert store.count(term_hash(word)) == len(store.postings(term_hash(word))[0])
-        assert np.array_equal(store.holding(rows, term_hash(word)), np.isin(rows, store.postings(term_hash(word))[0]))
+        assert np.array_equal(
+            store.holding(rows, [term_hash(word)])[0], np.isin(rows, store.postings(term_hash(word))[0])
+        )
 
 
 def test_nothing_holds_a_term_where_everything_was_removed() -> None:
     store = filled([["tea"], ["harbour"]])
     store.renumber(np.array([-1, -1], dtype=np.int32))
-    assert not store.holding(np.array([0, 5], dtype=np.intp), term_hash("tea")).any()
+    assert not store.holding(np.array([0, 5], dtype=np.intp), [term_hash("tea")]).any()
