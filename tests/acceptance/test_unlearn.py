@@ -142,15 +142,14 @@ def test_weights_that_are_trained_anew_are_those_of_a_store_that_never_had_that_
     owner: Memory, opened: Callable[..., Memory]
 ) -> None:
     # The pairs of the erased memory are the only ones that go: learning without them gives the same bytes.
-    from keepward.engine.lessons import examples
-
+    from keepward.engine.training import Progress, examples
     from keepward.retrieval.learn import train
 
     name = answer(owner, "billing")
     erased(owner, name)
     owner.train_reranker()
-    told = examples(owner._kit, owner._who)
-    fresh = train(told, model=owner._kit.embedder.id, dim=owner._kit.embedder.dim)
+    told = examples(owner._kit, owner._who, Progress())
+    fresh, _ = train(told, model=owner._kit.embedder.id, dim=owner._kit.embedder.dim)
     assert weights(owner) == [base64.b64encode(fresh.pack()).decode()]
     assert len(told) == 23
 
