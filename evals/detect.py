@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from typing import TextIO
 
 from evals.sets.case import Case
-from keepward.gates.detect.finding import Finding
+from keepward.gates.detect.engine import Finding
 
 KINDS = ("secrets", "privacy", "injection")
 Scan = Callable[[str], list[Finding]]

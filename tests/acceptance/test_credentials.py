@@ -14,7 +14,7 @@ import pytest
 from outcomes import held, kept, refused
 
 from keepward import Actor, InvalidInput, Memory, Policy, Unauthorised
-from keepward.gates.secrets import scrub
+from keepward.gates.content import scrub_secret
 
 MISSION: dict[str, Any] = {"tier": "core", "key": "mission"}
 Enter = Callable[..., Memory]
@@ -54,7 +54,7 @@ def test_no_file_of_the_store_holds_a_token(owner: Memory, path: Path, tmp_path:
 
 def test_a_token_that_is_written_as_a_memory_is_refused(owner: Memory, mem: Memory) -> None:
     issued = owner.create_token("claude")
-    assert issued.secret not in scrub(f"I use {issued.secret} here")
+    assert issued.secret not in scrub_secret(f"I use {issued.secret} here")
     outcome = mem.remember(f"I use {issued.secret} here")
     assert outcome.outcome == "refused" or issued.secret not in kept(outcome).text
 

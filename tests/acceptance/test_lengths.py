@@ -26,8 +26,8 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         for name in ("scan", "calm"):
             inner = getattr(module, name)
 
-            def spy(text: str, inner: Any = inner) -> Any:
-                lengths.append(len(text))
+            def spy(text: Any, inner: Any = inner) -> Any:
+                lengths.append(len(getattr(text, "text", text)))
                 return inner(text)
 
             monkeypatch.setattr(module, name, spy)

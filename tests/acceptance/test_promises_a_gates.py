@@ -11,7 +11,7 @@ import pytest
 from outcomes import codes, held, kept, refused
 
 from keepward import Committed, Duplicate, Insert, InvalidInput, Memory, Outcome, Policy, Quarantined, Refused, Restore
-from keepward.gates.detect.noise import JOURNAL_PHRASES
+from keepward.gates.detect.noise import phrases
 from keepward.interchange import load
 
 EMPTY_REPORTS = {"no changes", "nothing to report", "status unchanged"}
@@ -37,7 +37,7 @@ def bytes_on_disk(folder: Path) -> bytes:
 
 
 @pytest.mark.promise("A11", "A37", "A89")
-@pytest.mark.parametrize("phrase", sorted(set(JOURNAL_PHRASES) - EMPTY_REPORTS))
+@pytest.mark.parametrize("phrase", sorted(set(phrases().names) - EMPTY_REPORTS))
 def test_a_journal_mark_goes_to_the_episodic_tier_and_its_writer_is_told(mem: Memory, phrase: str) -> None:
     outcome = mem.remember(f"{phrase.capitalize()} 5", tier="archival")
     stored = kept(outcome)

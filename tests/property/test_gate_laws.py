@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from keepward.gates import confidence, injection, pipeline, privacy, secrets, shape
+from keepward.gates import content, pipeline, state
+from keepward.gates.shape import shape
 from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, View
 from keepward.model.change import Insert
 from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier
@@ -49,7 +50,7 @@ wordings = st.builds(
     lambda lead, text, tail: lead + text + tail, around, loaded, st.sampled_from(["", ".", " and so on"])
 )
 ACTORS = st.sampled_from([Actor.agent(), Actor.user(), Actor.operator(), Actor.importer()])
-CONTENT_GATES = {"secrets": secrets.judge, "privacy": privacy.judge, "injection": injection.judge}
+CONTENT_GATES = {"secrets": content.secrets, "privacy": content.privacy, "injection": content.injection}
 SEVERITY = {type(None): 0, Rewrite: 1, Quarantine: 2, Refuse: 3}
 
 
@@ -119,7 +120,7 @@ def test_less_confidence_is_never_judged_more_loosely(after, low, high):
     low, high = sorted((low, high))
     worse, better = (replace(after, confidence=units / 10_000) for units in (low, high))
     actor = Actor.agent()
-    assert severity(confidence.judge, case_of(worse, actor)) >= severity(confidence.judge, case_of(better, actor))
+    assert severity(state.confidence, case_of(worse, actor)) >= severity(state.confidence, case_of(better, actor))
 
 
 @law
@@ -127,7 +128,7 @@ def test_less_confidence_is_never_judged_more_loosely(after, low, high):
 def test_what_is_too_long_stays_too_long(after, size, more):
     shorter, longer = (replace(after, text="x" * n) for n in (size, size + more))
     actor = Actor.agent()
-    assert severity(shape.judge, case_of(longer, actor)) >= severity(shape.judge, case_of(shorter, actor))
+    assert severity(shape, case_of(longer, actor)) >= severity(shape, case_of(shorter, actor))
 
 
 @law
@@ -135,7 +136,7 @@ def test_what_is_too_long_stays_too_long(after, size, more):
 def test_no_secret_that_a_gate_knows_is_in_what_goes_on(after, actor):
     judged = pipeline.judge(case_of(after, actor), VIEW, POLICY)
     assume(judged.decision != "refuse")
-    assert secrets.judge(replace(judged.case), VIEW, POLICY) is None
+    assert content.secrets(replace(judged.case), VIEW, POLICY) is None
 
 
 @law
@@ -196,4 +197,4 @@ def test_a_secret_that_is_split_hides_behind_no_other():
         created_at=START,
         reinforced_at=START,
     )
-    assert isinstance(secrets.judge(case_of(base, Actor.agent()), VIEW, POLICY), Refuse)
+    assert isinstance(content.secrets(case_of(base, Actor.agent()), VIEW, POLICY), Refuse)

@@ -3,7 +3,7 @@
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from keepward.gates.detect.likeness import Form, alike, compare, digest, is_duplicate, match, normalise
+from keepward.gates.detect.likeness import Form, alike, compare, match, normalise
 
 VOCABULARY = (
     "The user prefers dark mode in editor Ana reports to Ben not doesn't 5 5s db-7 two 10² $3.50 - ... (x) US us "
@@ -13,6 +13,10 @@ WORDS = st.sampled_from(VOCABULARY.split())
 SENTENCES = st.lists(WORDS, min_size=1, max_size=12).map(" ".join)
 TEXTS = st.one_of(SENTENCES, st.text(max_size=40))
 quick = settings(max_examples=60, deadline=None, derandomize=True)
+
+
+def is_duplicate(a, b):
+    return match(a, [b]) is not None
 
 
 @quick
@@ -40,12 +44,6 @@ def test_being_a_duplicate_is_symmetric(a, b):
 @example("a\u200b\u0301.")
 def test_normalising_twice_changes_nothing(text):
     assert normalise(normalise(text)) == normalise(text)
-
-
-@quick
-@given(TEXTS)
-def test_a_normalised_text_keeps_its_digest(text):
-    assert digest(normalise(text)) == digest(text)
 
 
 @quick

@@ -212,7 +212,7 @@ def _usable(data: object) -> bytes:
 
 
 def _without_secrets(data: bytes, media_type: str) -> None:
-    from keepward.gates.detect.content import secret_in
+    from keepward.gates.detect.secrets import secret_in
 
     text = text_in(data)
     if text is None and is_textual(media_type):

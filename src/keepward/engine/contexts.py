@@ -40,8 +40,7 @@ from keepward.engine.view import (
     withheld,
 )
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable
-from keepward.gates import privacy, secrets
-from keepward.gates.injection import softly_worded_counts
+from keepward.gates.content import scrub_private, scrub_secret, softly_worded_counts
 from keepward.model.commit import Reason, Receipt
 from keepward.model.compiled import CompiledContext, Replayed
 from keepward.model.memory import Kind, Record, Stability, Status, Tier
@@ -224,7 +223,7 @@ def _gather(
         ]
     barred = {name for name, _, _ in excluded}
     inputs = Inputs(
-        objective=privacy.scrub(secrets.scrub(objective)),
+        objective=scrub_private(scrub_secret(objective)),
         now=now,
         head=at.head,
         scope=who.scope,
@@ -293,7 +292,7 @@ def _clean(document: tuple[str, str] | None) -> tuple[str, str] | None:
     """Return version and text of a document with its secrets masked: it is shown to a model and kept for replay."""
     if document is None:
         return None
-    safe = secrets.scrub(document[1])
+    safe = scrub_secret(document[1])
     return document if safe == document[1] else (digest(safe)[:16], safe)
 
 
@@ -423,17 +422,19 @@ def _screened(record: Record) -> Screened:
     from keepward.gates.detect.engine import marker
     from keepward.gates.detect.injection import scan as orders
     from keepward.gates.detect.secrets import calm, scan
+    from keepward.gates.detect.text import Text
 
     names = "\n".join(name for name in (record.key, record.speaker) if name)
     if names and scan(names):
         detail = "its key or speaker holds what looks like a secret"
         return Screened(drop=Reason(gate="compile", code="secret", detail=detail))
     # One look rules out a secret in most texts, for a fifth of what it takes to find one.
-    found = () if calm(record.text) else scan(record.text)
+    text = Text(record.text)
+    found = () if calm(text) else scan(text)
     masks = tuple((each.start, each.end, marker(each.detector).strip("[]")) for each in found)
     soft = softly_worded_counts(record)
     if record.trust < Trust.USER and any(
-        each.certainty == "certain" or soft for text in (record.text, names) if text for each in orders(text)
+        each.certainty == "certain" or soft for each_text in (text, Text(names)) for each in orders(each_text)
     ):
         reason = Reason(gate="compile", code="injection", detail="the text reads like an instruction to the model")
         return Screened(text_masks=masks, drop=reason)

@@ -17,7 +17,7 @@ from datetime import datetime
 
 from keepward.engine.kit import Kit, Who
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable, Unauthorised
-from keepward.gates import secrets
+from keepward.gates.content import scrub_secret
 from keepward.model.commit import Receipt
 from keepward.model.trust import Actor, Issued, Rights, Token, capabilities, hash_of, secret_of
 from keepward.model.value import to_micros, unknown
@@ -50,7 +50,7 @@ def create(
         raise InvalidInput(unknown("rights", rights, list(Rights)))
     if not (0 < len(name) <= NAME and name.isprintable() and name == name.strip()):
         raise InvalidInput(f"a token is named after its bearer: 1 to {NAME} printable characters")
-    if secrets.scrub(name) != name:
+    if scrub_secret(name) != name:
         raise InvalidInput("the name of a token holds what looks like a secret; choose another")
     now = kit.clock.now()
     if expires_at is not None and expires_at <= now:

@@ -23,10 +23,9 @@ from keepward.engine.kit import Kit, Who
 from keepward.engine.traces import revived
 from keepward.engine.view import fetch, occupant, reaches, says_the_same, see_readable
 from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion
-from keepward.gates.detect.finding import Finding
+from keepward.gates.detect.engine import Finding
 from keepward.gates.detect.likeness import Form
-from keepward.gates.fields import texts
-from keepward.gates.verdict import Case, View
+from keepward.gates.verdict import Case, View, texts
 from keepward.model.change import (
     Append,
     Change,
@@ -133,7 +132,7 @@ def personal(kit: Kit, case: Case) -> dict[str, tuple[Finding, ...]]:
     if kit.redactor is None:
         return {}
     found = {}
-    for text in dict.fromkeys(text for _, text in texts(case)):
+    for text in dict.fromkeys(text.text for _, text in texts(case)):
         spans = tuple(_finding(text, *span) for span in kit.redactor.find(text))
         if kept := tuple(each for each in spans if not _MARKER.fullmatch(text[each.start : each.end])):
             found[text] = kept

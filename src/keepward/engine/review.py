@@ -28,11 +28,11 @@ from keepward.engine.look import Overlay, look
 from keepward.engine.traces import revived
 from keepward.engine.view import occupant, says_the_same, shown
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
-from keepward.gates import pipeline, secrets
-from keepward.gates.detect.normal import show_invisible
-from keepward.gates.fields import stored_texts
+from keepward.gates import pipeline
+from keepward.gates.content import scrub_secret
+from keepward.gates.detect.text import show_invisible
 from keepward.gates.shape import REASON
-from keepward.gates.verdict import Case
+from keepward.gates.verdict import Case, named
 from keepward.model.change import (
     Append,
     Archive,
@@ -165,7 +165,7 @@ def reject(kit: Kit, who: Who, proposal_id: str, *, reason: str) -> Receipt:
         raise InvalidInput("say why: the proposer is told the reason of a rejection")
     if len(reason) > REASON:
         raise InvalidInput(f"a reason is at most {REASON} characters")
-    if secrets.scrub(reason) != reason:
+    if scrub_secret(reason) != reason:
         raise InvalidInput("the reason holds what looks like a secret; leave it out")
     item = _open(kit, who, proposal_id, may_be_own=True)
     return _decide(kit, who, item, "rejected", reason)
@@ -268,7 +268,7 @@ def _still_fits(kit: Kit, who: Who, item: Waiting, steps: Sequence[Step]) -> Non
         if stone is not None:
             _stale(kit, who, item, stone.detail)
         # What a detector has learnt since must not slip in through an old proposal.
-        if any(secrets.scrub(text) != text for text in stored_texts(after)):
+        if any(scrub_secret(text) != text for _, text in named(after)):
             _stale(kit, who, item, "it holds what looks like a secret")
     why = objection(kit, replace(item, steps=tuple(steps)))
     if why is not None:

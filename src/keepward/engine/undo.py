@@ -29,7 +29,9 @@ from keepward.engine.kit import Kit, Who
 from keepward.engine.look import Overlay, look
 from keepward.engine.view import fetch, occupant, shown
 from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
-from keepward.gates import authority, pipeline, secrets
+from keepward.gates import pipeline
+from keepward.gates.authority import authority
+from keepward.gates.content import scrub_secret
 from keepward.gates.verdict import Case, Refuse, View
 from keepward.model.change import BOOKKEEPING, Archive, Revert
 from keepward.model.codec import canonical, digest
@@ -307,7 +309,7 @@ def contain(kit: Kit, who: Who, selector: Selector, *, plan: str | None, reason:
     if plan != named:
         raise Conflict("the plan is not the one you saw: what it would contain has changed; look at it again")
     why = f"contain {selector}: {reason.strip()}" if reason.strip() else f"contain {selector}"
-    if secrets.scrub(why) != why:
+    if scrub_secret(why) != why:
         raise InvalidInput("the reason holds what looks like a secret; leave it out")
     steps = [_contained_step(kit, who, record) for record in items]
     stored = store_steps(
@@ -343,7 +345,7 @@ def _contained_step(kit: Kit, who: Who, record: Record) -> Step:
     case = Case(change=Archive(id=record.id), actor=who.actor, scope=who.scope, before=record, after=after)
     if not (kit.policy.enabled and kit.policy.capture):
         raise Unauthorised("memory is switched off by policy; switch capture on to contain")
-    verdict = authority.judge(case, View(now=now), kit.policy)
+    verdict = authority(case, View(now=now), kit.policy)
     if isinstance(verdict, Refuse):
         raise Unauthorised(verdict.reasons[0].detail)
     return Step(op=CONTAIN, before=record, after=after)

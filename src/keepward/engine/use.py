@@ -24,7 +24,8 @@ from keepward.engine.look import Overlay, look
 from keepward.engine.training import shown_by
 from keepward.engine.view import reaches
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable
-from keepward.gates import pipeline, privacy, secrets
+from keepward.gates import pipeline
+from keepward.gates.content import scrub_private, scrub_secret
 from keepward.gates.verdict import Case
 from keepward.model.change import Reinforce
 from keepward.model.commit import Reason, Receipt, Step
@@ -56,7 +57,7 @@ def keep_recall(kit: Kit, who: Who, query: str, purpose: str, found: Recall) -> 
         reasons=tuple(Reason(gate="recall", code="note", detail=note) for note in found.notes),
         facts={
             "inputs": {
-                "objective": privacy.scrub(secrets.scrub(query)),
+                "objective": scrub_private(scrub_secret(query)),
                 "purpose": purpose,
                 "now": to_micros(found.now),
                 "scope": who.scope,

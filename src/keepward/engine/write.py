@@ -21,10 +21,11 @@ from keepward.engine.traces import revived
 from keepward.engine.use import least_handed
 from keepward.engine.view import reaches, veiled, withholds
 from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
-from keepward.gates import authority, capacity, pipeline
-from keepward.gates.privacy import scrub as scrub_private
-from keepward.gates.secrets import scrub as scrub_secret
+from keepward.gates import pipeline
+from keepward.gates.authority import vouches
+from keepward.gates.content import scrub_private, scrub_secret
 from keepward.gates.shape import ill_formed, oversized
+from keepward.gates.state import makes_room
 from keepward.gates.verdict import Case, View
 from keepward.model.change import Append, Archive, Change, Insert, Move, Reinforce, Replace, Supersede, operation
 from keepward.model.commit import Reason, Receipt, ReceiptKind, Step
@@ -294,13 +295,13 @@ def _judge(
     if stone is not None:
         return Judgement(decision="refuse", reasons=(stone,), reason="")
     after = judged.case.after
-    if judged.decision == "quarantine" and authority.vouches(judged.case):
+    if judged.decision == "quarantine" and vouches(judged.case):
         # What a person approves is vouched for by a person.
         after = replace(after, trust=max(after.trust, Trust.USER), heard=None)
     elif judged.decision == "quarantine" and before is not None and after.trust < before.trust:
         # So are its fields; the text is nobody's but whose it was.
         after = replace(after, trust=min(before.trust, max(after.trust, Trust.USER)))
-    if view.spare is not None and capacity.makes_room(judged.case, view, kit.policy):
+    if view.spare is not None and makes_room(judged.case, view, kit.policy):
         _add(draft, result, Archive(id=view.spare.id), view.spare, apply(Archive(id=view.spare.id), view.spare, frame))
     _take_vector(kit, change, after, draft.overlay)
     _add(draft, result, change, before, after)

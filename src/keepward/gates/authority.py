@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View
+from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View, reasons_of
 from keepward.model.change import (
     KEEP,
     Append,
@@ -35,6 +35,7 @@ from keepward.model.memory import CORE_BLOCKS, Access, Kind, Record, Stability, 
 from keepward.model.policy import Policy, access_for
 from keepward.model.trust import SOURCES, ActorKind, Rights, Trust, default_source, trust_of, visible_from
 
+_reason = reasons_of("authority")
 #: How a message names an origin.
 _ORIGINS = {
     Trust.UNKNOWN: "something of unknown origin",
@@ -48,7 +49,7 @@ _ORIGINS = {
 }
 
 
-def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
+def authority(case: Case, view: View, policy: Policy) -> Verdict | None:
     """Refuse what this actor may not ask for; hold what a person has to decide."""
     forbidden = tuple(_forbidden(case, view, policy))
     if forbidden:
@@ -204,7 +205,3 @@ def _has_user_evidence(case: Case, view: View) -> bool:
     elif isinstance(change, Replace) and change.text is not KEEP:
         named = () if change.evidence is KEEP else change.evidence
     return any(reference in view.user_evidence for reference in named)
-
-
-def _reason(code: str, detail: str) -> Reason:
-    return Reason(gate="authority", code=code, detail=detail)

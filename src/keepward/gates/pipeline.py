@@ -16,18 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal, assert_never
 
-from keepward.gates import (
-    authority,
-    capacity,
-    confidence,
-    duplicate,
-    ethics,
-    injection,
-    noise,
-    privacy,
-    secrets,
-    shape,
-)
+from keepward.gates import content, state
+from keepward.gates.authority import authority
+from keepward.gates.shape import shape
 from keepward.gates.verdict import Case, Gate, Quarantine, Refuse, Rewrite, Same, Verdict, View
 from keepward.model.change import Revert
 from keepward.model.commit import Reason
@@ -38,19 +29,19 @@ logger = logging.getLogger(__name__)
 
 #: The gates in order, by the name that stands in reasons.
 GATES: tuple[tuple[str, Gate], ...] = (
-    ("secrets", secrets.judge),
-    ("privacy", privacy.judge),
-    ("injection", injection.judge),
-    ("ethics", ethics.judge),
-    ("shape", shape.judge),
-    ("noise", noise.judge),
-    ("authority", authority.judge),
-    ("confidence", confidence.judge),
-    ("duplicate", duplicate.judge),
-    ("capacity", capacity.judge),
+    ("secrets", content.secrets),
+    ("privacy", content.privacy),
+    ("injection", content.injection),
+    ("ethics", content.ethics),
+    ("shape", shape),
+    ("noise", content.noise),
+    ("authority", authority),
+    ("confidence", state.confidence),
+    ("duplicate", state.duplicate),
+    ("capacity", state.capacity),
 )
 #: What a rollback passes: it brings back what the gates have already judged.
-_FOR_REVERT = tuple((name, gate) for name, gate in GATES if name in {"secrets", "authority", "capacity"})
+_FOR_REVERT = frozenset({"secrets", "authority", "capacity"})
 
 #: Seconds of processor time that one gate may take for one change. Lengths are bounded before (see ``shape``), so
 #: that none comes near it; what does is somebody's find.
@@ -71,11 +62,7 @@ class Judged:
     existing: Record | None = None
 
 
-def _unmeasured() -> float:
-    return 0.0
-
-
-def judge(case: Case, view: View, policy: Policy, *, meter: Callable[[], float] = _unmeasured) -> Judged:
+def judge(case: Case, view: View, policy: Policy, *, meter: Callable[[], float] = float) -> Judged:
     """Pass a case through every gate; ``meter`` tells the seconds of processor time that were used so far."""
     judged = Judged(case=case)
     if not (policy.enabled and policy.capture):
@@ -84,24 +71,28 @@ def judge(case: Case, view: View, policy: Policy, *, meter: Callable[[], float] 
         return judged
     reasons: dict[str, tuple[Reason, ...]] = {}
     decisions: dict[str, Decision] = {}
-    for name, gate in _FOR_REVERT if isinstance(case.change, Revert) else GATES:
-        tier = judged.case.after.tier
-        verdict = _ask(name, gate, judged.case, view, policy, meter)
-        if verdict is None:
+
+    gates = dict(GATES)
+
+    def ask(name: str) -> bool:
+        verdict = _ask(name, gates[name], judged.case, view, policy, meter)
+        if verdict is not None:
+            reasons[name] = verdict.reasons
+            _take(judged, name, verdict, decisions)
+        return verdict is not None
+
+    for name in gates:
+        if isinstance(case.change, Revert) and name not in _FOR_REVERT:
             continue
-        reasons[name] = verdict.reasons
-        _take(judged, name, verdict, decisions)
+        tier = judged.case.after.tier
+        objected = ask(name)
         if judged.case.after.tier is not tier and "authority" in decisions:
             del decisions["authority"], reasons["authority"]
-            again = _ask("authority", authority.judge, judged.case, view, policy, meter)
-            if again is not None:
-                reasons["authority"] = again.reasons
-                _take(judged, "authority", again, decisions)
-        if name == "shape" and "refuse" in decisions.values():
+            ask("authority")
+        if objected and name == "shape" and "refuse" in decisions.values():
             # What has no usable form is not worth comparing with anything.
             break
-    if reasons:
-        judged.reasons = [reason for name, _ in GATES for reason in reasons.get(name, ())]
+    judged.reasons = [reason for name in gates for reason in reasons.get(name, ())]
     if decisions:
         judged.decision = next(each for each in _STRICTEST_FIRST if each in decisions.values())
     return judged
@@ -111,22 +102,14 @@ def _take(judged: Judged, name: str, verdict: Verdict, decisions: dict[str, Deci
     match verdict:
         case Refuse():
             decisions[name] = "refuse"
-        case Quarantine():
-            decisions[name] = "quarantine"
-            judged.case = replace(
-                judged.case,
-                after=verdict.after or judged.case.after,
-                reason=judged.case.reason if verdict.reason is None else verdict.reason,
-            )
-        case Rewrite():
-            judged.case = replace(
-                judged.case,
-                after=verdict.after,
-                reason=judged.case.reason if verdict.reason is None else verdict.reason,
-            )
         case Same():
             decisions[name] = "same"
             judged.existing = verdict.existing
+        case Quarantine() | Rewrite():
+            if isinstance(verdict, Quarantine):
+                decisions[name] = "quarantine"
+            reason = judged.case.reason if verdict.reason is None else verdict.reason
+            judged.case = replace(judged.case, after=verdict.after or judged.case.after, reason=reason)
         case _:
             assert_never(verdict)
 
@@ -137,14 +120,10 @@ def _ask(name: str, gate: Gate, case: Case, view: View, policy: Policy, meter: C
         verdict = gate(case, view, policy)
     except Exception:
         logger.exception("gate failed", extra={"action": "gate_failed", "gate": name})
-        if name in {"secrets", "privacy"}:
-            # Unread content may hold a secret: it must not even reach the queue.
-            return Refuse(
-                reasons=(Reason(gate=name, code="gate_failed", detail="the gate failed; nothing was stored"),)
-            )
-        return Quarantine(
-            reasons=(Reason(gate=name, code="gate_failed", detail="the gate failed; a person has to decide"),)
-        )
+        # Unread content may hold a secret: it must not even reach the queue.
+        refuse = name in {"secrets", "privacy"}
+        detail = "the gate failed; " + ("nothing was stored" if refuse else "a person has to decide")
+        return (Refuse if refuse else Quarantine)(reasons=(Reason(gate=name, code="gate_failed", detail=detail),))
     spent = meter() - begun
     if spent <= BUDGET or isinstance(verdict, Refuse | Same):
         return verdict

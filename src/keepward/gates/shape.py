@@ -1,7 +1,7 @@
 """The shape gate: lengths, names, ranges, odd Unicode, and the rules of each tier and kind.
 
 ``ill_formed`` runs before anything else reads the change, since what it finds cannot be processed at
-all; ``judge`` runs in its place among the gates.
+all; ``shape`` runs in its place among the gates.
 
 Invariants
 (1) Lengths come first: no detector, here or elsewhere, is given a text longer than a field may hold.
@@ -18,8 +18,8 @@ from datetime import timedelta
 from operator import attrgetter
 from typing import Any
 
-from keepward.gates.detect.normal import invisible, normal, odd_unicode
-from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View
+from keepward.gates.detect.text import Text, invisible, odd_unicode
+from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View, reasons_of
 from keepward.model.change import (
     KEEP,
     Append,
@@ -54,6 +54,7 @@ _ENDS = re.compile(r"[.!?;:。！？；：]+")
 _MARKS = re.compile(r"[\W_]+")
 _LINES = ("key", "subject", "category", "session", "speaker", "job")
 _LISTS = {"tags": SHORT, "evidence": REFERENCE, "aliases": SHORT, "derived_from": SHORT}
+_reason = reasons_of("shape")
 _lines, _lists = attrgetter(*_LINES), attrgetter(*_LISTS)
 
 
@@ -108,7 +109,7 @@ def oversized(after: Record) -> tuple[Reason, ...]:
     return ()
 
 
-def judge(case: Case, view: View, policy: Policy) -> Verdict | None:
+def shape(case: Case, view: View, policy: Policy) -> Verdict | None:
     """Refuse what breaks a rule of form; hold a rule that lacks evidence or confidence."""
     problems = list(_problems(case, policy))
     if isinstance(case.change, Insert | Replace | Append | Promote):
@@ -173,7 +174,7 @@ def _takes_a_blocks_name(case: Case, policy: Policy) -> bool:
         return False
     if before is not None and (before.key, before.tier) == (after.key, after.tier):
         return False
-    name = normal(after.key).text.casefold().replace("-", "_").replace(" ", "_").strip("_:.")
+    name = Text(after.key).normal.text.casefold().replace("-", "_").replace(" ", "_").strip("_:.")
     return name in {*CORE_BLOCKS, *policy.core_keys}
 
 
@@ -283,7 +284,7 @@ def _sentences(identity: str) -> tuple[str, ...]:
 
 def _plainly(text: str) -> str:
     """Return the words of a text in one case, each after one blank."""
-    return " ".join(_MARKS.sub(" ", normal(text).text.casefold()).split())
+    return " ".join(_MARKS.sub(" ", Text(text).normal.text.casefold()).split())
 
 
 def _strings(change: Change) -> Iterator[tuple[str, str]]:
@@ -318,7 +319,3 @@ def _leaves(name: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _leaves(name, item, depth + 1)
-
-
-def _reason(code: str, detail: str) -> Reason:
-    return Reason(gate="shape", code=code, detail=detail)

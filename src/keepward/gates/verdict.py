@@ -1,4 +1,6 @@
-"""Verdicts: what a gate answers, and what it may look at to answer.
+"""Verdicts: what a gate answers, and what it may look at to answer, every string included that would reach the disk.
+
+Gates that read content read all of these strings, so that nothing hides in a tag or a reason.
 
 Invariants
 (1) A gate is a pure function of the case, the view and the policy.
@@ -8,12 +10,15 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import attrgetter
+from typing import Any
 
-from keepward.gates.detect.finding import Finding
+from keepward.gates.detect.engine import Finding
 from keepward.gates.detect.likeness import Form
+from keepward.gates.detect.text import Text
 from keepward.model.change import Change
 from keepward.model.commit import Reason
 from keepward.model.memory import Record, Tier
@@ -34,8 +39,9 @@ class Case:
     #: What would be stored; a Rewrite puts another in its place for the gates that follow.
     after: Record
     reason: str = ""
-    #: What ``fields.texts`` found, so that three gates that read every text do not each collect them.
-    collected: list[tuple[str, str]] = field(default_factory=list, init=False, compare=False, repr=False)
+    #: What ``texts`` and ``whole`` found: three gates read every text, and each is brought into normal form once.
+    collected: list[tuple[str, Text]] = field(default_factory=list, init=False, compare=False, repr=False)
+    joined: list[Text] = field(default_factory=list, init=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,3 +114,65 @@ class Same:
 
 Verdict = Rewrite | Quarantine | Refuse | Same
 Gate = Callable[[Case, View, Policy], Verdict | None]
+
+
+def reasons_of(gate: str) -> Callable[[str, str], Reason]:
+    """Return how a gate gives a reason: by a code, and a sentence on what is wrong and what to do."""
+    return lambda code, detail: Reason(gate=gate, code=code, detail=detail)
+
+
+_SINGLE = ("text", "key", "subject", "category", "metadata", "source", "session", "speaker", "job", "blob")
+_MANY = ("tags", "evidence", "aliases")
+#: Where they are kept: of an object, its JSON text.
+_FIELDS = {**{name: name for name in _SINGLE}, "metadata": "metadata_json"}
+_singles, _manies = attrgetter(*_FIELDS.values()), attrgetter(*_MANY)
+#: Fields by which memories are looked up: one marker in place of two names would make them one.
+NAMES = frozenset({"key", "subject", "session", "job", "source"})
+#: Handles of other systems, and hashes: nobody reads them.
+HANDLES = frozenset({"aliases", "blob"})
+
+
+def texts(case: Case) -> Sequence[tuple[str, Text]]:
+    """Return (field name, text) for every non-empty stored text of a case; the reason comes last."""
+    found = case.collected
+    if not found:
+        found += [(name, Text(text)) for name, text in named(case.after)]
+        if case.reason:
+            found.append(("reason", Text(case.reason)))
+    return found
+
+
+def whole(case: Case) -> Text:
+    """Return all stored texts, one a line, for one quick look at once."""
+    if not case.joined:
+        found = texts(case)
+        case.joined.append(found[0][1] if len(found) == 1 else Text("\n".join([text.text for _, text in found])))
+    return case.joined[0]
+
+
+def aside(case: Case) -> Text:
+    """Return all stored texts but the memory's own, one a line, for one quick look at once."""
+    return Text("\n".join([text.text for name, text in texts(case) if name != "text"]))
+
+
+def named(record: Record) -> list[tuple[str, str]]:
+    """Return (field name, text) for every non-empty stored text of a record."""
+    found = [pair for pair in zip(_SINGLE, _singles(record), strict=True) if pair[1]]
+    for name, items in zip(_MANY, _manies(record), strict=True):
+        if items:
+            found += [(name, item) for item in items]
+    return found
+
+
+def mapped(record: Record, change: Callable[[str, str], str]) -> Record:
+    """Return the record with ``change(field name, text)`` in place of every stored text."""
+    fields: dict[str, Any] = {}
+    for name, attribute in _FIELDS.items():
+        value = getattr(record, attribute)
+        if value:
+            fields[attribute] = change(name, value)
+    for name in _MANY:
+        values = getattr(record, name)
+        if values:
+            fields[name] = tuple(change(name, item) for item in values)
+    return replace(record, **fields)

@@ -63,9 +63,9 @@ def scope_named(name: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _no_secret(name: str) -> str:
-    from keepward.gates.secrets import scrub
+    from keepward.gates.content import scrub_secret
 
-    if scrub(name) != name:
+    if scrub_secret(name) != name:
         raise InvalidInput("the name of a tenant or scope holds what looks like a secret: choose another")
     return name
 

@@ -59,8 +59,8 @@ def test_the_same_words_of_another_origin_are_looked_at_anew():
 def test_a_text_that_one_look_clears_is_not_searched_for_secrets(monkeypatch):
     searched = []
     # A process learns to clear a text at one look once it has met a hundred.
-    monkeypatch.setattr(secrets, "calm", lambda text: text == "tea")
-    monkeypatch.setattr(secrets, "scan", lambda text: searched.append(text) or [])
+    monkeypatch.setattr(secrets, "calm", lambda text: text.text == "tea")
+    monkeypatch.setattr(secrets, "scan", lambda text: searched.append(text.text) or [])
     for text in ("tea", f"the token is {SECRET}"):
         screening.screen(Maker().record(text))
     assert searched == [f"the token is {SECRET}"]

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
-from keepward.gates.detect.finding import Finding
+from keepward.gates.detect.engine import Finding
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.reading import opened
 from keepward.interchange.vault import survey

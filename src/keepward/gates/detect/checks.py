@@ -1,8 +1,324 @@
-"""Checks of national numbers that python-stdnum does not know."""
+"""What a match has to pass beside its pattern: checks by the names that rules call them.
+
+Invariants
+(1) A check of a value depends on the value alone, a check of a place on what stands right around it.
+(2) A placeholder is never a secret: angle brackets, template braces, runs of x, "your key here".
+(3) Numbers are read by python-stdnum and phonenumbers, where they know them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import importlib
+import ipaddress
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from keepward.gates.detect.engine import Check
+from keepward.gates.detect.tables import read, words
+from keepward.gates.detect.text import Text
+
+Span = tuple[int, int] | None
+
+
+@functools.cache
+def _values(table: str) -> Any:
+    import re2
+
+    options = re2.Options()
+    options.never_capture = True
+    return re2.compile("(?i)^(?:" + "|".join(read("values")[table]) + ")$", options)
+
+
+def placeholder(value: str) -> bool:
+    """Whether a value stands for a secret instead of being one (2)."""
+    return not value or _values("placeholders").match(value[:300]) is not None
+
+
+def ordinary(value: str) -> bool:
+    """Whether a value has a shape of everyday technical text: a version, path, unit, algorithm, identifier."""
+    return _values("ordinary").match(value[:300]) is not None
+
+
+def entropy(value: str) -> float:
+    """Shannon entropy in bits a character; 0 for an empty value."""
+    size = len(value)
+    return -sum(n / size * math.log2(n / size) for n in Counter(value).values()) if size else 0.0
+
+
+def digits(value: str) -> int:
+    """How many digits a value has."""
+    return sum(map(str.isdigit, value))
+
+
+def not_example(value: str) -> bool:
+    """A prefixed value whose body is not a placeholder nor one character over and over."""
+    body = (value[4:] if len(value) > 12 else value)[:400]
+    if len(set(body)) < min(6, len(body)) or any(run in body for run in ("xxxx", "XXXX", "****", "....")):
+        return False
+    lowered = body.lower()
+    return not any(word in lowered for word in words("values", "examples"))
+
+
+def mixed(value: str) -> bool:
+    """Random-looking: letters and digits both, spread, and no run of plain words."""
+    return not_example(value) and digits(value) >= 2 and entropy(value) >= 3.0 and not _wordy(value)
+
+
+def _wordy(value: str) -> bool:
+    # Hyphenated or underscored names (check-out-the-new-design) are words, not random bytes.
+    parts = value.replace("_", "-").replace("/", "-").replace(".", "-").split("-")
+    if len(parts) < 3:
+        return False
+    known = [part for part in parts if part.isalpha() and (part.islower() or part.istitle()) and len(part) >= 3]
+    # Two short pieces that look like words by chance do not make words of a long one beside them.
+    return len(known) * 2 >= len(parts) and 3 * sum(map(len, known)) >= len(value)
+
+
+def high_entropy(value: str, *, least: int = 16) -> bool:
+    """A value random enough for a variable that is named as a secret; ``least`` is its shortest length."""
+    if len(value) < least or placeholder(value) or _wordy(value):
+        return False
+    lower, upper, digit = (any(map(test, value)) for test in (str.islower, str.isupper, str.isdigit))
+    if not (lower or upper):
+        return False
+    return (lower + upper + digit >= 2 and entropy(value) >= 2.7) or (not value.isalpha() and entropy(value) >= 3.2)
+
+
+def strong(value: str) -> bool:
+    """A value whose own shape says password: letters with digits or symbols, or capitals in the middle."""
+    if len(value) < 4 or placeholder(value) or ordinary(value) or value.lower() in words("values", "brands"):
+        return False
+    if not any(map(str.isalpha, value)):
+        return False
+    if any(map(str.isdigit, value)):
+        return True
+    inner = value[1:]
+    if any(char in "!@#$%^&*+=~?_|" for char in inner) and len(value) >= 5 and not value.endswith(("?", "!")):
+        return True
+    # Type and function names (SecretStr, getPassword) are code, and plural abbreviations (JWTs) words.
+    camel = value[:-1].isupper() or value.endswith(tuple(words("values", "type_endings")))
+    capitals = any(map(str.isupper, inner)) and any(map(str.islower, value))
+    return len(value) >= 6 and capitals and value.isalpha() and not camel
+
+
+def password(value: str) -> bool:
+    """A value in the place of a password that is neither a variable nor a word everybody writes there."""
+    harmless = placeholder(value) or value.lower() in words("values", "no_passwords")
+    return not harmless and not value.startswith(("$", "{", "%s", "<"))
+
+
+def credential(value: str) -> bool:
+    """A value in the place of a token: long enough, spread, with a digit."""
+    return not placeholder(value) and len(value) >= 8 and entropy(value) >= 2.5 and any(map(str.isdigit, value))
+
+
+def connection_password(value: str) -> bool:
+    """A password of a connection string, and not a call or a name."""
+    named = "(" in value or "[" in value or "." in value[1:-1]
+    return password(value) and not value.isalpha() and not named
+
+
+def argument(value: str) -> bool:
+    """A password that follows an option of a command, and not a file, a host or a port."""
+    plain = value.isalpha() or value.replace(":", "").isdigit()
+    return password(value) and not plain and value[0] not in "-/." and "." not in value[:-1]
+
+
+def option(value: str) -> bool:
+    """A value of an option that is named as a secret, and not a path."""
+    return password(value) and any(map(str.isdigit, value)) and "/" not in value[:2] and "." not in value[:2]
+
+
+def key_block(value: str) -> bool:
+    """A block whose body is not left out."""
+    body = "".join(line for line in value.splitlines() if "-----" not in line)
+    return "..." not in body and "…" not in body
+
+
+def apart(text: Text, start: int, end: int) -> Span:
+    """No ASCII letter or digit touches the span on either side, where it begins and ends with one."""
+    whole = text.text
+    glued = (start > 0 and _alnum(whole[start - 1]) and _alnum(whole[start])) or (
+        end < len(whole) and _alnum(whole[end]) and _alnum(whole[end - 1])
+    )
+    return None if glued else (start, end)
+
+
+def _alnum(char: str) -> bool:
+    return char.isascii() and char.isalnum()
+
+
+def _around(text: str, start: int, end: int) -> tuple[str, str]:
+    return text[start - 1] if start else " ", text[end] if end < len(text) else " "
+
+
+def closed(text: Text, start: int, end: int) -> Span:
+    """No letter, digit or joining mark continues the number on either side."""
+    whole = text.text
+    before, after = _around(whole, start, end)
+    further = whole[end + 1] if end + 1 < len(whole) else " "
+    longer = _alnum(before) or _alnum(after) or (after in "-/." and further.isdigit())
+    return None if longer or (before in "-/._" and start > 1 and whole[start - 2].isalnum()) else (start, end)
+
+
+def fits(text: Text, start: int, end: int, accepts: Callable[[str], bool]) -> Span:
+    """Drop pieces from the end until the number fits: it may run into the next word ("12 345 678 and")."""
+    for _ in range(6):
+        if accepts(text.text[start:end]) and closed(text, start, end):
+            return (start, end) if digits(text.text[start:end]) >= 5 else None
+        end = max(text.text.rfind(mark, start, end) for mark in " ./-")
+        if end <= start:
+            return None
+    return None
+
+
+def personal(text: Text, start: int, end: int) -> Span:
+    """The words right before a number do not say that it is an order, a build, a serial and the like."""
+    return None if text.before(_not_personal(), start) else (start, end)
+
+
+@functools.cache
+def _not_personal() -> str:
+    table = read("identifiers")["other_numbers"]
+    return str(table["before"]).replace("WORDS", "|".join(word.replace(" ", r"\s+") for word in table["words"]))
+
+
+def mailbox(text: Text, start: int, end: int) -> Span:
+    """An e-mail address, and not a file, a remote of git or a credential in a URL."""
+    whole = text.text
+    # Of the part before the sign the last 64 characters count. What is counted in the pattern is compiled as often.
+    start = max(start, whole.index("@", start) - 64)
+    while start < end and whole[start] in ".'%-":
+        start += 1
+    local, _, domain = whole[start:end].lower().partition("@")
+    after = whole[end : end + 60]
+    if not local or local in {"git", "hg", "svn"} or domain.endswith(tuple(words("identifiers", "file_endings"))):
+        return None
+    if whole[max(0, start - 3) : start] == "://" or (after[:1] == ":" and after[1:2].isalpha() and "/" in after):
+        return None
+    # user:secret@host in a URL is a credential, not a mailbox.
+    return None if whole[start - 1 : start] == ":" and "://" in whole[max(0, start - 100) : start] else (start, end)
+
+
+def public_ipv4(text: Text, start: int, end: int) -> Span:
+    """A public address, and not a version or a section."""
+    whole = text.text
+    before, after = whole[start - 1 : start] if start else "", whole[end : end + 2]
+    if before and (_alnum(before) or before in "._-/@="):
+        return None
+    if (after and _alnum(after[0])) or (after[:1] in ".-+_" and after[1:].isalnum()):
+        return None
+    if text.before(read("identifiers")["versions"]["before"], start, 24):
+        return None
+    parts = whole[start:end].split(".")
+    small = all(int(part) < 32 for part in parts)
+    public = ipaddress.ip_address(whole[start:end]).is_global and not small and len(set(parts)) > 1
+    return (start, end) if public else None
+
+
+def public_ipv6(text: Text, start: int, end: int) -> Span:
+    """A public address of the long kind."""
+    before = text.text[start - 1] if start else " "
+    try:
+        public = ipaddress.IPv6Address(text.text[start:end]).is_global
+    except ValueError:
+        return None
+    return (start, end) if public and not before.isalnum() and before != ":" else None
+
+
+def iban(text: Text, start: int, end: int) -> Span:
+    """An account number whose length and check digits hold (ISO 13616, ISO 7064 mod 97-10)."""
+    whole = text.text
+    need = read("identifiers")["iban_lengths"].get(whole[start : start + 2].upper())
+    if need is None or (start and _alnum(whole[start - 1])):
+        return None
+    compact = ""
+    for position in range(start, end):
+        if not whole[position].isalnum():
+            continue
+        compact += whole[position].upper()
+        if len(compact) == need:
+            turned = compact[4:] + compact[:4]
+            holds = turned.isascii() and int("".join(str(int(char, 36)) for char in turned)) % 97 == 1
+            return (start, position + 1) if holds and not _alnum(whole[position + 1 : position + 2] or " ") else None
+    return None
+
+
+def payment_card(text: Text, start: int, end: int) -> Span:
+    """A card number: issuer range, length and Luhn digit (ISO/IEC 7812-1)."""
+    whole = text.text
+    before, after = _around(whole, start, end)
+    if before in "_$" or after == "_" or _alnum(before) or _alnum(after):
+        return None
+    # 0.4111... and 12-4111-... are parts of something longer.
+    if (before in ".-/" and start > 1 and whole[start - 2].isalnum()) or (
+        after in ".-/" and end + 1 < len(whole) and whole[end + 1].isalnum()
+    ):
+        return None
+    number = "".join(filter(str.isdigit, whole[start:end]))
+    issued = any(
+        low <= int(number[: len(str(low))]) <= high and len(number) in lengths
+        for low, high, lengths in read("identifiers")["card_ranges"]["issued"]
+    )
+    if not issued or not luhn(number):
+        return None
+    return (start, end) if personal(text, start, end) or text.before(_card_words(), start) else None
+
+
+@functools.cache
+def _card_words() -> str:
+    return "(?i)(?:" + "|".join(read("identifiers")["card_ranges"]["words"]) + ")"
+
+
+def luhn(number: str) -> bool:
+    """Whether the last digit is the Luhn check of the others (ISO/IEC 7812-1)."""
+    doubled = "0246813579"
+    total = sum(int(doubled[int(char)] if at % 2 else char) for at, char in enumerate(reversed(number)))
+    return total % 10 == 0 and len(set(number)) > 1
+
+
+def phone(text: Text, start: int, end: int, kind: str) -> Span:
+    """A phone number that stands by itself: in international form, in North American form, or beside a label."""
+    whole = text.text
+    before, after = _around(whole, start, end)
+    if _alnum(before) or _alnum(after) or (after in "-/._:" and end + 1 < len(whole) and whole[end + 1].isdigit()):
+        return None
+    # "12 0345..." is a group inside a longer row of digits, such as an account number.
+    if start > 1 and (
+        (before == " " and whole[start - 2].isdigit() and whole[start] == "0")
+        or (before in ".-/_" and whole[start - 2].isalnum())
+    ):
+        return None
+    if kind != "label" and not personal(text, start, end):
+        return None
+    # Beyond the budget a shape is enough: a flood must cost time linear in the text.
+    text.parses_left -= 1
+    return (start, end) if text.parses_left < 0 or _dialled(whole[start:end], kind) else None
+
+
+def _dialled(value: str, kind: str) -> bool:
+    if kind == "nanp" and value.startswith("("):
+        return True
+    compact = "".join(char for char in value if char not in "-/.")
+    if kind == "label" and len(compact) == 8 and compact[:2] in {"19", "20"} and any(mark in value for mark in "-/."):
+        return False  # a date
+    import phonenumbers
+
+    international = kind == "plus"
+    value = "+" + value[2:] if international and value.startswith("00") else value
+    regions: Sequence[str | None] = {"plus": (None,), "nanp": ("US",)}.get(kind) or read("identifiers")["phone_regions"]
+    for region in regions:
+        try:
+            number = phonenumbers.parse(value, region)
+        except phonenumbers.NumberParseException:
+            continue
+        spaced = international and any(mark in value for mark in " -().")
+        if phonenumbers.is_valid_number(number) or (spaced and phonenumbers.is_possible_number(number)):
+            return True
+    return False
 
 
 def nino(value: str) -> bool:
@@ -24,7 +340,7 @@ def nric(value: str) -> bool:
     compact = _compact(value)
     if len(compact) != 9 or not compact[1:8].isdigit():
         return False
-    total = sum(int(char) * weight for char, weight in zip(compact[1:8], (2, 7, 6, 5, 4, 3, 2), strict=True))
+    total = _weighted(compact[1:8], (2, 7, 6, 5, 4, 3, 2))
     if compact[0] in "ST":
         return compact[8] == "JZIHGFEDCBA"[(total + 4 * (compact[0] == "T")) % 11]
     if compact[0] in "FG":
@@ -38,8 +354,7 @@ def taiwan_id(value: str) -> bool:
     if len(compact) != 10 or not compact[0].isalpha() or not compact[1:].isdigit():
         return False
     letter = "ABCDEFGHJKLMNPQRSTUVXYWZIO".index(compact[0]) + 10
-    digits = [letter // 10, letter % 10, *map(int, compact[1:])]
-    return sum(d * w for d, w in zip(digits, (1, 9, 8, 7, 6, 5, 4, 3, 2, 1, 1), strict=True)) % 10 == 0
+    return _weighted(f"{letter}{compact[1:]}", (1, 9, 8, 7, 6, 5, 4, 3, 2, 1, 1)) % 10 == 0
 
 
 def medicare(value: str) -> bool:
@@ -47,17 +362,72 @@ def medicare(value: str) -> bool:
     compact = _compact(value)
     if len(compact) not in (10, 11) or not compact.isdigit() or compact[0] not in "23456":
         return False
-    total = sum(int(char) * weight for char, weight in zip(compact[:8], (1, 3, 7, 9, 1, 3, 7, 9), strict=True))
-    return total % 10 == int(compact[8])
+    return _weighted(compact[:8], (1, 3, 7, 9, 1, 3, 7, 9)) % 10 == int(compact[8])
 
 
 def _compact(value: str) -> str:
-    return "".join(char for char in value.upper() if char.isascii() and char.isalnum())
+    return "".join(filter(_alnum, value.upper()))
 
 
-OWN_CHECKS: dict[str, Callable[[str], bool]] = {
+def _weighted(number: str, weights: Sequence[int]) -> int:
+    return sum(int(digit) * weight for digit, weight in zip(number, weights, strict=True))
+
+
+#: Numbers that python-stdnum does not know, by the names it would have for them.
+_OWN_NUMBERS: dict[str, Callable[[str], bool]] = {
     "gb.nino": nino,
     "sg.nric": nric,
     "tw.id": taiwan_id,
     "au.medicare": medicare,
 }
+
+
+@functools.cache
+def number(name: str) -> Callable[[str], bool]:
+    """Return the check of a number by its name in python-stdnum, several joined by a bar; ``any`` accepts all."""
+    if name == "any":
+        return bool
+    if "|" in name:
+        either = [number(each) for each in name.split("|")]
+        return lambda value: any(check(value) for check in either)
+    if name in _OWN_NUMBERS:
+        return _OWN_NUMBERS[name]
+    check: Callable[[str], bool] = importlib.import_module(f"stdnum.{name}").is_valid
+    # These know dashes between the groups of a number, and no blanks.
+    return (lambda value: check(value.replace(" ", "-"))) if name in {"us.ssn", "us.itin"} else check
+
+
+_OF_VALUES: dict[str, Callable[[str], bool]] = {
+    check.__name__: check
+    for check in (
+        not_example, mixed, password, credential, connection_password, argument, option, key_block,
+    )
+}  # fmt: skip
+_OF_PLACES: dict[str, Check] = {
+    check.__name__: check for check in (apart, closed, personal, mailbox, public_ipv4, public_ipv6, iban, payment_card)
+}
+
+
+@functools.cache
+def check_named(name: str) -> Check:
+    """Return the check that a rule names, such as ``apart``, ``entropy:3.2``, ``number:us.ssn`` or ``phone:plus``.
+
+    Raises:
+        KeyError: there is none of that name.
+    """
+    kind, _, argument = name.partition(":")
+    if not argument:
+        return _OF_PLACES[kind] if kind in _OF_PLACES else _of_value(_OF_VALUES[kind])
+    if kind == "entropy":
+        return _of_value(lambda value: entropy(value) >= float(argument))
+    if kind == "phone":
+        return lambda text, start, end: phone(text, start, end, argument)
+    if kind == "fits":
+        return lambda text, start, end: fits(text, start, end, number(argument))
+    if kind == "number":
+        return _of_value(number(argument))
+    raise KeyError(name)
+
+
+def _of_value(accepts: Callable[[str], bool]) -> Check:
+    return lambda text, start, end: (start, end) if accepts(text.text[start:end]) else None

@@ -1,4 +1,4 @@
-"""The machinery under the detectors: rule packs on a linear-time engine, and redaction.
+"""The engine under the detectors: rules with their literals, one search for many patterns, and redaction.
 
 Invariants
 (1) Patterns over user text run on google-re2, so a scan takes time linear in the text.
@@ -12,13 +12,15 @@ Invariants
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import Any
+from typing import Any, Literal
 
-from keepward.gates.detect.finding import Certainty, Finding
+from keepward.gates.detect.text import Text, sieved
+
+Certainty = Literal["certain", "likely"]
+#: Returns the part of a span that counts, None where it does not: of the text, the start and the end.
+Check = Callable[[Text, int, int], tuple[int, int] | None]
 
 #: Findings after which the rest of a text counts as one finding.
 MAX_FINDINGS = 400
@@ -28,129 +30,65 @@ MAX_CANDIDATES = 1000
 _PAYS_FROM = 100
 _SHORT = 8_192
 
-_ASCII_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One span of one text that a detector points at.
+
+    It carries positions and names only, so that it may be logged, stored and shown.
+    """
+
+    #: Stable snake_case name of the rule, such as ``aws_access_key`` or ``iban``.
+    detector: str
+    #: Half-open span in code points of the text that was given.
+    start: int
+    end: int
+    #: ``certain``: a documented format or a valid check digit. ``likely``: wording and shape only.
+    certainty: Certainty = "certain"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One pattern of a pack."""
+    """One pattern and what a match has to pass."""
 
     #: Detector name the findings carry.
     name: str
     #: RE2 syntax. With a group called ``v`` the span is that group, else the whole match.
     pattern: str
     #: Lower-case literals; at least one occurs (in any case) in every text the pattern can match.
-    literals: tuple[str, ...]
+    literals: tuple[str, ...] = ()
     certainty: Certainty = "certain"
-    #: Whether the matched text is accepted; None accepts all.
-    check: Callable[[str], bool] | None = None
-    #: Whether an ASCII letter or digit right before or after the span refuses the match.
-    bounded: bool = True
+    checks: tuple[Check, ...] = ()
+    #: A cheaper pattern that occurs wherever this one does.
+    gate: str = ""
+    #: A pattern for the same with blanks, quotes and line ends taken out of it.
+    split: str = ""
+    #: Whether no string tells at a glance where the pattern cannot match.
+    bare: bool = False
 
+    def findings(self, text: Text) -> Iterator[Finding]:
+        """Yield what the rule finds in a text."""
+        if self.gate and not text.occurs(self.gate):
+            return
+        for count, (start, end) in enumerate(text.spans(self.pattern)):
+            if count >= MAX_CANDIDATES:
+                yield self._finding(text, start, len(text.text))
+                return
+            span = self._accepted(text, start, end)
+            if span is not None:
+                yield self._finding(text, *span)
 
-@functools.cache
-def compiled(pattern: str) -> Any:
-    """Compile once, over bytes: byte offsets spare re2's own costly conversion."""
-    import re2
+    def _accepted(self, text: Text, start: int, end: int) -> tuple[int, int] | None:
+        for check in self.checks:
+            span = check(text, start, end)
+            if span is None:
+                return None
+            start, end = span
+        return start, end
 
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = 32 << 20
-    return re2.compile(pattern.encode(), options)
-
-
-@functools.cache
-def _groups(pattern: str) -> dict[str, int]:
-    """Return the named groups of a pattern; re2 makes the table anew each time, which costs more than a search."""
-    return {name.decode(): index for name, index in compiled(pattern).groupindex.items()}
-
-
-@functools.cache
-def warm(pattern: str) -> Any:
-    """Compile a pattern that only asks whether something occurs; captures are off, which is faster."""
-    return sieved((pattern,))
-
-
-def sieved(patterns: Sequence[str]) -> Any:
-    """Compile patterns together; ``Match`` gives the places of those that occur, or None (RE2's ``FilteredRE2``).
-
-    It first looks for strings without which a pattern cannot match, all of them in one pass, and runs the
-    patterns that are left.
-    """
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
-    options.never_capture = True
-    options.max_mem = 32 << 20
-    found = re2.Filter()
-    for pattern in patterns:
-        found.Add(pattern.encode(), options)
-    found.Compile()
-    return found
-
-
-def occurs(pattern: str, data: bytes) -> bool:
-    """Whether the pattern matches anywhere in UTF-8 text."""
-    return warm(pattern).Match(data) is not None
-
-
-class Haystack:
-    """One text in the form the engine searches: bytes, with a way back to code points.
-
-    A lone surrogate becomes one question mark, so positions stay true for any str.
-    """
-
-    __slots__ = ("_index", "_lower", "data", "text")
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.data = text.encode("utf-8", "replace")
-        self._index: list[int] | None = None
-        self._lower: str | None = None
-
-    @property
-    def lower(self) -> str:
-        """The text in lower case, for literal tests only; its length may differ."""
-        if self._lower is None:
-            self._lower = self.text.lower()
-        return self._lower
-
-    def point(self, offset: int) -> int:
-        """Turn a byte offset into a code point offset."""
-        if len(self.data) == len(self.text):
-            return offset
-        if self._index is None:
-            # Every byte but a continuation byte (10xxxxxx) begins a code point.
-            self._index = list(accumulate(self.data.translate(_LEADS), initial=0))
-        return self._index[offset]
-
-    def occurs(self, pattern: str) -> bool:
-        """Whether the pattern matches anywhere."""
-        return occurs(pattern, self.data)
-
-    def spans(self, pattern: str) -> Iterator[tuple[int, int]]:
-        """Yield spans of the pattern, or of its group ``v`` where it has one."""
-        group = _groups(pattern).get("v", 0)
-        for match in compiled(pattern).finditer(self.data):
-            start, end = match.span(group)
-            if start >= 0:
-                yield self.point(start), self.point(end)
-
-    def groups(self, pattern: str) -> Iterator[dict[str, tuple[int, int]]]:
-        """Yield, a match, the spans of all named groups that took part; ``""`` is the whole match."""
-        names = _groups(pattern)
-        for match in compiled(pattern).finditer(self.data):
-            start, end = match.span()
-            found = {"": (self.point(start), self.point(end))}
-            for name, index in names.items():
-                start, end = match.span(index)
-                if start >= 0:
-                    found[name] = (self.point(start), self.point(end))
-            yield found
-
-
-_LEADS = bytes(0 if 0x80 <= byte < 0xC0 else 1 for byte in range(256))
+    def _finding(self, text: Text, start: int, end: int) -> Finding:
+        first, last = text.span(start, end)
+        return Finding(detector=self.name, start=first, end=last, certainty=self.certainty)
 
 
 class Sieve:
@@ -205,40 +143,42 @@ class Sieve:
 class Pack:
     """Rules that share one gate: a single search for any of their literals."""
 
-    __slots__ = ("_gate", "_literals", "_rules", "_set", "_users")
+    __slots__ = ("_gate", "_literals", "_set", "_users", "rules")
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
-        self._rules = tuple(rules)
-        self._literals = tuple(sorted({literal for rule in rules for literal in rule.literals}))
-        self._gate = "(?i)" + _any_of(self._literals)
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules = tuple(rules)
+        self._literals = tuple(sorted({literal for rule in self.rules for literal in rule.literals}))
+        # A literal that begins with a shorter one adds nothing to the gate.
+        begin: list[str] = []
+        for literal in self._literals:
+            if not begin or not literal.startswith(begin[-1]):
+                begin.append(literal)
+        self._gate = "(?i)(?:" + "|".join(map(quoted, begin)) + ")"
         place = {literal: index for index, literal in enumerate(self._literals)}
         users: list[list[int]] = [[] for _ in self._literals]
-        for number, rule in enumerate(self._rules):
+        for number, rule in enumerate(self.rules):
             for literal in rule.literals:
                 users[place[literal]].append(number)
         self._users = tuple(map(tuple, users))
         self._set: Any = None
 
-    def awake(self, hay: Haystack) -> list[Rule]:
+    def awake(self, text: Text) -> list[Rule]:
         """The rules whose literals occur, in the order of the pack."""
-        if not hay.occurs(self._gate):
+        if not text.occurs(self._gate):
             return []
-        found: Iterable[int] = self._matcher().Match(hay.data) if len(hay.data) < 1 << 17 else ()
-        if not found:
-            # The set gives up without a word when it runs out of memory; the plain test never does.
-            lower = hay.lower
-            found = [index for index, literal in enumerate(self._literals) if literal in lower]
-        return [self._rules[number] for number in sorted({n for index in found for n in self._users[index]})]
-
-    def _matcher(self) -> Any:
         if self._set is None:
             self._set = literal_set(self._literals, case_sensitive=False)
-        return self._set
+        found: Iterable[int] = self._set.Match(text.data) if len(text.data) < 1 << 17 else ()
+        if not found:
+            # The set gives up without a word when it runs out of memory; the plain test never does.
+            lower = text.lower
+            found = [index for index, literal in enumerate(self._literals) if literal in lower]
+        return [self.rules[number] for number in sorted({n for index in found for n in self._users[index]})]
 
-    def scan(self, hay: Haystack) -> Iterator[Finding]:
+    def scan(self, text: Text) -> Iterator[Finding]:
         """Yield findings rule by rule, in no overall order."""
-        for rule in self.awake(hay):
-            yield from run(rule, hay)
+        for rule in self.awake(text):
+            yield from rule.findings(text)
 
 
 def literal_set(literals: Iterable[str], *, case_sensitive: bool = True) -> Any:
@@ -251,49 +191,14 @@ def literal_set(literals: Iterable[str], *, case_sensitive: bool = True) -> Any:
     options.log_errors = False
     found = re2.Set.SearchSet(options)
     for literal in literals:
-        found.Add(_quoted(literal))
+        found.Add(quoted(literal))
     found.Compile()
     return found
 
 
-def run(rule: Rule, hay: Haystack) -> Iterator[Finding]:
-    """Yield the findings of one rule."""
-    text = hay.text
-    for count, (start, end) in enumerate(hay.spans(rule.pattern)):
-        if count >= MAX_CANDIDATES:
-            yield Finding(detector=rule.name, start=start, end=len(text), certainty=rule.certainty)
-            return
-        if rule.bounded and not bounded(text, start, end):
-            continue
-        if rule.check is None or rule.check(text[start:end]):
-            yield Finding(detector=rule.name, start=start, end=end, certainty=rule.certainty)
-
-
-def bounded(text: str, start: int, end: int) -> bool:
-    """Whether no ASCII letter or digit touches the span on either side."""
-    return not (
-        (start > 0 and text[start - 1] in _ASCII_WORD and text[start] in _ASCII_WORD)
-        or (end < len(text) and text[end] in _ASCII_WORD and text[end - 1] in _ASCII_WORD)
-    )
-
-
-def _any_of(literals: Iterable[str]) -> str:
-    # A literal that begins with a shorter one adds nothing to the gate.
-    kept: list[str] = []
-    for literal in sorted(literals):
-        if not kept or not literal.startswith(kept[-1]):
-            kept.append(literal)
-    return "(?:" + "|".join(_quoted(literal) for literal in kept) + ")"
-
-
-def _quoted(literal: str) -> str:
+def quoted(literal: str) -> str:
+    """Return the pattern of a literal."""
     return "".join("\\" + char if char in r"\.+*?()|[]{}^$/-" else char for char in literal)
-
-
-def any_of(words: Iterable[str]) -> str:
-    """A non-capturing alternation of literal words, longest first, blanks matching any spacing."""
-    ordered = sorted(set(words), key=lambda word: (-len(word), word))
-    return "(?:" + "|".join(_quoted(word).replace(" ", r"\s+") for word in ordered) + ")"
 
 
 def settled(findings: Iterable[Finding], length: int) -> list[Finding]:
@@ -315,33 +220,27 @@ def settled(findings: Iterable[Finding], length: int) -> list[Finding]:
     return kept
 
 
-def redact(text: str, findings: Iterable[Finding], *, only: frozenset[str] | None = None) -> str:
+def redact(text: str, findings: Iterable[Finding]) -> str:
     """Replace each span by a marker such as ``[IBAN]``; overlapping spans become one.
 
-    A merged span carries the name of its longest finding, the earlier one on a tie. ``only`` names the
-    detectors to act on; None means all.
+    A merged span carries the name of its longest finding, the earlier one on a tie.
     """
-    ordered = sorted(
-        (f for f in findings if (only is None or f.detector in only) and f.end > f.start),
-        key=lambda f: (f.start, -f.end, f.detector),
-    )
     parts: list[str] = []
     position = 0
-    index = 0
-    while index < len(ordered):
-        best = ordered[index]
-        start, end = best.start, best.end
-        index += 1
-        while index < len(ordered) and ordered[index].start < end:
-            other = ordered[index]
-            if other.end - other.start > best.end - best.start:
-                best = other
-            end = max(end, other.end)
-            index += 1
-        parts += (text[position:start], marker(best.detector))
+    merged: list[tuple[int, int, Finding]] = []
+    for finding in sorted(findings, key=lambda f: (f.start, -f.end, f.detector)):
+        if finding.end <= finding.start:
+            continue
+        if merged and finding.start < merged[-1][1]:
+            start, end, best = merged[-1]
+            longer = finding.end - finding.start > best.end - best.start
+            merged[-1] = (start, max(end, finding.end), finding if longer else best)
+        else:
+            merged.append((finding.start, finding.end, finding))
+    for start, end, finding in merged:
+        parts += (text[position:start], marker(finding.detector))
         position = end
-    parts.append(text[position:])
-    return "".join(parts)
+    return "".join((*parts, text[position:]))
 
 
 def marker(detector: str) -> str:

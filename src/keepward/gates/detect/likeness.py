@@ -1,6 +1,7 @@
 """Likeness of two texts: equal as declared, a harmless rewording, or a different fact.
 
 Being similar never makes two texts duplicates by itself; everything that can carry a fact must agree too.
+"Equal after normalisation" is a promise: what is not named in ``normalise`` is kept.
 
 Invariants
 (1) Texts that are equal after ``normalise`` are duplicates, and ``compare`` finds no difference in them.
@@ -16,39 +17,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from keepward.gates.detect.likeness_tokens import tokens_of
-from keepward.gates.detect.likeness_words import (
-    DATES,
-    JOINTS,
-    NEGATIONS,
-    NEGATIONS_CJK,
-    NOT_INFLECTED,
-    OPENERS,
-    OPPOSITES,
-    PREFIXES,
-    QUANTIFIERS,
-    UNITS,
-)
-from keepward.gates.detect.sameness import CLOSING, OPENING, SENTENCE_ENDS, digest, normalise
-
-__all__ = [
-    "LONGEST",
-    "PROTECTED",
-    "Form",
-    "Likeness",
-    "Protected",
-    "alike",
-    "compare",
-    "digest",
-    "is_duplicate",
-    "match",
-    "normalise",
-]
+from keepward.gates.detect.tables import read, words
 
 Protected = Literal["number", "date", "name", "unit", "negation", "quantifier", "order", "value"]
 
@@ -57,6 +32,198 @@ PROTECTED: Final[tuple[Protected, ...]] = get_args(Protected)
 
 #: Characters after normalisation; longer texts are duplicates only when they are equal.
 LONGEST: Final = 8_000
+
+# Compatibility forms that NFKC would fuse with the digits around them: 10² is not 102, 3½ is not 31/2.
+_RAISED = re.compile("[²³¹⁰⁴-⁹⁺⁻]+|[₀-₉₊₋]+|[¼-¾⅐-⅞↉①-⓿]|№")
+_UNIFIED: Final = str.maketrans("“”„‟«»‘’‚‛‐‑‒–—―−⁄﹘︱︲", '""""""\'\'\'\'-------/---') | dict.fromkeys(
+    map(ord, "\u00ad\u200b\u2060\ufeff"), ""
+)
+# Two ligatures stand for whole sentences; spelt out they would multiply a text by eighteen.
+_COMPOSABLE = re.compile("[^\ufdfa\ufdfb]+")
+_OPENING: Final = "\"'([{`"
+_CLOSING: Final = ".,;:!\"')]}`"
+_SENTENCE_ENDS: Final = (".", "!", "?", ":")
+
+
+def normalise(text: str) -> str:
+    """Return the form under which two texts count as equal.
+
+    Done, in this order: soft hyphens, zero-width spaces and byte order marks dropped; NFKC, with raised,
+    lowered, fractional and circled digits kept apart from their neighbours; typographic quotes and dashes
+    and the minus sign made plain; whitespace collapsed to single spaces and trimmed; words that are letters
+    with at most a first capital put in lower case; the closing full stops (or, after a letter, exclamation
+    marks) of the text dropped.
+
+    Kept, because it can carry meaning: every digit, sign and unit; question marks; word order; the case of
+    anything that is more than a first capital ("US" is not "us", nor "MB" "Mb", nor ``fooBar`` ``foobar``), that
+    holds a digit or other sign (``/Data``, ``-V``), or that is one letter (except "A" opening a sentence); "ß".
+    Words that differ by a first capital only ("Polish", "polish") are equal, since sentences capitalise.
+
+    Idempotent. Linear in the text: NFKC spares the ligatures U+FDFA and U+FDFB, and is left out for a text with
+    over thirty combining marks in a row, which no language writes.
+    """
+    if not text.isascii():
+        text = _compose(_RAISED.sub(_apart, text.translate(_UNIFIED)))
+    chunks = text.split()
+    plain = " ".join(
+        [
+            word
+            if word.islower() or word == word.lower()
+            else _fold(word, first=not at or chunks[at - 1].endswith(_SENTENCE_ENDS))
+            for at, word in enumerate(chunks)
+        ]
+    )
+    return _without_end(plain if plain.isascii() else _compose(plain))
+
+
+def _apart(match: re.Match[str]) -> str:
+    shown = match[0]
+    if shown == "№":
+        return "#"
+    plain = unicodedata.normalize("NFKC", shown).translate(_UNIFIED)
+    tag = unicodedata.decomposition(shown[0])
+    if tag.startswith("<super>"):
+        return "^" + plain
+    if tag.startswith("<sub>"):
+        return "_" + plain
+    return f" {plain} "
+
+
+def _compose(text: str) -> str:
+    run = 0
+    for mark in map(unicodedata.combining, text):
+        run = run + 1 if mark else 0
+        if run > 30:
+            return text
+    return _COMPOSABLE.sub(lambda part: unicodedata.normalize("NFKC", part[0]), text)
+
+
+def _fold(word: str, *, first: bool) -> str:
+    core = word.strip(_OPENING + _CLOSING + "?")
+    if len(core) < 2:
+        return word.replace("A", "a") if first and core == "A" else word
+    if core[1:] != core[1:].lower() or not core.replace("-", "").replace("'", "").isalpha():
+        return word
+    return word.replace(core, core[0].lower() + core[1:], 1) if core[0].isalpha() else word
+
+
+def _without_end(plain: str) -> str:
+    core = plain.rstrip(".。!…")
+    # ".." and "../.." are paths and "5!" a product: only a word or a closing sign sheds its marks.
+    if not core or not (core[-1].isalnum() or core[-1] in "\"')]"):
+        return plain
+    if core[-1].isalpha() or "!" not in plain[len(core) :]:
+        return core
+    return plain.rstrip(".。…")
+
+
+_PREFIXES: Final = ("un", "in", "im", "dis", "non", "de")
+_NEGATIONS_CJK = re.compile("[不没沒無无非未别勿]|ない|なかっ|なく|ません|ぬ")
+
+
+class _Lexicon:
+    """What the words of ``rules/likeness.toml`` mean."""
+
+    def __init__(self) -> None:
+        tables = read("likeness")
+        lines = [line.split() for line in tables["same"].splitlines()]
+        #: What a word is unified to; nothing for a filler.
+        self.same = {other: word for word, *others in lines for other in others}
+        self.same |= dict.fromkeys(tables["fillers"].split(), "")
+        self.same |= {"can't": "can not", "cannot": "can not", "won't": "will not", "shan't": "shall not", "n'": "ne"}
+        self.opposites = [tuple(line.split()) for line in tables["opposites"].splitlines()]
+
+
+_lexicon = functools.cache(_Lexicon)
+
+
+def _listed(token: str, table: str) -> bool:
+    return token in words("likeness", table)
+
+
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_CJK_TOKENS = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]|[^\W\d_]+|[+-]?\d[\d.]*|[^\s,;:!.。、・「」()]"
+)
+_MEASURE = re.compile(r"([$€£¥]?)([+-]?\d[\d.,]*)([^\W\d_]{0,6}|%|°[cCfF]?)")
+_TENS: Final = frozenset({"20", "30", "40", "50", "60", "70", "80", "90"})
+_ELISIONS: Final = frozenset({"l", "d", "j", "qu", "c", "s", "m", "t"})
+_ENDINGS: Final = {"m": "", "re": "", "s": "", "ll": "will", "ve": "have", "d": "would"}
+
+
+def tokens_of(plain: str) -> list[str]:
+    """Split a normalised text into what it says, in order: fillers gone, number words and synonyms unified."""
+    out: list[str] = []
+    same = _lexicon().same
+    chunks = plain.split()
+    for at, chunk in enumerate(chunks):
+        known = same.get(chunk)
+        if known is not None:
+            if known:
+                out.extend(known.split())
+        elif chunk.isascii() and chunk.isalpha():
+            out.append(chunk)
+        elif chunk == "-":
+            # A dash between words is punctuation; beside a number it may be an operator.
+            if any(near[:1].isdigit() for near in chunks[max(at - 1, 0) : at + 2]):
+                out.append(chunk)
+        else:
+            out.extend(_split(chunk))
+    return out
+
+
+def _split(chunk: str) -> Iterator[str]:
+    if _CJK.search(chunk):
+        yield from _CJK_TOKENS.findall(chunk)
+        return
+    core = chunk.lstrip(_OPENING).rstrip(_CLOSING + "?")
+    if not core:
+        if chunk.startswith("..") or "?" in chunk:
+            yield chunk
+        return
+    yield from _split_core(core)
+    tail = chunk[chunk.index(core) + len(core) :]
+    if "?" in tail:
+        yield "?"
+    if core[-1].isdigit():
+        # 5! is a product, 5' a length.
+        yield from (sign for sign in tail if sign in "!\"'")
+
+
+def _split_core(core: str) -> Iterator[str]:
+    same = _lexicon().same
+    known = same.get(core)
+    if known is not None:
+        yield from known.split()
+    elif core.isalpha():
+        yield core
+    elif (measure := _MEASURE.fullmatch(core)) is not None:
+        yield from (same.get(part) or part for part in measure.groups() if part)
+    elif "'" in core and core.replace("'", "").isalpha():
+        yield from _split_contraction(core)
+    elif "-" in core and core.replace("-", "").isalpha() and not core.startswith("-"):
+        parts = [same.get(part, part) for part in core.split("-")]
+        if len(parts) == 2 and parts[0] in _TENS and parts[1].isdigit() and len(parts[1]) == 1:
+            yield str(int(parts[0]) + int(parts[1]))
+        else:
+            yield from (part for part in parts if part)
+    else:
+        yield core
+
+
+def _split_contraction(core: str) -> Iterator[str]:
+    head, _, ending = core.rpartition("'")
+    if ending == "t" and head.endswith("n"):
+        head, tail = head[:-1], "not"
+    elif head == "n":
+        head, tail = "ne", ending
+    elif head in _ELISIONS:
+        head, tail = "", ending
+    else:
+        tail = _ENDINGS.get(ending, "'" + ending)
+    same = _lexicon().same
+    yield from (same.get(part, part) for part in (head, tail) if same.get(part, part))
+
 
 _DATE = re.compile(
     r"\d{4}-\d{2}(?:-\d{2}.*)?|\d{1,2}[:/]\d{2}.*|\d{1,2}/\d{1,2}(?:/\d{2,4})?|\d+(?:st|nd|rd|th)|\d{1,2}\.\d{1,2}\.\d{4}"
@@ -152,14 +319,6 @@ def compare(a: str, b: str) -> Likeness:
     )
 
 
-def is_duplicate(a: str, b: str, *, overlap_floor: float = 0.60, ratio_floor: float = 0.70) -> bool:
-    """Tell whether two texts state the same: equal as declared, or alike by either floor with no difference.
-
-    Floors are inclusive, 0..1; 1.0 is the strictest.
-    """
-    return match(a, [b], overlap_floor=overlap_floor, ratio_floor=ratio_floor) is not None
-
-
 def alike(a: str | Form, b: str | Form, *, overlap_floor: float, ratio_floor: float) -> bool:
     """Whether two texts reach either floor, whatever differs; the measures are those of ``compare``."""
     one, other = _formed(a), _formed(b)
@@ -222,7 +381,7 @@ def _differences(a: list[str], b: list[str], names: set[str]) -> set[Protected]:
     if opposed:
         found.add("negation")
     found |= {_kind(token, names) for token in {*only_a, *only_b} - opposed}
-    if len(NEGATIONS_CJK.findall("".join(a))) != len(NEGATIONS_CJK.findall("".join(b))):
+    if len(_NEGATIONS_CJK.findall("".join(a))) != len(_NEGATIONS_CJK.findall("".join(b))):
         found.add("negation")
     b = [same.get(token, token) for token in b]
     if found:
@@ -254,7 +413,7 @@ def _inflections(only_a: list[str], only_b: list[str], names: set[str]) -> dict[
 
 def _stems(word: str) -> set[str]:
     stems = {word}
-    if not (word.isascii() and word.isalpha() and word.islower()) or word in NOT_INFLECTED:
+    if not (word.isascii() and word.isalpha() and word.islower()) or _listed(word, "not_inflected"):
         return stems
     if len(word) > 4 and word.endswith("ies"):
         stems.add(word[:-3] + "y")
@@ -274,11 +433,11 @@ def _opposed(only_a: list[str], only_b: list[str]) -> set[str]:
     roots_a, roots_b = _roots(dict.fromkeys(only_a)), _roots(dict.fromkeys(only_b))
     opposed: set[str] = set()
     for these, those in ((roots_a, roots_b), (roots_b, roots_a)):
-        for one, other in OPPOSITES if these and those else ():
+        for one, other in _lexicon().opposites if these and those else ():
             if one in these and other in those:
                 opposed |= {these[one], those[other]}
         for root, word in these.items():
-            if root.startswith(PREFIXES):
+            if root.startswith(_PREFIXES):
                 for plain in (root[2:], root[3:]):
                     opposed |= {word, those[plain]} if plain in those else set()
     return opposed
@@ -293,13 +452,13 @@ def _roots(words: Iterable[str]) -> dict[str, str]:
 
 
 def _kind(token: str, names: set[str]) -> Protected:
-    if token in NEGATIONS:
+    if _listed(token, "negations"):
         return "negation"
-    if token in QUANTIFIERS:
+    if _listed(token, "quantifiers"):
         return "quantifier"
-    if token in UNITS:
+    if _listed(token, "units"):
         return "unit"
-    if token in DATES or _DATE.fullmatch(token):
+    if _listed(token, "dates") or _DATE.fullmatch(token):
         return "date"
     if _NUMBER.fullmatch(token):
         return "number"
@@ -310,13 +469,13 @@ def _kind(token: str, names: set[str]) -> Protected:
 
 def _capitalised(raw: str) -> set[str]:
     """Collect, in lower case, the words with a capital that no sentence start explains."""
-    words = [".", *raw.split(), ""]
+    chunks = [".", *raw.split(), ""]
     return {
-        word.strip(OPENING + CLOSING + "?").lower().removesuffix("'s")
-        for at, word in enumerate(words)
+        word.strip(_OPENING + _CLOSING + "?").lower().removesuffix("'s")
+        for at, word in enumerate(chunks)
         if not word.islower()
         and word != word.lower()
-        and (not words[at - 1].endswith(SENTENCE_ENDS) or words[at + 1] in _VERBS)
+        and (not chunks[at - 1].endswith(_SENTENCE_ENDS) or chunks[at + 1] in _VERBS)
     }
 
 
@@ -335,17 +494,17 @@ def _is_fronted(a: list[str], b: list[str]) -> bool:
 
     "Ben calls on Monday" and "On Monday Ben calls" share their roles; any other reordering may not.
     """
-    if not JOINTS.isdisjoint(a):
+    if not words("likeness", "joints").isdisjoint(a):
         return False
     end = len(a)
     while end and a[end - 1] == b[end - 1]:
         end -= 1
-    if end < len(a) and a[end] not in OPENERS:
+    if end < len(a) and not _listed(a[end], "openers"):
         return False
     front, moved = a[:end], b[:end]
     cuts = sorted({*range(1, min(7, end)), *range(max(1, end - 6), end)})
     return any(
         front[cut:] + front[:cut] == moved
-        and ((front[0] in OPENERS and cut <= 6) or (front[cut] in OPENERS and end - cut <= 6))
+        and ((_listed(front[0], "openers") and cut <= 6) or (_listed(front[cut], "openers") and end - cut <= 6))
         for cut in cuts
     )

@@ -5,142 +5,373 @@ Invariants
 (2) The same rules read the text as given, with invisible characters and look-alikes undone, with escapes
     undone, with quotes and line breaks squeezed out, and decoded from base64 or hexadecimal.
 (3) Spans always refer to the text that was given.
+(4) A variable's name ends in a secret word (``token_count`` and ``key_id`` are no secrets), and a value read from
+    elsewhere (a variable, a call, a template, a path) is none.
+(5) A told value counts when its own shape is that of a secret, or when the sentence leaves no other reading: a password
+    noun, a linking verb, one word that describes nothing, the end of the clause.
+(6) Of bytes that are no text the runs of readable characters are looked at, and there a documented format alone counts:
+    what reads like a password is too often chance. What is packed or enciphered is not opened, and nobody says it is.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Any
 
-from keepward.gates.detect.assigned import GATE, assignments
-from keepward.gates.detect.encoded import TRACES, hidden, unescaped
-from keepward.gates.detect.engine import Haystack, Pack, Sieve, settled
-from keepward.gates.detect.finding import Finding
-from keepward.gates.detect.keyblocks import BLOCKS
-from keepward.gates.detect.normal import Normal, is_plain, normal, without
-from keepward.gates.detect.providers import PREFIXED, SQUEEZED
-from keepward.gates.detect.strength import entropy, not_example
-from keepward.gates.detect.told import GATED, TELLING, tells, told
+from keepward.gates.detect.checks import digits, entropy, high_entropy, not_example, ordinary, placeholder, strong
+from keepward.gates.detect.engine import Finding, Pack, Sieve, literal_set, settled
+from keepward.gates.detect.rules import any_word, expanded, literals_of, load, split_forms
+from keepward.gates.detect.tables import read, words
+from keepward.gates.detect.text import TRACES, Text
 
 _JUNK = " \t\r\n\"'`+\\"
 _JUNK_BYTES = _JUNK.encode()
+#: Every match of a rule without a telling string (``bare``) holds a run.
+RUN = r"[A-Za-z0-9%+./=_~-]{16}"
+#: Candidates looked at in one text; what comes after is covered as a flood. Of told values, all phrases together: so
+#: many at least, and one more for so many characters.
+_MOST_ASSIGNED, _LEAST_TOLD, _EACH_TOLD = 400, 200, 320
+#: Characters of a blob that are looked at at once, and how many of them the next window looks at again: more than the
+#: longest key block, so that none is cut in two.
+WINDOW, OVERLAP = 65_536, 8_192
+
+Groups = dict[str, tuple[int, int]]
 
 
 @functools.cache
 def _pack() -> Pack:
-    return Pack((*PREFIXED, *BLOCKS))
+    return Pack((*load("providers"), *load("credentials")))
 
 
 @functools.cache
-def _squeezed() -> Pack:
-    return Pack(SQUEEZED)
-
-
-#: Where in ``_anything`` the patterns of the pack end, and those of ``told`` begin.
-_RULES = len(PREFIXED) + len(BLOCKS)
-_TOLD = _RULES + 1
-
-
-#: Rules without a telling string: nobody sees at a glance where they cannot match. Every match of theirs holds a run.
-BARE = frozenset(
-    {
-        "artifactory_password", "asana_token", "aws_access_key", "beamer_token", "discord_token", "flyio_token",
-        "mailgun_key", "session_cookie", "supabase_key", "twilio_key", "vault_token", "yandex_key",
-    }
-)  # fmt: skip
-RUN = r"[A-Za-z0-9%+./=_~-]{16}"
+def _split_pack() -> tuple[Pack, Sieve]:
+    pack = Pack(split_forms(load("providers")))
+    return pack, Sieve(rule.pattern for rule in pack.rules)
 
 
 @functools.cache
 def _anything() -> Sieve:
-    rules = (*PREFIXED, *BLOCKS)
-    bare = [place for place, rule in enumerate(rules) if rule.name in BARE]
-    patterns = (*(rule.pattern for rule in rules), GATE, *tells(), *TRACES)
-    return Sieve(patterns, {RUN: bare, TELLING: range(_TOLD, _TOLD + GATED)})
+    """One search for rules, assignments, told values and encodings, in this order."""
+    rules = _pack().rules
+    bare = [place for place, rule in enumerate(rules) if rule.bare]
+    telling, phrases = _english()
+    told = len(rules) + 1
+    patterns = (*(rule.pattern for rule in rules), read("told")["assigned"]["gate"], *_tells(), *TRACES)
+    return Sieve(patterns, {RUN: bare, telling: range(told, told + len(phrases))})
 
 
-@functools.cache
-def _anything_split() -> Sieve:
-    return Sieve(rule.pattern for rule in SQUEEZED)
-
-
-def calm(text: str) -> bool:
+def calm(text: Text) -> bool:
     """Whether one look at the whole text rules out any finding, in it and in each of its lines.
 
     False means only that it has to be scanned.
     """
-    if not is_plain(text):
+    if not text.is_plain or not _anything().silent(text.data):
         return False
-    data = text.encode()
-    return _anything().silent(data) and _anything_split().silent(data.translate(None, _JUNK_BYTES))
+    return _split_pack()[1].silent(text.data.translate(None, _JUNK_BYTES))
 
 
-def scan(text: str) -> list[Finding]:
+def scan(given: str | Text) -> list[Finding]:
     """Return what looks like a secret, by start of span, then end, longer first."""
-    hay = Haystack(text)
-    form = normal(text)
-    findings = list(_plain(hay, _anything().matching(hay.data))) if form.text == text else list(_mapped(form))
-    if form.text != text and form.origin is None:
-        # A folded letter may have been part of the secret itself.
-        findings += _plain(hay)
-    plain = unescaped(form)
-    if plain is not None:
-        findings += _mapped(plain)
-    for piece in hidden(Haystack(form.text)):
+    text = given if isinstance(given, Text) else Text(given)
+    form = text.normal
+    if form.text == text.text:
+        findings = list(_plain(text, _anything().matching(text.data)))
+    else:
+        findings = list(_plain(form))
+        if form.origin is None:
+            # A folded letter may have been part of the secret itself.
+            findings += _plain(text)
+    if form.unescaped is not None:
+        findings += _plain(form.unescaped)
+    for piece in form.hidden:
         # One finding covers the run: half an encoding is no safer than the whole.
-        inner = next(iter(_plain(Haystack(piece.text))), None)
+        inner = next(iter(_plain(Text(piece.text))), None)
         if inner is not None:
-            start, end = form.span(piece.start, piece.end)
-            findings.append(Finding(detector=inner.detector, start=start, end=end, certainty=inner.certainty))
-    if not _anything_split().silent(form.text.encode("utf-8", "replace").translate(None, _JUNK_BYTES)):
+            found = Finding(detector=inner.detector, start=piece.start, end=piece.end, certainty=inner.certainty)
+            findings.append(found)
+    if not _split_pack()[1].silent(form.data.translate(None, _JUNK_BYTES)):
         findings += _split(form)
-    return settled(findings, len(text))
+    return settled(findings, len(text.text))
 
 
-def _plain(hay: Haystack, occurring: Collection[int] | None = None) -> Iterator[Finding]:
+def _plain(text: Text, occurring: Collection[int] | None = None) -> Iterator[Finding]:
     """Yield findings of all rules, or only of those that are known to occur, by their places in ``_anything``."""
+    rules = len(_pack().rules)
     if occurring is None:
-        yield from _pack().scan(hay)
-        yield from assignments(hay)
-        yield from told(hay)
-    elif occurring:
-        if min(occurring) < _RULES:
-            yield from _pack().scan(hay)
-        yield from assignments(hay)
-        yield from told(hay, {place - _TOLD for place in occurring if place >= _TOLD})
+        occurring = range(rules + 1 + len(_tells()))
+    if occurring:
+        if min(occurring) < rules:
+            yield from _pack().scan(text)
+        yield from _assigned(text)
+        yield from _told(text, {place - rules - 1 for place in occurring if place > rules})
 
 
-def _mapped(form: Normal) -> Iterator[Finding]:
-    for finding in _plain(Haystack(form.text)):
-        start, end = form.span(finding.start, finding.end)
-        yield Finding(detector=finding.detector, start=start, end=end, certainty=finding.certainty)
-
-
-def _split(form: Normal) -> Iterator[Finding]:
+def _split(form: Text) -> Iterator[Finding]:
     """Find keys broken up by blanks, line ends, quotes and plus signs."""
     whole = form.text
     # Asked of bytes first: to know where each letter stood takes ten times as long.
-    rules = _squeezed().awake(Haystack(whole.encode("utf-8", "replace").translate(None, _JUNK_BYTES).decode()))
+    rules = _split_pack()[0].awake(Text(form.data.translate(None, _JUNK_BYTES).decode()))
     if not rules:
         return
-    tight = without(Normal(text=whole, origin=None), _JUNK)
-    if tight.origin is None:
+    kept = [place for place, char in enumerate(whole) if char not in _JUNK]
+    if len(kept) == len(whole):
         return
-    hay = Haystack(tight.text)
+    tight = Text("".join(map(whole.__getitem__, kept)))
     for rule in rules:
-        for count, (start, end) in enumerate(hay.spans(rule.pattern)):
+        for count, (start, end) in enumerate(tight.spans(rule.pattern)):
             if count > 200:
                 return
-            first, last = tight.span(start, end)
             body = tight.text[start:end]
+            first, last = kept[start], kept[end - 1] + 1
             while last < len(whole) and (whole[last] in "-_" or (whole[last].isascii() and whole[last].isalnum())):
                 last += 1
-            if last - first <= end - start or not _starts(whole, first):
-                continue
-            if not_example(body) and entropy(body) >= 3.2 and sum(map(str.isdigit, body[4:])) >= 1:
-                first, last = form.span(first, last)
-                yield Finding(detector=rule.name, start=first, end=last)
+            glued = first > 0 and whole[first - 1].isascii() and whole[first - 1].isalnum()
+            if (
+                last - first > end - start
+                and not glued
+                and not_example(body)
+                and entropy(body) >= 3.2
+                and digits(body[4:])
+            ):
+                yield _found(form, first, last, rule.name, likely=False)
 
 
-def _starts(text: str, position: int) -> bool:
-    return position == 0 or not (text[position - 1].isascii() and text[position - 1].isalnum())
+def _found(text: Text, start: int, end: int, name: str, *, likely: bool = True) -> Finding:
+    first, last = text.span(start, end)
+    return Finding(detector=name, start=first, end=last, certainty="likely" if likely else "certain")
+
+
+@functools.cache
+def _assignment() -> str:
+    table = read("told")["assigned"]
+    password, key = (any_word(sorted(table[name], key=lambda word: (-len(word), word))) for name in ("password", "key"))
+    return rf"(?i)(?:(?P<p>{password})|(?P<k>{key})){table['after']}"
+
+
+def _assigned(text: Text) -> Iterator[Finding]:
+    """Yield the values assigned to secret-named variables: ``DB_PASSWORD=...``, ``"api_key": "..."`` (4)."""
+    if not text.occurs(read("told")["assigned"]["gate"]):
+        return
+    whole = text.text
+    for count, groups in enumerate(text.groups(_assignment())):
+        start, end = groups["v"]
+        if count >= _MOST_ASSIGNED:
+            yield _found(text, start, len(whole), "secret_assignment")
+            return
+        value = whole[start:end].rstrip(".)]}\\" if "(" not in whole[start:end] else "\\")
+        first = groups[""][0]
+        name = groups.get("p") or groups["k"]
+        glued = first > 0 and whole[first - 1].isalnum() and whole[first].islower() and name[1] - name[0] <= 4
+        if "p" in groups:
+            # Only code and configuration assign a plain quoted word: password = "sunshine".
+            word = groups["q"][1] > groups["q"][0] and value.isalpha() and "=" in whole[name[1] : start]
+            counts = not glued and (strong(value) or (word and _word_assigned(value)))
+        else:
+            value = value.split("&", 1)[0]
+            counts = high_entropy(value, least=12) and not ordinary(value) and "sha256:" not in value
+            counts = counts and not (glued and whole[first - 1].islower())
+        if counts and len(value) >= 4:
+            yield _found(text, start, start + len(value), "secret_assignment")
+
+
+def _word_assigned(value: str) -> bool:
+    usual = value.lower() in {"password", "secret", "test", "pass"}
+    return not (usual or placeholder(value) or ordinary(value))
+
+
+@functools.cache
+def _english() -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return what stands in every text that an English phrase finds something in, and the phrases."""
+    tables = read("told")
+    phrases = tuple((row["kind"], expanded(row["pattern"], tables)) for row in tables["phrase"])
+    return "(?i)" + "|".join(tables["telling"]), phrases
+
+
+@functools.cache
+def _tells() -> tuple[str, ...]:
+    """Return patterns of which one occurs in every text that ``_told`` finds something in."""
+    return (*(pattern for _, pattern in _english()[1]), _foreign().gate)
+
+
+class _Foreign:
+    """The phrases of other languages, and the literals without which they find nothing."""
+
+    def __init__(self) -> None:
+        tables = read("told")
+        still = any_word(tables["still"])
+        opening, value = (tables["lists"][name][0] for name in ("open", "value"))
+        self.phrases: list[tuple[str, frozenset[str], str]] = []
+        for row in tables["language"]:
+            spaced = row.get("spaced", True)
+            compounds = any(word.startswith("*") for word in row["password"])
+            edge = r"(?:^|[^\p{L}])" if spaced and not compounds else ""
+            begin = r"\b" if compounds else ""
+            blank, gap = (r"\s+", r"[^.\n:=!?;\"]{1,60}?") if spaced else (r"\s*", r"[^.\n:=!?;。！？\"]{1,30}?")
+            password, pin = (any_word(row[name], begin=begin) for name in ("password", "pin"))
+            noun = rf"(?i){edge}(?:(?P<p>{password})|(?P<n>{pin}))"
+            link = rf"(?:{blank}{any_word(row['link'])}|\s?[:：=]|\s?->|\s[-–—])"
+            tail = rf"(?:\s*[:：=])?(?:\s+{still})?{blank if spaced else ''}\s*"
+            patterns = [
+                rf"{noun}(?:{blank}{gap})?(?:\s*[:：=]|\s[-–—])\s*{opening}{value}",
+                rf"{noun}(?:{blank}{gap})?{link}{tail}{opening}{value}",
+            ]
+            if row.get("link_may_lack"):
+                patterns.append(rf"{noun}{blank}{opening}{value}")
+            literals = frozenset(literals_of((*row["password"], *row["pin"])))
+            kind = "said" if spaced else "script"
+            self.phrases += [(kind, literals, pattern) for pattern in patterns]
+        self.literals = tuple(sorted({literal for _, literals, _ in self.phrases for literal in literals}))
+        self._matcher: Any = None
+        least = [
+            word
+            for word in self.literals
+            if word not in {"pin", "pw"} and not any(other != word and other in word for other in self.literals)
+        ]
+        self.gate = rf"(?i){any_word(least)}|(?i:\bpin\b|pin-?co|pin-?ko|\bpw\b)"
+
+    def in_text(self, text: Text) -> set[str]:
+        """Return the literals that stand in a text in lower case, found in one pass."""
+        if self._matcher is None:
+            self._matcher = literal_set(self.literals)
+        return {self.literals[place] for place in self._matcher.Match(text.lower.encode("utf-8", "replace")) or ()}
+
+
+_foreign = functools.cache(_Foreign)
+
+
+def _told(text: Text, telling: Collection[int]) -> Iterator[Finding]:
+    """Yield values that prose presents as a password, PIN, code or key (5).
+
+    ``telling`` holds the places of those patterns of ``_tells`` that may occur.
+    """
+    budget = iter(range(max(_LEAST_TOLD, len(text.text) // _EACH_TOLD)))
+    gate, phrases = _english()
+    if telling and text.occurs(gate):
+        for place, (kind, pattern) in enumerate(phrases):
+            if place in telling:
+                yield from _said(kind, pattern, text, budget)
+    if len(phrases) in telling and text.occurs(_foreign().gate):
+        here = _foreign().in_text(text)
+        for kind, literals, pattern in _foreign().phrases:
+            if not here.isdisjoint(literals):
+                yield from _said(kind, pattern, text, budget)
+
+
+def _said(kind: str, pattern: str, text: Text, budget: Iterator[int]) -> Iterator[Finding]:
+    whole = text.text
+    for groups in text.groups(pattern):
+        start, end = groups["v"]
+        if kind == "words":
+            phrase = whole[start:end].replace(",", " ").replace("-", " ").lower().split()
+            if len(phrase) >= 4 and _listed("glue").isdisjoint(phrase):
+                yield _found(text, start, end, "told_secret")
+            continue
+        if next(budget, None) is None:
+            yield _found(text, start, len(whole), "told_secret")
+            return
+        if kind == "script":
+            end = next((place for place in range(start, end) if not 0x21 <= ord(whole[place]) < 0x7F), end)
+        end = start + len(whole[start:end].rstrip(".,;:)]}'’”…*"))
+        if whole[start:end].endswith(("!", "?")) and not digits(whole[start:end]):
+            end -= 1
+        if end - start >= 3 and _tells_secret(whole, start, end, kind, groups):
+            yield _found(text, start, end, "told_secret")
+
+
+def _listed(name: str) -> frozenset[str]:
+    return words("told", "words", name)
+
+
+def _tells_secret(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
+    value = text[start:end]
+    noun = "p" if "p" in groups else "n" if "n" in groups else "k"
+    quoted = "q" in groups or (start > 0 and text[start - 1] in "\"'`“‘«「")
+    after = text[end : end + 24].lstrip("\"'`”’ ").split(" ", 1)[0].lower().strip(".,;:!?)\n")
+    counted = after in _listed("units")
+    number = digits(value) > 0 and all(char.isdigit() or char in "-#*/." for char in value)
+    if kind == "turned":
+        compound = text[slice(*groups.get("after", (0, 0)))].strip(" -").lower()
+        plain = (quoted and noun == "p" and _plain_word(value)) or (noun == "n" and number and len(value) >= 4)
+        return compound not in _listed("compounds") and (strong(value) or plain)
+    if value.lower() in _listed("not_values") or placeholder(value):
+        return False
+    if noun == "n" and number:
+        said = text[slice(*groups["n"])].lower()
+        least = 3 if said.startswith(("cv", "com")) else 4
+        # Digits that are a date, a time or a version are no code.
+        odd = not value.isdigit() and ordinary(value) and "-" not in value.strip("-")
+        return least <= digits(value) <= 12 and not counted and not odd
+    if noun == "k":
+        if kind == "beside":
+            return not ordinary(value) and high_entropy(value)
+        random = high_entropy(value, least=12) or (strong(value) and len(value) >= 6 and digits(value) > 0)
+        return random and not ordinary(value)
+    if noun == "n" and text[slice(*groups["n"])][:3].lower() == "com":
+        return False
+    if value.isdigit():
+        return len(value) >= (4 if kind != "beside" else 5) and not counted
+    if strong(value):
+        return not counted or not value[0].isdigit()
+    if noun != "p" or kind in {"beside", "pair"} or (kind == "with" and value.lower() in _listed("compounds")):
+        return False
+    if kind == "script":
+        return _plain_word(value) and value.isascii()
+    return _plain_word(value) and (quoted or _ends_clause(text, end))
+
+
+def _plain_word(value: str) -> bool:
+    lowered = value.lower()
+    if lowered in _listed("not_values") or placeholder(value) or ordinary(value) or len(value) < 4:
+        return False
+    describes = lowered.endswith(tuple(_listed("not_endings"))) and lowered not in _listed("nouns")
+    return value.replace("-", "").replace("'", "").isalpha() and not describes
+
+
+def _ends_clause(text: str, end: int) -> bool:
+    rest = text[end : end + 20].lstrip("\"'`”’")
+    if not rest.strip() or rest[0] in "\n.,;!?)\"'`”’»」…(*-–—" or "\n" in rest[:2]:
+        return True
+    return rest[0] == " " and len(rest) > 1 and rest.split(" ", 2)[1].strip(".,").lower() in _listed("next_clause")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InContent:
+    """The first secret of a blob's content."""
+
+    detector: str
+    #: Line of a text, from 1; None in what is no text.
+    line: int | None
+
+
+def secret_in(data: bytes, text: str | None) -> InContent | None:
+    """Return the first secret of a content, None when there is none; ``text`` is the content read as a text (6)."""
+    if text is not None:
+        for start, part in _windows(text):
+            for finding in scan(part):
+                line = text.count("\n", 0, start + finding.start) + 1
+                return InContent(detector=finding.detector, line=line)
+        return None
+    narrow, wide = rb"[\t\n\r\x20-\x7e]{16,}", rb"(?:[\t\n\r\x20-\x7e]\0){16,}"
+    for pattern in (narrow, wide):
+        runs = b"\n".join(match[0] for match in re.finditer(pattern, data)).decode("ascii").replace("\0", "")
+        for _, part in _windows(runs):
+            for finding in scan(part):
+                if finding.certainty == "certain":
+                    return InContent(detector=finding.detector, line=None)
+    return None
+
+
+def _windows(text: str) -> Iterator[tuple[int, str]]:
+    """Yield (start, part) of a text; a part ends at a line's end where there is one in its last quarter."""
+    start = 0
+    while start + WINDOW < len(text):
+        end = start + WINDOW
+        cut = text.rfind("\n", end - WINDOW // 4, end)
+        end = end if cut < 0 else cut
+        yield start, text[start:end]
+        start = end - OVERLAP
+    if text[start:].strip():
+        yield start, text[start:]

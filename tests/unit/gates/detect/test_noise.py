@@ -2,7 +2,7 @@
 
 import pytest
 
-from keepward.gates.detect.noise import JOURNAL_PHRASES, LONGEST, judge
+from keepward.gates.detect.noise import LONGEST, judge, phrases
 
 JOURNAL = [
     "tick marker for burst 5",
@@ -111,14 +111,14 @@ def test_a_text_that_says_something_is_kept(text):
     assert judge(text) is None
 
 
-@pytest.mark.parametrize("phrase", JOURNAL_PHRASES)
+@pytest.mark.parametrize("phrase", phrases().names)
 def test_each_of_the_ten_phrases_alone_names_itself(phrase):
     found = judge(phrase.upper())
     assert found is not None
     assert found.phrase == phrase
 
 
-@pytest.mark.parametrize("phrase", JOURNAL_PHRASES)
+@pytest.mark.parametrize("phrase", phrases().names)
 def test_each_of_the_ten_phrases_in_a_longer_sentence_is_kept(phrase):
     assert judge(f"The word {phrase} appears in the contract with Acme") is None
 

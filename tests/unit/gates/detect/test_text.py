@@ -2,11 +2,11 @@
 
 import pytest
 
-from keepward.gates.detect.normal import collapsed, normal, odd_unicode, show_invisible, without
+from keepward.gates.detect.text import Text, odd_unicode, show_invisible
 
 
 def test_ascii_is_its_own_normal_form():
-    assert normal("plain text").origin is None
+    assert Text("plain text").normal.origin is None
 
 
 @pytest.mark.parametrize(
@@ -21,21 +21,21 @@ def test_ascii_is_its_own_normal_form():
     ],
 )
 def test_disguised_letters_become_plain(given, plain):
-    assert normal(given).text == plain
+    assert Text(given).normal.text == plain
 
 
 def test_spans_map_back_over_deleted_characters():
-    form = normal("a ig\u200bnore b")
+    form = Text("a ig\u200bnore b").normal
     start = form.text.index("ignore")
     assert form.span(start, start + 6) == (2, 9)
 
 
 def test_letters_set_apart_are_joined():
-    assert collapsed(normal("so i g n o r e it")).text == "so ignore it"
+    assert Text("so i g n o r e it").normal.collapsed().text == "so ignore it"
 
 
 def test_dropped_characters_keep_the_way_back():
-    tight = without(normal("ab cd"), " ")
+    tight = Text("ab cd").without(" ")
     assert tight.span(1, 3) == (1, 4)
 
 

@@ -1,0 +1,253 @@
+"""The gates that read what is said: secrets, privacy, injection, ethics and noise.
+
+Reasons name the detector and the field and never repeat the text.
+
+Invariants
+(1) Every stored text is read: what is replaced in the text is replaced in evidence, speaker, tags, category, metadata
+    and the reason as well.
+(2) A name by which memories are looked up (key, subject, session, job, source) is never replaced: one marker would put
+    different people under one name. It is refused instead, with what to do. What a job derives keeps the names of its
+    sources, which were judged when they came.
+(3) In names and references only what is certain counts: digits in an id are no phone number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from keepward.gates.detect import injection as orders
+from keepward.gates.detect import noise as journal
+from keepward.gates.detect import privacy as identifiers
+from keepward.gates.detect import secrets as credentials
+from keepward.gates.detect.engine import Finding, redact
+from keepward.gates.detect.text import Text
+from keepward.gates.verdict import (
+    HANDLES,
+    NAMES,
+    Case,
+    Quarantine,
+    Refuse,
+    Rewrite,
+    Verdict,
+    View,
+    aside,
+    mapped,
+    named,
+    reasons_of,
+    texts,
+    whole,
+)
+from keepward.model.change import Append, Insert, Replace
+from keepward.model.commit import Reason
+from keepward.model.memory import Kind, Record, Sensitivity, Stability, Tier
+from keepward.model.policy import Policy
+from keepward.model.trust import ActorKind, Trust
+
+#: What can be told from an id for certain.
+_PLAIN = frozenset({"email", "phone", "iban", "us_ssn", "payment_card"})
+_secret, _private, _order, _ethics, _noise = map(reasons_of, ("secrets", "privacy", "injection", "ethics", "noise"))
+
+
+def secrets(case: Case, view: View, policy: Policy) -> Verdict | None:
+    """Refuse documented formats of secrets in whatever field; hold what only reads like one, masked."""
+    del view, policy
+    if case.after.scope != "/" and scrub_secret(case.after.scope) != case.after.scope:
+        return Refuse(reasons=(_secret("scope", "the scope holds what looks like a secret: choose another"),))
+    if credentials.calm(whole(case)):
+        return None
+    beside = aside(case)
+    if not credentials.scan(case.after.text) and not _spread(beside):
+        return None
+    found = [(name, finding) for name, text in texts(case) for finding in credentials.scan(text)]
+    certain = [(name, finding) for name, finding in found if finding.certainty == "certain"]
+    if certain:
+        return Refuse(reasons=_holding(certain, "remove it and keep it in a secret manager; nothing was stored"))
+    masked = case
+    if found:
+        after = mapped(case.after, lambda _, text: scrub_secret(text))
+        masked = replace(case, after=after, reason=scrub_secret(case.reason))
+        beside = aside(masked)
+    if _spread(beside):
+        # The fields side by side make a secret that none of them holds: somebody has split one.
+        return Refuse(reasons=(_secret("split_secret", "a secret is spread over several fields"),))
+    return Quarantine(
+        reasons=_holding(found, "it is masked and waits for review"), after=masked.after, reason=masked.reason
+    )
+
+
+def _spread(beside: Text) -> bool:
+    """Whether fields side by side make a secret that is not masked yet."""
+    return not all(_answered(beside.text, each) for each in credentials.scan(beside))
+
+
+def _answered(text: str, finding: Finding) -> bool:
+    """Whether a finding follows on a marker: what the words before it gave away was masked already."""
+    before = text[: finding.start].rstrip(" \n\t-:=\"'`")
+    return before.endswith("]") and before[before.rfind("[") + 1 : -1].isupper()
+
+
+def _holding(found: Iterable[tuple[str, Finding]], advice: str) -> tuple[Reason, ...]:
+    return tuple(
+        _secret(detector, f"{field} holds what looks like a secret ({detector}): {advice}")
+        for field, detector in sorted({(name, finding.detector) for name, finding in found})
+    )
+
+
+def scrub_secret(text: str) -> str:
+    """Return the text with every secret replaced by a typed marker."""
+    given = Text(text)
+    return text if credentials.calm(given) else redact(text, credentials.scan(given))
+
+
+def privacy(case: Case, view: View, policy: Policy) -> Verdict | None:
+    """Redact personal identifiers, refuse those in names (2), or mark the memory sensitive where consent was given.
+
+    With consent they stay, and no context holds the memory unasked.
+    """
+    del policy
+    if not view.personal and identifiers.calm(whole(case)):
+        return None
+    # What stands already was judged when it was written: it may have been kept with consent.
+    stood = set() if case.before is None else set(named(case.before))
+    derived = case.actor.kind is ActorKind.JOB
+    found = sorted(
+        {
+            (name, finding.detector)
+            for name, text in texts(case)
+            if (name, text.text) not in stood and not (derived and name in NAMES)
+            for finding in _identifying(name, text, view)
+        }
+    )
+    if not found:
+        return None
+    given = bool(getattr(case.change, "consent", False))
+    if given and case.actor.able("consent"):
+        said = "{field} keeps a {detector} with consent: marked sensitive"
+        kept = tuple(_private(f"kept_{each}", said.format(field=field, detector=each)) for field, each in found)
+        return Rewrite(after=replace(case.after, sensitivity=Sensitivity.SENSITIVE), reasons=kept)
+    unnamed = [(field, detector) for field, detector in found if field in NAMES]
+    if unnamed:
+        said = (
+            "{field} is a personal identifier ({detector}), and a marker would put different people under one name: "
+            "choose a name that is not, such as a first name or a number of your own, or give consent"
+        )
+        return Refuse(reasons=tuple(_private(each, said.format(field=field, detector=each)) for field, each in unnamed))
+    said = (
+        "{field} held a personal identifier ({detector}): it was replaced by a marker; store it with consent to keep it"
+    )
+    reasons = [_private(each, said.format(field=field, detector=each)) for field, each in found]
+    if given:
+        detail = "saying that a person consented takes a right: `keepward token create --can read,propose,consent`"
+        reasons.append(_private("consent_not_taken", detail))
+
+    def redacted(name: str, text: str) -> str:
+        stays = name in NAMES or (name, text) in stood
+        return text if stays else redact(text, _identifying(name, Text(text), view))
+
+    return Rewrite(after=mapped(case.after, redacted), reasons=tuple(reasons), reason=redacted("reason", case.reason))
+
+
+def _identifying(name: str, text: Text, view: View) -> Iterator[Finding]:
+    """Yield what a stored text gives away, in order and apart; see (3)."""
+    if name in HANDLES:
+        return
+    if name in NAMES or (name == "evidence" and " " not in text.text):
+        for finding in identifiers.scan(text):
+            if finding.certainty == "certain" and finding.detector in _PLAIN:
+                yield finding
+        return
+    end = 0
+    found = [*identifiers.scan(text), *view.personal.get(text.text, ())]
+    for finding in sorted(found, key=lambda each: (each.start, -each.end)):
+        if finding.start >= end:
+            yield finding
+            end = finding.end
+
+
+def scrub_private(text: str) -> str:
+    """Return the text with every personal identifier replaced by a typed marker."""
+    return redact(text, identifiers.scan(text))
+
+
+def injection(case: Case, view: View, policy: Policy) -> Verdict | None:
+    """Hold what reads like an instruction to the model.
+
+    Unmistakable forms are held whoever sends them. Softer wording is held only from origins below the agent's own,
+    since origin decides and wording only helps.
+    """
+    del view, policy
+    everything = whole(case)
+    if orders.calm(everything):
+        return None
+    soft = softly_worded_counts(case.after)
+    codes = sorted(
+        {
+            finding.detector
+            for text in {case.after.text: Text(case.after.text), everything.text: everything}.values()
+            for finding in orders.scan(text)
+            if soft or finding.certainty == "certain"
+        }
+    )
+    said = "the text reads like an instruction to the model ({}); a person has to decide"
+    return Quarantine(reasons=tuple(_order(code, said.format(code)) for code in codes)) if codes else None
+
+
+def softly_worded_counts(record: Record) -> bool:
+    """Whether soft wording is enough to hold a memory: its origin is below the agent's own.
+
+    A transcript's turn is what a named person said to another; "if you ever want to, call me" is speech there.
+    """
+    speech = record.kind is Kind.EVENT and record.tier is Tier.EPISODIC and record.speaker is not None
+    return record.trust < Trust.AGENT and not speech
+
+
+@lru_cache(maxsize=256)
+def _owners(pattern: str) -> Any:
+    import re2
+
+    return re2.compile(f"(?i){pattern}")
+
+
+def ethics(case: Case, view: View, policy: Policy) -> Verdict | None:
+    """Apply the owner's own rules on what may be remembered (``memory_ethics`` of the policy)."""
+    del view
+    everything = whole(case).text if policy.memory_ethics else ""
+    fired = [
+        rule
+        for rule in policy.memory_ethics
+        if (not rule.tiers or case.after.tier in rule.tiers) and _owners(rule.pattern).search(everything)
+    ]
+    if not fired:
+        return None
+    reasons = tuple(_ethics(rule.name, f"the owner's rule `{rule.name}` applies to this text") for rule in fired)
+    refuse = any(rule.action == "refuse" for rule in fired)
+    return Refuse(reasons=reasons) if refuse else Quarantine(reasons=reasons)
+
+
+def noise(case: Case, view: View, policy: Policy) -> Verdict | None:
+    """Refuse what says nothing; reroute journal marks to the episodic tier with a term.
+
+    What was asked to be episodic is left alone: a transcript keeps its small talk.
+    """
+    if case.after.tier is Tier.EPISODIC or not isinstance(case.change, Insert | Replace | Append):
+        return None
+    seen = journal.judge(case.change.text if isinstance(case.change, Append) else case.after.text)
+    if seen is None:
+        return None
+    if seen.code == "empty_report" or case.before is not None:
+        detail = f"`{seen.phrase}` says nothing that would help later; it was not stored"
+        return Refuse(reasons=(_noise(seen.code, detail),))
+    term = policy.ttl_by_kind.get(Kind.EVENT, policy.ttl_volatile)
+    after = replace(
+        case.after,
+        tier=Tier.EPISODIC,
+        kind=Kind.EVENT,
+        key=None,
+        stability=Stability.VOLATILE,
+        expires_at=view.now + term,
+    )
+    detail = f"`{seen.phrase}` is a journal mark: kept in the episodic tier for {term.days} days, not in lasting memory"
+    return Rewrite(after=after, reasons=(_noise(seen.code, detail),))

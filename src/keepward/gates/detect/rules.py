@@ -1,0 +1,151 @@
+"""Make rules of the tables in ``rules/*.toml``: patterns with their literals, and lists of words in any language.
+
+A word of a list is written as the normal form leaves it: a blank stands for any spacing, ``*`` for letters that go on.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from keepward.gates.detect.checks import check_named
+from keepward.gates.detect.engine import Rule, quoted
+from keepward.gates.detect.tables import read
+
+#: Between words of a sentence: what does not end it.
+_WITHIN, _ACROSS = r"[^.\n。।]", r"[^\n]"
+#: What stands around a label, and between a label and its number.
+EDGE = r"(?:^|[^\p{L}\p{N}_])"
+_NO_LETTER = r"(?:$|[^\p{L}])"
+_NUMBER = r"[A-Z0-9][A-Z0-9](?:[ ./-]?[A-Z0-9]){4,20}"
+
+
+@functools.cache
+def load(name: str, table: str = "rule") -> tuple[Rule, ...]:
+    """Return the rules of one table of a file, in its order."""
+    tables = read(name)
+    return tuple(_MAKERS[table](row, tables) for row in tables[table])
+
+
+def split_forms(rules: Iterable[Rule]) -> Iterator[Rule]:
+    """Yield those rules that have a pattern for a text without blanks, quotes and line ends, with that pattern."""
+    for rule in rules:
+        if rule.split:
+            yield Rule(name=rule.name, pattern=rule.split, literals=rule.literals)
+
+
+def expanded(pattern: str, tables: Mapping[str, Any]) -> str:
+    """Put the lists of a file in place of their names in braces."""
+    for name, alternatives in tables.get("lists", {}).items():
+        pattern = pattern.replace(f"{{{name}}}", f"(?:{'|'.join(alternatives)})")
+    return pattern
+
+
+def _rule(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
+    return _made(row, expanded(row["pattern"], tables), row.get("literals", ()))
+
+
+def _made(row: Mapping[str, Any], pattern: str, literals: Iterable[str] = (), gate: str = "", *checks: str) -> Rule:
+    return Rule(
+        name=row["name"],
+        pattern=pattern,
+        literals=tuple(literals),
+        certainty=row.get("certainty", "certain"),
+        checks=tuple(map(check_named, (*row.get("checks", ()), *checks))),
+        gate=gate or row.get("gate", ""),
+        split=row.get("split", ""),
+        bare=row.get("bare", False),
+    )
+
+
+def any_word(words: Iterable[str], *, begin: str = "", end: str = "") -> str:
+    """Return a pattern for any word of a list, with these around it but where ``*`` says that letters go on."""
+    return "(?:" + "|".join(_word(word, begin, end) for word in words if word) + ")"
+
+
+def _word(word: str, begin: str, end: str) -> str:
+    pattern = "".join(map(_part, re.split(r"(.?\*| )", word.lstrip("*"))))
+    begins = begin if word[0].isascii() and word[0].isalnum() else ""
+    return begins + pattern + (end if word[-1].isascii() and word[-1].isalnum() else "")
+
+
+def _part(part: str) -> str:
+    if part == " ":
+        return r"\s+"
+    if part[-1:] == "*":
+        return quoted(part[:-1]) + (r"\w*" if part[:-1].isascii() else r"[^\x00-\x7f]*")
+    return quoted(part)
+
+
+def _override(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
+    """An order to drop earlier instructions: three lists in any order within a sentence; every word may go on."""
+    edge, more = (r"\b", r"\w*") if row["drop"][0].isascii() else ("", r"[^\x00-\x7f]*")
+    drop, prior, rules = (any_word(row[name]) + more for name in ("drop", "prior", "rules"))
+    gap = r"[^.!?\n]{0,40}?"
+    orders = (edge + drop, prior, rules), (edge + drop, rules, prior), (prior, rules, drop)
+    return _made(row, f"(?i)(?:{'|'.join(map(gap.join, orders))})", literals_of(row["rules"]))
+
+
+def _sentence(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
+    """Lists in their order: a number is how many characters may stand between two, "3 words" how many words."""
+    parts: list[str] = []
+    between = ""
+    for item in row["words"]:
+        if isinstance(item, int):
+            between = f"{_ACROSS if row.get('across') else _WITHIN}{{0,{item}}}?"
+        elif isinstance(item, str):
+            between = rf"\s*(?:\S+\s+){{0,{item.split()[0]}}}?"
+        else:
+            parts += (between, any_word(item, begin=r"\b", end=r"\b"), "?" if "" in item else "")
+            between = r"\s*"
+    must = [item for item in row["words"] if isinstance(item, list) and "" not in item]
+    telling = max(map(literals_of, must), key=_telling)
+    return _made(row, "(?i)" + "".join(parts), telling)
+
+
+def literals_of(words: Iterable[str]) -> tuple[str, ...]:
+    """Return what stands in every text that holds one of the words."""
+    return tuple(dict.fromkeys(max(word.replace("*", " ").split(), key=len) for word in words))
+
+
+def _telling(literals: tuple[str, ...]) -> tuple[int, int]:
+    return min(len(literal.encode()) for literal in literals), -len(literals)
+
+
+def _shape(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
+    """A form that ordinary text does not have, around a number that has to hold."""
+    return _made(row, row["pattern"], (), "", "closed", f"number:{row['number']}", "personal")
+
+
+def _label(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
+    """A word beside a number that has a check digit, or at least its form."""
+    label = any_word(row["labels"])
+    pattern = rf"(?i){EDGE}{label}{tables['between']}(?P<v>{row.get('pattern', _NUMBER)})"
+    gate = rf"(?i){EDGE}{label}{_NO_LETTER}"
+    return _made(row, pattern, (), gate, f"fits:{row.get('number', 'any')}")
+
+
+def _dated(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
+    """A word beside a date."""
+    date = row["date"].replace("MONTHS", "|".join(row["months"]))
+    return _made(row, rf"(?i){EDGE}{any_word(row['labels'])}[^\n\d]{{0,24}}?(?P<v>{date})", (), "", "closed")
+
+
+def label_gate(name: str) -> str:
+    """Return a pattern that occurs wherever one of the labels of a file does."""
+    tables = read(name)
+    labels = dict.fromkeys(word for row in (*tables["dated"], *tables["label"]) for word in row["labels"])
+    return rf"(?i){EDGE}{any_word(labels)}{_NO_LETTER}"
+
+
+_MAKERS = {
+    "rule": _rule,
+    "tight": _rule,
+    "override": _override,
+    "sentence": _sentence,
+    "shape": _shape,
+    "label": _label,
+    "dated": _dated,
+}

@@ -1,0 +1,494 @@
+"""One text as detectors read it: bytes to search, its normal form, what it encodes, and the way back.
+
+Invariants
+(1) ``span`` maps a span of a form onto the text that was given: it covers every code point that contributed, and what
+    was deleted between them. Spans are half-open, in code points.
+(2) Plain ASCII is its own normal form and costs one check; each form of a text is worked out once, whoever asks.
+(3) Letters are mapped one by one from tables; no text-length work but a few passes of C code.
+(4) Look-alike letters turn Latin only in words that hold Latin letters, or wholly look-alike words of a text that is
+    mostly Latin: Russian and Greek stay what they are.
+(5) Only decodings that read as text count; their sum is no longer than the text, and nothing is decoded twice.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import functools
+import html
+import re
+import string
+import unicodedata
+import urllib.parse
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate, chain, compress, repeat
+from typing import Any, NamedTuple
+
+from keepward.gates.detect.tables import read
+
+#: Decoded runs of one text.
+_MOST_HIDDEN = 64
+_LEADS = bytes(0 if 0x80 <= byte < 0xC0 else 1 for byte in range(256))
+
+
+@functools.cache
+def compiled(pattern: str) -> Any:
+    """Compile once, over bytes: byte offsets spare re2's own costly conversion. RE2 takes time linear in the text."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = 32 << 20
+    return re2.compile(pattern.encode(), options)
+
+
+@functools.cache
+def _groups(pattern: str) -> dict[str, int]:
+    """Return the named groups of a pattern; re2 makes the table anew each time, which costs more than a search."""
+    return {name.decode(): index for name, index in compiled(pattern).groupindex.items()}
+
+
+def sieved(patterns: Sequence[str]) -> Any:
+    """Compile patterns together; ``Match`` gives the places of those that occur, or None (RE2's ``FilteredRE2``).
+
+    It first looks for strings without which a pattern cannot match, all of them in one pass, and runs the
+    patterns that are left.
+    """
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    options.max_mem = 32 << 20
+    found = re2.Filter()
+    for pattern in patterns:
+        found.Add(pattern.encode(), options)
+    found.Compile()
+    return found
+
+
+@functools.cache
+def _asked(pattern: str) -> Any:
+    """Compile a pattern that only asks whether something occurs; captures are off, which is faster."""
+    return sieved((pattern,))
+
+
+def occurs(pattern: str, data: bytes) -> bool:
+    """Whether the pattern matches anywhere in UTF-8 text."""
+    return _asked(pattern).Match(data) is not None
+
+
+class Text:
+    """A text, or a form of one, with the way back to what was given.
+
+    A lone surrogate becomes one question mark in ``data``, so positions stay true for any str.
+    """
+
+    __slots__ = (
+        "_hidden",
+        "_index",
+        "_lower",
+        "_normal",
+        "_unescaped",
+        "data",
+        "encoded",
+        "origin",
+        "parses_left",
+        "text",
+    )
+
+    #: Phone numbers that are parsed in one scan; it takes long.
+    MOST_PARSES = 60
+
+    def __init__(self, text: str, origin: Sequence[int] | None = None, *, encoded: bool = False) -> None:
+        self.text = text
+        self.data = text.encode("utf-8", "replace")
+        #: Original offset of each code point, one more for the end; None when offsets are equal.
+        self.origin = origin
+        #: Whether several original code points may stand for one, so that a span must reach to the next.
+        self.encoded = encoded
+        self.parses_left = self.MOST_PARSES
+        self._index: list[int] | None = None
+        self._lower: str | None = None
+        self._normal: Text | None = None
+        self._unescaped: tuple[Text | None] | None = None
+        self._hidden: list[Hidden] | None = None
+
+    @property
+    def lower(self) -> str:
+        """The text in lower case, for literal tests only; its length may differ."""
+        if self._lower is None:
+            self._lower = self.text.lower()
+        return self._lower
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the text is its own normal form (2)."""
+        return self.text.isascii() and "\x00" not in self.text and "\x08" not in self.text
+
+    @property
+    def normal(self) -> Text:
+        """The text without invisible characters; compatibility forms, accents and look-alike letters folded.
+
+        Case, spacing and line breaks stay.
+        """
+        if self._normal is None:
+            self._normal = self if self.is_plain else _folded(self.text)
+        return self._normal
+
+    @property
+    def unescaped(self) -> Text | None:
+        """The text with percent, entity and backslash escapes undone; None when there are none."""
+        if self._unescaped is None:
+            self._unescaped = (_unescaped(self),)
+        return self._unescaped[0]
+
+    @property
+    def hidden(self) -> list[Hidden]:
+        """What runs of base64, hexadecimal, binary or decimal character codes say, in order of position (5)."""
+        if self._hidden is None:
+            self._hidden = _decoded(self)
+        return self._hidden
+
+    def derived(self, text: str, places: Iterable[int], *, encoded: bool = False) -> Text:
+        """Return a form of this text whose code points, and its end, stand at these places in it."""
+        origin = tuple(places) if self.origin is None else tuple(map(self.origin.__getitem__, places))
+        return Text(text, origin, encoded=encoded)
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Map a span onto the text that was given (1)."""
+        if self.origin is None:
+            return start, end
+        if start >= end:
+            return self.origin[start], self.origin[start]
+        # What was dropped or encoded after the last code point belongs to it, blanks excepted.
+        return self.origin[start], max(self.origin[end - 1] + 1, self.origin[end] if self.encoded else 0)
+
+    def point(self, offset: int) -> int:
+        """Turn a byte offset into a code point offset."""
+        if len(self.data) == len(self.text):
+            return offset
+        if self._index is None:
+            # Every byte but a continuation byte (10xxxxxx) begins a code point.
+            self._index = list(accumulate(self.data.translate(_LEADS), initial=0))
+        return self._index[offset]
+
+    def occurs(self, pattern: str) -> bool:
+        """Whether the pattern matches anywhere."""
+        return occurs(pattern, self.data)
+
+    def spans(self, pattern: str) -> Iterator[tuple[int, int]]:
+        """Yield spans of the pattern, or of its group ``v`` where it has one."""
+        group = _groups(pattern).get("v", 0)
+        for match in compiled(pattern).finditer(self.data):
+            start, end = match.span(group)
+            if start >= 0:
+                yield self.point(start), self.point(end)
+
+    def groups(self, pattern: str) -> Iterator[dict[str, tuple[int, int]]]:
+        """Yield, a match, the spans of all named groups that took part; ``""`` is the whole match."""
+        names = _groups(pattern)
+        for match in compiled(pattern).finditer(self.data):
+            start, end = match.span()
+            found = {"": (self.point(start), self.point(end))}
+            for name, index in names.items():
+                start, end = match.span(index)
+                if start >= 0:
+                    found[name] = (self.point(start), self.point(end))
+            yield found
+
+    def before(self, pattern: str, start: int, most: int = 40) -> bool:
+        """Whether the pattern occurs in the characters right before a place."""
+        return compiled(pattern).search(self.text[max(0, start - most) : start].encode("utf-8", "replace")) is not None
+
+    def without(self, dropped: str) -> Text:
+        """Delete the given ASCII characters."""
+        # As bytes, since a text of other letters is translated letter by letter.
+        data = self.text.encode("utf-8", "surrogatepass").translate(None, dropped.encode())
+        text = data.decode("utf-8", "surrogatepass")
+        if len(text) == len(self.text):
+            return self
+        kept = set(self.text).difference(dropped)
+        places = compress(range(len(self.text)), map(kept.__contains__, self.text))
+        return self.derived(text, (*places, len(self.text)))
+
+    def collapsed(self) -> Text:
+        """Join letters set apart one by one: ``i g n o r e  a l l`` becomes ``ignore all``.
+
+        A run needs four single letters with the same separator (blank, dot, hyphen, underscore, star, bar or
+        slash) between them; two or more separators, or a blank among other separators, end a word.
+        """
+        return self.replaced((*run.span(), run[0][::2], 2) for run in _APART.finditer(self.text))
+
+    def replaced(self, pieces: Iterable[tuple[int, int, str, int]], *, encoded: bool = False) -> Text:
+        """Put texts in place of spans; ``step``: how far apart their letters stood, 0 for all at the start."""
+        out: list[str] = []
+        origin: list[int] = []
+        last = 0
+        for start, end, text, step in pieces:
+            out += (self.text[last:start], text)
+            origin += range(last, start)
+            origin += range(start, end, step) if step else [start] * len(text)
+            last = end
+        if not out:
+            return self
+        out.append(self.text[last:])
+        return self.derived("".join(out), (*origin, *range(last, len(self.text) + 1)), encoded=encoded)
+
+
+#: Four letters or more, each by itself, with one and the same separator between them. Each step is one way or the end,
+#: and a start that fails has looked at six characters: time grows with the text and no faster.
+_APART = re.compile(r"(?<![^\W_])[^\W_](?=([ .\-_*|/~]))(?:\1[^\W_](?![^\W_])){3,}")
+
+
+def _folded(text: str) -> Text:
+    table = {char: _fold(char) for char in set(text)}
+    origin: tuple[int, ...] | None = None
+    if any(char != folded for char, folded in table.items()):
+        pieces = list(map(table.__getitem__, text))
+        widths = bytes(map(len, pieces))
+        if widths.count(1) != len(widths):
+            places = range(len(text))
+            steps = compress(places, widths) if max(widths) < 2 else chain.from_iterable(map(repeat, places, widths))
+            origin = (*steps, len(text))
+        text = "".join(pieces)
+    return Text(_latin(text), origin)
+
+
+class _Letters:
+    """Letters that pass for Latin ones, and those with marks that decomposition leaves alone."""
+
+    def __init__(self) -> None:
+        tables = read("letters")
+        alike: dict[str, str] = dict(zip(tables["lookalikes"], tables["lookalikes_as"], strict=True))
+        self.alike = frozenset(alike)
+        self.latin_or_alike = self.alike | frozenset(map(chr, range(128)))
+        self.table: dict[int, str] = {ord(char): latin for char, latin in alike.items()}
+        self.folds = dict(zip(tables["marked"], tables["marked_as"], strict=True))
+        for first in (0x1F150, 0x1F170, 0x1F1E6):
+            self.folds |= {chr(first + place): letter for place, letter in enumerate(string.ascii_uppercase)}
+
+
+_letters = functools.cache(_Letters)
+
+
+@functools.lru_cache(maxsize=4096)
+def _fold(char: str) -> str:
+    folds = _letters().folds
+    if char in folds:
+        return folds[char]
+    code = ord(char)
+    if invisible(char) or 0x300 <= code <= 0x36F:
+        return ""
+    if unicodedata.category(char) == "Zs":
+        return " "
+    if char in "\u2028\u2029\x85":
+        return "\n"
+    folded = unicodedata.normalize("NFKC", char)
+    if 0xC0 <= code <= 0x24F or 0x1E00 <= code <= 0x1EFF or 0x386 <= code <= 0x3CE or char in "ёЁ":
+        base = unicodedata.normalize("NFD", folded)
+        folded = "".join(c for c in base if not unicodedata.combining(c))
+    return folded or char
+
+
+#: Letters, digits and the underscore, as long as they go on, with one beyond ASCII among them. It begins where a word
+#: does and takes nothing back: one pass, whatever the text.
+_WORD = re.compile(r"(?<!\w)[0-9A-Za-z_]*+[^\W\x00-\x7f]\w*+")
+
+
+def _latin(text: str) -> str:
+    """Turn look-alike letters Latin where the words around them are (4)."""
+    letters = _letters()
+    if letters.alike.isdisjoint(text):
+        return text
+    latin = sum(map(text.count, string.ascii_letters))
+    if not latin:
+        return text
+    mostly = latin * 4 >= sum(map(str.isalpha, text)) * 3
+
+    def turned(match: re.Match[str]) -> str:
+        word: str = match[0]
+        used = set(word)
+        if used <= letters.latin_or_alike and (mostly or not used.isdisjoint(string.ascii_letters)):
+            return word.translate(letters.table)
+        return word
+
+    latin_text: str = _WORD.sub(turned, text)
+    return latin_text
+
+
+def invisible(char: str) -> bool:
+    """Whether a reader sees nothing: format, tag, filler and control characters other than tab and line ends."""
+    if char in "\n\t\r":
+        return False
+    code = ord(char)
+    return (
+        unicodedata.category(char) in {"Cf", "Cc"}
+        or 0xFE00 <= code <= 0xFE0F
+        or 0xE0000 <= code <= 0xE0FFF
+        or code in {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x3164, 0xFFA0, 0x2800}
+    )
+
+
+def tag_text(text: str) -> str:
+    """Return what tag characters or variation selectors spell, which no reader sees: whichever are more."""
+    tags = "".join(chr(ord(char) - 0xE0000) for char in text if 0xE0020 <= ord(char) <= 0xE007E)
+    selectors = [_selected(ord(char)) for char in text]
+    spelt = [code for code in selectors if code is not None]
+    # A selector may stand for any byte; those that are no signs are of emoji.
+    return "".join(chr(code) for code in spelt if 32 <= code < 127) if len(spelt) > len(tags) else tags
+
+
+def _selected(code: int) -> int | None:
+    if 0xFE00 <= code <= 0xFE0F:
+        return code - 0xFE00
+    return code - 0xE0100 + 16 if 0xE0100 <= code <= 0xE01EF else None
+
+
+def show_invisible(text: str) -> str:
+    """Write every invisible, bidirectional, control and tag character as ``⟦U+200B⟧``; the rest unchanged.
+
+    Blanks other than the plain one are shown too, and lone surrogates; tab and line ends are not.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(f"⟦U+{ord(char):04X}⟧" if _hard_to_see(char) else char for char in text)
+
+
+def _hard_to_see(char: str) -> bool:
+    if char in "\n\t ":
+        return False
+    return char == "\r" or invisible(char) or unicodedata.category(char) in {"Zs", "Zl", "Zp", "Cs", "Cn"}
+
+
+def odd_unicode(text: str) -> str | None:
+    """Name the first character no memory may hold, such as ``U+0000 NUL``; None when there is none.
+
+    Odd are lone surrogates, NUL, noncharacters, and C0 or C1 controls other than tab and line ends.
+    """
+    if text.isascii() and text.isprintable():
+        return None
+    for char in text:
+        code = ord(char)
+        if code < 0x20 and char not in "\n\t\r":
+            return f"U+{code:04X} {'NUL' if code == 0 else 'control character'}"
+        if 0x7F <= code <= 0x9F:
+            return f"U+{code:04X} control character"
+        if 0xD800 <= code <= 0xDFFF:
+            return f"U+{code:04X} lone surrogate"
+        if 0xFDD0 <= code <= 0xFDEF or code & 0xFFFE == 0xFFFE:
+            return f"U+{code:04X} noncharacter"
+    return None
+
+
+_GATE = (
+    r"[A-Za-z0-9+/_=-]{16}|%[0-9A-Fa-f]{2}|&#|&[a-z]{2,6};|\\[ux][0-9A-Fa-f]{2}"
+    r"|(?:[0-9A-Fa-f]{2}[ :]){8}|[01]{8} [01]{8}|(?:\d{2,3}[ ,]+){8}"
+)
+#: What ``hidden`` and ``unescaped`` begin from; a text without it hides nothing from them.
+TRACES = (_GATE, r"\\u\{[0-9A-Fa-f]")
+_ESCAPES = (
+    r"(?:%[0-9A-Fa-f]{2})+|&#[0-9]{1,7};?|&#[xX][0-9A-Fa-f]{1,6};?"
+    r"|&(?:amp|lt|gt|quot|apos|nbsp|colon|equals|period|sol|lowbar);"
+    r"|\\u[0-9A-Fa-f]{4}|\\u\{[0-9A-Fa-f]{1,6}\}|\\x[0-9A-Fa-f]{2}"
+)
+
+
+class Hidden(NamedTuple):
+    """A decoded text and the span of the original that encodes all of it."""
+
+    text: str
+    start: int
+    end: int
+
+
+def _unescaped(text: Text) -> Text | None:
+    if "%" not in text.text and "&" not in text.text and "\\" not in text.text:
+        return None
+    pieces = ((start, end, _unescape(text.text[start:end]), 0) for start, end in text.spans(_ESCAPES))
+    found = text.replaced(pieces, encoded=True)
+    return None if found is text else found
+
+
+def _unescape(escape: str) -> str:
+    if escape[0] == "%":
+        return urllib.parse.unquote(escape, errors="replace")
+    if escape[0] == "&":
+        return html.unescape(escape)
+    code = int(escape[2:].strip("{}"), 16)
+    return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
+
+
+def _decoded(text: Text) -> list[Hidden]:
+    if not text.occurs(_GATE):
+        return []
+    found: list[Hidden] = []
+    for pattern, decode in _DECODERS.items():
+        for start, end in text.spans(pattern):
+            if len(found) >= _MOST_HIDDEN:
+                break
+            found += (Hidden(plain, *text.span(start, end)) for plain in decode(text.text[start:end]))
+    return sorted(found, key=lambda h: (h.start, h.end, h.text))
+
+
+def _readable(raw: bytes) -> Iterator[str]:
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        try:
+            text = raw.decode("utf-16-le") if len(raw) % 2 == 0 and raw[1:2] == b"\x00" else ""
+        except UnicodeDecodeError:
+            return
+    if len(text) >= 6 and all(char.isprintable() or char in "\r\n\t" for char in text):
+        yield text
+
+
+def _base64(run: str) -> Iterator[str]:
+    # Lines of one wrapped encoding belong together; a word on the next line does not.
+    whole = list(_base64_run(run))
+    if whole or "\n" not in run:
+        yield from whole
+        return
+    for line in run.splitlines():
+        yield from _base64_run(line.strip())
+
+
+def _base64_run(run: str) -> Iterator[str]:
+    body = "".join(run.split()).rstrip("=").replace("-", "+").replace("_", "/")
+    for skip in (0, 1, 2, 3):
+        piece = body[skip:]
+        piece = piece[: len(piece) - 1] if len(piece) % 4 == 1 else piece
+        try:
+            raw = base64.b64decode(piece + "=" * (-len(piece) % 4), validate=True)
+        except (binascii.Error, ValueError):
+            continue
+        texts = list(_readable(raw))
+        if texts:
+            yield from texts
+            return
+        if len(body) < 24:
+            return
+
+
+def _hex(run: str) -> Iterator[str]:
+    digits = "".join(char for char in run.replace("0x", "").replace("\\x", "") if char not in " :,")
+    if len(digits) % 2 == 0:
+        yield from _readable(bytes.fromhex(digits))
+
+
+def _binary(run: str) -> Iterator[str]:
+    yield from _readable(bytes(int(piece, 2) for piece in run.split(" ")))
+
+
+def _decimal(run: str) -> Iterator[str]:
+    codes = [int(piece) for piece in run.replace(",", " ").split()]
+    if all(32 <= code < 127 or code in (10, 13) for code in codes):
+        yield bytes(codes).decode("ascii")
+
+
+_DECODERS: dict[str, Callable[[str], Iterator[str]]] = {
+    r"(?:0x|\\x)?[0-9A-Fa-f]{2}(?:(?:[ :,]|\\x|, ?0x)?[0-9A-Fa-f]{2}){9,}": _hex,
+    r"[A-Za-z0-9+/_-]{16,}(?:\r?\n[ \t]{0,12}[A-Za-z0-9+/_-]{4,})*={0,2}": _base64,
+    r"[01]{8}(?: [01]{8}){7,}": _binary,
+    r"\d{2,3}(?:[ ,]{1,2}\d{2,3}){9,}": _decimal,
+}

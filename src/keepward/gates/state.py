@@ -1,0 +1,160 @@
+"""The gates that judge against what is stored: confidence, duplicate and capacity.
+
+Invariants
+(1) Equal after the declared normalisation is the same. A similar text is the same only when numbers, dates, names,
+    units, negation and roles agree; a fact that differs by one number is another fact, and its writer is told which
+    memory it resembles.
+(2) An earlier value of a key, or a superseded memory, that is merely restated is an echo and revives nothing.
+(3) Events are occurrences: only the same event, by id or by text, session and instant, is a duplicate.
+(4) A full tier refuses what is least trusted, or makes room by archiving its least useful memory, as policy says. Core
+    never makes room.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from keepward.gates.detect.likeness import Form, alike, match, normalise
+from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Same, Verdict, View, reasons_of
+from keepward.model.change import Append, Insert, Move, Promote, Replace, Restore
+from keepward.model.commit import Reason
+from keepward.model.fold import content
+from keepward.model.memory import Kind, Record, Tier, confidence_at
+from keepward.model.policy import Policy
+from keepward.model.trust import ActorKind, Trust
+
+#: Neighbours looked at for a likeness worth a word.
+NEAREST = 1
+_MAY_REAFFIRM = {ActorKind.OPERATOR, ActorKind.USER, ActorKind.SYSTEM}
+_confidence, _duplicate, _capacity = map(reasons_of, ("confidence", "duplicate", "capacity"))
+
+
+def confidence(case: Case, view: View, policy: Policy) -> Verdict | None:
+    """Divert or hold what is below its tier's floor.
+
+    What was aimed at core and stated below its floor goes to the archive, and its writer is told; what is below the
+    archive's floor waits for a person. What is moved to another tier has to reach its floor with what its confidence
+    has faded to. A core edit that states no confidence keeps its default and is judged by the reviewer.
+    """
+    after = case.after
+    floor = policy.confidence_floor.get(after.tier, 0.0)
+    detail = f"confidence is below {floor:g}, the floor of the {after.tier.value} tier"
+    below = Quarantine(reasons=(_confidence("below_floor", detail),))
+    if isinstance(case.change, Move) and case.before is not None and after.tier not in {case.before.tier, Tier.CORE}:
+        return below if confidence_at(case.before, view.now) < floor else None
+    if not isinstance(case.change, Insert | Replace | Append) or after.confidence >= floor:
+        return None
+    if after.tier is Tier.CORE:
+        if case.change.confidence is None:
+            return None
+        if after.confidence >= policy.confidence_floor.get(Tier.ARCHIVAL, 0.0) and case.before is None:
+            category = after.category or after.key
+            diverted = replace(after, tier=Tier.ARCHIVAL, key=None, category=category, kind=Kind.FACT)
+            detail = f"confidence is below {floor:g}, the floor of core: kept in the archive instead"
+            return Rewrite(after=diverted, reasons=(_confidence("diverted_to_archival", detail),))
+    return below
+
+
+def duplicate(case: Case, view: View, policy: Policy) -> Verdict | None:
+    """Answer with the existing memory where there is one: it is confirmed, not stored twice."""
+    if not isinstance(case.change, Insert):
+        return None
+    after = case.after
+    if case.before is not None and _says_nothing_new(case.before, after):
+        return _same(case.before, "unchanged", "says exactly this already")
+    form = view.forms.get(after.text) or Form(after.text)
+    if case.actor.kind not in _MAY_REAFFIRM and not (case.before and normalise(case.before.text) == form.plain):
+        for old in view.echoes:
+            if normalise(old.text) == form.plain:
+                detail = f"{old.id} said this and no longer holds: to reaffirm it, revise that memory with a reason"
+                return Refuse(reasons=(_duplicate("echo", detail),))
+    if case.before is not None:
+        return None
+    if after.kind is Kind.EVENT and after.tier is Tier.EPISODIC:
+        return _same_event(after, view)
+    if after.key is not None:
+        return None
+    # Two pictures under one description are two memories.
+    others = [
+        other
+        for other in view.neighbours
+        if other.kind is not Kind.EVENT and other.subject == after.subject and other.blob == after.blob
+    ]
+    forms = {other.id: view.forms.get(other.text) or Form(other.text) for other in others}
+    overlap, ratio = policy.duplicate_overlap, policy.similarity_threshold
+    found = match(form, list(forms.values()), overlap_floor=overlap, ratio_floor=ratio)
+    if found is not None:
+        place, exact = found
+        if exact:
+            return _same(others[place], "duplicate", "says exactly this")
+        return _same(others[place], "near_duplicate", "says the same in other words")
+    for other in view.neighbours[:NEAREST]:
+        # The nearest memory that is alike by a floor and states another fact is named; both are kept.
+        if other.kind is Kind.EVENT or other.subject != after.subject:
+            continue
+        if alike(form, forms.get(other.id) or other.text, overlap_floor=overlap, ratio_floor=ratio):
+            return Rewrite(after=after, reasons=(_naming(other, "similar", "is similar; both are kept"),))
+    return None
+
+
+def _same(other: Record, code: str, what: str) -> Same:
+    return Same(existing=other, reasons=(_naming(other, code, what),))
+
+
+def _naming(other: Record, code: str, what: str) -> Reason:
+    return _duplicate(code, f"{other.id} {what}")
+
+
+def _says_nothing_new(before: Record, after: Record) -> bool:
+    """Whether an upsert changes nothing but times and trust."""
+    same = replace(
+        after,
+        updated_at=before.updated_at,
+        reinforced_at=before.reinforced_at,
+        expires_at=before.expires_at,
+        occurred_at=before.occurred_at,
+        session=before.session,
+        source=before.source,
+        trust=before.trust,
+        heard=before.heard,
+        confidence=before.confidence,
+    )
+    return content(same) == content(before)
+
+
+def _same_event(after: Record, view: View) -> Verdict | None:
+    for other in view.neighbours:
+        shared = set(after.aliases) & set(other.aliases) and after.session == other.session
+        again = (
+            after.occurred_at is not None
+            and (after.occurred_at, after.session, after.speaker) == (other.occurred_at, other.session, other.speaker)
+            and not (after.aliases or other.aliases)
+            and after.text == other.text
+        )
+        if shared or again:
+            return _same(other, "same_event", "records this event already")
+    return None
+
+
+def capacity(case: Case, view: View, policy: Policy) -> Verdict | None:
+    """Refuse what does not fit: core in its token budgets, the other tiers in their numbers."""
+    after = case.after
+    if after.tier is Tier.CORE:
+        # What is no block has no budget: the authority gate says which blocks there are.
+        budget = policy.block_budget.get(after.key or "", 0)
+        grows = isinstance(case.change, Insert | Replace | Append | Promote | Restore)
+        if after.key not in policy.core_keys or not grows or view.tokens <= budget:
+            return None
+        detail = f"the block `{after.key}` would hold {view.tokens} tokens of {budget}: shorten it"
+        return Refuse(reasons=(_capacity("over_budget", detail),))
+    arrives = case.before is None or isinstance(case.change, Restore) or case.before.tier is not after.tier
+    limit = policy.capacity.get(after.tier)
+    if not arrives or limit is None or view.counts.get(after.tier, 0) < limit or makes_room(case, view, policy):
+        return None
+    detail = f"the {after.tier.value} tier is full ({limit} memories): forget or archive one first"
+    return Refuse(reasons=(_capacity("full", detail),))
+
+
+def makes_room(case: Case, view: View, policy: Policy) -> bool:
+    """Whether a full tier archives its least useful memory for this one."""
+    return policy.when_full == "archive" and case.after.trust >= Trust.AGENT and view.spare is not None
