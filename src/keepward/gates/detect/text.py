@@ -264,7 +264,7 @@ class _Letters:
         self.alike = frozenset(alike)
         self.latin_or_alike = self.alike | frozenset(map(chr, range(128)))
         self.table: dict[int, str] = {ord(char): latin for char, latin in alike.items()}
-        self.folds = dict(zip(tables["marked"], tables["marked_as"], strict=True))
+        self.folds: dict[str, str] = dict(zip(tables["marked"], tables["marked_as"], strict=True))
         for first in (0x1F150, 0x1F170, 0x1F1E6):
             self.folds |= {chr(first + place): letter for place, letter in enumerate(string.ascii_uppercase)}
 
