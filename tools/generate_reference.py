@@ -336,7 +336,7 @@ def http_page() -> str:
 
 
 def _operation(api: dict[str, Any], path: str, method: str, each: dict[str, Any]) -> Iterator[str]:
-    from keepward.http.documented import right_of
+    from keepward.http.routes import RIGHTS
 
     yield f"### {method.upper()} {path}"
     yield ""
@@ -344,7 +344,7 @@ def _operation(api: dict[str, Any], path: str, method: str, each: dict[str, Any]
     yield ""
     rows = []
     if each["tags"][0] != "server":
-        rows.append(("who", RIGHTS_SAID[right_of(each["operationId"])]))
+        rows.append(("who", RIGHTS_SAID[RIGHTS[each["operationId"]]]))
     for place, word in (("query", "query"), ("header", "headers")):
         named = [
             f"`{each['name']}`{'' if each.get('required') else '*'}"

@@ -17,7 +17,7 @@ from sampled import Call, Operation, Sampler, described, operations
 
 from keepward import Actor, Memory
 from keepward.http import ServerOptions, create_app
-from keepward.http.documented import RIGHTS, right_of
+from keepward.http.routes import RIGHTS
 from support.clock import SteppingClock
 
 JSON = {"Content-Type": "application/json"}
@@ -136,7 +136,7 @@ def accepted(harbour, headers, query=""):
 
 
 def above(*rights: str) -> list[Operation]:
-    return [each for each in CLOSED if each.name not in ANYBODY and right_of(each.name) in rights]
+    return [each for each in CLOSED if each.name not in ANYBODY and RIGHTS[each.name] in rights]
 
 
 @pytest.mark.promise("C70", "C71", "F10")
@@ -157,7 +157,7 @@ def done_by(harbour, who, found):
 
 
 def test_the_rights_of_every_operation_are_told():
-    assert {each.name for each in CLOSED} - ANYBODY == {name for names in RIGHTS.values() for name in names}
+    assert {each.name for each in CLOSED} - ANYBODY == set(RIGHTS)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import pytest
 from http_world import World
 
 from keepward import Actor
+from keepward.verbs.read import Find
 
 
 @pytest.fixture
@@ -301,17 +302,17 @@ def test_a_scope_sees_itself_and_what_is_above_it(filled):
 def test_a_list_goes_on_being_right_while_writes_keep_coming(world, monkeypatch):
     for n in range(3):
         world.memory.remember(f"Ferry number {n}{n} goes to island {n}", tier="archival")
-    real, written = type(world.memory).find, []
+    real, written = Find.run, []
 
-    def find(self, **asked):
-        found = real(self, **asked)
+    def find(self, session):
+        found = real(self, session)
         if len(written) < 5:
             written.append(
                 world.memory.remember(f"Crane {len(written) * 37} has colour {len(written)}", tier="archival")
             )
         return found
 
-    monkeypatch.setattr(type(world.memory), "find", find)
+    monkeypatch.setattr(Find, "run", find)
     first = world.owner.get("/memory/items", params={"limit": 2}).json()
     second = world.owner.get("/memory/items", params={"limit": 500, "cursor": first["cursor"]}).json()
     ids = [each["id"] for each in first["items"] + second["items"]]

@@ -11,14 +11,14 @@ from http_world import World, called, events_of, streamed
 from starlette.requests import ClientDisconnect
 
 from keepward import Actor
-from keepward.http import routes_events
-from keepward.http.pipes import AHEAD, Pipe
+from keepward.http import streams
 from keepward.http.serving import IMPORTS
+from keepward.http.streams import AHEAD, Pipe
 
 
 @pytest.fixture
 def world(tmp_path, monkeypatch):
-    monkeypatch.setattr(routes_events, "LOOK", 0.002)
+    monkeypatch.setattr(streams, "LOOK", 0.002)
     world = World(tmp_path)
     yield world
     world.memory.close()
@@ -93,7 +93,7 @@ def test_a_stream_without_a_beginning_tells_what_comes_next_also_from_another_pr
 
 
 def test_more_commits_than_are_read_at_once_come_in_order_each_once(world, owner, monkeypatch):
-    monkeypatch.setattr(routes_events, "BATCH", 2)
+    monkeypatch.setattr(streams, "BATCH", 2)
     filled(world, 5)
     assert [each["id"] for each in listened(world, owner, 5)] == ["1", "2", "3", "4", "5"]
 
@@ -130,7 +130,7 @@ def test_a_stream_ends_when_the_server_stops(world, owner):
 
 
 def test_a_stream_shows_signs_of_life(world, owner, monkeypatch):
-    monkeypatch.setattr(routes_events, "HEARTBEAT", 0.01)
+    monkeypatch.setattr(streams, "HEARTBEAT", 0.01)
     _, body = streamed(world, "/memory/events", owner, lambda sent: b": still here" in sent)
     assert b": still here" in body
 
@@ -144,7 +144,7 @@ def test_a_beginning_that_is_none_is_refused(world, query, headers, status):
 
 
 def test_a_server_keeps_so_many_streams_open_and_no_more(world, owner, monkeypatch):
-    monkeypatch.setattr(routes_events, "MOST", 0)
+    monkeypatch.setattr(streams, "MOST", 0)
     answer = world.owner.get("/memory/events")
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "5")
 
@@ -276,7 +276,7 @@ def test_an_import_whose_caller_goes_away_while_sending_stores_nothing_and_is_no
 
 
 def test_an_import_whose_caller_goes_away_before_the_answer_is_no_longer_held(world, owner, monkeypatch):
-    monkeypatch.setattr("keepward.http.pipes.AHEAD", 1)
+    monkeypatch.setattr("keepward.http.streams.AHEAD", 1)
     body = "".join(messages(f"Ferry {n}{n} goes to island {n}") for n in range(9)).encode()
 
     def gone(message):

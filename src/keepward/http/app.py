@@ -1,7 +1,7 @@
 """The application: routes, edge, limits and watch around one store.
 
 Invariants
-(1) Every route that is not of the frame stands in a module of ``ROUTERS`` and takes a token.
+(1) Every route that is not public takes a token.
 (2) What no route answers is a problem too: 404, or 405 with every method of the path in ``Allow``.
 (3) The application holds one store; whoever made it closes it.
 """
@@ -9,10 +9,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from importlib.metadata import version
-from pathlib import Path
-from pkgutil import iter_modules
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
@@ -23,17 +20,16 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 
 from keepward.errors import KeepwardError
+from keepward.http.drafts import drafts
 from keepward.http.edge import Edge
 from keepward.http.frame import Told, private, public
 from keepward.http.options import ServerOptions
 from keepward.http.problems import answer_of
+from keepward.http.routes import ROWS, router
 from keepward.http.serving import Serving
+from keepward.http.streams import blobs, carry, events
 from keepward.memory import Memory
 
-#: Modules with a ``router``, in the order in which their paths are tried.
-ROUTERS = tuple(
-    sorted(each.name for each in iter_modules([str(Path(__file__).parent)]) if each.name.startswith("routes_"))
-)
 ABOUT = """Memory for AI agents that one can audit, approve and undo.
 
 Every call takes a token as `Authorization: Bearer kw_...`, or the session of the console. Errors are
@@ -50,7 +46,7 @@ def create_app(
 ) -> FastAPI:
     """Return the application that serves the store of an owner's handle.
 
-    ``serving`` takes the place of a fresh one, as with a clock of a test's own, and ``routers`` that of `ROUTERS`.
+    ``serving`` takes the place of a fresh one, as with a clock of a test's own, and ``routers`` that of the routes.
 
     Raises:
         InvalidInput: the options cannot be served safely.
@@ -79,9 +75,11 @@ def create_app(
 
 def _routes(routers: Sequence[APIRouter] | None) -> list[BaseRoute]:
     if routers is None:
-        routers = [import_module(f"keepward.http.{name}").router for name in ROUTERS]
+        # In the order of the description.
+        of_verbs = {tag: router(tag) for tag in ROWS}
+        routers = [blobs, carry, drafts, of_verbs.pop("erase"), events, *of_verbs.values()]
     # One flat table: a path's methods may stand in several modules, and `Allow` names all of them.
-    return [route for router in (public, private, *routers) for route in router.routes]
+    return [route for each in (public, private, *routers) for route in each.routes]
 
 
 async def _answer(request: Request, fault: Exception) -> Response:

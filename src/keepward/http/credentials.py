@@ -21,7 +21,7 @@ import hmac
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from fastapi import Depends
 from starlette.concurrency import run_in_threadpool
@@ -32,12 +32,14 @@ from keepward.errors import KeepwardError, Unauthorised
 from keepward.http.problems import Problem, problem_of
 from keepward.http.state import Kind, State
 from keepward.memory import Memory
-from keepward.model.query import Memories, Recall
 from keepward.model.trust import PREFIX, Actor, ActorKind, Rights
+from keepward.verbs import Request as Asked
+from keepward.verbs.read import Find
 
 if TYPE_CHECKING:
     from keepward.http.serving import Serving
 
+R = TypeVar("R")
 CSRF = "Keepward-Csrf"
 TENANT = "Keepward-Tenant"
 SCOPE = "Keepward-Scope"
@@ -137,30 +139,18 @@ _STRANGER = Actor(kind=ActorKind.AGENT, name="stranger", rights=Rights.AGENT, ca
 class Stranger(Memory):
     """A handle that holds back what is sensitive; see (5)."""
 
-    def recall(self, query: str, **filters: Any) -> Recall:
-        """Recall what is not sensitive."""
-        _plain(filters)
-        return super().recall(query, **filters)
-
-    def find(self, **filters: Any) -> Memories:
-        """Return what is not sensitive of that which passes."""
-        return super().find(**{**filters, "include_sensitive": False})
-
-    def context(self, objective: str, **asked: Any) -> Any:
-        """Compile from what is not sensitive."""
-        _plain(asked)
-        return super().context(objective, **asked)
-
-
-def _plain(asked: dict[str, Any]) -> None:
-    if asked.get("include_sensitive"):
-        raise Unauthorised("what is sensitive is read with a token")
+    def _send(self, request: Asked[R], **local: Any) -> R:
+        if "include_sensitive" in request.names:
+            if request.given().get("include_sensitive") and not isinstance(request, Find):
+                raise Unauthorised("what is sensitive is read with a token")
+            request = type(request)(**{**vars(request), "include_sensitive": False})
+        return super()._send(request, **local)
 
 
 def stranger(memory: Memory) -> Memory:
     """Return the handle of a stranger on the store of an owner's handle."""
     handle = Stranger.__new__(Stranger)
-    # The same store and the same principal, behind verbs that hold back.
+    # The same store and the same principal, behind a door that holds back.
     vars(handle).update(vars(memory.acting_as(_STRANGER)))
     return handle
 

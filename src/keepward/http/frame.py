@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
@@ -29,8 +29,9 @@ from keepward.http.credentials import (
     serving_of,
     unauthenticated,
 )
-from keepward.http.problems import MEDIA_TYPE, Problem
+from keepward.http.problems import Problem
 from keepward.http.route import KeepwardRoute, PublicRoute
+from keepward.http.schemas import problems_of
 from keepward.http.serving import Serving
 
 FOLDER = Path(__file__).parent / "page"
@@ -78,28 +79,17 @@ class Link(BaseModel):
     url: str
 
 
-def told(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the documentation of statuses that are problems, for ``responses`` of a route."""
-    return {
-        status: {
-            "description": "A problem.",
-            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-        }
-        for status in statuses
-    }
-
-
 public = APIRouter(route_class=PublicRoute, tags=["server"])
 private = APIRouter(route_class=KeepwardRoute, tags=["server"])
 
 
-@public.get("/health", responses=told(400, 403, 421))
+@public.get("/health", responses=problems_of(400, 403, 421))
 async def health() -> Healthy:
     """Say that the server is there, and nothing else."""
     return Healthy(ok=True)
 
 
-@public.get("/ready", responses=told(400, 403, 421, 503))
+@public.get("/ready", responses=problems_of(400, 403, 421, 503))
 def ready(request: Request) -> Healthy:
     """Say whether calls are answered: the store can be read and the server is not about to stop."""
     serving = serving_of(request)
@@ -137,7 +127,7 @@ async def docs_script() -> Response:
     return static("docs.js")
 
 
-@public.post("/session", responses=told(400, 401, 403, 413, 415, 421, 422, 429))
+@public.post("/session", responses=problems_of(400, 401, 403, 413, 415, 421, 422, 429))
 def open_session(request: Request, body: Code) -> Response:
     """Exchange the one-time code of a console link for a session."""
     serving = serving_of(request)
@@ -157,7 +147,7 @@ def open_session(request: Request, body: Code) -> Response:
     return response
 
 
-@private.get("/session", responses=told(400, 401, 403, 421))
+@private.get("/session", responses=problems_of(400, 401, 403, 421))
 async def get_session(request: Request) -> Opened:
     """Return the session of the cookie that came along."""
     caller = await identify(request)
@@ -166,7 +156,7 @@ async def get_session(request: Request) -> Opened:
     return _opened(serving_of(request), caller)
 
 
-@private.delete("/session", status_code=204, responses=told(400, 401, 403, 421))
+@private.delete("/session", status_code=204, responses=problems_of(400, 401, 403, 421))
 async def end_session(request: Request) -> Response:
     """End the session of the cookie that came along."""
     serving, caller = serving_of(request), await identify(request)
@@ -178,7 +168,7 @@ async def end_session(request: Request) -> Response:
     return response
 
 
-@private.post("/session/link", dependencies=[Writes], responses=told(400, 401, 403, 421, 429))
+@private.post("/session/link", dependencies=[Writes], responses=problems_of(400, 401, 403, 421, 429))
 def new_link(request: Request, memory: Handle) -> Link:
     """Return a link that opens the page as the owner; for the owner alone."""
     if not memory.actor.is_owner:
@@ -186,7 +176,7 @@ def new_link(request: Request, memory: Handle) -> Link:
     return Link(url=serving_of(request).console_link())
 
 
-@private.get("/metrics", response_class=Response, responses=told(400, 401, 403, 421, 501))
+@private.get("/metrics", response_class=Response, responses=problems_of(400, 401, 403, 421, 501))
 def get_metrics(request: Request, memory: Handle) -> Response:
     """Return counts of requests and the depth of the queue, for Prometheus."""
     meters = serving_of(request).meters
@@ -196,14 +186,14 @@ def get_metrics(request: Request, memory: Handle) -> Response:
     return Response(meters.text(memory), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-@private.get("/openapi.json", responses=told(400, 401, 403, 421))
+@private.get("/openapi.json", responses=problems_of(400, 401, 403, 421))
 def openapi(request: Request, memory: Handle) -> Response:
     """Return the description of every call, as OpenAPI 3.1."""
     del memory
     return JSONResponse(request.app.openapi())
 
 
-@private.get("/docs", response_class=Response, responses=told(400, 401, 403, 421))
+@private.get("/docs", response_class=Response, responses=problems_of(400, 401, 403, 421))
 def docs(memory: Handle) -> Response:
     """Return the description of every call, for people."""
     del memory

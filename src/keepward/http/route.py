@@ -111,7 +111,7 @@ class KeepwardRoute(PublicRoute):
         return await _once(request, await identify(request), inner)
 
     def watched(self, answer: Handler) -> Handler:
-        """Return what answers a request within its span; after an erasure no answer is held any more."""
+        """Return what answers a request within its span; after an erasure nothing is held any more."""
         operation = OPERATIONS.get(self.operation_id or self.name)
 
         async def watched(request: Request) -> Response:
@@ -123,7 +123,7 @@ class KeepwardRoute(PublicRoute):
                     response = await answer(request)
                     span.answered(response.status_code)
             if self.path == ERASE and response.status_code < 400:
-                serving_of(request).answers.clear()
+                serving_of(request).forget()
             return response
 
         return watched

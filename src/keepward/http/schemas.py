@@ -18,11 +18,12 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Annotated, Any, Literal, Union
 
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from keepward.engine.contexts import replay
 from keepward.engine.erase import ErasePlan
-from keepward.http.shapes import BESIDE
+from keepward.http.answers import BESIDE
+from keepward.http.problems import MEDIA_TYPE
 from keepward.model.blob import Blob
 from keepward.model.commit import Commit as CommitHeader
 from keepward.model.commit import CommitDetails, Reason, Receipt, Step
@@ -320,7 +321,7 @@ class Found(BaseModel):
 
 mirror(Difference, changed=list[FieldChange])
 #: Models of what else verbs return, by the name of its class.
-Given = {
+Given: Any = {
     each.__name__: mirror(each)
     for each in (
         Adoption,
@@ -348,3 +349,264 @@ Given = {
         Verification,
     )
 }
+
+
+class Certificate(BaseModel):
+    """What was erased, what proves it, and what it cannot promise."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class Destroyed(Given["Erased"]):  # type: ignore[misc]
+    """An erasure that was carried out."""
+
+    certificate: Certificate
+
+
+class Commits(BaseModel):
+    """Commits within reach, newest first."""
+
+    items: list[Commit]
+    #: For ``before``, to go on; null at the end.
+    next_before: int | None
+    #: Of the head, for the ``If-Match`` of a rollback.
+    etag: str
+
+
+class AnyReceipt(BaseModel):
+    """The record of one decision; each kind of it holds facts of its own."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    tenant: str
+    kind: str
+    at: Instant
+    actor: str
+    policy: str
+    head: str
+    reasons: list[Why]  # type: ignore[valid-type]
+
+
+class RolledBack(Given["Rollback"]):  # type: ignore[misc]
+    """What a rollback did, or would do; ``etag`` is of the head now."""
+
+    dry_run: bool
+    etag: str
+
+
+class Quarantine(BaseModel):
+    """The review queue in numbers."""
+
+    depth: int
+    oldest_at: str | None
+    oldest_age_seconds: int | None
+    stuck: int
+
+
+class BlockState(BaseModel):
+    """A core block in numbers."""
+
+    tokens: int
+    budget: int
+    id: str | None
+    version: int | None
+
+
+class Status(BaseModel):
+    """Counts, sizes, the queue and the use of budgets; ``path`` is the owner's alone to see."""
+
+    model_config = ConfigDict(extra="allow")
+
+    path: str | None
+    tenant: str
+    scope: str
+    actor: str
+    actor_record: Principal  # type: ignore[valid-type]
+    now: Instant
+    head: str
+    #: For the ``If-Match`` of a rollback.
+    etag: str
+    policy: str
+    enabled: bool
+    capture: bool
+    recall: bool
+    embedder: str | None
+    by_tier: dict[str, int]
+    by_status: dict[str, int]
+    live: int
+    total: int
+    commits: int
+    quarantine: Quarantine
+    blocks: dict[str, BlockState]
+
+
+class CoreBlock(BlockState):
+    """A core block; a text without a memory is a document's, kept outside the store and not repeated here."""
+
+    key: str
+    text: str | None
+    memory: Memory | None  # type: ignore[valid-type]
+
+
+class Core(BaseModel):
+    """Core memory as the caller's scope sees it."""
+
+    head: str
+    scope: str
+    #: In the order in which they are compiled.
+    blocks: list[CoreBlock]
+    #: What else is in the core tier, under no block's key.
+    items: list[Memory]  # type: ignore[valid-type]
+    #: Ids of core memories that were edited outside of Keepward or are missing, and a sentence on them.
+    withheld: list[str]
+    notes: list[str]
+
+
+class Rejected(BaseModel):
+    """A proposal that was rejected."""
+
+    id: str
+    state: Literal["rejected"]
+    receipt: str
+    receipt_record: ReceiptRecord  # type: ignore[valid-type]
+
+
+class Approved(BaseModel):
+    """What became of each, in the order given."""
+
+    results: list[Decision]
+    approved: int
+    failed: int
+
+
+class RejectedMany(BaseModel):
+    """What became of each, in the order given."""
+
+    results: list[Decision]
+    rejected: int
+    failed: int
+
+
+class TokenState(BaseModel):
+    """What the store knows of a token; the token itself it does not know."""
+
+    id: str
+    name: str
+    rights: Literal["agent", "reviewer", "owner"]
+    can: list[str]
+    tenant: str
+    scope: str
+    state: Literal["valid", "expired", "revoked"]
+    created_by: str
+    created_at: Instant
+    expires_at: Instant | None
+    revoked_at: Instant | None
+
+
+class IssuedToken(BaseModel):
+    """A new token, and its secret: the only time that it is shown."""
+
+    token: TokenState
+    secret: str
+
+
+class Revoked(BaseModel):
+    """A token that holds no more."""
+
+    id: str
+    receipt: str
+    receipt_record: ReceiptRecord  # type: ignore[valid-type]
+
+
+class Rebuilt(BaseModel):
+    """How many records were computed anew."""
+
+    records: int
+    head: str
+
+
+class Reindexed(BaseModel):
+    """How many memories got terms and vectors anew."""
+
+    indexed: int
+
+
+class Outcomes(BaseModel):
+    """What became of many memories: with ``each`` one outcome an item, with ``atomic`` one for all ``count`` items."""
+
+    mode: str
+    count: int
+    outcomes: list[Written]
+
+
+class Merged(BaseModel):
+    """Nothing was merged: it takes two memories."""
+
+    outcome: None = Field(description="Null: fewer than two memories were named.")
+
+
+class Forgotten(BaseModel):
+    """What became of those that are there, and the names of those that are not."""
+
+    outcome: Written | None
+    missing: list[str]
+
+
+def problems_of(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the documentation of statuses that are problems, for ``responses`` of a route."""
+    return {
+        status: {
+            "description": "A problem.",
+            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        }
+        for status in statuses
+    }
+
+
+def answered(
+    model: Any,
+    *,
+    status: int = 200,
+    also: Mapping[int, Any] | None = None,
+    problems: tuple[int, ...] = (),
+    body: bool = False,
+    changes: bool = False,
+    links: Mapping[str, Any] | None = None,
+) -> dict[int | str, dict[str, Any]]:
+    """Return the documentation of every status that a route which takes a token answers.
+
+    ``body`` adds what a JSON body can do wrong, ``changes`` the rate of changes; ``links`` hang on ``status``.
+    """
+    found: dict[int | str, dict[str, Any]] = {status: {"model": model, "description": _said(status)}}
+    if links:
+        found[status]["links"] = dict(links)
+    for code, each in (also or {}).items():
+        found[code] = each if isinstance(each, dict) else {"model": each, "description": _said(code)}
+    # 422 is told of in any case: for a route that says nothing of it the framework describes a body that is never sent.
+    codes = {400, 401, 403, 421, 422, 503, *problems, *((413, 415) if body else ()), *((429,) if changes else ())}
+    return found | problems_of(*sorted(codes - found.keys()))
+
+
+def link(operation: str, *, body: Mapping[str, Any] | None = None, **parameters: str) -> dict[str, Any]:
+    """Return a link from an answer to an operation that takes something of it; ``If_Match`` stands for the header."""
+    named = {name.replace("If_Match", "If-Match"): value for name, value in parameters.items()}
+    found: dict[str, Any] = {"operationId": operation, "parameters": named}
+    return found | ({"requestBody": dict(body)} if body else {})
+
+
+def _said(status: int) -> str:
+    return {
+        200: "Done; of a write: the same was there already.",
+        201: "Made; of a write: committed.",
+        202: "Held for review.",
+        304: "As it was.",
+    }[status]
+
+
+def page(item: Any, name: str, **more: Any) -> type[BaseModel]:
+    """Return the model of one page of a list."""
+    fields: dict[str, Any] = {"items": list[item], "cursor": str | None, **more}
+    asked: dict[str, Any] = {field: (hint, ...) for field, hint in fields.items()}
+    made: type[BaseModel] = create_model(name, __doc__="One page.", **asked)
+    return made

@@ -29,6 +29,8 @@ from keepward.model.trust import hash_of
 IMPORTS = 4
 #: Commits that are looked through for an erasure before an answer is given again.
 LOOK_BACK = 5_000
+#: Drafts: changes that are collected and not yet judged.
+DRAFT = Kind(name="draft", seconds=3600, most=512)
 _HANDLES = Kind(name="handle", seconds=24 * 3600, renewed=True, most=1024)
 
 
@@ -102,6 +104,11 @@ class Serving:
                 return self.memory
             self._owner = self.memory.holding(token)
         return self._owner
+
+    def forget(self) -> None:
+        """Forget what may hold text that was erased: answers and drafts."""
+        self.answers.clear()
+        self.state.clear(DRAFT)
 
     def console_link(self) -> str:
         """Return a link that opens the page once, within ten minutes."""

@@ -1,0 +1,608 @@
+"""Answers: what verbs return, as JSON values from which a client can rebuild the values of the library.
+
+Invariants
+(1) A field that holds a commit or a receipt gives its id; the whole of it stands beside, as ``commit_header`` and
+    ``receipt_record``. Every other field stands under its own name.
+(2) Keys are a contract: they are added to and never renamed.
+(3) A page after the first is read from the state, and by the clock, of the first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from keepward import present
+from keepward.calls import send
+from keepward.errors import InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
+from keepward.http.models import CHANGES
+from keepward.http.problems import STATUS, Problem
+from keepward.http.reading import (
+    Moment,
+    bad_cursor,
+    cursor_of,
+    decode_cursor,
+    encode_cursor,
+    etag_of,
+    etag_of_text,
+    not_modified,
+    place,
+    require_match,
+    seq_of,
+)
+from keepward.memory import Memory
+from keepward.model.change import BOOKKEEPING, Change
+from keepward.model.commit import Commit, Reason, Receipt
+from keepward.model.journal import CommitView, Difference, Version
+from keepward.model.memory import Record
+from keepward.model.proposal import Committed, Decided, Duplicate, Outcome, Quarantined, Refused, Waiting
+from keepward.model.query import Memories, Recall
+from keepward.model.trust import Actor, Token
+from keepward.model.value import parse_instant
+from keepward.verbs import Verb, arguments
+from keepward.verbs.write import new_memory
+
+#: The most hits of one query, over all its pages.
+MOST_HITS = 1_000
+#: Arguments that name a moment: a commit's number or id, the name of a head, or an instant.
+_MOMENTS = frozenset({"as_of", "earlier", "later"})
+#: Fields that are given by id with the whole beside them (1).
+BESIDE: dict[Any, str] = {Commit: "header", Receipt: "record"}
+_STATUS = {"committed": 201, "quarantined": 202, "duplicate": 200}
+
+
+def shape(value: Any) -> Any:
+    """Return any value of a verb as JSON values, by (1)."""
+    match value:
+        case Record():
+            return present.record(value)
+        case CommitView():
+            return commit_view(value)
+        case Version():
+            return version(value)
+        case Waiting():
+            return waiting(value)
+        case Committed() | Quarantined() | Refused() | Duplicate():
+            return outcome(value)
+        case Actor():
+            return actor(value)
+        case Reason():
+            return value.as_dict()
+        case Decided():
+            return decided(value)
+        case Difference():
+            return present.difference(value)
+        case Mapping():
+            return {str(key): shape(item) for key, item in value.items()}
+        case list() | tuple():
+            return [shape(item) for item in value]
+        case Commit() | Receipt():
+            return present.plain(value)
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return _fields(value)
+    return present.plain(value)
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    kind: Any = type(value)
+    beside = beside_of(kind)
+    for each in dataclasses.fields(value):
+        item = getattr(value, each.name)
+        if each.name in beside:
+            found[each.name] = item.id if item is not None else None
+            found[f"{each.name}_{beside[each.name]}"] = None if item is None else present.plain(item)
+        else:
+            found[each.name] = shape(item)
+    return found
+
+
+@cache
+def beside_of(kind: type) -> dict[str, str]:
+    """Return the fields of a dataclass that stand by (1), each with what the whole is called."""
+    # By the text of the annotation: a name that only type checkers import cannot be looked up.
+    names = {part.__name__: word for part, word in BESIDE.items()}
+    told = {each.name: str(each.type).removesuffix(" | None") for each in dataclasses.fields(kind)}
+    return {field: names[text] for field, text in told.items() if text in names}
+
+
+def actor(value: Actor) -> dict[str, Any]:
+    """Return a principal; ``can`` is null where it can do all that its class can."""
+    return {
+        "kind": value.kind.value,
+        "name": value.name,
+        "rights": value.rights.value,
+        "credential": value.credential,
+        "can": None if value.can is None else sorted(value.can),
+    }
+
+
+def outcome(result: Outcome) -> dict[str, Any]:
+    """Return what became of a write: as ``present.outcome`` tells it, and everything it is made of."""
+    return {
+        **present.outcome(result),
+        "records": [present.record(each) for each in result.records],
+        "commit_header": None if result.commit is None else present.plain(result.commit),
+        "receipt_record": present.plain(result.receipt),
+        "waiting": waiting(result.item) if result.item else None,
+    }
+
+
+def waiting(item: Waiting) -> dict[str, Any]:
+    """Return a proposal with its diff and the digest that an approval is bound to."""
+    return {
+        **present.waiting(item),
+        "tenant": item.tenant,
+        "told": item.told,
+        "proposer_actor": actor(item.proposer),
+    }
+
+
+def reviewed(memory: Memory, item: Waiting) -> dict[str, Any]:
+    """Return a proposal as its reviewer needs it: ``shown`` has every character that would be stored."""
+    return {**waiting(item), "shown": present.plain(memory.shown(item))}
+
+
+def decided(item: Decided) -> dict[str, Any]:
+    """Return what became of one proposal of many."""
+    return {
+        "id": item.id,
+        "ok": item.ok,
+        "outcome": None if item.outcome is None else outcome(item.outcome),
+        "receipt": item.receipt.id if item.receipt else None,
+        "receipt_record": present.plain(item.receipt) if item.receipt else None,
+        "error": None if item.error is None else failure(item.error),
+    }
+
+
+def failure(fault: KeepwardError) -> dict[str, Any]:
+    """Return an error that is part of an answer."""
+    return {"code": fault.code, "detail": str(fault), "status": STATUS.get(fault.code, 500)}
+
+
+def commit_view(view: CommitView, *, events: bool = True) -> dict[str, Any]:
+    """Return a commit; ``events`` hold each memory before and after, null where they were not asked for."""
+    return {
+        **present.commit(view),
+        "commit_header": present.plain(view.commit),
+        "details": present.plain(view.details),
+        "events": [present.step(each) for each in view.steps] if events else None,
+    }
+
+
+def version(item: Version) -> dict[str, Any]:
+    """Return one version of a memory and the commit that made it."""
+    return {
+        "version": item.record.version,
+        "op": item.op,
+        "commit": item.commit.id,
+        "seq": item.commit.seq,
+        "at": present.instant(item.commit.at),
+        "actor": item.details.actor,
+        "approved_by": item.details.approved_by,
+        "reason": item.details.reason,
+        "receipt": item.details.receipt,
+        "record": present.record(item.record),
+        "before": item.before and present.record(item.before),
+        "changed": present.changed(item.before, item.record),
+        "commit_header": present.plain(item.commit),
+        "details": present.plain(item.details),
+    }
+
+
+def recall(found: Recall, *, start: int = 0, cursor: str | None = None) -> dict[str, Any]:
+    """Return the answer to a query from one hit on; ``memory`` of a hit is the whole record."""
+    hits = [
+        {
+            **present.hit(each),
+            "exact_score": each.score,
+            "exact_parts": dict(sorted(each.parts.items())),
+            "memory": present.record(each.memory),
+        }
+        for each in found.hits[start:]
+    ]
+    return {**present.recall(dataclasses.replace(found, hits=())), "hits": hits, "cursor": cursor}
+
+
+def listed(items: list[Any], cursor: str | None = None, **more: Any) -> dict[str, Any]:
+    """Return one page of a list; ``cursor`` leads to the next one, null at the end."""
+    return {"items": items, "cursor": cursor, **more}
+
+
+def write_response(result: Outcome) -> Response:
+    """Answer a write: 201 committed, 202 held for review, 200 the same was there, 422 refused."""
+    body = outcome(result)
+    if isinstance(result, Refused):
+        said = "; ".join(reason.detail for reason in result.reasons) or "a gate refused the write"
+        return Problem(422, "refused", said, **body).response()
+    headers: dict[str, str] = {}
+    if isinstance(result, Committed) and len(result.records) == 1:
+        headers = {"Location": f"/memory/items/{body['id']}", "ETag": etag_of(result.records[0])}
+    elif isinstance(result, Quarantined):
+        headers = {"Location": f"/memory/quarantine/{body['proposal']}"}
+    return json_response(body, _STATUS[result.outcome], headers)
+
+
+def json_response(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Answer with JSON values; what cannot be encoded as UTF-8 is escaped."""
+    try:
+        return JSONResponse(body, status, dict(headers or {}))
+    except UnicodeEncodeError:
+        # Text from a store of long ago, or of a file name, may hold half a character.
+        return Response(json.dumps(body, allow_nan=False), status, dict(headers or {}), "application/json")
+
+
+def parse_as_of(value: str) -> int | str | datetime:
+    """Return the moment that a caller names.
+
+    Raises:
+        InvalidInput: the empty text.
+    """
+    if not value.strip():
+        raise InvalidInput("as_of is a commit's number or id, the name of a head, or an ISO 8601 instant")
+    if value.isascii() and value.isdecimal():
+        return int(value)
+    try:
+        return parse_instant(value)
+    except InvalidInput:
+        return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of a verb over HTTP."""
+
+    http: Request
+    memory: Memory
+    verb: Verb
+    #: What was sent, by wire name; ``beside`` it what is of HTTP alone.
+    given: dict[str, Any]
+    beside: dict[str, Any]
+
+    def run(self, **instead: Any) -> Any:
+        """Carry it out; ``instead`` takes the place of what was sent."""
+        own: dict[str, Any] = {}
+        for wire, value in {**self.given, **instead}.items():
+            argument = self.verb.arguments[wire]
+            values = own if argument.within is None else own.setdefault(argument.within, {})
+            values[argument.name] = parse_as_of(value) if wire in _MOMENTS and isinstance(value, str) else value
+        return send(self.memory, self.verb.request(**own))
+
+
+def staged(memory: Memory, given: Mapping[str, Any]) -> Change:
+    """Return a change as a body has it.
+
+    Raises:
+        InvalidInput: an instant, duration or scope that cannot be read.
+    """
+    fields = dict(given)
+    makes = CHANGES[fields.pop("op")][2]
+    if makes is None:
+        return new_memory(memory._session, fields.pop("text"), fields)  # noqa: SLF001  a surface of the handle
+    made: Change = arguments.change(makes, fields)
+    return made
+
+
+def proposed(memory: Memory, changes: Sequence[Change], *, reason: str, session: str | None) -> Outcome:
+    """Propose changes together; return what became of them.
+
+    Raises:
+        InvalidInput: there are none.
+    """
+    if not changes:
+        raise InvalidInput("there is nothing to do: give at least one change")
+    return memory.propose(changes, reason=reason, session=session)
+
+
+def propose(call: Call) -> Response:
+    """Answer a proposal of many changes."""
+    changes = [staged(call.memory, each) for each in call.given["changes"]]
+    session = call.given.get("session")
+    return write_response(proposed(call.memory, changes, reason=call.given["reason"], session=session))
+
+
+def status(call: Call) -> Response:
+    """Answer with counts; the path of the store is the owner's alone to see."""
+    memory, found = call.memory, call.run()
+    tag = etag_of_text(found["head"])
+    beside = {
+        "path": found["path"] if memory.actor.is_owner else None,
+        "etag": tag,
+        "actor_record": actor(memory.actor),
+        "now": present.instant(memory.now),
+    }
+    return json_response({**present.plain(found), **beside}, headers={"ETag": tag})
+
+
+def core(call: Call) -> Response:
+    """Answer with the core blocks and what else is in the core tier."""
+    memory = call.memory
+    found = memory.status()
+    listing = memory.find(tiers=["core"], limit=None)
+    nearest = {each.key: each for each in sorted(listing, key=lambda each: (len(each.scope), each.id))}
+    blocks = [
+        {"key": name, "tokens": each["tokens"], "budget": each["budget"], **_block(nearest.pop(name, None))}
+        for name, each in found["blocks"].items()
+    ]
+    body = {"head": found["head"], "scope": memory.scope, "blocks": blocks}
+    body["items"] = [present.record(each) for each in nearest.values()]
+    return json_response({**body, "withheld": list(listing.withheld), "notes": list(listing.notes)})
+
+
+def _block(record: Record | None) -> dict[str, Any]:
+    own = {name: record and getattr(record, name) for name in ("id", "version", "text")}
+    return {**own, "memory": record and present.record(record)}
+
+
+def search(call: Call) -> Response:
+    """Answer a query with a page of hits."""
+    start, moment = place(call.http, call.beside["cursor"])
+    end = start + call.given["limit"]
+    asked = {"limit": min(end, MOST_HITS)}
+    try:
+        # From the state of an earlier page: by its clock, or where a write has since slipped in before it, by the
+        # clock of that state's own commit.
+        found: Recall = call.run(**asked, as_of=moment.at) if moment else call.run(**asked)
+        if moment and seq_of(found.head) != moment.seq:
+            found = call.run(**asked, as_of=moment.seq)
+    except NotFound as fault:
+        raise _gone(call, fault) from fault
+    more = len(found.hits) == end < MOST_HITS
+    moment = moment or Moment(seq=seq_of(found.head), at=found.now)
+    return json_response(recall(found, start=start, cursor=cursor_of(call.http, end, moment) if more else None))
+
+
+def find(call: Call) -> Response:
+    """Answer with a page of memories."""
+    memory, (start, moment) = call.memory, place(call.http, call.beside["cursor"])
+    end, asked = start + call.given["limit"], call.given.get("as_of")
+    asked = parse_as_of(asked) if isinstance(asked, str) else asked
+    if asked is not None and not (isinstance(asked, datetime) and asked > memory.now):
+        # What is past does not move; a future instant is a state that does.
+        found = call.run(limit=end + 1)
+    elif moment is None:
+        found, moment = _settled(call, end + 1, asked)
+    else:
+        try:
+            found = _as_then(call, moment)
+        except NotFound as fault:
+            raise _gone(call, fault) from fault
+    cursor = cursor_of(call.http, end, moment) if len(found) > end else None
+    lost = {"withheld": list(found.withheld), "notes": list(found.notes)}
+    return json_response(listed([present.record(each) for each in found[start:end]], cursor, head=memory.head, **lost))
+
+
+def _settled(call: Call, limit: int, asked: Any) -> tuple[Memories, Moment]:
+    """Read the present, and return the state that it was; only where writes keep coming is that state asked for."""
+    memory = call.memory
+    for _ in range(3):
+        head, now = memory.head, asked or memory.now
+        found = call.run(limit=limit)
+        if memory.head == head:
+            return found, Moment(seq=seq_of(head), at=now)
+    moment = Moment(seq=seq_of(memory.head), at=asked or memory.now)
+    return _as_then(call, moment), moment
+
+
+def _as_then(call: Call, moment: Moment) -> Memories:
+    """Return all that pass in a state, by a clock that need not be that of its last commit."""
+    found: Memories = call.run(include_ended=True, limit=None, as_of=moment.seq)
+    if call.given.get("include_ended"):
+        return found
+    return Memories((each for each in found if each.is_live(moment.at)), withheld=found.withheld, notes=found.notes)
+
+
+def _gone(call: Call, fault: NotFound) -> Exception:
+    """Return the error of a state that is not there: with a cursor it is the cursor that is wrong."""
+    return bad_cursor("is of a state that is gone") if call.beside["cursor"] else fault
+
+
+def get(call: Call) -> Response:
+    """Answer with a memory and its ETag."""
+    record: Record = call.run()
+    tag = etag_of(record)
+    return not_modified(call.http, tag) or json_response(present.record(record), headers={"ETag": tag})
+
+
+def history(call: Call) -> Response:
+    """Answer with every version of a memory."""
+    versions = call.run()
+    return json_response(listed([version(each) for each in versions], id=versions[-1].record.id))
+
+
+def log(call: Call) -> Response:
+    """Answer with commits, newest first."""
+    tag, limit, found = etag_of_text(call.memory.head), call.given["limit"], call.run()
+    body = {
+        "items": [commit_view(each, events=call.beside["events"]) for each in found],
+        "next_before": found[-1].commit.seq if len(found) == limit and found[-1].commit.seq > 1 else None,
+        "etag": tag,
+    }
+    return json_response(body, headers={"ETag": tag})
+
+
+def diff(call: Call) -> Response:
+    """Answer with the memories that differ."""
+    items = [present.difference(each) for each in call.run()]
+    body = {"from": call.given["earlier"], "to": call.given.get("later"), "count": len(items)}
+    return json_response(listed(items, **body))
+
+
+def rollback(call: Call) -> Response:
+    """Undo a commit, where the head is the one that the caller saw, or say what would happen."""
+    memory, dry = call.memory, call.given.get("dry_run", False)
+    where = "GET /memory/status or /memory/commits"
+    require_match(call.http, etag_of_text(memory.head), required=not dry, where=where)
+    done = call.run()
+    data = {**shape(done), "dry_run": dry, "etag": etag_of_text(memory.head)}
+    if done.conflicts and not dry:
+        detail = "later commits touched the same memories, nothing was changed; undo them too by with_later"
+        return Problem(409, "conflict", detail, **data).response()
+    return json_response(data)
+
+
+def pending(call: Call) -> Response:
+    """Answer with a page of proposals."""
+    cursor, limit = call.beside["cursor"], call.beside["limit"]
+    position = decode_cursor(call.http, cursor) if cursor else {"at": "", "id": ""}
+    after = position.get("at"), position.get("id")
+    if not all(isinstance(each, str) for each in after):
+        raise bad_cursor()
+    found = [each for each in call.run() if (present.instant(each.created_at), each.id) > after]
+    last, onward = found[:limit][-1:], None
+    if len(found) > limit:
+        onward = encode_cursor(call.http, {"at": present.instant(last[0].created_at), "id": last[0].id})
+    return json_response(listed([reviewed(call.memory, each) for each in found[:limit]], onward))
+
+
+def proposal(memory: Memory, name: str) -> Waiting:
+    """Return a proposal, whatever became of it.
+
+    Raises:
+        NotFound: there is none by that id.
+    """
+    for each in memory.pending(state=None):
+        if each.id == name:
+            return each
+    raise NotFound("there is no proposal by that id in this tenant")
+
+
+def get_proposal(call: Call) -> Response:
+    """Answer with a proposal as its reviewer needs it; its ETag is its digest."""
+    item = proposal(call.memory, call.given["id"])
+    return json_response(reviewed(call.memory, item), headers={"ETag": etag_of_text(item.digest)})
+
+
+def approve(call: Call) -> Response:
+    """Approve what the caller saw."""
+    item = proposal(call.memory, call.given["id"])
+    require_match(call.http, etag_of_text(item.digest))
+    return write_response(call.run(digest=item.digest))
+
+
+def reject(call: Call) -> Response:
+    """Answer with the receipt of a proposal that was rejected."""
+    return json_response({"id": call.given["id"], "state": "rejected", **_receipt(call.run())})
+
+
+def revoke_token(call: Call) -> Response:
+    """Answer with the receipt of a token that was revoked."""
+    return json_response({"id": call.given["id"], **_receipt(call.run())})
+
+
+def _receipt(receipt: Receipt) -> dict[str, Any]:
+    return {"receipt": receipt.id, "receipt_record": present.plain(receipt)}
+
+
+def decisions(call: Call) -> Response:
+    """Answer with what became of each of many proposals."""
+    results = [decided(each) for each in call.run()]
+    done = sum(1 for each in results if each["ok"])
+    word = "approved" if call.verb.name == "approve_many" else "rejected"
+    return json_response({"results": results, word: done, "failed": len(results) - done})
+
+
+def tokens(call: Call) -> Response:
+    """Answer with every token, without its secret."""
+    return json_response(listed([token(call.memory, each) for each in call.run()]))
+
+
+def create_token(call: Call) -> Response:
+    """Answer with a new token and its secret."""
+    issued = call.run()
+    return json_response({"token": token(call.memory, issued.token), "secret": issued.secret}, 201)
+
+
+def token(memory: Memory, item: Token) -> dict[str, Any]:
+    """Return a token; its hash is of use to nobody who may not read the store itself."""
+    fields = {name: value for name, value in present.plain(item).items() if name != "hash"}
+    return {**fields, "state": item.state(memory.now)}
+
+
+def doctor(call: Call) -> Response:
+    """Answer with what was looked at, and whether all of it is well."""
+    found = call.run()
+    return json_response(listed([shape(each) for each in found], ok=all(each.ok for each in found)))
+
+
+def rebuild(call: Call) -> Response:
+    """Answer with how many records were computed anew, and the head."""
+    return json_response({"records": call.run(), "head": call.memory.head})
+
+
+def remember_many(call: Call) -> Response:
+    """Answer with one outcome an item, or with one for all."""
+    found, mode = call.run(), call.given.get("mode", "each")
+    told = [outcome(each) for each in (found[:1] if mode == "atomic" else found)]
+    return json_response({"mode": mode, "count": len(found), "outcomes": told})
+
+
+def merge(call: Call) -> Response:
+    """Answer with the outcome of a summary, or that there was nothing to merge."""
+    result = call.run()
+    return json_response({"outcome": None}) if result is None else write_response(result)
+
+
+def forget_many(call: Call) -> Response:
+    """Answer with the outcome, and the names of those that are not there."""
+    result, missing = call.run()
+    return json_response({"outcome": None if result is None else outcome(result), "missing": missing})
+
+
+def edited(call: Call) -> Response:
+    """Answer a change of one memory, of the version that the caller named in ``If-Match`` where it did."""
+    seen = matched(call, required=call.verb.name == "revise")
+    if seen is None:
+        return write_response(call.run())
+    if call.given.get("if_version") not in {None, seen}:
+        # The body's own must not contradict it.
+        raise StaleVersion
+    return write_response(call.run(if_version=seen))
+
+
+def matched(call: Call, *, required: bool) -> int | None:
+    """Return the version that the caller saw, where it said so in ``If-Match``."""
+    request, memory = call.http, call.memory
+    if not required and "if-match" not in request.headers:
+        return None
+    try:
+        record = memory.get(call.given["id"])
+    except Unauthorised:
+        # What one wrote and may not read any more has no version that one saw; the change itself is judged.
+        if request.headers.get("if-match", "").strip() == "*":
+            return None
+        raise
+    versions = {etag_of(record): record.version}
+    if record.version > 1:
+        for each in reversed(memory.history(record.id)):
+            versions.setdefault(etag_of(each.record), each.record.version)
+            # What was read before mere bookkeeping is still what is there.
+            if each.op not in BOOKKEEPING:
+                break
+    tag = require_match(request, *versions)
+    return None if tag is None else versions[tag]
+
+
+def erase(call: Call) -> Response:
+    """Answer with what was destroyed, and the certificate of it."""
+    done = call.run()
+    return json_response({**shape(done), "certificate": present.plain(call.memory.certificate(done.commit.id))})
+
+
+def plain(call: Call) -> Response:
+    """Answer with the result as it is: an outcome, a list of values, or one value."""
+    result = call.run()
+    if isinstance(result, Committed | Quarantined | Refused | Duplicate):
+        return write_response(result)
+    if call.verb.answer:
+        found = [shape(each) for each in result] if isinstance(result, list) else shape(result)
+        return json_response(listed(found) if call.verb.answer == "items" else {call.verb.answer: found})
+    return json_response(shape(result), call.verb.status)

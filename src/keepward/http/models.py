@@ -1,0 +1,289 @@
+"""Models: what routes take, as pydantic models made from the requests of the registry.
+
+Invariants
+(1) A field that is not listed is refused; in a body a value of another JSON type is refused, never converted.
+(2) What a gate judges (lengths, ranges) is told in the schema and judged by the gate, so that a write refused here
+    is refused as anywhere else: with reasons and a receipt.
+(3) A field that is left out is not the same as null: out leaves a memory as it is, null empties it.
+(4) In a query a number is written in digits, a switch is ``true`` or ``false``; nothing else is taken for one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import types
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic.json_schema import SkipJsonSchema
+
+from keepward.model import change
+from keepward.verbs import MISSING, Argument, Judged, Limit, Verb, registry
+from keepward.verbs.fields import AS_OF_PATTERN, MANY, MOST, WIRE, Digest, Id, Line, Scope, TierName
+
+#: What words of JSON Schema are called in pydantic.
+_WORDS = {
+    "minimum": "ge",
+    "maximum": "le",
+    "exclusiveMinimum": "gt",
+    "minLength": "min_length",
+    "maxLength": "max_length",
+    "minItems": "min_length",
+    "maxItems": "max_length",
+    "pattern": "pattern",
+    "allow_inf_nan": "allow_inf_nan",
+}
+_DIGITS = re.compile(r"-?(0|[1-9][0-9]{0,17})", re.ASCII)
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,32})?([eE][+-]?[0-9]{1,3})?", re.ASCII)
+_MOMENT = re.compile(r"[0-9A-Za-z][0-9A-Za-z:.+-]*", re.ASCII)
+#: Stands for a parameter that was left out; nobody sends it.
+Absent = SkipJsonSchema[None]
+
+
+def _integral(value: Any) -> Any:
+    # 3.0 is an integer to JSON, which has one kind of number.
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _written(pattern: re.Pattern[str], read: Callable[[str], Any], what: str) -> BeforeValidator:
+    """Return what reads a value of a query, where it is written like that; see (4)."""
+
+    def validate(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        if not pattern.fullmatch(value):
+            raise ValueError(f"must be {what}")
+        return read(value)
+
+    return BeforeValidator(validate)
+
+
+def _moment(value: str) -> str:
+    if not _MOMENT.fullmatch(value):
+        raise ValueError("must be a commit's number or id, the name of a head, or an ISO 8601 instant")
+    return value
+
+
+_IN_BODY: Mapping[Any, Any] = {int: BeforeValidator(_integral)}
+_IN_QUERY: Mapping[Any, Any] = {
+    int: _written(_DIGITS, int, "a whole number"),
+    float: _written(_NUMBER, float, "a number"),
+    bool: _written(re.compile("true|false"), lambda text: text == "true", "true or false"),
+}
+
+
+def typed(kind: Any, *, query: bool = False, described: bool = True) -> Any:
+    """Return a type of an argument with its limits as pydantic reads them; see (2) and (4)."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        inner = typed(parts[0], query=query, described=described)
+        base, *readers = get_args(inner) if parts[0] in (int, float, bool) and inner is not parts[0] else (inner,)
+        notes = [each for each in parts[1:] if isinstance(each, Limit)]
+        fields = [_field(each, described=described) for each in notes]
+        if query and any(each.schema.get("pattern") == AS_OF_PATTERN for each in notes):
+            readers.append(AfterValidator(_moment))
+        # What reads a value stands behind its bounds.
+        return Annotated[(base, *fields, *readers)] if fields or readers else base
+    if origin in (Union, types.UnionType):
+        bare = [_bare(part) for part in parts]
+        if float in bare:
+            # As it was written: one that is not whole must not be read as one that is.
+            made = [part if part in (int, float) else typed(part, query=query, described=described) for part in parts]
+        elif query and int in bare and str in bare:
+            # In a query a number is a text too.
+            made = [typed(parts[bare.index(str)], query=True, described=described)]
+        else:
+            empty = Absent if query else None
+            made = [empty if part is type(None) else typed(part, query=query, described=described) for part in parts]
+        return Union[tuple(made)]  # noqa: UP007  known when it runs
+    if origin is list:
+        return list[typed(parts[0], query=query, described=described)]  # type: ignore[misc]
+    reader = (_IN_QUERY if query else _IN_BODY).get(kind)
+    return kind if reader is None else Annotated[kind, reader]
+
+
+def _bare(kind: Any) -> Any:
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
+
+
+def _field(note: Limit, *, described: bool) -> Any:
+    doc = (note.doc or None) if described else None
+    if isinstance(note, Judged):
+        return Field(description=doc, json_schema_extra=dict(note.schema) or None)
+    return Field(description=doc, **{_WORDS[word]: value for word, value in note.schema.items()})
+
+
+class Body(BaseModel):
+    """A JSON object of named fields, and no others (1)."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    def given(self) -> dict[str, Any]:
+        """Return the fields that were sent (3), as JSON values."""
+        return self.model_dump(exclude_unset=True)
+
+
+def body_model(
+    name: str, doc: str, asked: Iterable[Argument], kinds: Mapping[str, Any] | None = None, **config: Any
+) -> type[Body]:
+    """Return the model of a body with these arguments; ``kinds`` gives some of them another type."""
+    fields: dict[str, Any] = {}
+    for each in asked:
+        kind = (kinds or {}).get(each.wire) or typed(each.kind)
+        bare = _bare(each.kind)
+        if each.default is MISSING:
+            fields[each.wire] = (kind, ...)
+        elif get_origin(bare) is list:
+            fields[each.wire] = (kind, Field(default_factory=list))
+        elif type(None) in get_args(bare):
+            fields[each.wire] = (kind, None)
+        else:
+            fields[each.wire] = (kind, "" if each.default is change.KEEP else each.default)
+    base = type("Body", (Body,), {"model_config": config}) if config else Body
+    made: type[Body] = create_model(name, __base__=base, __doc__=doc, __module__=__name__, **fields)
+    return made
+
+
+def _no_defaults(schema: dict[str, Any]) -> None:
+    """Take the defaults out of a schema whose fields mean nothing unless they are sent (3)."""
+    for each in schema.get("properties", {}).values():
+        each.pop("default", None)
+
+
+def _each_judged(schema: dict[str, Any]) -> None:
+    """Take out of a schema what a gate judges: one item that breaks it is refused by itself, and not the call."""
+    for name, field in schema.get("properties", {}).items():
+        if name not in {"scope", "ttl", "occurred_at"}:
+            for each in (field, field.get("items", {}), *field.get("anyOf", ())):
+                for limit in ("enum", "pattern", "minLength", "maxLength", "minimum", "maximum", "maxItems"):
+                    each.pop(limit, None)
+
+
+def _empty_list(name: str) -> Callable[[dict[str, Any]], None]:
+    """Return what tells in a schema that a list is empty where it is left out."""
+    return lambda schema: schema["properties"][name].update(default=[])
+
+
+def _one_given(word: str, *names: str) -> dict[str, Any]:
+    """Return the schema of an object in which one of these is given, and not as null; `ids[]` is a list."""
+    lists = {"type": "array", "minItems": 1}
+    ways = {name.removesuffix("[]"): lists if name.endswith("[]") else {"type": "string"} for name in names}
+    return {word: [{"required": [name], "properties": {name: schema}} for name, schema in ways.items()]}
+
+
+def _of_memory() -> list[Argument]:
+    return [each for name, each in registry()["remember"].arguments.items() if name != "reason"]
+
+
+#: Changes of one proposal by the word for them: the name of the model, what it says, and the change itself.
+CHANGES: Mapping[str, tuple[str, str, Any]] = {
+    "insert": ("InsertOp", "Remember something new.", None),
+    "replace": ("ReplaceOp", "Give a memory new text or fields.", change.Replace),
+    "append": ("AppendOp", "Add text to a memory.", change.Append),
+    "supersede": ("SupersedeOp", "Mark a memory as replaced by another.", change.Supersede),
+    "move": ("MoveOp", "Put a memory in another tier or scope, or under another key.", change.Move),
+    "promote": ("PromoteOp", "Raise a memory to lasting knowledge.", change.Promote),
+    "retire": ("RetireOp", "Stop a memory from holding; it can be restored.", change.Retire),
+    "archive": ("ArchiveOp", "Put a memory away; it can be restored.", change.Archive),
+    "restore": ("RestoreOp", "Bring back what had ended.", change.Restore),
+    "reinforce": ("ReinforceOp", "Confirm a memory.", change.Reinforce),
+}
+
+
+_SENT = {"json_schema_extra": _no_defaults}
+#: Types that differ from those of a new memory: a place is not taken away by null, and an edit says of consent no more.
+_KINDS: Mapping[Any, Mapping[str, Any]] = {
+    change.Replace: {"consent": bool},
+    change.Append: {"consent": bool},
+    change.Move: {"tier": typed(TierName), "scope": typed(Scope), "key": typed(Line) | None},
+}
+
+
+def _operation(word: str) -> type[Body]:
+    name, doc, makes = CHANGES[word]
+    asked = _of_memory() if makes is None else [_argument(each) for each in dataclasses.fields(makes)]
+    asked.insert(2 if word == "append" else 1, Argument("op", "op", Literal[word], MISSING, ""))
+    config = _SENT if word in {"replace", "move"} else {}
+    return body_model(name, doc, asked, _KINDS.get(makes), **config)
+
+
+def _argument(field: dataclasses.Field[Any]) -> Argument:
+    missing = field.default is dataclasses.MISSING
+    return Argument(field.name, field.name, WIRE[field.name], MISSING if missing else field.default, "")
+
+
+Op: Any = Union[tuple(_operation(word) for word in CHANGES)]  # noqa: UP007  made when it runs
+Ops: Any = Annotated[list[Annotated[Op, Field(discriminator="op")]], Field(min_length=1, max_length=MOST)]
+
+
+class Approval(Body):
+    """One proposal and the digest that was seen."""
+
+    id: typed(Id)  # type: ignore[valid-type]
+    digest: typed(Digest) | None = None  # type: ignore[valid-type]
+
+
+_each = "One of several memories to be; each is judged by itself."
+OneOfMany = body_model("OneOfMany", _each, _of_memory(), json_schema_extra=_each_judged)
+#: Types of what the registry leaves open.
+_WITHIN: Mapping[str, Mapping[str, Any]] = {
+    "propose": {"changes": Ops},
+    "approve_many": {"items": Annotated[list[Approval], Field(min_length=1, max_length=MANY)]},
+    "remember_many": {"items": Annotated[list[OneOfMany], Field(min_length=1, max_length=MOST)]},  # type: ignore[valid-type]
+}
+_ANY = {"json_schema_extra": _one_given("oneOf", "source", "actor", "session", "commit", "memory")}
+_CHOSEN = {"json_schema_extra": _one_given("anyOf", "ids[]", "subject", "source")}
+_SIDES = {"json_schema_extra": _one_given("anyOf", "used[]", "ignored[]")}
+#: Bodies by operation: the name of the model, what it says, and how it is configured.
+BODIES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
+    "plan_erase": (
+        "PlanErase",
+        "What is to be destroyed: memories by id, subject or source, and a code that says why.",
+        _CHOSEN,
+    ),
+    "erase": ("Erase", "The plan that was seen, and what it was made of.", _CHOSEN),
+    "lift_erasure": ("Lift", "The erased memory whose content may be remembered again.", {}),
+    "adopt": ("Adopt", "The plan that was seen.", {}),
+    "plan_contain": ("Selected", "Exactly one way to name what is meant.", _ANY),
+    "contain": ("Contain", "A plan that was seen, and what it was made of.", _ANY),
+    "bisect": ("Bisect", "What to look for in the contexts of the past.", {}),
+    "rollback": ("RollBack", "How a commit is to be undone.", {}),
+    "compile": ("Compile", "What a model is to be told of.", {"json_schema_extra": _empty_list("without")}),
+    "memory_block": ("Block", "What memories are to be relevant to.", {}),
+    "reject": ("Reject", "Why a proposal is rejected; its proposer is told.", {}),
+    "approve_many": ("Approvals", "Proposals to approve, each by the digest that was seen.", {}),
+    "reject_many": ("Rejections", "Proposals to reject, for one reason.", {}),
+    "create_token": ("CreateToken", "A token to be.", {}),
+    "feedback": (
+        "GiveFeedback",
+        "Which memories of a recall or context were of use, and which were not; at least one.",
+        _SIDES,
+    ),
+    "run_job": ("RunJob", "How a job is to be run.", {}),
+    "remember": ("Remember", "One memory to remember.", {}),
+    "remember_many": ("RememberMany", "Several memories to remember.", {}),
+    "merge": ("Merge", "One summary in place of several memories; without a text it is theirs, one a line.", {}),
+    "forget_many": ("ForgetMany", "Memories that no longer hold.", {}),
+    "revise": ("Revise", "An edit of one memory.", _SENT),
+    "append": ("AppendBody", "An addition to one memory.", {}),
+    "move": ("MoveBody", "A move of one memory.", _SENT),
+    "archive": ("ArchiveBody", "A memory that is put away.", {}),
+    "restore": ("RestoreBody", "A return of what had ended.", {}),
+    "reinforce": ("ReinforceBody", "A confirmation.", {}),
+    "promote": ("PromoteBody", "The canonical text of lasting knowledge.", {}),
+    "supersede": ("SupersedeBody", "What takes a memory's place.", {}),
+    "update_by_key": ("Keyed", "The text that a key is to have; without a kind it is a state.", {}),
+    "propose": ("Edit", "One proposal of one or many changes, carried out, held or refused together.", {}),
+}
+
+
+def body_of(verb: Verb) -> type[Body] | None:
+    """Return the model of a verb's body; None where it takes none."""
+    if verb.operation not in BODIES:
+        return None
+    name, doc, config = BODIES[verb.operation]
+    asked = [each for wire, each in verb.arguments.items() if f"{{{wire}}}" not in verb.path]
+    kinds = _WITHIN.get(verb.operation) or _KINDS.get(getattr(verb.request, "makes", None))
+    return body_model(name, doc, asked, kinds, **config)

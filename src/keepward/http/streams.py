@@ -1,0 +1,448 @@
+"""Streams: commits as they come, export and import line by line, and the bytes of blobs.
+
+Invariants
+(1) The id of an event is the number of its commit. Whoever names the last one it saw gets every later one that it
+    may see, in order, each once; commits of other processes too. An event says which memories were touched and how:
+    ids, operations, tiers; never a text or a reason. It ends when its credential no longer holds, and with the server.
+(2) What hands over results one by one works in one thread of its own, for a reader of the store belongs to its thread.
+    What fails before the first result is an error of the call; what fails later ends the answer. When the reader goes
+    away, the work is told at its next result; what it had done stays done.
+(3) An export that breaks off ends without its last lines; its first line names the head that it must end in.
+(4) An import is read to its end before anything of it is stored, so that a file that was cut stores nothing; each line
+    then has an answer of its own. Until its lines are judged it is held in memory, and no byte of it is in a file.
+(5) A blob is handed over and never shown: an attachment of its own type, or of none where a browser might run it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import queue
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Annotated, Any, Literal
+
+import anyio
+from fastapi import APIRouter, Header, Path, Query
+from pydantic import Field
+from sse_starlette.event import ServerSentEvent
+from sse_starlette.sse import EventSourceResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from keepward import present
+from keepward.errors import KeepwardError, NotFound
+from keepward.http.answers import failure, json_response, shape
+from keepward.http.credentials import Handle, Writes, serving_of
+from keepward.http.models import Absent, typed
+from keepward.http.problems import Problem
+from keepward.http.reading import etag_of_text, not_modified, seq_of
+from keepward.http.route import STREAMING, KeepwardRoute
+from keepward.http.routes import IfNoneMatch
+from keepward.http.schemas import Given, answered, link, mirror, problems_of
+from keepward.http.serving import Serving
+from keepward.interchange import load, plan_restore_export, restore_export, write_vault
+from keepward.interchange.imports import Result
+from keepward.memory import Memory
+from keepward.model.copies import ExportPlan, RestoredExport
+from keepward.model.journal import CommitView
+from keepward.verbs import Limit
+from keepward.verbs.fields import Digest, Word
+
+blobs = APIRouter(route_class=KeepwardRoute, tags=["blobs"])
+carry = APIRouter(route_class=KeepwardRoute, tags=["carry"])
+events = APIRouter(route_class=KeepwardRoute, tags=["events"])
+
+#: Seconds between two looks at the head, and between two signs of life.
+LOOK = 0.5
+HEARTBEAT = 15
+#: Commits that are read in one go, and streams that one server keeps open.
+BATCH = 100
+MOST = 64
+#: Results that may wait for a slow reader.
+AHEAD = 64
+
+NDJSON = "application/x-ndjson"
+BYTES = "application/octet-stream"
+_LINES = {NDJSON: {"schema": {"type": "string", "description": "JSON values, one a line."}}}
+_SENT = {"type": "string", "minLength": 1, "description": "Lines of the format; what is empty is no import."}
+_FILE = {
+    STREAMING: True,
+    "requestBody": {"required": True, "content": {NDJSON: {"schema": _SENT}, "text/plain": {"schema": _SENT}}},
+}
+Formats = Literal["auto", "vault", "locomo", "messages", "legacy-jsonl", "markdown"]
+Ref = Annotated[str, Path(pattern=r"^sha256:[0-9a-f]{64}$", description="As `POST /memory/blobs` gave it.")]
+Number = Annotated[int, Limit(minimum=0, maximum=2**53)]
+Seen: Any = Annotated[typed(Number, query=True) | Absent, Query(description="Number of the last commit that was seen.")]
+Session: Any = Annotated[typed(Word, query=True) | Absent, Query()]
+PlanDigest: Any = Annotated[typed(Digest, described=False), Query()]
+LastSeen = Annotated[
+    Annotated[str, Field(max_length=16, pattern=r"^(0|[1-9][0-9]{0,15})$")] | Absent,
+    Header(alias="Last-Event-ID", description="As for `after`, which it takes the place of."),
+]
+
+
+@events.get(
+    "/memory/events",
+    operation_id="events",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "`event: commit`, `id:` the commit's number, `data:` an object; `event: end` says why.",
+            "content": {"text/event-stream": {}},
+        },
+        **problems_of(400, 401, 403, 404, 421, 422, 429, 503),
+    },
+    name="events",
+)
+async def commits_as_they_come(
+    request: Request, memory: Handle, after: Seen = None, last_event_id: LastSeen = None
+) -> Response:
+    """Return commits as they come: ids, operations and tiers of what the caller may see, no text.
+
+    Without `after` or `Last-Event-ID` it begins with what comes next.
+    """
+    serving = serving_of(request)
+    start = int(last_event_id) if last_event_id is not None else after
+    newest = await run_in_threadpool(lambda: seq_of(memory.head))
+    if start is not None and start > newest:
+        raise NotFound("there is no such commit yet")
+    if serving.streams >= MOST:
+        detail = "too many streams are open; close one, or ask for commits by number"
+        raise Problem(429, "rate_limited", detail, headers={"Retry-After": "5"})
+    body = _commits(memory, serving, newest if start is None else start)
+    return EventSourceResponse(body, ping=HEARTBEAT, ping_message_factory=lambda: ServerSentEvent(comment="still here"))
+
+
+async def _commits(memory: Memory, serving: Serving, seq: int) -> AsyncIterator[ServerSentEvent]:
+    serving.streams += 1
+    try:
+        # The head of the answer goes out with the first piece; a comment lets the caller know that it is heard.
+        yield ServerSentEvent(comment="commits after " + str(seq))
+        while not serving.stopping.is_set():
+            try:
+                found, seq = await run_in_threadpool(_later, memory, seq)
+            except KeepwardError as fault:
+                yield _event("end", {"code": fault.code, "detail": str(fault)})
+                return
+            for view in found:
+                yield _event("commit", _commit(view), view.commit.seq)
+            if not found:
+                await anyio.sleep(LOOK)
+    finally:
+        serving.streams -= 1
+
+
+def _later(memory: Memory, seq: int) -> tuple[list[CommitView], int]:
+    """Return commits after a number that the handle may see, oldest first, and the number of the last one looked at."""
+    newest = seq_of(memory.head)
+    found: list[CommitView] = []
+    while seq < newest and len(found) < BATCH:
+        seq += 1
+        try:
+            found.append(memory.show(str(seq)))
+        except NotFound:
+            # Nothing in it is within the caller's reach.
+            continue
+    return found, seq
+
+
+def _commit(view: CommitView) -> dict[str, Any]:
+    """Return what an event says of a commit; see (1)."""
+    told = present.commit(view)
+    return {name: told[name] for name in ("seq", "id", "at", "kind", "actor", "changes")}
+
+
+def _event(kind: str, data: dict[str, Any], seq: int | None = None) -> ServerSentEvent:
+    text = json.dumps(data, separators=(",", ":"))
+    return ServerSentEvent(data=text, event=kind, id=None if seq is None else str(seq), sep="\n")
+
+
+Put = Callable[[bytes], None]
+
+
+class Gone(Exception):
+    """Nobody reads the results any more."""
+
+
+class Pipe:
+    """One piece of work under way."""
+
+    def __init__(self, work: Callable[[Put], None]) -> None:
+        """Begin the work; it calls what it is given with each piece of the body.
+
+        Returns once there is a first piece, or none.
+
+        Raises:
+            Exception: whatever the work raised before its first piece; see (2).
+        """
+        self._work = work
+        self._pieces: queue.Queue[bytes | BaseException | None] = queue.Queue(AHEAD)
+        self._gone = threading.Event()
+        threading.Thread(target=self._run, name="keepward-pipe", daemon=True).start()
+        first = self._pieces.get()
+        if isinstance(first, BaseException):
+            raise first
+        self._first = first
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield the pieces in order; a failure is raised in its place."""
+        piece: bytes | BaseException | None = self._first
+        try:
+            while piece is not None:
+                if isinstance(piece, BaseException):
+                    raise piece
+                yield piece
+                piece = self._pieces.get()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Say that nobody reads the results any more."""
+        self._gone.set()
+
+    def _run(self) -> None:
+        end: BaseException | None = None
+        try:
+            self._work(self._put)
+        except Gone:
+            return
+        except BaseException as fault:  # noqa: BLE001  it is raised where the answer is made
+            end = fault
+        try:
+            self._put(end)
+        except Gone:
+            return
+
+    def _put(self, piece: bytes | BaseException | None) -> None:
+        while not self._gone.is_set():
+            try:
+                self._pieces.put(piece, timeout=LOOK)
+            except queue.Full:
+                continue
+            return
+        raise Gone
+
+
+class Piped(StreamingResponse):
+    """An answer whose body comes out of a pipe, which is closed however the answer ends."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        super().__init__(iter(pipe), media_type=NDJSON)
+        self._pipe = pipe
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a call."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            # A caller that was gone before the first piece never began to read (2).
+            self._pipe.close()
+
+
+class _Lines:
+    """What an export is written to."""
+
+    encoding = "utf-8"
+
+    def __init__(self, put: Put) -> None:
+        self._put = put
+
+    def write(self, text: str) -> int:
+        self._put(text.encode())
+        return len(text)
+
+
+class Upload(io.BytesIO):
+    """The body of an import, and its place among those that the server holds; both end when it is closed."""
+
+    name = "upload"
+
+    def __init__(self, leave: Callable[[], None]) -> None:
+        super().__init__()
+        self._leave = leave
+
+    def close(self) -> None:
+        """Let go of the bytes and of the place."""
+        if not self.closed:
+            self._leave()
+        super().close()
+
+
+async def _received(request: Request) -> Upload:
+    """Read the body of a call that brings a file."""
+    places = serving_of(request).imports
+    if not places.acquire(blocking=False):
+        detail = "too many imports are under way; send this one again when one of them is over"
+        raise Problem(429, "rate_limited", detail, headers={"Retry-After": "5"})
+    upload = Upload(places.release)
+    try:
+        async for piece in request.stream():
+            upload.write(piece)
+        upload.seek(0)
+    except BaseException:
+        upload.close()
+        raise
+    return upload
+
+
+@carry.get(
+    "/memory/export",
+    operation_id="export",
+    response_class=Response,
+    responses={
+        200: {"description": "One memory version a line, oldest first.", "content": _LINES},
+        **problems_of(400, 401, 403, 421, 422, 500, 503),
+    },
+)
+def export(memory: Handle) -> Response:
+    """Return every version of every memory of the tenant, for the owner alone; `restore-export` brings it back."""
+
+    def write(put: Put) -> None:
+        lines: Any = _Lines(put)
+        write_vault(memory, lines)
+
+    return Piped(Pipe(write))
+
+
+@carry.post(
+    "/memory/import",
+    operation_id="import",
+    dependencies=[Writes],
+    response_class=Response,
+    responses={
+        200: {
+            "description": "What became of each line, as it is known; the last line has `summary`, or `error`.",
+            "content": _LINES,
+        },
+        **problems_of(400, 401, 403, 409, 413, 421, 422, 429, 500, 503),
+    },
+    openapi_extra=_FILE,
+)
+async def import_lines(
+    request: Request,
+    memory: Handle,
+    format: Annotated[Formats, Query()] = "auto",  # noqa: A002
+    session: Session = None,
+) -> Response:
+    """Bring memories in, each through the gates, those of an export too; it counts as one change.
+
+    Where the caller goes away half way, what was stored stays, and sending all of it again stores nothing twice.
+    """
+    upload = await _received(request)
+    try:
+        return Piped(await run_in_threadpool(Pipe, lambda put: _import(memory, upload, format, session, put)))
+    except BaseException:
+        upload.close()
+        raise
+
+
+def _import(memory: Memory, upload: Upload, chosen: Formats, session: str | None, put: Put) -> None:
+    begun = False
+
+    def line(value: dict[str, Any]) -> None:
+        put(json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode() + b"\n")
+
+    def tell(result: Result) -> None:
+        nonlocal begun
+        begun = True
+        why = present.reasons(result.reasons)
+        line({"line": result.number, "outcome": result.outcome, "reasons": why, "detail": result.detail})
+
+    with upload:
+        try:
+            done = load(memory, upload, format=chosen, session=session, on_result=tell)
+        except KeepwardError as fault:
+            if not begun:
+                raise
+            line({"error": failure(fault)})
+        else:
+            line({"summary": present.plain(done.as_dict())})
+
+
+@carry.post(
+    "/memory/restore-export/plan",
+    operation_id="plan_restore_export",
+    responses=answered(mirror(ExportPlan), problems=(409, 413), changes=True),
+    dependencies=[Writes],
+    openapi_extra=_FILE,
+)
+async def plan_restoring(request: Request, memory: Handle) -> Response:
+    """Return what bringing an export of one's own back would restore, under a digest; for the owner alone."""
+    with await _received(request) as upload:
+        return json_response(shape(await run_in_threadpool(plan_restore_export, memory, upload)))
+
+
+@carry.post(
+    "/memory/restore-export",
+    operation_id="restore_export",
+    responses=answered(mirror(RestoredExport), problems=(409, 413), changes=True),
+    dependencies=[Writes],
+    openapi_extra=_FILE,
+)
+async def restore_lines(request: Request, memory: Handle, digest: PlanDigest) -> Response:
+    """Write an export into an empty tenant as it is, given the digest of its plan; for the owner alone."""
+    with await _received(request) as upload:
+        return json_response(shape(await run_in_threadpool(restore_export, memory, upload, digest)))
+
+
+@blobs.post(
+    "/memory/blobs",
+    operation_id="put_blob",
+    status_code=201,
+    dependencies=[Writes],
+    responses=answered(
+        Given["Blob"],
+        status=201,
+        problems=(409, 413),
+        changes=True,
+        links={
+            "bytes": link("read_blob", ref="$response.body#/ref"),
+            "about": link("blob", ref="$response.body#/ref"),
+        },
+    ),
+    openapi_extra={
+        "requestBody": {
+            "content": {BYTES: {"schema": {"type": "string", "format": "binary", "minLength": 1}}},
+            "required": True,
+        }
+    },
+)
+async def put_blob(request: Request, memory: Handle) -> Response:
+    """Keep 1 byte to 32 MB for memories to refer to; the same bytes are kept once.
+
+    `Content-Type` says what they are; without one, or with `application/octet-stream`, the bytes themselves do.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    data = await request.body()
+    held = await run_in_threadpool(memory.put_blob, data, media_type=None if kind in {"", BYTES} else kind)
+    return json_response(shape(held), 201, {"Location": f"/memory/blobs/{held.ref}"})
+
+
+@blobs.get(
+    "/memory/blobs/{ref}",
+    operation_id="read_blob",
+    response_class=Response,
+    responses={
+        200: {"description": "The bytes.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}},
+        304: {"description": "They are the bytes that were named."},
+        **problems_of(400, 401, 403, 404, 421, 422, 500, 503),
+    },
+)
+def read_blob(request: Request, memory: Handle, ref: Ref, if_none_match: IfNoneMatch = None) -> Response:
+    """Return the bytes of a blob that a memory within reach refers to, or that the caller has put."""
+    del if_none_match
+    held = memory.blob(ref)
+    tag = etag_of_text(held.ref)
+    if same := not_modified(request, tag):
+        return same
+    headers = {"Content-Disposition": "attachment", "ETag": tag}
+    return Response(memory.read_blob(ref), headers=headers, media_type=BYTES if held.active else held.media_type)
+
+
+@blobs.get("/memory/blobs/{ref}/about", operation_id="blob", responses=answered(Given["Blob"], problems=(404,)))
+def about_blob(memory: Handle, ref: Ref) -> Response:
+    """Return the size and media type of a blob."""
+    return json_response(shape(memory.blob(ref)))
