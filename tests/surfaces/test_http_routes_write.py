@@ -6,6 +6,7 @@ import pytest
 from http_world import World
 
 from keepward.http.routes import RIGHTS
+from keepward.verbs.write import Revise
 
 
 @pytest.fixture
@@ -159,14 +160,14 @@ def test_a_revision_names_the_version_it_saw(world, saved):
 
 def test_a_revision_that_another_overtook_while_it_ran_is_refused(world, saved, monkeypatch):
     name = saved.json()["id"]
-    real = type(world.memory).revise
+    real = Revise.run
 
-    def late(self, memory_id, *given, **more):
-        monkeypatch.setattr(type(world.memory), "revise", real)
-        world.memory.revise(memory_id, "The ferry leaves at eight", reason="overtaking")
-        return real(self, memory_id, *given, **more)
+    def late(self, session):
+        monkeypatch.setattr(Revise, "run", real)
+        world.memory.revise(self.id, "The ferry leaves at eight", reason="overtaking")
+        return real(self, session)
 
-    monkeypatch.setattr(type(world.memory), "revise", late)
+    monkeypatch.setattr(Revise, "run", late)
     answer = world.owner.patch(
         saved.headers["location"],
         json={"text": "The ferry leaves at seven", "reason": "winter"},

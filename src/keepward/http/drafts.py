@@ -26,10 +26,11 @@ from keepward import present
 from keepward.errors import Conflict, InvalidInput, NotFound
 from keepward.http.answers import json_response, proposed, staged, write_response
 from keepward.http.credentials import Handle, Writes, principal_of, serving_of
+from keepward.http.documented import answered, link, problems_of
 from keepward.http.models import Body, Ops, typed
 from keepward.http.problems import Problem
 from keepward.http.route import KeepwardRoute
-from keepward.http.schemas import Instant, Written, answered, link, problems_of
+from keepward.http.schemas import Instant, Written
 from keepward.http.serving import DRAFT
 from keepward.http.state import State
 from keepward.memory import Memory

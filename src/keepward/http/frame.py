@@ -29,9 +29,9 @@ from keepward.http.credentials import (
     serving_of,
     unauthenticated,
 )
+from keepward.http.documented import problems_of
 from keepward.http.problems import Problem
 from keepward.http.route import KeepwardRoute, PublicRoute
-from keepward.http.schemas import problems_of
 from keepward.http.serving import Serving
 
 FOLDER = Path(__file__).parent / "page"

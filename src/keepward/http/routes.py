@@ -24,10 +24,11 @@ from starlette.responses import Response
 from keepward import verbs
 from keepward.http import answers, schemas
 from keepward.http.credentials import Handle, Writes, confirm
+from keepward.http.documented import answered, link, page
 from keepward.http.models import Absent, Body, body_of, typed
 from keepward.http.reading import LONGEST
 from keepward.http.route import KeepwardRoute
-from keepward.http.schemas import Given, Written, answered, link, page
+from keepward.http.schemas import Given, Written
 from keepward.verbs import MISSING, Limit, Verb, fields, registry
 from keepward.verbs import Request as Asked
 

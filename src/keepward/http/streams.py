@@ -34,15 +34,17 @@ from starlette.types import Receive, Scope, Send
 
 from keepward import present
 from keepward.errors import KeepwardError, NotFound
-from keepward.http.answers import failure, json_response, shape
+from keepward.http.answers import json_response
 from keepward.http.credentials import Handle, Writes, serving_of
+from keepward.http.documented import answered, link, problems_of
 from keepward.http.models import Absent, typed
 from keepward.http.problems import Problem
 from keepward.http.reading import etag_of_text, not_modified, seq_of
 from keepward.http.route import STREAMING, KeepwardRoute
 from keepward.http.routes import IfNoneMatch
-from keepward.http.schemas import Given, answered, link, mirror, problems_of
+from keepward.http.schemas import Given, mirror
 from keepward.http.serving import Serving
+from keepward.http.shapes import failure, shape
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.imports import Result
 from keepward.memory import Memory
