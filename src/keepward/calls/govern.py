@@ -176,7 +176,8 @@ class Govern(Calls):
         ``subject`` and ``source`` take memories of the whole tenant; ``source`` is a reference in evidence, a
         foreign name, or the name of a source. ``reason`` is one of the codes of ``model.commit.REASONS``.
         """
-        return self._send(verbs.erase.PlanErase(ids=ids, subject=subject, source=source, reason=reason))
+        named = (ids,) if isinstance(ids, str) else tuple(ids)
+        return self._send(verbs.erase.PlanErase(ids=named, subject=subject, source=source, reason=reason))
 
     def erase(
         self,
@@ -192,7 +193,8 @@ class Govern(Calls):
         Raises:
             Conflict: what would be erased has changed; nothing was erased.
         """
-        return self._send(verbs.erase.Erase(digest=digest, ids=ids, subject=subject, source=source, reason=reason))
+        named = (ids,) if isinstance(ids, str) else tuple(ids)
+        return self._send(verbs.erase.Erase(digest=digest, ids=named, subject=subject, source=source, reason=reason))
 
     def lift_erasure(self, name: str) -> Lifted:
         """Allow what an erased memory said to be remembered again, given its id; for the owner alone.

@@ -4,21 +4,41 @@ Invariants
 (1) A verb has the name, the arguments and the defaults that it has in ``Memory``; docs/client.md names the few that
     concern files of a machine and are not here.
 (2) Nothing is read from the environment: address and token are what the caller says, and go nowhere else.
+(3) Handles on one server share its connections; only tenant and scope differ. Who asks is the token's bearer.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Unpack
 
-from keepward.client.decisions import Decisions
-from keepward.client.inquiries import Inquiries
-from keepward.client.streams import Streams
+from keepward.calls.draft import Draft as LocalDraft
+from keepward.calls.govern import Govern
+from keepward.calls.use import Use
+from keepward.client import streams, wire
+from keepward.client.decode import decode, decode_hint
+from keepward.client.streams import Happened, Line
 from keepward.client.transport import Transport
-from keepward.client.writes import Writes
-from keepward.model.trust import parse_scope, parse_tenant
+from keepward.errors import KeepwardError
+from keepward.model.change import Change, Insert, InsertFields
+from keepward.model.proposal import Outcome
+from keepward.model.trust import Actor, parse_scope, parse_tenant
+from keepward.verbs.write import Remember
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+    from keepward.model.copies import ExportPlan, RestoredExport
+    from keepward.model.proposal import Shown, Waiting
+    from keepward.verbs import Request
 
 
-class Client(Writes, Decisions, Inquiries, Streams):
+class Client(Use, Govern):
     """A handle on the memories of a server; it may be used by many threads."""
 
     def __init__(
@@ -44,11 +64,179 @@ class Client(Writes, Decisions, Inquiries, Streams):
             InvalidInput: no address of a server; a token that would travel in the clear to another machine, unless
                 ``allow_insecure``; the `client` extra is missing.
         """
-        way = Transport.open(
+        self._transport = Transport.open(
             url, token, timeout=timeout, retries=retries, transport=transport, allow_insecure=allow_insecure
         )
-        super().__init__(
-            way,
-            tenant=None if tenant is None else parse_tenant(tenant),
-            scope=None if scope is None else parse_scope(scope),
-        )
+        self._tenant = None if tenant is None else parse_tenant(tenant)
+        self._scope = None if scope is None else parse_scope(scope)
+
+    @property
+    def tenant(self) -> str:
+        """The tenant this handle reads and writes; the token's, which is asked for, unless one was named."""
+        return self._tenant or str(self._standing["tenant"])
+
+    @property
+    def scope(self) -> str:
+        """The scope this handle stands at; the token's, which is asked for, unless one was named."""
+        return self._scope or str(self._standing["scope"])
+
+    @property
+    def actor(self) -> Actor:
+        """On whose behalf this handle asks, as the server says."""
+        return decode(Actor, self._standing["actor_record"])
+
+    @property
+    def now(self) -> datetime:
+        """The store's clock, as the server says."""
+        return decode(datetime, self._standing["now"])
+
+    @property
+    def head(self) -> str:
+        """Name of the tenant's newest commit: its number, a colon, and 16 hex digits of its hash."""
+        return str(self._standing["head"])
+
+    def at(self, *, tenant: str | None = None, scope: str | None = None) -> Self:
+        """Return a handle at another tenant or scope of the same server.
+
+        Whether the token reaches there the server says at the first call: ``Unauthorised`` where it does not.
+        """
+        moved = object.__new__(type(self))
+        moved._transport = self._transport
+        moved._tenant = self._tenant if tenant is None else parse_tenant(tenant)
+        moved._scope = self._scope if scope is None else parse_scope(scope)
+        return moved
+
+    def close(self) -> None:
+        """Close the connections, for all handles on them."""
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def draft(self, *, reason: str, session: str | None = None) -> Draft:
+        """Collect changes in a ``with`` block and propose them together at its end; an error discards them."""
+        return Draft(self, reason, session)
+
+    def shown(self, item: Waiting) -> list[Shown]:
+        """Return what an approval would store, byte for byte, with every invisible character written out.
+
+        It is computed here, from what was read; the server is not asked.
+        """
+        from keepward.engine.review import for_review
+
+        return for_review(item)
+
+    # --- streams
+
+    def events(self, *, after: int | None = None) -> Iterator[Happened]:
+        """Yield commits as they happen, of this process or another, for as long as the server tells of them.
+
+        ``after`` is the number of the last commit that is known, 0 for all; None begins with what happens next.
+
+        Raises:
+            StoreUnavailable: the server was lost and did not come back.
+            Unauthorised: the token ended.
+        """
+        return streams.events(self._way, after, lambda: self.head)
+
+    def export(self, target: str | Path | IO[str]) -> int:
+        """Write every version of every memory of the tenant as JSON lines, oldest first; return how many.
+
+        A path is replaced in one step and is readable by its owner alone; a stream is left open.
+        """
+        return streams.export(self._way, target)
+
+    def import_(
+        self,
+        source: str | Path | IO[bytes] | bytes,
+        *,
+        format: str = "auto",  # noqa: A002  the word people use
+        session: str | None = None,
+        on_result: Callable[[Line], None] | None = None,
+    ) -> dict[str, Any]:
+        """Bring memories in from a file, each through the gates; return what came of it, as plain values.
+
+        ``on_result`` is told what became of each line, as it is known. The file is read as it is sent.
+
+        Raises:
+            InvalidInput: it cannot be read, here or there.
+            StoreUnavailable: the connection broke; importing the same file again stores nothing twice.
+        """
+        return streams.import_lines(self._way, source, [("format", format), ("session", session)], on_result)
+
+    def plan_restore_export(self, source: str | Path | IO[bytes] | bytes) -> ExportPlan:
+        """Return what bringing an export back as it was would restore, under a digest; for the owner alone."""
+        return streams.plan_restore(self._way, source)
+
+    def restore_export(self, source: str | Path | IO[bytes] | bytes, digest: str) -> RestoredExport:
+        """Write an export into an empty tenant as it is, given the digest of its plan; for the owner alone."""
+        return streams.restore(self._way, source, digest)
+
+    @property
+    def _standing(self) -> wire.Answer:
+        return self._way.get("/memory/status")
+
+    @property
+    def _way(self) -> wire.Way:
+        return wire.Way(self._transport, self._tenant, self._scope)
+
+    def _send(self, request: Request[Any], **local: Any) -> Any:
+        return wire.carry_out(request, self._way, **{name: value for name, value in local.items() if value is not None})
+
+
+class Draft(LocalDraft):
+    """Changes that a server collects in memory, and judges together at the end.
+
+    Nothing is sent before the first change is staged. A block that ends with an error, or is discarded, leaves nothing;
+    what could not be told to the server ends there by itself within the hour.
+    """
+
+    def __init__(self, client: Client, reason: str, session: str | None) -> None:
+        self._client, self._reason, self._session = client, reason, session
+        self._id, self._count = "", 0
+        self.outcome: Outcome | None = None
+        #: Ids that new memories got, by the ids that they were given here.
+        self._names: dict[str, str] = {}
+
+    def insert(self, text: str, **fields: Unpack[InsertFields]) -> str:
+        """Stage a new memory with the fields of ``remember``; return the id it will have."""
+        return str(self._put({"op": "insert", **wire.new_memory(Remember(text=text, values=fields))}))
+
+    def stage(self, change: Change) -> None:
+        """Stage a change that is there as data; the id of an ``Insert`` is a name for the changes that follow."""
+        made = self._put(wire.change(change))
+        if isinstance(change, Insert):
+            self._names[change.id] = str(made)
+
+    def discard(self) -> None:
+        """Drop everything that was staged."""
+        begun, self._id, self._count = self._id, "", 0
+        if begun:
+            self._client._way.call("DELETE", wire.path_of("drafts", begun))  # noqa: SLF001  a draft is a part of its handle
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            # The first error is the one to tell of.
+            with contextlib.suppress(KeepwardError):
+                self.discard()
+        elif self._id:
+            self.outcome = decode_hint(Outcome, self._post("drafts", self._id, "finish"))
+
+    def _put(self, change: Mapping[str, Any]) -> Any:
+        if not self._id:
+            self._id = str(self._post("drafts", reason=self._reason, session=self._session)["id"])
+        answer = self._post("drafts", self._id, "changes", changes=[wire.renamed(change, self._names)])
+        (made,) = decode_hint(tuple[str | None], answer["ids"])
+        self._count += 1
+        return made
+
+    def _post(self, *path: str, **body: Any) -> Any:
+        return self._client._way.post(wire.path_of(*path), wire.present(body) or None)  # noqa: SLF001

@@ -52,18 +52,6 @@ def reading() -> Any:
     return httpx2
 
 
-def path_of(*parts: str) -> str:
-    """Return a path under ``/memory`` whose parts hold no separator; each is one text of the caller's.
-
-    Raises:
-        InvalidInput: a part that no path can hold.
-    """
-    for part in parts:
-        if not isinstance(part, str) or part in {"", ".", ".."}:
-            raise InvalidInput("a name in an address is a text that is not empty")
-    return "/memory/" + "/".join(quote(part, safe="") for part in parts)
-
-
 @dataclass(slots=True, kw_only=True)
 class Transport:
     """A server, and how to speak to it; one may be used by many threads."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from importlib import import_module
 from types import MappingProxyType
 from typing import (
@@ -196,7 +196,7 @@ def verb(
     writes = right != "read" and method != "GET" and not name.startswith("plan_")
 
     def register(request: Q) -> Q:
-        VERBS[name] = Verb(
+        VERBS[name] = request.verb = Verb(  # type: ignore[attr-defined]  # see ``verb_of``
             name=name,
             request=request,
             right=right,
@@ -221,10 +221,10 @@ def registry() -> Mapping[str, Verb]:
     return VERBS
 
 
-@cache
 def verb_of(request: type[Any]) -> Verb:
     """Return the verb of a request."""
-    return next(each for each in registry().values() if each.request is request)
+    found: Verb = request.verb
+    return found
 
 
 def arguments_of(request: type[Request[Any]]) -> Mapping[str, Argument]:

@@ -28,9 +28,7 @@ class Chosen(Request[R]):
 
     def selection(self) -> Selection:
         """Return which memories are meant."""
-        given: Any = self.ids
-        ids = (given,) if isinstance(given, str) else tuple(given)
-        return Selection(ids=ids, subject=self.subject, source=self.source)
+        return Selection(ids=tuple(self.ids), subject=self.subject, source=self.source)
 
 
 @verb("plan_erase", "POST /memory/erase/plan", right="erase")

@@ -56,10 +56,14 @@ class UpdateByKey(Remembering):
     values: KeyedFields = EMPTY
     reason: fields.Because = ""
 
+    def remember(self) -> Remember:
+        """Return it as what it is: a memory with a key."""
+        given: InsertFields = {"kind": "state", **self.values, "key": self.key}
+        return Remember(text=self.text, values=given, reason=self.reason)
+
     def run(self, session: Session) -> Outcome:
         """Propose it."""
-        given: InsertFields = {"kind": "state", **self.values, "key": self.key}
-        return Remember(text=self.text, values=given, reason=self.reason).run(session)
+        return self.remember().run(session)
 
 
 @verb("remember_many", "POST /memory/items/batch", right="propose", answer="outcomes")
