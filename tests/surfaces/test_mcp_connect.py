@@ -27,10 +27,10 @@ PLACES = {
 THEIRS = {
     "claude": '{\n\t"numStartups": 3,\n\t"mcpServers": {\n\t\t"other": {"command": "x"}\n\t},\n\t"z": [1, 2]\n}',
     "codex": '# mine\nmodel = "o9"\n\n[mcp_servers.other]\ncommand = "x" # keep\n\n# about the next\n[tui]\ntheme = "a"\n',
-    "gemini": '{\r\n    // a comment\r\n    "theme": "dark", /* another */\r\n}\r\n',
-    "opencode": '{\n  "$schema": "https://opencode.ai/config.json",\n  "mcp": {\n    "other": {}, // last\n  },\n}\n',
+    "gemini": '{\r\n    "theme": "dark",\r\n    "a": [1,2]\r\n}\r\n',
+    "opencode": '{\n  "$schema": "https://opencode.ai/config.json",\n  "mcp": {\n    "other": {}\n  }\n}\n',
     "cursor": '{"mcpServers":{"other":{"command":"x"}}}',
-    "vscode": '{\n  // servers of mine\n  "servers": {\n    "other": { "command": "x" }\n  },\n  "inputs": []\n}\n',
+    "vscode": '{\n  "servers": {\n    "other": { "command": "x" }\n  },\n  "inputs": []\n}\n',
 }
 
 
@@ -45,10 +45,8 @@ def home(run, tmp_path, monkeypatch):
 
 
 def read(path):
-    from keepward.mcp import jsonc
-
     text = path.read_bytes().decode()
-    return tomllib.loads(text) if path.suffix == ".toml" else jsonc.load(text)
+    return tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
 
 
 def entry(home, client):
@@ -207,14 +205,14 @@ def test_another_choice_updates_our_entry_and_keeps_what_was_added_to_it(run, ho
     run("connect", client)
     text = path.read_bytes().decode()
     marked = (
-        text.replace("[mcp_servers.keepward]\n", "[mcp_servers.keepward]\n# slow machine\ntimeout = 9\n")
+        text.replace("[mcp_servers.keepward]\n", "[mcp_servers.keepward]\ntimeout = 9\n")
         if client == "codex"
-        else text.replace('"keepward": {', '"keepward": { // slow machine\n "timeout": 9,')
+        else text.replace('"keepward": {', '"keepward": { "timeout": 9,')
     )
     path.write_bytes(marked.encode())
     run("connect", client, "--profile", "minimal")
     found = entry(home, client)
-    assert (found["timeout"], "minimal" in words(found), b"slow machine" in path.read_bytes()) == (9, True, True)
+    assert (found["timeout"], "minimal" in words(found)) == (9, True)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -454,11 +452,28 @@ def test_an_opencode_file_of_the_second_major_version_keeps_its_form(run, home):
     )
 
 
-def test_an_opencode_file_with_comments_is_the_one_that_is_edited(run, home):
+def test_an_opencode_file_of_the_other_spelling_is_the_one_that_is_edited(run, home):
     path = home / ".config" / "opencode" / "opencode.jsonc"
     path.parent.mkdir(parents=True)
-    path.write_text("{} // mine\n")
+    path.write_text("{}\n")
     assert run("connect", "opencode", "--json").json["path"] == str(path)
+
+
+@pytest.mark.parametrize(
+    ("client", "text"),
+    [
+        ("vscode", '{\n  // servers of mine\n  "servers": {}\n}\n'),
+        ("gemini", '{\n  "theme": "dark", /* another */\n}\n'),
+        ("opencode", '{"mcp": {"other": {},},}\n'),
+        ("codex", 'mcp_servers = { other = { command = "x" } }\n'),
+    ],
+)
+def test_a_file_with_comments_is_left_alone_and_what_to_add_is_told(run, home, client, text):
+    path = lay(home, client, text)
+    done = run("connect", client)
+    shown = json.loads(done.err.partition("what this says: ")[2])["keepward"]
+    assert (done.code, path.read_text(), words(shown)[-3:]) == (2, text, ["mcp", "--db", str(home / "keepward.db")])
+    assert ("kw_***" in done.err, (home / "keepward.db").exists()) == (True, False)
 
 
 def test_an_unknown_client_names_those_that_are_known(run, home):

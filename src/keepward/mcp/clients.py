@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 from keepward.errors import InvalidInput
 
@@ -18,8 +17,7 @@ from keepward.errors import InvalidInput
 SERVER = "keepward"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
+class Client(NamedTuple):
     """One client program."""
 
     name: str
@@ -27,57 +25,19 @@ class Client:
     #: The file in a project's folder, and the key under which its servers stand.
     project: str
     container: str
-    form: Literal["json", "toml"] = "json"
     #: What to do for the client to see it.
-    then: str = "restart it"
+    then: str = "start a new session; `/mcp` lists it"
 
 
 CLIENTS = {
-    client.name: client
-    for client in (
-        Client(
-            name="claude",
-            title="Claude Code",
-            project=".mcp.json",
-            container="mcpServers",
-            then="start a new session; `/mcp` lists it",
-        ),
-        Client(
-            name="codex",
-            title="Codex",
-            project=".codex/config.toml",
-            container="mcp_servers",
-            form="toml",
-            then="start a new session; `/mcp` lists it",
-        ),
-        Client(
-            name="gemini",
-            title="Gemini CLI",
-            project=".gemini/settings.json",
-            container="mcpServers",
-            then="start a new session; `/mcp` lists it",
-        ),
-        Client(
-            name="opencode",
-            title="OpenCode",
-            project="opencode.json",
-            container="mcp",
-            then="start a new session; `opencode mcp list` shows it",
-        ),
-        Client(
-            name="cursor",
-            title="Cursor",
-            project=".cursor/mcp.json",
-            container="mcpServers",
-            then="switch it on in Settings, MCP",
-        ),
-        Client(
-            name="vscode",
-            title="VS Code",
-            project=".vscode/mcp.json",
-            container="servers",
-            then="start it with `MCP: List Servers`",
-        ),
+    each.name: each
+    for each in (
+        Client("claude", "Claude Code", ".mcp.json", "mcpServers"),
+        Client("codex", "Codex", ".codex/config.toml", "mcp_servers"),
+        Client("gemini", "Gemini CLI", ".gemini/settings.json", "mcpServers"),
+        Client("opencode", "OpenCode", "opencode.json", "mcp", "start a new session; `opencode mcp list` shows it"),
+        Client("cursor", "Cursor", ".cursor/mcp.json", "mcpServers", "switch it on in Settings, MCP"),
+        Client("vscode", "VS Code", ".vscode/mcp.json", "servers", "start it with `MCP: List Servers`"),
     )
 }
 
@@ -105,36 +65,31 @@ def file_of(client: Client, project: Path | None, environ: Mapping[str, str]) ->
         return _spelled(project / client.project)
     if client.name == "codex" and environ.get("CODEX_HOME"):
         return Path(environ["CODEX_HOME"]).expanduser() / "config.toml"
-    home = _home(environ)
-    config = (
-        Path(environ["XDG_CONFIG_HOME"]) if environ.get("XDG_CONFIG_HOME", "").startswith("/") else home / ".config"
-    )
-    match client.name:
-        case "claude":
+    home, xdg = _home(environ), environ.get("XDG_CONFIG_HOME", "")
+    config = Path(xdg) if xdg.startswith("/") else home / ".config"
+    match client.name, sys.platform:
+        case "claude", _:
             folder = environ.get("CLAUDE_CONFIG_DIR")
-            return Path(folder).expanduser() / ".claude.json" if folder else home / ".claude.json"
-        case "opencode":
+            return (Path(folder).expanduser() if folder else home) / ".claude.json"
+        case "opencode", _:
             return _spelled(config / "opencode" / "opencode.json")
-        case "vscode":
-            return _code(home, config, environ) / "mcp.json"
-        case _:
-            return home / client.project
+        case "vscode", "darwin":
+            return home / "Library" / "Application Support" / "Code" / "User" / "mcp.json"
+        case "vscode", "win32":
+            return Path(environ.get("APPDATA", home / "AppData" / "Roaming")) / "Code" / "User" / "mcp.json"
+        case "vscode", _:
+            return config / "Code" / "User" / "mcp.json"
+    return home / client.project
 
 
-def entry_of(
-    client: Client, command: list[str], env: Mapping[str, str], container: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return how a client writes down a server that it starts itself; ``container`` is where it goes."""
+def entry_of(client: Client, command: list[str], env: Mapping[str, str], *, nested: bool) -> dict[str, Any]:
+    """Return how a client writes down a server that it starts itself."""
     if client.name == "opencode":
         # The second major version nests its servers and knows no `enabled`.
-        entry: dict[str, Any] = {"type": "local", "command": command}
-        if not is_nested(client, container):
-            entry["enabled"] = True
-        return entry | ({"environment": dict(env)} if env else {})
-    entry = {"command": command[0], "args": command[1:]}
-    if client.name in {"claude", "vscode"}:
-        entry = {"type": "stdio", **entry}
-    return entry | ({"env": dict(env)} if env else {})
+        enabled = {} if nested else {"enabled": True}
+        return {"type": "local", "command": command, **enabled, **({"environment": dict(env)} if env else {})}
+    kind = {"type": "stdio"} if client.name in {"claude", "vscode"} else {}
+    return {**kind, "command": command[0], "args": command[1:], **({"env": dict(env)} if env else {})}
 
 
 def environment_of(entry: Any) -> dict[str, str]:
@@ -154,30 +109,25 @@ def words_of(entry: Any) -> list[str]:
     return [str(word) for word in words]
 
 
-def is_nested(client: Client, container: Mapping[str, Any]) -> bool:
-    """Whether OpenCode's servers stand one level deeper, as its second major version writes them."""
-    inner = container.get("servers")
-    return client.name == "opencode" and isinstance(inner, dict) and "type" not in inner
-
-
 def is_ours(entry: Any) -> bool:
     """Whether an entry starts this program's server."""
     names = [Path(word).stem for word in words_of(entry)]
     return "mcp" in names and "keepward" in names
 
 
+def place_of(client: Client, container: Mapping[str, Any]) -> list[str]:
+    """Return the keys under which our entry stands, or would."""
+    inner = container.get("servers")
+    # OpenCode's second major version nests its servers, and still reads one written for the first.
+    if client.name == "opencode" and isinstance(inner, dict) and "type" not in inner:
+        return [client.container, *(("servers",) if SERVER in inner or SERVER not in container else ()), SERVER]
+    return [client.container, SERVER]
+
+
 def _spelled(path: Path) -> Path:
     """Return the variant with comments where that is the one that is there."""
     other = path.with_suffix(".jsonc")
     return other if path.name == "opencode.json" and not path.exists() and other.exists() else path
-
-
-def _code(home: Path, config: Path, environ: Mapping[str, str]) -> Path:
-    if sys.platform == "darwin":
-        return home / "Library" / "Application Support" / "Code" / "User"
-    if sys.platform == "win32":
-        return Path(environ.get("APPDATA", home / "AppData" / "Roaming")) / "Code" / "User"
-    return config / "Code" / "User"
 
 
 def _home(environ: Mapping[str, str]) -> Path:

@@ -10,6 +10,7 @@ Invariants
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -19,8 +20,8 @@ from typing import Any, Literal
 
 from keepward import durable
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable
-from keepward.mcp import jsonc, tomltext
-from keepward.mcp.clients import SERVER, Client, entry_of, environment_of, is_nested, is_ours, words_of
+from keepward.mcp import settings
+from keepward.mcp.clients import SERVER, Client, entry_of, environment_of, is_ours, place_of, words_of
 
 Action = Literal["added", "updated", "removed", "unchanged", "absent"]
 #: What stands behind the name of the copy that is kept.
@@ -60,12 +61,11 @@ class Standing:
 
 
 def standing_token(client: Client, path: Path) -> Standing | None:
-    """Return the token of our entry; None where there is no entry of ours, or none in it.
-
-    Raises:
-        InvalidInput: the file is not one that can be edited safely.
-    """
-    _, entry, _ = _standing(client, path, _read(path))
+    """Return the token of our entry; None where there is no entry of ours that can be read, or none in it."""
+    try:
+        _, _, entry = _entry(client, path)
+    except InvalidInput:
+        return None
     secret = environment_of(entry).get(TOKEN) if is_ours(entry) else None
     if not secret:
         return None
@@ -78,26 +78,29 @@ def connected(client: Client, path: Path, command: Sequence[str], env: Mapping[s
     """Return the change that makes a client start this command as its server.
 
     Raises:
-        InvalidInput: the file is not one that can be edited safely; it is left alone.
+        InvalidInput: the file is not one that can be edited safely; it is left alone, and what to add is told.
         Conflict: a server of that name is there and is another program.
     """
-    before = _read(path)
-    place, standing, container = _standing(client, path, before)
-    wanted = entry_of(client, list(command), env, container)
-    after, action = before, "unchanged"
-    if standing is None:
-        action = "added"
-        after = _put(client, path, before, place, wanted)
-    else:
-        if not is_ours(standing):
-            raise Conflict(f"{path.name} has a server `{SERVER}` that is another program; rename or remove it first")
-        # Other keys of the entry, such as a time limit, are the person's.
-        own = {key: value for key, value in wanted.items() if key not in {"env", "environment", "enabled"}}
-        added = _missing(standing, wanted)
-        if {key: standing.get(key) for key in own} != own or added:
-            action = "updated"
-            after = _put(client, path, before, place, own | added, merge=True)
-    return Change(client=client, path=path, action=action, before=before, after=after)  # type: ignore[arg-type]
+    by_hand = entry_of(client, list(command), env, nested=False)
+    try:
+        before, place, there = _entry(client, path)
+        wanted = entry_of(client, list(command), env, nested=len(place) > 2)
+        if there is None:
+            return _change(client, path, "added", before, settings.put(before, place, wanted, toml=_is_toml(path)))
+        _require_ours(path, there)
+        # Other keys of the entry, such as a time limit, are the person's, and so is whether it is enabled.
+        name = "environment" if client.name == "opencode" else "env"
+        merged = {**there, **{key: value for key, value in wanted.items() if key not in {name, "enabled"}}}
+        if name in wanted:
+            merged[name] = environment_of(there) | wanted[name]
+        if merged == there:
+            return _change(client, path, "unchanged", before, before)
+        return _change(client, path, "updated", before, settings.put(before, place, merged, toml=_is_toml(path)))
+    except InvalidInput as fault:
+        shown = json.dumps({SERVER: by_hand}, ensure_ascii=False)
+        raise InvalidInput(
+            f"{path.name}: {fault}; it was left as it is. Under `{client.container}` belongs what this says: {shown}"
+        ) from fault
 
 
 def disconnected(client: Client, path: Path) -> Change:
@@ -107,17 +110,14 @@ def disconnected(client: Client, path: Path) -> Change:
         InvalidInput: the file is not one that can be edited safely; it is left alone.
         Conflict: a server of that name is there and is another program.
     """
-    before = _read(path)
-    place, standing, _ = _standing(client, path, before)
-    if standing is None:
-        return Change(client=client, path=path, action="absent", before=before, after=before)
-    if not is_ours(standing):
-        raise Conflict(f"{path.name} has a server `{SERVER}` that is another program; it was left as it is")
     try:
-        after = tomltext.drop(before, place) if client.form == "toml" else jsonc.drop(before, place)
+        before, place, there = _entry(client, path)
+        if there is None:
+            return _change(client, path, "absent", before, before)
+        _require_ours(path, there)
+        return _change(client, path, "removed", before, settings.drop(before, place, toml=_is_toml(path)))
     except InvalidInput as fault:
         raise InvalidInput(f"{path.name}: {fault}; take the server `{SERVER}` out by hand") from fault
-    return Change(client=client, path=path, action="removed", before=before, after=after)
 
 
 def carry_out(change: Change) -> Path | None:
@@ -144,53 +144,30 @@ def carry_out(change: Change) -> Path | None:
     return backup
 
 
-def _standing(client: Client, path: Path, text: str) -> tuple[list[str], Any, Mapping[str, Any]]:
-    """Return the path of our entry, the entry if it is there, and what stands around it."""
-    try:
-        whole = tomltext.load(text) if client.form == "toml" else jsonc.load(text)
-    except InvalidInput as fault:
-        raise InvalidInput(f"{path.name}: {fault}; mend it first, it was left as it is") from fault
-    container = (whole or {}).get(client.container, {}) if isinstance(whole or {}, dict) else None
+def _change(client: Client, path: Path, action: Action, before: str, after: str) -> Change:
+    return Change(client=client, path=path, action=action, before=before, after=after)
+
+
+def _entry(client: Client, path: Path) -> tuple[str, list[str], Any]:
+    """Return the text of a file, the path of our entry in it, and the entry if it is there."""
+    text = _read(path)
+    found: Any = settings.load(text, toml=_is_toml(path))
+    container = found.get(client.container, {})
     if not isinstance(container, dict):
-        raise InvalidInput(f"{path.name}: `{client.container}` is not what {client.title} writes there; mend it first")
-    place = [client.container, SERVER]
-    if is_nested(client, container):
-        place.insert(1, "servers")
-        # One written for the first major version is still read by the second.
-        if SERVER in container["servers"] or SERVER not in container:
-            return place, container["servers"].get(SERVER), container
-        place = [client.container, SERVER]
-        return place, container[SERVER], {}
-    return place, container.get(SERVER), container
+        raise InvalidInput(f"`{client.container}` is not what {client.title} writes there")
+    place = place_of(client, container)
+    for key in place[:-1]:
+        found = found.get(key, {})
+    return text, place, found.get(SERVER)
 
 
-def _put(
-    client: Client, path: Path, text: str, place: Sequence[str], entry: Mapping[str, Any], *, merge: bool = False
-) -> str:
-    try:
-        if client.form == "toml":
-            return tomltext.put(text, place, entry)
-        if not merge:
-            return jsonc.put(text, place, entry)
-        for key, value in entry.items():
-            if isinstance(value, dict):
-                for inner, each in value.items():
-                    text = jsonc.put(text, [*place, key, inner], each)
-            else:
-                text = jsonc.put(text, [*place, key], value)
-        return text
-    except InvalidInput as fault:
-        raise InvalidInput(f"{path.name}: {fault}; add the server by hand, `--dry-run --json` shows it") from fault
+def _is_toml(path: Path) -> bool:
+    return path.suffix == ".toml"
 
 
-def _missing(standing: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what our environment has that the entry's has not, or has otherwise."""
-    there = environment_of(standing)
-    for key in ("env", "environment"):
-        if key in wanted:
-            left = {name: value for name, value in wanted[key].items() if there.get(name) != value}
-            return {key: left} if left else {}
-    return {}
+def _require_ours(path: Path, entry: Any) -> None:
+    if not is_ours(entry):
+        raise Conflict(f"{path.name} has a server `{SERVER}` that is another program; rename or remove it first")
 
 
 def _read(path: Path) -> str:
