@@ -104,20 +104,15 @@ class Settings:
     withheld: tuple[str, ...] = ()
 
 
-#: Names at the top of the file, and what each is called in the environment.
+#: Names of texts at the top of the file, and what each is called in the environment.
 ENVIRONMENT = {
-    "tenant": "KEEPWARD_TENANT",
-    "scope": "KEEPWARD_SCOPE",
-    "actor": "KEEPWARD_ACTOR",
-    "embedder": "KEEPWARD_EMBEDDER",
-    "counter": "KEEPWARD_COUNTER",
-    "identity": "KEEPWARD_IDENTITY",
-    "user_file": "KEEPWARD_USER_FILE",
+    name: f"KEEPWARD_{name.upper()}"
+    for name in ("tenant", "scope", "actor", "embedder", "counter", "identity", "user_file")
 }
 #: Of the settings at the top of the file the one that is a switch.
 MAINTENANCE = "KEEPWARD_MAINTENANCE"
 #: Policy switches that the environment can turn.
-SWITCHES = {"enabled": "KEEPWARD_ENABLED", "capture": "KEEPWARD_CAPTURE", "recall": "KEEPWARD_RECALL"}
+SWITCHES = {name: f"KEEPWARD_{name.upper()}" for name in ("enabled", "capture", "recall")}
 #: What the environment alone names.
 PLACES = {
     "KEEPWARD_DB": "Path of the store; default `keepward.db` in the data folder, or here where this machine knows it.",
@@ -128,7 +123,7 @@ PLACES = {
     "KEEPWARD_HOME": "Folder of keys and head anchors; default `$XDG_CONFIG_HOME/keepward` or `~/.config/keepward`.",
 }
 _PATHS = ("identity", "user_file")
-_TABLES = ("policy", "server")
+_TABLES: dict[str, type] = {"policy": Policy, "server": ServerSettings}
 
 
 def load(*, store: Path, file: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
@@ -144,32 +139,21 @@ def load(*, store: Path, file: Path | None = None, environ: Mapping[str, str] | 
     named = file or (Path(env["KEEPWARD_CONFIG"]) if env.get("KEEPWARD_CONFIG") else None)
     path = named or store.parent / FILE_NAME
     table, raw = _read(path, required=named is not None)
+    settings = _settings(table, path)
     loosens: dict[str, str] = {}
     withheld: tuple[str, ...] = ()
     if table:
         from keepward import accepted
 
-        # Everything is read before anything is left out: what is wrong is told either way.
-        _choices({name: value for name, value in table.items() if name not in _TABLES}, path)
-        meant = _policy(table.get("policy", {}), path), _server(table.get("server", {}), path)
-        names = accepted.loosening(table, *meant, ServerSettings())
+        names = accepted.loosening(table, settings.policy, settings.server, ServerSettings())
         loosens = {name: _as_text(table, name) for name in names}
-        if names and named is None and not accepted.is_accepted(home(env), path, raw):
-            table, withheld = accepted.without(table, names), names
-    top = {name: value for name, value in (table or {}).items() if name not in _TABLES}
-    chosen = _choices(top, path)
-    for name, variable in ENVIRONMENT.items():
-        if value := env.get(variable):
-            chosen[name] = Path(value).expanduser() if name in _PATHS else value
-    if (kept := _switch(env, MAINTENANCE)) is not None:
-        chosen["maintenance"] = kept
-    policy = _policy((table or {}).get("policy", {}), path)
-    return Settings(
-        **chosen,
-        policy=dataclasses.replace(policy, **_switches(env)) if _switches(env) else policy,
-        server=_server((table or {}).get("server", {}), path),
-        file=path if table is not None else None,
-        digest="" if table is None else hashlib.sha256(raw).hexdigest(),
+        if names and named is None and not accepted.is_accepted(home(env), path, raw or b""):
+            settings, withheld = _settings(accepted.without(table, names), path), names
+    return dataclasses.replace(
+        settings,
+        **_environment(env, settings.policy),
+        file=None if raw is None else path,
+        digest="" if raw is None else hashlib.sha256(raw).hexdigest(),
         named=named is not None,
         loosens=loosens,
         withheld=withheld,
@@ -252,7 +236,7 @@ def _as_text(table: Mapping[str, Any], name: str) -> str:
     return _safe(json.dumps(value, ensure_ascii=True, default=str), 200)
 
 
-def _read(path: Path, *, required: bool) -> tuple[dict[str, Any] | None, bytes]:
+def _read(path: Path, *, required: bool) -> tuple[dict[str, Any], bytes | None]:
     import tomllib
 
     try:
@@ -261,7 +245,7 @@ def _read(path: Path, *, required: bool) -> tuple[dict[str, Any] | None, bytes]:
     except FileNotFoundError as fault:
         if required:
             raise InvalidInput("there is no settings file at the path that was named") from fault
-        return None, b""
+        return {}, None
     except OSError as fault:
         raise InvalidInput(f"{path.name} cannot be read: {fault.strerror}") from fault
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
@@ -270,30 +254,35 @@ def _read(path: Path, *, required: bool) -> tuple[dict[str, Any] | None, bytes]:
         raise InvalidInput(f"{path.name} is not TOML ({where})") from fault
 
 
-def _choices(top: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _settings(table: Mapping[str, Any], path: Path) -> Settings:
     chosen: dict[str, Any] = {}
-    for name, value in top.items():
-        if name not in {*ENVIRONMENT, "maintenance"}:
+    for name, value in table.items():
+        if name in _TABLES:
+            chosen[name] = _table(name, value, path)
+        elif name not in {*ENVIRONMENT, "maintenance"}:
             known = ", ".join((*ENVIRONMENT, "maintenance", *(f"[{name}]" for name in _TABLES)))
-            guess = meant(name, ENVIRONMENT)
-            raise InvalidInput(f"{path.name}: there is no setting `{_safe(name)}`; {guess}there are {known}")
-        if name == "maintenance":
-            if not isinstance(value, bool):
-                raise InvalidInput(f"{path.name}: {name} must be true or false")
-            chosen[name] = value
-            continue
-        if not isinstance(value, str) or not value:
+            raise InvalidInput(
+                f"{path.name}: there is no setting `{_safe(name)}`; {meant(name, ENVIRONMENT)}there are {known}"
+            )
+        elif name == "maintenance" and not isinstance(value, bool):
+            raise InvalidInput(f"{path.name}: {name} must be true or false")
+        elif name != "maintenance" and not (isinstance(value, str) and value):
             raise InvalidInput(f"{path.name}: {name} must be text")
-        chosen[name] = path.parent / Path(value).expanduser() if name in _PATHS else value
-    return chosen
+        else:
+            chosen[name] = path.parent / Path(value).expanduser() if name in _PATHS else value
+    return Settings(**chosen)
 
 
-def _switches(env: Mapping[str, str]) -> dict[str, Any]:
-    turned: dict[str, Any] = {}
-    for name, variable in SWITCHES.items():
-        if (value := _switch(env, variable)) is not None:
-            turned[name] = value
-    return turned
+def _environment(env: Mapping[str, str], policy: Policy) -> dict[str, Any]:
+    """Return what the environment chooses; of the policy, its switches."""
+    chosen: dict[str, Any] = {name: env[variable] for name, variable in ENVIRONMENT.items() if env.get(variable)}
+    chosen |= {name: Path(chosen[name]).expanduser() for name in _PATHS if name in chosen}
+    if (kept := _switch(env, MAINTENANCE)) is not None:
+        chosen["maintenance"] = kept
+    turned: dict[str, Any] = {
+        name: on for name, variable in SWITCHES.items() if (on := _switch(env, variable)) is not None
+    }
+    return {**chosen, "policy": dataclasses.replace(policy, **turned)} if turned else chosen
 
 
 def _switch(env: Mapping[str, str], variable: str) -> bool | None:
@@ -303,26 +292,11 @@ def _switch(env: Mapping[str, str], variable: str) -> bool | None:
     return word in _YES if word else None
 
 
-def _policy(table: Any, path: Path) -> Policy:
-    changed = _given("policy", Policy, table, path)
-    for name, value in changed.items():
-        if isinstance(value, Mapping):
-            changed[name] = MappingProxyType({**getattr(Policy(), name), **value})
-    return Policy(**changed)
-
-
-def _server(table: Any, path: Path) -> ServerSettings:
-    changed = _given("server", ServerSettings, table, path)
-    for name, value in changed.items():
-        if isinstance(value, Path):
-            changed[name] = path.parent / value.expanduser()
-    return ServerSettings(**changed)
-
-
-def _given(name: str, kind: type, table: Any, path: Path) -> dict[str, Any]:
-    """Return the settings that a table names, by name; see (2)."""
+def _table(name: str, table: Any, path: Path) -> Any:
+    """Return what a table of the file makes of the defaults; see (2) and (3)."""
+    kind = _TABLES[name]
     if table == {}:
-        return {}
+        return kind()
     if not isinstance(table, dict):
         raise InvalidInput(f"{path.name}: {name} must be a table; write its settings under [{name}]")
     from pydantic import ValidationError
@@ -332,12 +306,18 @@ def _given(name: str, kind: type, table: Any, path: Path) -> dict[str, Any]:
     except ValidationError as fault:
         first = fault.errors(include_url=False, include_context=False, include_input=False)[0]
         key = ".".join(_safe(str(part)) for part in (name, *first["loc"]) if part != "[key]")
-        says = _plainly(first["msg"])
+        says = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
         if first["type"] == "extra_forbidden":
             guess = meant(first["loc"][-1], [each.name for each in dataclasses.fields(kind)])
             says = "there is no such setting" + (f"; {guess.rstrip()}" if guess else "")
         raise InvalidInput(f"{path.name}: {key}: {says}") from fault
-    return {each: getattr(given, each) for each in sorted(given.model_fields_set)}
+    changed = {each: getattr(given, each) for each in sorted(given.model_fields_set)}
+    for each, value in changed.items():
+        if isinstance(value, Mapping):
+            changed[each] = MappingProxyType({**getattr(kind(), each), **value})
+        elif isinstance(value, Path):
+            changed[each] = path.parent / value.expanduser()
+    return kind(**changed)
 
 
 @cache
@@ -421,10 +401,6 @@ def _compiles(rule: EthicsRule) -> EthicsRule:
     except re2.error as fault:
         raise ValueError("the pattern is not one that RE2 accepts") from fault
     return rule
-
-
-def _plainly(message: str) -> str:
-    return message.removeprefix("Value error, ").removeprefix("Input ")
 
 
 def _safe(name: str, most: int = 40) -> str:
