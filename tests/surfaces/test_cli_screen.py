@@ -6,8 +6,7 @@ import io
 
 import pytest
 
-from keepward.cli.screen import Screen
-from keepward.present import visible
+from keepward.cli.screen import Screen, visible
 
 
 @pytest.fixture

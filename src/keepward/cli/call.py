@@ -201,7 +201,7 @@ class Call:
     def say(self, sentence: str) -> None:
         """Print a sentence on stderr, unless `--quiet`."""
         if not self.quiet:
-            from keepward.present import visible
+            from keepward.cli.screen import visible
 
             print(visible(sentence), file=sys.stderr)  # noqa: T201 - stderr is where a command talks
 
@@ -232,27 +232,30 @@ class Call:
 def data_of(result: Any, *without: str, **more: Any) -> dict[str, Any]:
     """Return a result as the object that `--json` prints: field by field, a commit or a receipt by its id."""
     names = [each.name for each in dataclasses.fields(result) if each.name not in without]
-    return {**{name: _data(getattr(result, name)) for name in names}, **more}
+    return {**{name: as_json(getattr(result, name)) for name in names}, **more}
 
 
-def _data(value: Any) -> Any:
-    from keepward import present
+def as_json(value: Any) -> Any:
+    """Return a value as `--json` prints it; see ``data_of``."""
     from keepward.model.commit import Commit, Reason, Receipt
-    from keepward.model.journal import CommitView
+    from keepward.model.journal import CommitView, Difference
     from keepward.model.memory import Record
+    from keepward.model.plain import plain
 
     match value:
         case Commit() | Receipt():
             return value.id
         case CommitView():
             return value.commit.id
+        case Difference():
+            return value.to_dict()
         case tuple() | list():
-            return [_data(each) for each in value]
+            return [as_json(each) for each in value]
         case Mapping():
-            return {str(name): _data(each) for name, each in value.items()}
+            return {str(name): as_json(each) for name, each in value.items()}
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, Record | Reason):
             return data_of(value)
-    return present.plain(value)
+    return plain(value)
 
 
 def named_actor(name: str) -> Actor:

@@ -16,6 +16,7 @@ from keepward.cli.command import argument, command, option
 from keepward.cli.review import APPLY, memories
 from keepward.cli.store import show_faults
 from keepward.errors import InvalidInput
+from keepward.model.value import counted
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
@@ -73,8 +74,6 @@ def _plan_data(plan: Any) -> dict[str, Any]:
 
 
 def _show_plan(screen: Screen, plan: dict[str, Any], texts: dict[str, str]) -> None:
-    from keepward.present import counted
-
     screen.line(f"{memories(plan['targets'])} would be erased for good", "bold")
     for each in plan["targets"]:
         screen.labelled(each["why"], f"{each['id']}, {counted(each['versions'], 'version', 'versions')}")
@@ -220,7 +219,6 @@ def export(call: Call, path: str) -> Answer:
     """Write every version of every memory of the tenant as JSON lines."""
     from keepward.interchange import write_vault
     from keepward.interchange.exports import Tally
-    from keepward.present import counted
 
     tally = Tally()
     memory = call.memory("decide")

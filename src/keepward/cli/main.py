@@ -23,9 +23,8 @@ import click
 
 from keepward.cli.call import print_json
 from keepward.cli.command import COMMON, EXIT_OF, Group, explain, option
-from keepward.cli.screen import nearest
+from keepward.cli.screen import nearest, visible
 from keepward.errors import InvalidInput, KeepwardError
-from keepward.present import visible
 
 PROGRAM = "keepward"
 #: In it a shell asks for what completes a command line.

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward import durable
-from keepward.cli.call import Answer, Call, data_of, text_of
+from keepward.cli.call import Answer, Call, as_json, data_of, text_of
 from keepward.cli.command import argument, command, option
 from keepward.errors import InvalidInput
 from keepward.model.blob import LIMIT
+from keepward.model.value import redaction
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
@@ -172,8 +173,6 @@ def written(result: Outcome) -> Answer:
 
 def show_written(screen: Screen, data: dict[str, Any], *, indent: int = 0, brief: bool = False) -> None:
     """Print what became of a write, its reasons and its receipt; `brief` leaves out the ids to look it up by."""
-    from keepward.present import redaction
-
     _, word, style, rest = _OUTCOMES[data["outcome"]]
     # What is stored is not what was said: that belongs in the first line.
     told = "; ".join(filter(None, (rest.format(**data), redaction(data["redacted"]))))
@@ -411,20 +410,12 @@ def history(call: Call, memory_id: str) -> Answer:
 
 
 def _version(each: Any) -> dict[str, Any]:
-    from keepward import present
+    from keepward.model.commit import Step
 
+    step = Step(op=each.op, before=each.before, after=each.record).to_dict()
+    del step["id"]
     details = {name: getattr(each.details, name) for name in ("actor", "approved_by", "reason", "receipt")}
-    return {
-        "version": each.record.version,
-        "op": each.op,
-        "commit": each.commit.id,
-        "seq": each.commit.seq,
-        "at": present.instant(each.commit.at),
-        **details,
-        "before": each.before and present.record(each.before),
-        "after": present.record(each.record),
-        "changed": present.changed(each.before, each.record),
-    }
+    return {**step, "commit": each.commit.id, "seq": each.commit.seq, "at": as_json(each.commit.at), **details}
 
 
 def _show_history(screen: Screen, data: dict[str, Any]) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from keepward.cli.call import Answer, Call, data_of
+from keepward.cli.call import Answer, Call, as_json, data_of
 from keepward.cli.command import EXIT_OF, argument, command, option
 from keepward.cli.memories import minute, show_reasons, show_written, sort_of
 from keepward.errors import InvalidInput, KeepwardError
+from keepward.model.value import counted
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
@@ -24,13 +25,11 @@ _STATES = ("pending", "approved", "rejected", "expired", "stale", "all")
 @command(option("--state", "pending, approved, rejected, expired, stale or all.", "WORD", default="pending"))
 def pending(call: Call, state: str) -> Answer:
     """Show what waits for a person: who proposes what, why it is held, and the exact change."""
-    from keepward import present
-
     if state not in _STATES:
         raise InvalidInput("--state takes pending, approved, rejected, expired, stale or all")
     memory = call.memory("decide")
     found = memory.pending(state=None if state == "all" else state)
-    proposals = [{**each.to_dict(), "shown": present.plain(memory.shown(each))} for each in found]
+    proposals = [{**each.to_dict(), "shown": as_json(memory.shown(each))} for each in found]
 
     def show(screen: Screen, data: dict[str, Any]) -> None:
         if not data["proposals"]:
@@ -91,13 +90,11 @@ def approve(call: Call, ids: tuple[str, ...], digest: str | None) -> Answer:
 @command(IDS, option("--reason", "Why; the proposer is told.", "TEXT", required=True))
 def reject(call: Call, ids: tuple[str, ...], reason: str) -> Answer:
     """Reject proposals: what held before still holds."""
-    from keepward import present
-
     memory = call.memory("decide")
 
     def decide(name: str) -> dict[str, Any]:
         receipt = memory.reject(name, reason=reason)
-        return {"outcome": "rejected", "receipt": receipt.id, "reasons": present.reasons(receipt.reasons)}
+        return {"outcome": "rejected", "receipt": receipt.id, "reasons": as_json(receipt.reasons)}
 
     return _decided(memory, ids, decide, "rejected")
 
@@ -189,9 +186,7 @@ def _show_differences(screen: Screen, items: list[dict[str, Any]]) -> None:
 )
 def diff(call: Call, first: str, second: str) -> Answer:
     """Show which memories differ between the states after two commits."""
-    from keepward import present
-
-    found = [present.difference(each) for each in call.memory("decide").diff(first, second)]
+    found = as_json(call.memory("decide").diff(first, second))
 
     def draw(screen: Screen, data: dict[str, Any]) -> None:
         _show_differences(screen, data["differences"])
@@ -216,14 +211,11 @@ def rollback(call: Call, dry_run: bool, **asked: Any) -> Answer:
 
 def rollback_data(result: Any, *, dry_run: bool) -> dict[str, Any]:
     """Return what a rollback did, or would do, as JSON values."""
-    from keepward import present
-
     return data_of(
         result,
         "receipt_id",
         dry_run=dry_run,
         receipt=result.receipt_id,
-        targets=[present.difference(each) for each in result.targets],
         conflicts=[{"memory": each.memory_id, "seq": each.seq, "commit": each.commit_id} for each in result.conflicts],
     )
 
@@ -251,17 +243,13 @@ def show_rollback(screen: Screen, data: dict[str, Any]) -> None:
 
 def memories(items: list[Any]) -> str:
     """Return how many memories there are, in words."""
-    from keepward.present import counted
-
     return counted(len(items), "memory", "memories")
 
 
 @command(argument("ID", "Id of a receipt.", "receipt_id"))
 def receipt(call: Call, receipt_id: str) -> Answer:
     """Show a receipt: the record of one decision, such as a commit, a refusal or a compiled context."""
-    from keepward import present
-
-    return Answer(present.plain(call.memory("decide").receipt(receipt_id)), _show_tree)
+    return Answer(as_json(call.memory("decide").receipt(receipt_id)), _show_tree)
 
 
 def _show_tree(screen: Screen, data: dict[str, Any], indent: int = 0) -> None:
@@ -331,8 +319,6 @@ def contain(call: Call, writer: str | None, apply: str | None, **asked: Any) -> 
 
 
 def _show_containment(screen: Screen, data: dict[str, Any]) -> None:
-    from keepward.present import counted
-
     many = memories(data["items"])
     if data["applied"]:
         screen.labelled("contained", f"{many}, in one commit", "bold green")
@@ -349,8 +335,6 @@ def _show_containment(screen: Screen, data: dict[str, Any]) -> None:
 @command(argument("NAME", "A memory's id, alias or key.", "name"))
 def blame(call: Call, name: str) -> Answer:
     """Show which commit, actor, source and approval made each value of a memory what it is."""
-    from keepward import present
-
     found = call.memory("decide").blame(name)
     fields = [
         data_of(
@@ -358,7 +342,7 @@ def blame(call: Call, name: str) -> Answer:
             "made",
             commit=each.made.commit.id,
             seq=each.made.commit.seq,
-            at=present.instant(each.made.commit.at),
+            at=as_json(each.made.commit.at),
             op=each.made.op,
             reason=each.made.details.reason,
         )
@@ -384,8 +368,6 @@ def _show_blame(screen: Screen, data: dict[str, Any]) -> None:
 )
 def bisect(call: Call, query: str, **asked: Any) -> Answer:
     """Find the commit with which the context for a query began to hold a text, in about log2(n) compiles."""
-    from keepward.present import counted
-
     found = call.memory("decide").bisect(query, **asked)
     commit = found.commit.to_dict()
     following = [f"keepward rollback {commit['id']}", f"keepward contain --commit {commit['id']}"]

@@ -11,11 +11,10 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
-
-from keepward.present import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,6 +24,27 @@ _NARROWEST = 40
 _NAME, _ASIDE = 36, 16
 #: What stands in for a sign that the stream's encoding lacks.
 _NEAREST = {"“": '"', "”": '"', "·": "-", "…": "...", "’": "'"}
+
+#: Joiners that ordinary writing needs: Persian, Indic scripts, emoji.
+_JOINERS = "\u200c\u200d"
+
+
+def visible(text: str, *, joiners: bool = True) -> str:
+    """Return text with control and invisible characters written out as `<U+202E>`.
+
+    Line breaks and tabs stay. With `joiners` False the two joiners are written out as well, as a
+    reviewer needs them. What comes out cannot move a terminal's cursor or hide a word.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        f"<U+{ord(char):04X}>"
+        if unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+        and char not in "\n\t"
+        and not (joiners and char in _JOINERS)
+        else char
+        for char in text
+    )
 
 
 class Screen:

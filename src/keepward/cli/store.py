@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keepward.cli.call import Answer, Call, data_of
+from keepward.cli.call import Answer, Call, as_json, data_of
 from keepward.cli.command import argument, command, option
 from keepward.cli.memories import minute
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
+from keepward.model.value import counted
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
@@ -56,9 +57,7 @@ def _owner_token(call: Call, memory: Memory) -> str | None:
 @command()
 def status(call: Call) -> Answer:
     """Show what the store holds: counts, the queue, capacity, budgets."""
-    from keepward import present
-
-    found = present.plain(call.memory("decide").status())
+    found = as_json(call.memory("decide").status())
     settings = {
         "schema_version": found["schema"],
         "settings": str(call.settings.file) if call.settings.file else None,
@@ -85,8 +84,6 @@ def _show_status(screen: Screen, data: dict[str, Any]) -> None:
 
 def _summary(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield labels with a sentence each."""
-    from keepward.present import counted
-
     known = "adopted" if data["adopted"] else "not adopted: `keepward adopt` shows what is in it"
     sealed = "sealed" if data["sealed"] else "not sealed"
     way = "read only" if data["read_only"] else f"{sealed}, anchor {data['anchor']}"
@@ -159,8 +156,6 @@ def verification_data(found: Any) -> dict[str, Any]:
 
 def show_verification(screen: Screen, data: dict[str, Any]) -> None:
     """Print what was checked and what does not hold."""
-    from keepward.present import counted
-
     told = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in data["checked"].items())
     screen.labelled("checked", told or "nothing")
     show_faults(screen, data)

@@ -1,4 +1,4 @@
-"""What values of every sort share: plain JSON, instants and durations, and names that are chosen from a list.
+"""What values of every sort share: plain JSON, instants and durations, names that are chosen from a list, and words.
 
 Instants are aware UTC datetimes in memory and whole microseconds since 1970 on disk; the two forms convert without
 rounding. What was given for a name is never repeated: it may be a secret that went to the wrong place.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import Any
@@ -126,3 +126,14 @@ def chosen(what: str, given: Any, known: Collection[str]) -> str:
     if given not in known:
         raise InvalidInput(unknown(what, given, known))
     return str(given)
+
+
+def counted(number: int, one: str, many: str) -> str:
+    """Return `1 memory` or `3 memories`."""
+    return f"{number} {one if number == 1 else many}"
+
+
+def redaction(kinds: Iterable[str]) -> str:
+    """Return the words that say what was replaced and how to keep it; empty where nothing was."""
+    named = ", ".join(each.replace("_", " ") for each in kinds)
+    return f"redacted: {named} (given with consent, it is kept)" if named else ""
