@@ -125,9 +125,17 @@ def _member(owner: type, name: str) -> str:
     kind = f"{type(member).__name__} " if isinstance(member, classmethod | staticmethod) else ""
     function = getattr(member, "__func__", member)
     if not callable(function):
-        return ""
+        # What every instance has alike is read as a property is.
+        constant = re.fullmatch(r"ClassVar\[(.*)\]", str(_annotation(owner, name)))
+        return f"property -> {_plain(constant[1])}" if constant and dataclasses.is_dataclass(owner) else ""
     waits = "async " if inspect.iscoroutinefunction(function) else ""
     return f"{kind}{waits}{_plain(str(inspect.signature(function)))}"
+
+
+def _annotation(owner: type, name: str) -> Any:
+    return next(
+        (each.__annotations__[name] for each in owner.__mro__ if name in vars(each).get("__annotations__", {})), ""
+    )
 
 
 def _fields(owner: Any) -> dict[str, str]:
