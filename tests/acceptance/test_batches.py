@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from keepward import Actor, Memory
+from keepward.engine.write import MANY
 from keepward.model.proposal import Committed, Duplicate, Outcome
 from support.clock import SteppingClock
 from support.ids import CountingIds
@@ -104,8 +105,10 @@ def test_what_another_commit_brought_since_counts_for_the_whole_batch(memory: Me
         return found
 
     memory._kit.store.likely = late  # type: ignore[method-assign]
-    outcomes = memory.remember_many([{"text": text, "tier": "archival"}, {"text": "Dana sails", "tier": "archival"}])
-    assert [type(each).__name__ for each in outcomes] == ["Duplicate", "Committed"]
+    # Many are judged before the transaction begins; with few of them nobody comes in between.
+    others = [f"Dana sails to harbour {number * 7}" for number in range(MANY)]
+    outcomes = memory.remember_many([{"text": each, "tier": "archival"} for each in (text, *others)])
+    assert [type(each).__name__ for each in outcomes] == ["Duplicate", *["Committed"] * MANY]
 
 
 def test_what_was_erased_is_refused_in_a_batch_too(memory: Memory) -> None:

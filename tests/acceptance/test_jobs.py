@@ -354,9 +354,9 @@ def test_a_crash_before_any_commit_of_a_job_leaves_no_loss_and_no_double(
         whole = holds(owner)
     assert run.commits or name == "prune"
     clock.instant = start
-    from keepward.engine import write
+    from keepward.engine.commit import Transaction
 
-    store_steps = write.store_steps
+    commit = Transaction.commit
     with opened("torn", actor=Actor.operator("olga"), embedder=None) as owner:
         filled(owner, clock)
         for at in range(len(run.commits)):
@@ -366,12 +366,12 @@ def test_a_crash_before_any_commit_of_a_job_leaves_no_loss_and_no_double(
                 if left[0] == 0:
                     raise Killed
                 left[0] -= 1
-                return store_steps(*given, **options)
+                return commit(*given, **options)
 
-            monkeypatch.setattr(write, "store_steps", dying)
+            monkeypatch.setattr(Transaction, "commit", dying)
             with pytest.raises(Killed):
                 owner.run_job(name, force=True)
-        monkeypatch.setattr(write, "store_steps", store_steps)
+        monkeypatch.setattr(Transaction, "commit", commit)
         owner.run_job(name, force=True)
         assert holds(owner) == whole
 

@@ -1,33 +1,60 @@
-"""Committing: judged steps become one commit with its receipt, in one transaction.
+"""The one door to write: decide on a state, and store what was decided in a transaction on that very state.
 
 Invariants
-(1) Nobody else writes memory: proposals, approvals, rollbacks and jobs all end in ``store_steps``.
-(2) What recall needs is computed before the transaction; nothing slow happens inside it.
-(3) A commit whose base has moved is not written; the caller judges anew.
+(1) Nobody else writes memory: proposals, approvals, rollbacks, jobs and trainings all end in ``Transaction.commit``.
+(2) Nothing slow happens inside: models are asked on what is decided beforehand. Where another commit came in between,
+    it is decided once more, with what the models said of the same texts, while nobody else can write.
+(3) A commit and its receipts are visible together, or not at all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TypeVar
+from operator import attrgetter
+from typing import Any, Protocol, TypeVar
 
 from keepward.engine.features import embedded, questions, words
 from keepward.engine.kit import Kit, Who
-from keepward.engine.look import digest_slot
 from keepward.errors import Conflict
 from keepward.model.commit import Commit, CommitDetails, Reason, Receipt, ReceiptKind, Step
 from keepward.model.memory import Record, Status
 from keepward.ports.store import Features, Stage, Writer
 
-#: Times a proposal is judged anew because others committed in between.
-ATTEMPTS = 64
+#: Fields that recall finds a memory by: where one of them changes, what is kept of it for recall is made anew.
+_SOUGHT = ("text", "key", "tags", "category", "speaker", "occurred_at", "scope", "tier", "sensitivity", "blob")
+#: A memory, and what of it a model is asked about.
+_Searched = tuple[Any, ...]
+_searched = attrgetter("id", "text", "key", "tags", "category", "speaker", "occurred_at", "kind")
+
+
+class Decision(Protocol):
+    """What is to be stored, as far as a transaction has to know it."""
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """What changes, in order; empty where nothing does."""
+        ...
+
+    def features(self, record: Record) -> Features:
+        """Return what recall needs of a record, without what a model has to be asked for."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A decision that is no more than its steps."""
+
+    steps: Sequence[Step] = ()
+
+    def features(self, record: Record) -> Features:
+        """Return what recall needs of a record; see ``features.words``."""
+        return words(record)
+
+
+_Decision = TypeVar("_Decision", bound=Decision)
 _Result = TypeVar("_Result")
-
-
-class Moved(Conflict):
-    """Another commit came in between; everything has to be judged anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,18 +65,128 @@ class Stored:
     receipt: Receipt
 
 
-def settled(attempt: Callable[[], _Result]) -> _Result:
-    """Try anew while others commit in between, a bounded number of times.
+@dataclass(slots=True)
+class Transaction:
+    """One open transaction of one handle; see ``transact``."""
 
-    Raises:
-        Moved: others were faster every time.
+    kit: Kit
+    who: Who
+    writer: Writer
+    #: What models said beforehand.
+    vectors: Mapping[_Searched, Features] = field(default_factory=dict)
+    #: Whether there is a commit.
+    wrote: bool = False
+
+    def receipt(
+        self, kind: ReceiptKind, facts: Mapping[str, Any], reasons: tuple[Reason, ...] = (), **fields: Any
+    ) -> Receipt:
+        """Keep a receipt of what this handle did; ``fields`` are those that are known already."""
+        receipt = receipt_of(self.kit, self.who, kind, facts, reasons, **fields)
+        self.writer.put_receipt(receipt)
+        return receipt
+
+    def commit(
+        self,
+        decision: Decision,
+        *,
+        reason: str,
+        kind: str,
+        session: str | None = None,
+        reasons: tuple[Reason, ...] = (),
+        details: Mapping[str, Any] | None = None,
+        receipt_kind: ReceiptKind = "commit",
+        base: Mapping[str, int] | None = None,
+    ) -> Stored:
+        """Write the steps of a decision as one commit with its receipt.
+
+        ``base`` names the versions that they build on, where they were decided on another state.
+
+        Raises:
+            Conflict: a version has moved on; or what a memory refers to is no longer kept.
+        """
+        kit, who, steps = self.kit, self.who, decision.steps
+        if not all(self.writer.has_blob(who.tenant, ref) for ref in _attached(steps)):
+            raise Conflict("what a memory refers to is no longer kept; put the bytes again")
+        now = kit.clock.now()
+        receipt_id = kit.ids.new_id(now)
+        more = dict(details or {})
+        stage = Stage(
+            commit_id=kit.ids.new_id(now),
+            at=now,
+            kind=kind,
+            actor_kind=who.actor.kind.value,
+            details=CommitDetails(
+                actor=who.actor.label,
+                reason=reason,
+                receipt=receipt_id,
+                policy=kit.policy.version,
+                session=session,
+                **more,
+            ),
+            steps=tuple(steps),
+            features=tuple(self._features(decision, step) if _searchable(step) else None for step in steps),
+            base=base or {},
+            salts=tuple(kit.ids.salt() for _ in range(len(steps) + 1)),
+        )
+        commit = self.writer.append(who.tenant, stage)
+        facts = {
+            "commit": commit.id,
+            "targets": [
+                {
+                    "id": step.after.id,
+                    "op": step.op,
+                    "tier": step.after.tier.value,
+                    "key": step.after.key,
+                    "from_version": step.before.version if step.before else 0,
+                    "to_version": step.after.version,
+                }
+                for step in steps
+            ],
+            **{name: list(value) if isinstance(value, tuple) else value for name, value in more.items()},
+            **who.credential,
+        }
+        head = f"{commit.seq}:{commit.hash.hex()[:16]}"
+        receipt = self.receipt(receipt_kind, facts, reasons, id=receipt_id, at=now, head=head)
+        flush_uses(kit, self.writer)
+        self.wrote = True
+        return Stored(commit=commit, receipt=receipt)
+
+    def _features(self, decision: Decision, step: Step) -> Features:
+        found = decision.features(step.after)
+        known = self.vectors.get(_searched(step.after)) if self.vectors else None
+        return replace(found, model=known.model, vectors=known.vectors, units=known.units) if known else found
+
+
+def transact(
+    kit: Kit,
+    who: Who,
+    decide: Callable[[], _Decision],
+    carry_out: Callable[[Transaction, _Decision], _Result],
+    *,
+    beforehand: bool | None = None,
+    idle: Callable[[_Decision], _Result | None] = lambda _: None,
+) -> _Result:
+    """Decide, and carry out what was decided in one transaction on the state on which it was decided.
+
+    ``beforehand`` also decides before the transaction begins: by default where a model is to be asked (2). What
+    ``idle`` then returns of a decision is the answer, without a transaction.
     """
-    for _ in range(ATTEMPTS - 1):
-        try:
-            return attempt()
-        except Moved:
-            continue
-    return attempt()
+    decision, head, vectors = None, None, dict[_Searched, Features]()
+    if beforehand or (beforehand is None and kit.embedder is not None):
+        head = kit.store.head(who.tenant)
+        decision = decide()
+        answer = idle(decision)
+        if answer is not None:
+            return answer
+        vectors = _vectors(kit, who, decision)
+    with kit.store.write() as writer:
+        if decision is None or kit.store.head(who.tenant) != head:
+            decision = decide()
+        transaction = Transaction(kit, who, writer, vectors)
+        result = carry_out(transaction, decision)
+    if transaction.wrote:
+        kit.wake(wrote=True)
+    return result
 
 
 def store_steps(
@@ -57,89 +194,48 @@ def store_steps(
     who: Who,
     steps: Sequence[Step],
     *,
-    base: dict[str, int],
-    reason: str,
-    kind: str,
-    session: str | None = None,
-    reasons: tuple[Reason, ...] = (),
-    details: dict[str, object] | None = None,
-    receipt_kind: ReceiptKind = "commit",
     also: Callable[[Writer], None] | None = None,
-    spoken: Callable[[Record], Features] = words,
+    **options: Any,
 ) -> Stored:
-    """Write judged steps as one commit with its receipt; ``also`` writes more in the same transaction."""
-    features = _features(kit, who, steps, spoken)
-    now = kit.clock.now()
-    receipt_id = kit.ids.new_id(now)
-    facts = CommitDetails(
-        actor=who.actor.label,
-        reason=reason,
-        receipt=receipt_id,
-        policy=kit.policy.version,
-        session=session,
-        **(details or {}),  # type: ignore[arg-type]
-    )
-    new = [(step.after, each) for step, each in zip(steps, features, strict=True) if each and step.op == "insert"]
-    stage = Stage(
-        commit_id=kit.ids.new_id(now),
-        at=now,
-        kind=kind,
-        actor_kind=who.actor.kind.value,
-        details=facts,
-        steps=tuple(steps),
-        features=tuple(features),
-        base=base,
-        free_digests=tuple(slot for record, each in new if (slot := digest_slot(record, each)) is not None),
-        salts=tuple(kit.ids.salt() for _ in range(len(steps) + 1)),
-    )
-    with kit.store.write() as writer:
-        if not all(writer.has_blob(who.tenant, ref) for ref in _attached(steps)):
-            raise Moved("what a memory refers to is no longer kept; put the bytes again")
-        try:
-            commit = writer.append(who.tenant, stage)
-        except Conflict as fault:
-            raise Moved(str(fault)) from fault
-        receipt = Receipt(
-            id=receipt_id,
-            tenant=who.tenant,
-            kind=receipt_kind,
-            at=now,
-            actor=who.actor.label,
-            policy=kit.policy.version,
-            head=f"{commit.seq}:{commit.hash.hex()[:16]}",
-            reasons=reasons,
-            facts={
-                "commit": commit.id,
-                "targets": [
-                    {
-                        "id": step.after.id,
-                        "op": step.op,
-                        "tier": step.after.tier.value,
-                        "key": step.after.key,
-                        "from_version": step.before.version if step.before else 0,
-                        "to_version": step.after.version,
-                    }
-                    for step in steps
-                ],
-                **{name: list(value) if isinstance(value, tuple) else value for name, value in (details or {}).items()},
-                **who.credential,
-            },
-        )
-        writer.put_receipt(receipt)
+    """Write steps that were decided on the versions of ``base``; ``also`` writes more in the same transaction.
+
+    Raises:
+        Conflict: one of them has moved on.
+    """
+
+    def carry_out(transaction: Transaction, decision: Steps) -> Stored:
+        stored = transaction.commit(decision, **options)
         if also is not None:
-            also(writer)
-        flush_uses(kit, writer)
-    kit.wake(wrote=True)
-    return Stored(commit=commit, receipt=receipt)
+            also(transaction.writer)
+        return stored
+
+    return transact(kit, who, lambda: Steps(steps), carry_out)
 
 
-def _attached(steps: Sequence[Step]) -> set[str]:
-    """Return the blobs that memories refer to from now on."""
-    return {
-        step.after.blob
-        for step in steps
-        if step.after.blob is not None and (step.before is None or step.before.blob != step.after.blob)
-    }
+def receipt_of(
+    kit: Kit,
+    who: Who,
+    kind: ReceiptKind,
+    facts: Mapping[str, Any],
+    reasons: Iterable[Reason] = (),
+    *,
+    id: str | None = None,  # noqa: A002 - the field's name
+    at: datetime | None = None,
+    head: str | None = None,
+) -> Receipt:
+    """Return a receipt of what a handle did, at the present head where none is named."""
+    at = at or kit.clock.now()
+    return Receipt(
+        id=id or kit.ids.new_id(at),
+        tenant=who.tenant,
+        kind=kind,
+        at=at,
+        actor=who.actor.label,
+        policy=kit.policy.version,
+        head=head or kit.store.head(who.tenant).name,
+        reasons=tuple(reasons),
+        facts=dict(facts),
+    )
 
 
 def flush_uses(kit: Kit, writer: Writer) -> None:
@@ -157,22 +253,27 @@ def flush_uses(kit: Kit, writer: Writer) -> None:
         writer.count_use(tenant, ids, when)
 
 
-def _features(kit: Kit, who: Who, steps: Sequence[Step], spoken: Callable[[Record], Features]) -> list[Features | None]:
-    """Compute what recall needs for every step whose searchable content changed, in one batch."""
-    fresh = [n for n, step in enumerate(steps) if _searchable(step)]
-    records = [steps[n].after for n in fresh]
+def _attached(steps: Sequence[Step]) -> set[str]:
+    """Return the blobs that memories refer to from now on."""
+    return {
+        step.after.blob
+        for step in steps
+        if step.after.blob is not None and (step.before is None or step.before.blob != step.after.blob)
+    }
+
+
+def _vectors(kit: Kit, who: Who, decision: Decision) -> dict[_Searched, Features]:
+    """Ask the embedder about every memory whose searchable content changes, in one batch."""
+    if kit.embedder is None:
+        return {}
+    records = [step.after for step in decision.steps if _searchable(step)]
     asked = questions(records, lambda session: kit.store.session_tail(who.tenant, session))
-    computed = embedded(kit.embedder, records, [spoken(record) for record in records], asked)
-    result: list[Features | None] = [None] * len(steps)
-    for n, features in zip(fresh, computed, strict=True):
-        result[n] = features
-    return result
+    found = embedded(kit.embedder, records, [decision.features(record) for record in records], asked)
+    return {_searched(record): each for record, each in zip(records, found, strict=True) if each.model is not None}
 
 
 def _searchable(step: Step) -> bool:
     before, after = step.before, step.after
     if before is None or after.status is not Status.ACTIVE:
         return before is None
-    names = ("text", "key", "tags", "category", "speaker", "occurred_at", "scope", "tier", "sensitivity", "blob")
-    changed = any(getattr(before, name) != getattr(after, name) for name in names)
-    return changed or before.status is not Status.ACTIVE
+    return before.status is not Status.ACTIVE or any(getattr(before, name) != getattr(after, name) for name in _SOUGHT)

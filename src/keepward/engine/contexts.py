@@ -24,7 +24,7 @@ from keepward.context.render import digest
 from keepward.context.render import replay as render_again
 from keepward.context.sections import Candidate, Compiled, Format, Inputs, Screened
 from keepward.engine.audit import core_of
-from keepward.engine.commit import flush_uses
+from keepward.engine.commit import flush_uses, receipt_of
 from keepward.engine.kit import Kit, Who
 from keepward.engine.read import Stand, below_floor, floor_of, search, stand
 from keepward.engine.review import pending
@@ -41,7 +41,7 @@ from keepward.engine.view import (
 )
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable
 from keepward.gates.content import scrub_private, scrub_secret, softly_worded_counts
-from keepward.model.commit import Reason, Receipt
+from keepward.model.commit import Reason
 from keepward.model.compiled import CompiledContext, Replayed
 from keepward.model.memory import Kind, Record, Stability, Status, Tier
 from keepward.model.query import AsOf, Filter
@@ -297,7 +297,6 @@ def _clean(document: tuple[str, str] | None) -> tuple[str, str] | None:
 
 
 def _keep(kit: Kit, who: Who, inputs: Inputs, compiled: Compiled, gathered: _Gathered) -> CompiledContext:
-    now = kit.clock.now()
     notes = gathered.notes
     if compiled.below and compiled.best is not None and compiled.best < inputs.floor:
         notes = (*notes, below_floor(compiled.below, inputs.floor))
@@ -305,22 +304,13 @@ def _keep(kit: Kit, who: Who, inputs: Inputs, compiled: Compiled, gathered: _Gat
     held = {item.id for section in compiled.sections for item in section.items}
     groups = (inputs.core, inputs.pinned, inputs.state, inputs.working, [each.record for each in inputs.recalled])
     given = [record for group in groups for record in group if record.id in held]
-    receipt = Receipt(
-        id=kit.ids.new_id(now),
-        tenant=who.tenant,
-        kind="compile",
-        at=now,
-        actor=who.actor.label,
-        policy=kit.policy.version,
-        head=inputs.head,
-        reasons=reasons,
-        facts={
-            **compiled.facts,
-            "context_id": compiled.context_id,
-            "signals": list(gathered.used),
-            **handed_facts(who, given),
-        },
-    )
+    facts = {
+        **compiled.facts,
+        "context_id": compiled.context_id,
+        "signals": list(gathered.used),
+        **handed_facts(who, given),
+    }
+    receipt = receipt_of(kit, who, "compile", facts, reasons, head=inputs.head)
     kept = kit.policy.enabled
     note_handed(kit, who, given)
     for section in compiled.sections:

@@ -15,6 +15,7 @@ import logging
 from dataclasses import replace
 from datetime import datetime
 
+from keepward.engine.commit import Transaction
 from keepward.engine.kit import Kit, Who
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable, Unauthorised
 from keepward.gates.content import scrub_secret
@@ -184,28 +185,17 @@ def _owner(who: Who) -> None:
 
 
 def _keep(kit: Kit, who: Who, token: Token, what: str, **more: object) -> Receipt:
-    now = kit.clock.now()
-    receipt = Receipt(
-        id=kit.ids.new_id(now),
-        tenant=who.tenant,
-        kind="token",
-        at=now,
-        actor=who.actor.label,
-        policy=kit.policy.version,
-        head=kit.store.head(who.tenant).name,
-        facts={
-            "token": token.id,
-            "name": token.name,
-            "action": what,
-            "rights": token.rights.value,
-            "can": list(token.can),
-            "of": {"tenant": token.tenant, "scope": token.scope},
-            "expires_at": token.expires_at.isoformat() if token.expires_at else None,
-            "credential": who.actor.credential,
-            **more,
-        },
-    )
+    facts = {
+        "token": token.id,
+        "name": token.name,
+        "action": what,
+        "rights": token.rights.value,
+        "can": list(token.can),
+        "of": {"tenant": token.tenant, "scope": token.scope},
+        "expires_at": token.expires_at.isoformat() if token.expires_at else None,
+        "credential": who.actor.credential,
+        **more,
+    }
     with kit.store.write() as writer:
         writer.put_token(token)
-        writer.put_receipt(receipt)
-    return receipt
+        return Transaction(kit, who, writer).receipt("token", facts)

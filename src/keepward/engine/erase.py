@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keepward.engine.blobs import ref_in, refs_of
-from keepward.engine.commit import Moved, store_steps
+from keepward.engine.commit import store_steps
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import CARRIED, KEY
 from keepward.engine.traces import (
@@ -164,7 +164,7 @@ def _apply(
             receipt_kind="erase",
             also=destroy,
         )
-    except Moved as fault:
+    except Conflict as fault:
         raise Conflict("what would be erased has changed since it was planned; look at the new plan") from fault
     kit.indexes.forget(who.tenant)
     kit.rerankers.forget(who.tenant)

@@ -122,8 +122,8 @@ _KIND = re.compile(r"[a-z][a-z_]{0,40}")
 _MARKER = re.compile(r"\[[A-Z_]+\]")
 
 
-def personal(kit: Kit, case: Case) -> dict[str, tuple[Finding, ...]]:
-    """Return what the redactor found, by text; nothing where there is none.
+def personal(kit: Kit, case: Case, known: dict[str, tuple[Finding, ...]]) -> dict[str, tuple[Finding, ...]]:
+    """Return what the redactor finds, by text, and note it in ``known``; nothing where there is none.
 
     Raises:
         ModelUnavailable: it cannot be used now.
@@ -131,12 +131,12 @@ def personal(kit: Kit, case: Case) -> dict[str, tuple[Finding, ...]]:
     """
     if kit.redactor is None:
         return {}
-    found = {}
-    for text in dict.fromkeys(text.text for _, text in texts(case)):
-        spans = tuple(_finding(text, *span) for span in kit.redactor.find(text))
-        if kept := tuple(each for each in spans if not _MARKER.fullmatch(text[each.start : each.end])):
-            found[text] = kept
-    return found
+    stored = [text.text for _, text in texts(case)]
+    for text in stored:
+        if text not in known:
+            spans = [_finding(text, *span) for span in kit.redactor.find(text)]
+            known[text] = tuple(each for each in spans if not _MARKER.fullmatch(text[each.start : each.end]))
+    return {text: known[text] for text in stored if known[text]}
 
 
 def _finding(text: str, start: int, end: int, kind: str) -> Finding:

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import NoReturn
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
-from keepward.engine.commit import Moved, settled, store_steps
+from keepward.engine.commit import Steps, Transaction, transact
 from keepward.engine.kit import Kit, Who
 from keepward.engine.look import Overlay, look
 from keepward.engine.traces import revived
@@ -46,6 +46,7 @@ from keepward.model.change import (
     Restore,
     Retire,
     Supersede,
+    operation,
 )
 from keepward.model.codec import encode_record
 from keepward.model.commit import Reason, Receipt, Step
@@ -53,6 +54,20 @@ from keepward.model.memory import VERSION_FIELDS, Record, Sensitivity, Status
 from keepward.model.proposal import Committed, Decided, ProposalState, Shown, Waiting, digest_of
 from keepward.model.value import from_micros
 
+#: By operation, the change that it was; and the fields of it that the gates look at.
+_CHANGES: dict[str, Any] = {
+    operation(made): made
+    for made in (Insert, Append, Move, Promote, Retire, Archive, Expire, Restore, Reinforce, Supersede)
+}
+_GIVEN: dict[Any, tuple[str, ...]] = {
+    Insert: ("text", "key", "scope", "evidence", "derived_from", "aliases"),
+    Append: ("text", "evidence"),
+    Replace: ("text", "evidence"),
+    Move: ("tier", "scope", "key"),
+    Promote: ("text",),
+    Supersede: ("by",),
+}
+_Result = TypeVar("_Result")
 #: Stands where the reason of a proposal stood whose body is no longer kept.
 DROPPED = "[no longer kept]"
 
@@ -87,44 +102,57 @@ def approve(kit: Kit, who: Who, proposal_id: str, *, digest: str | None = None) 
         Conflict: decided already, expired, or another digest than the one named.
         StaleVersion: what it builds on has moved on; the item is marked as stale.
     """
-    item = _open(kit, who, proposal_id)
-    if digest is not None and digest != item.digest:
-        raise Conflict("the proposal is not the one you saw; look at it again and decide on its present digest")
-    if digest_of(item.steps, item.base) != item.digest:
-        raise Conflict("the proposal does not match its digest and cannot be approved; run `keepward verify`")
-    if not (kit.policy.enabled and kit.policy.capture):
-        raise Conflict("memory is switched off by policy; the proposal goes on waiting")
-    decided = replace(
-        item, state="approved", decided_by=who.actor.label, decided_at=kit.clock.now(), decision="approved"
-    )
+
+    def decide() -> _Approval:
+        item = _open(kit, who, proposal_id)
+        if digest is not None and digest != item.digest:
+            raise Conflict("the proposal is not the one you saw; look at it again and decide on its present digest")
+        if digest_of(item.steps, item.base) != item.digest:
+            raise Conflict("the proposal does not match its digest and cannot be approved; run `keepward verify`")
+        if not (kit.policy.enabled and kit.policy.capture):
+            raise Conflict("memory is switched off by policy; the proposal goes on waiting")
+        steps = _following(item.steps, _unchanged(kit, who, item))
+        _still_fits(kit, who, item, steps)
+        return _Approval(item=item, steps=steps)
+
+    def carry_out(transaction: Transaction, approval: _Approval) -> Committed:
+        item, by = approval.item, who.actor.label
+        decided = replace(item, state="approved", decided_by=by, decided_at=kit.clock.now(), decision="approved")
+        transaction.writer.put_waiting(decided, was="pending")
+        stored = transaction.commit(
+            Steps(approval.steps),
+            reason=item.reason,
+            kind="approve",
+            reasons=item.reasons,
+            details={"proposal": item.id, "approved_by": by, "approved_digest": item.digest},
+            receipt_kind="approval",
+        )
+        records = tuple(step.after for step in approval.steps)
+        return Committed(records=records, commit=stored.commit, receipt=stored.receipt, reasons=item.reasons)
+
+    return _settled(kit, who, lambda: transact(kit, who, decide, carry_out, beforehand=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Approval(Steps):
+    item: Waiting
+
+
+class _Ended(Exception):
+    """A proposal that nobody can approve any more: it is set aside, which is a decision of its own."""
+
+    def __init__(self, item: Waiting, state: ProposalState, why: str) -> None:
+        self.item, self.state, self.why = item, state, why
+
+
+def _settled(kit: Kit, who: Who, attempt: Callable[[], _Result]) -> _Result:
     try:
-        return settled(lambda: _carry_out(kit, who, item, decided))
-    except Moved as fault:
-        raise StaleVersion("the memory has changed while you decided; look at the proposal again") from fault
-
-
-def _carry_out(kit: Kit, who: Who, item: Waiting, decided: Waiting) -> Committed:
-    newest = _unchanged(kit, who, item)
-    steps = _following(item.steps, newest)
-    _still_fits(kit, who, item, steps)
-    stored = store_steps(
-        kit,
-        who,
-        steps,
-        base={memory_id: newest[memory_id].version if memory_id in newest else 0 for memory_id in item.base},
-        reason=item.reason,
-        kind="approve",
-        reasons=item.reasons,
-        details={"proposal": item.id, "approved_by": who.actor.label, "approved_digest": item.digest},
-        receipt_kind="approval",
-        also=lambda writer: writer.put_waiting(decided, was="pending"),
-    )
-    return Committed(
-        records=tuple(step.after for step in steps),
-        commit=stored.commit,
-        receipt=stored.receipt,
-        reasons=item.reasons,
-    )
+        return attempt()
+    except _Ended as fault:
+        _decide(kit, who, fault.item, fault.state, fault.why)
+        if fault.state == "expired":
+            raise Conflict("the proposal has expired; propose it again") from None
+        raise StaleVersion(f"the proposal is stale: {fault.why}; it was set aside, propose it again") from None
 
 
 def approve_many(kit: Kit, who: Who, wanted: Mapping[str, str | None]) -> list[Decided]:
@@ -167,7 +195,7 @@ def reject(kit: Kit, who: Who, proposal_id: str, *, reason: str) -> Receipt:
         raise InvalidInput(f"a reason is at most {REASON} characters")
     if scrub_secret(reason) != reason:
         raise InvalidInput("the reason holds what looks like a secret; leave it out")
-    item = _open(kit, who, proposal_id, may_be_own=True)
+    item = _settled(kit, who, lambda: _open(kit, who, proposal_id, may_be_own=True))
     return _decide(kit, who, item, "rejected", reason)
 
 
@@ -221,8 +249,7 @@ def _open(kit: Kit, who: Who, proposal_id: str, *, may_be_own: bool = False) -> 
     if item.state != "pending":
         raise Conflict(f"the proposal is {item.state} already")
     if item.expires_at <= kit.clock.now():
-        _decide(kit, who, item, "expired", "it waited longer than policy allows")
-        raise Conflict("the proposal has expired; propose it again")
+        raise _Ended(item, "expired", "it waited longer than policy allows")
     return item
 
 
@@ -233,7 +260,7 @@ def _unchanged(kit: Kit, who: Who, item: Waiting) -> dict[str, Record]:
         record = newest.get(memory_id)
         same = version == 0 if record is None else says_the_same(kit, who, record, version)
         if not same:
-            _stale(kit, who, item, f"memory {memory_id} has changed since this was proposed")
+            raise _Ended(item, "stale", f"memory {memory_id} has changed since this was proposed")
     return newest
 
 
@@ -263,41 +290,26 @@ def _still_fits(kit: Kit, who: Who, item: Waiting, steps: Sequence[Step]) -> Non
         if after.key is not None and after.status is Status.ACTIVE:
             holder = occupant(kit, who, after.scope, after.key)
             if holder is not None and holder.id not in own:
-                _stale(kit, who, item, f"the key is held by memory {holder.id} by now")
+                raise _Ended(item, "stale", f"the key is held by memory {holder.id} by now")
         stone = revived(kit, who.tenant, after)
         if stone is not None:
-            _stale(kit, who, item, stone.detail)
+            raise _Ended(item, "stale", stone.detail)
         # What a detector has learnt since must not slip in through an old proposal.
         if any(scrub_secret(text) != text for _, text in named(after)):
-            _stale(kit, who, item, "it holds what looks like a secret")
+            raise _Ended(item, "stale", "it holds what looks like a secret")
     why = objection(kit, replace(item, steps=tuple(steps)))
     if why is not None:
-        _stale(kit, who, item, why)
-
-
-def _stale(kit: Kit, who: Who, item: Waiting, why: str) -> NoReturn:
-    _decide(kit, who, item, "stale", why)
-    raise StaleVersion(f"the proposal is stale: {why}; it was set aside, propose it again")
+        raise _Ended(item, "stale", why)
 
 
 def _decide(kit: Kit, who: Who, item: Waiting, state: ProposalState, why: str) -> Receipt:
     now = kit.clock.now()
-    receipt = Receipt(
-        id=kit.ids.new_id(now),
-        tenant=who.tenant,
-        kind="rejection",
-        at=now,
-        actor=who.actor.label,
-        policy=kit.policy.version,
-        head=kit.store.head(who.tenant).name,
-        reasons=(Reason(gate="review", code=state, detail=why),),
-        facts={"proposal": item.id, "digest": item.digest, **who.credential},
-    )
     decided = replace(item, state=state, decided_by=who.actor.label, decided_at=now, decision=why)
+    facts = {"proposal": item.id, "digest": item.digest, **who.credential}
     with kit.store.write() as writer:
         writer.put_waiting(decided, was="pending")
-        writer.put_receipt(receipt)
-    return receipt
+        reason = Reason(gate="review", code=state, detail=why)
+        return Transaction(kit, who, writer).receipt("rejection", facts, (reason,), at=now)
 
 
 def objection(kit: Kit, item: Waiting) -> str | None:
@@ -330,46 +342,14 @@ def objection(kit: Kit, item: Waiting) -> str | None:
 def _asked(step: Step) -> Change:
     """Return a change that leads to a step, as far as the gates look at it."""
     after = step.after
-    match step.op:
-        case "insert":
-            return _insert(after)
-        case "append":
-            return Append(id=after.id, text=after.text, evidence=after.evidence, consent=_consented(after))
-        case "move":
-            return Move(id=after.id, tier=after.tier.value, scope=after.scope, key=after.key)
-        case "promote":
-            return Promote(id=after.id, text=after.text)
-        case "retire":
-            return Retire(id=after.id)
-        case "archive":
-            return Archive(id=after.id)
-        case "expire":
-            return Expire(id=after.id)
-        case "restore":
-            return Restore(id=after.id)
-        case "reinforce":
-            return Reinforce(id=after.id)
-        case "supersede":
-            return Supersede(id=after.id, by=after.superseded_by or "")
-    return Replace(id=after.id, text=after.text, evidence=after.evidence, consent=_consented(after))
-
-
-def _insert(after: Record) -> Insert:
-    return Insert(
-        id=after.id,
-        text=after.text,
-        key=after.key,
-        scope=after.scope,
-        evidence=after.evidence,
-        derived_from=after.derived_from,
-        aliases=after.aliases,
-        consent=_consented(after),
-    )
-
-
-def _consented(after: Record) -> bool:
-    # Personal identifiers that were kept with consent made it sensitive; the others are gone from the text.
-    return after.sensitivity is Sensitivity.SENSITIVE
+    made = _CHANGES.get(step.op, Replace)
+    known = {"by": after.superseded_by or "", "tier": after.tier.value}
+    given = {name: known.get(name, getattr(after, name, None)) for name in _GIVEN.get(made, ())}
+    if made in {Insert, Replace, Append}:
+        # Personal identifiers that were kept with consent made it sensitive; the others are gone from the text.
+        given["consent"] = after.sensitivity is Sensitivity.SENSITIVE
+    change: Change = made(id=after.id, **given)
+    return change
 
 
 def legible(text: str) -> str:

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
-from keepward.engine.commit import Moved, settled, store_steps
+from keepward.engine.commit import Steps, Transaction, transact
 from keepward.engine.inquire import closure, impact
 from keepward.engine.kit import Kit, Who
 from keepward.engine.look import Overlay, look
@@ -35,7 +35,7 @@ from keepward.gates.content import scrub_secret
 from keepward.gates.verdict import Case, Refuse, View
 from keepward.model.change import BOOKKEEPING, Archive, Revert
 from keepward.model.codec import canonical, digest
-from keepward.model.commit import MARK, Commit, Reason, Receipt, Step
+from keepward.model.commit import MARK, Commit, Reason, Step
 from keepward.model.fold import Frame, apply
 from keepward.model.inquiry import Containment, Selector
 from keepward.model.journal import CommitView, Conflicting, Difference, Lifted, Rollback
@@ -55,99 +55,80 @@ def roll_back(kit: Kit, who: Who, name: str, *, with_later: bool = False, dry_ru
         Unauthorised: an agent asks for a commit that is not its own, or one that touched core memory.
         Conflict: the commit is an erasure, or others kept changing the state while the rollback was being written.
     """
-    return settled(lambda: _roll_back_once(kit, who, name, with_later=with_later, dry_run=dry_run))
+
+    def decide() -> _Reverting:
+        return _reverting(kit, who, name, with_later=with_later)
+
+    def idle(found: _Reverting) -> Rollback | None:
+        nothing = not (found.steps or found.plan.reasons)
+        return found.plan if dry_run or found.plan.already or found.plan.conflicts or nothing else None
+
+    def carry_out(transaction: Transaction, found: _Reverting) -> Rollback:
+        plan = found.plan
+        if plan.already or plan.conflicts:
+            return plan
+        undoes = {"undoes": plan.undone}
+        if not found.steps:
+            # All of its content was erased; there is nothing to commit.
+            facts = {"targets": [], "undoes": list(plan.undone), **who.credential}
+            receipt = transaction.receipt("rollback", facts, plan.reasons)
+            return replace(plan, receipt=receipt, receipt_id=receipt.id)
+        reason = f"rollback of {', '.join(plan.undone)}"
+        stored = transaction.commit(
+            found, reason=reason, kind="rollback", reasons=plan.reasons, details=undoes, receipt_kind="rollback"
+        )
+        receipt = stored.receipt
+        return replace(plan, applied=True, commit=stored.commit, receipt=receipt, receipt_id=receipt.id)
+
+    return transact(kit, who, decide, carry_out, beforehand=True, idle=idle)
 
 
-def _roll_back_once(kit: Kit, who: Who, name: str, *, with_later: bool, dry_run: bool) -> Rollback:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reverting(Steps):
+    plan: Rollback
+
+
+def _reverting(kit: Kit, who: Who, name: str, *, with_later: bool) -> _Reverting:
     view = kit.store.commit(who.tenant, name)
     if view is None:
         raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
     if view.commit.kind == "erase":
         raise Conflict("an erasure cannot be undone: its content is gone")
     _permitted(who, view)
-    first = _undoing(kit, who, view.commit.id)
-    if first is not None:
-        return Rollback(
-            applied=False,
-            already=True,
-            commit=first.commit,
-            receipt=None,
-            receipt_id=first.details.receipt,
-            undone=first.details.undoes,
-            targets=(),
-            conflicts=(),
-            dependents=(),
-        )
-    undone, conflicts = _reach(kit, who, view, with_later=with_later)
-    for each in undone:
-        _permitted(who, each)
-    targets = _targets(undone)
-    steps, reasons = _steps(kit, who, targets)
-    conflicts += _taken_keys(kit, who, steps)
-    dependents = closure(kit, who, targets)
-    differences = tuple(
-        Difference(id=step.after.id, before=_holding(step.before), after=_holding(step.after))
-        for step in shown(kit, who, steps)
-    )
-    ids = tuple(each.commit.id for each in undone)
     plan = Rollback(
         applied=False,
         already=False,
         commit=None,
         receipt=None,
         receipt_id=None,
-        undone=ids,
-        targets=differences,
-        conflicts=tuple(conflicts),
-        dependents=tuple(dependents),
-        reasons=reasons,
-    )
-    if not (dry_run or conflicts or steps) and reasons:
-        return _nothing_left(kit, who, plan)
-    if dry_run or conflicts or not steps:
-        return plan
-    stored = store_steps(
-        kit,
-        who,
-        steps,
-        base={step.after.id: step.after.version - 1 for step in steps},
-        reason=f"rollback of {', '.join(ids)}",
-        kind="rollback",
-        reasons=reasons,
-        details={"undoes": ids},
-        receipt_kind="rollback",
-    )
-    return Rollback(
-        applied=True,
-        already=False,
-        commit=stored.commit,
-        receipt=stored.receipt,
-        receipt_id=stored.receipt.id,
-        undone=ids,
-        targets=differences,
+        undone=(),
+        targets=(),
         conflicts=(),
-        dependents=plan.dependents,
+        dependents=(),
+    )
+    first = _undoing(kit, who, view.commit.id)
+    if first is not None:
+        details = first.details
+        undone = replace(plan, already=True, commit=first.commit, receipt_id=details.receipt, undone=details.undoes)
+        return _Reverting(plan=undone)
+    views, conflicts = _reach(kit, who, view, with_later=with_later)
+    for each in views:
+        _permitted(who, each)
+    targets = _targets(views)
+    steps, reasons = _steps(kit, who, targets)
+    differences = tuple(
+        Difference(id=step.after.id, before=_holding(step.before), after=_holding(step.after))
+        for step in shown(kit, who, steps)
+    )
+    plan = replace(
+        plan,
+        undone=tuple(each.commit.id for each in views),
+        targets=differences,
+        conflicts=(*conflicts, *_taken_keys(kit, who, steps)),
+        dependents=tuple(closure(kit, who, targets)),
         reasons=reasons,
     )
-
-
-def _nothing_left(kit: Kit, who: Who, plan: Rollback) -> Rollback:
-    """Keep a receipt of a rollback all of whose content was erased; there is nothing to commit."""
-    now = kit.clock.now()
-    receipt = Receipt(
-        id=kit.ids.new_id(now),
-        tenant=who.tenant,
-        kind="rollback",
-        at=now,
-        actor=who.actor.label,
-        policy=kit.policy.version,
-        head=kit.store.head(who.tenant).name,
-        reasons=plan.reasons,
-        facts={"targets": [], "undoes": list(plan.undone), **who.credential},
-    )
-    with kit.store.write() as writer:
-        writer.put_receipt(receipt)
-    return replace(plan, receipt=receipt, receipt_id=receipt.id)
+    return _Reverting(steps=steps, plan=plan)
 
 
 def _permitted(who: Who, view: CommitView) -> None:
@@ -300,29 +281,35 @@ def contain(kit: Kit, who: Who, selector: Selector, *, plan: str | None, reason:
     """
     if plan is not None and not (who.actor.is_owner and who.actor.able("admin")):
         raise Unauthorised("containing takes the owner; a reviewer can plan it and show the digest")
-    found = impact(kit, who, selector)
-    items = tuple(record for record in (*found.direct, *found.derived) if not _is_gone(kit, who, record))
-    named = _digest(who.tenant, selector, items)
-    result = Containment(applied=False, impact=found, items=items, digest=named)
-    if plan is None or not items:
-        return result
-    if plan != named:
-        raise Conflict("the plan is not the one you saw: what it would contain has changed; look at it again")
     why = f"contain {selector}: {reason.strip()}" if reason.strip() else f"contain {selector}"
-    if scrub_secret(why) != why:
-        raise InvalidInput("the reason holds what looks like a secret; leave it out")
-    steps = [_contained_step(kit, who, record) for record in items]
-    stored = store_steps(
-        kit,
-        who,
-        steps,
-        base={record.id: record.version for record in items},
-        reason=why,
-        kind=CONTAIN,
-        details={"approved_by": who.actor.label, "approved_digest": named},
-        receipt_kind="contain",
-    )
-    return replace(result, applied=True, commit=stored.commit, receipt=stored.receipt)
+
+    def decide() -> _Containing:
+        found = impact(kit, who, selector)
+        items = tuple(record for record in (*found.direct, *found.derived) if not _is_gone(kit, who, record))
+        named = _digest(who.tenant, selector, items)
+        result = Containment(applied=False, impact=found, items=items, digest=named)
+        if plan is None or not items:
+            return _Containing(result=result)
+        if plan != named:
+            raise Conflict("the plan is not the one you saw: what it would contain has changed; look at it again")
+        if scrub_secret(why) != why:
+            raise InvalidInput("the reason holds what looks like a secret; leave it out")
+        return _Containing(steps=[_contained_step(kit, who, record) for record in items], result=result)
+
+    def carry_out(transaction: Transaction, found: _Containing) -> Containment:
+        details = {"approved_by": who.actor.label, "approved_digest": found.result.digest}
+        stored = transaction.commit(found, reason=why, kind=CONTAIN, details=details, receipt_kind="contain")
+        return replace(found.result, applied=True, commit=stored.commit, receipt=stored.receipt)
+
+    def idle(found: _Containing) -> Containment | None:
+        return None if found.steps else found.result
+
+    return transact(kit, who, decide, carry_out, beforehand=True, idle=idle)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Containing(Steps):
+    result: Containment
 
 
 def _is_gone(kit: Kit, who: Who, record: Record) -> bool:
@@ -364,29 +351,26 @@ def lift(kit: Kit, who: Who, name: str) -> Lifted:
         InvalidInput: it was not erased.
         Conflict: nothing stands in the way; or another commit came in between.
     """
-    record = fetch(kit, who, name)
-    if record.status is not Status.ERASED:
-        raise InvalidInput("that memory was not erased; name an erased one, by the id that the refusal names")
-    marks = _marks(record)
-    if not marks:
-        raise Conflict(
-            "nothing stands against what that memory said: it was lifted, or erased on a machine without a key"
-        )
-    steps = [_lifted_step(kit, who, each, marks) for each in (record, *_others(kit, who, record, marks))]
-    try:
-        stored = store_steps(
-            kit,
-            who,
-            steps,
-            base={step.after.id: step.after.version - 1 for step in steps},
-            reason="said again, it is remembered",
-            kind=LIFT,
-            receipt_kind="lift",
-        )
-    except Moved as fault:
-        raise Conflict("a tombstone has changed in the meantime; lift it again") from fault
-    _list(kit, who, stored.commit, [step.after.id for step in steps])
-    return Lifted(tombstones=tuple(step.after.id for step in steps), commit=stored.commit, receipt=stored.receipt)
+
+    def decide() -> Steps:
+        record = fetch(kit, who, name)
+        if record.status is not Status.ERASED:
+            raise InvalidInput("that memory was not erased; name an erased one, by the id that the refusal names")
+        marks = _marks(record)
+        if not marks:
+            raise Conflict(
+                "nothing stands against what that memory said: it was lifted, or erased on a machine without a key"
+            )
+        return Steps([_lifted_step(kit, who, each, marks) for each in (record, *_others(kit, who, record, marks))])
+
+    def carry_out(transaction: Transaction, found: Steps) -> Lifted:
+        stored = transaction.commit(found, reason="said again, it is remembered", kind=LIFT, receipt_kind="lift")
+        tombstones = tuple(step.after.id for step in found.steps)
+        return Lifted(tombstones=tombstones, commit=stored.commit, receipt=stored.receipt)
+
+    done = transact(kit, who, decide, carry_out)
+    _list(kit, who, done.commit, list(done.tombstones))
+    return done
 
 
 def lifted(entries: Iterable[Mapping[str, Any]]) -> set[str]:

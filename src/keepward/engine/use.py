@@ -14,11 +14,11 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from keepward.engine.commit import flush_uses, store_steps
+from keepward.engine.commit import Steps, Transaction, flush_uses, receipt_of, transact
 from keepward.engine.kit import Handed, Kit, Who
 from keepward.engine.look import Overlay, look
 from keepward.engine.training import shown_by
@@ -28,7 +28,7 @@ from keepward.gates import pipeline
 from keepward.gates.content import scrub_private, scrub_secret
 from keepward.gates.verdict import Case
 from keepward.model.change import Reinforce
-from keepward.model.commit import Reason, Receipt, Step
+from keepward.model.commit import Reason, Step
 from keepward.model.fold import Frame, apply
 from keepward.model.memory import Record, importance_at
 from keepward.model.query import Feedback, Recall, Reinforced
@@ -45,43 +45,34 @@ def keep_recall(kit: Kit, who: Who, query: str, purpose: str, found: Recall) -> 
     """Keep a receipt of a recall; return the recall with its id, or with a note on why there is none."""
     if not kit.policy.enabled:
         return replace(found, notes=(*found.notes, "the receipt was not kept: memory is switched off by policy"))
-    now = kit.clock.now()
-    receipt = Receipt(
-        id=kit.ids.new_id(now),
-        tenant=who.tenant,
-        kind="recall",
-        at=now,
-        actor=who.actor.label,
-        policy=kit.policy.version,
-        head=found.head,
-        reasons=tuple(Reason(gate="recall", code="note", detail=note) for note in found.notes),
-        facts={
-            "inputs": {
-                "objective": scrub_private(scrub_secret(query)),
-                "purpose": purpose,
-                "now": to_micros(found.now),
-                "scope": who.scope,
-                "versions": {
-                    "embedder": kit.embedder.id if kit.embedder else "none",
-                    "reranker": found.reranker or "none",
-                    "relevance": found.calibration or "none",
-                },
+    facts = {
+        "inputs": {
+            "objective": scrub_private(scrub_secret(query)),
+            "purpose": purpose,
+            "now": to_micros(found.now),
+            "scope": who.scope,
+            "versions": {
+                "embedder": kit.embedder.id if kit.embedder else "none",
+                "reranker": found.reranker or "none",
+                "relevance": found.calibration or "none",
             },
-            "relevance": {"floor": found.floor, "below": found.below},
-            "items": [
-                {
-                    "id": hit.memory.id,
-                    "version": hit.memory.version,
-                    "score": hit.score,
-                    "weak": hit.weak,
-                    "parts": hit.parts,
-                }
-                for hit in found
-            ],
-            **who.credential,
-            **handed_facts(who, [hit.memory for hit in found]),
         },
-    )
+        "relevance": {"floor": found.floor, "below": found.below},
+        "items": [
+            {
+                "id": hit.memory.id,
+                "version": hit.memory.version,
+                "score": hit.score,
+                "weak": hit.weak,
+                "parts": hit.parts,
+            }
+            for hit in found
+        ],
+        **who.credential,
+        **handed_facts(who, [hit.memory for hit in found]),
+    }
+    reasons = [Reason(gate="recall", code="note", detail=note) for note in found.notes]
+    receipt = receipt_of(kit, who, "recall", facts, reasons, head=found.head)
     try:
         with kit.store.write() as writer:
             writer.put_receipt(receipt)
@@ -136,6 +127,7 @@ def _receipt(kit: Kit, who: Who, receipt_id: str) -> dict[str, Any]:
 
 #: Share of what is missing to 1 that each use adds.
 PER_USE = 0.02
+_NOTHING = Reinforced(records=(), uses=0, commit=None, receipt=None)
 
 
 def learn_importance(kit: Kit, who: Who) -> Reinforced:
@@ -145,45 +137,49 @@ def learn_importance(kit: Kit, who: Who) -> Reinforced:
         Conflict: a memory changed meanwhile; run it again.
     """
     if not kit.policy.enabled:
-        return Reinforced(records=(), uses=0, commit=None, receipt=None)
+        return _NOTHING
     if kit.uses:
         with kit.store.write() as writer:
             flush_uses(kit, writer)
-    counted = kit.store.unlearned(who.tenant)
-    found = kit.store.records(who.tenant, list(counted)).records if counted else []
-    now = kit.clock.now()
-    frame = Frame(now=now, actor=who.actor, policy=kit.policy)
-    steps: list[Step] = []
-    for record in sorted(found, key=lambda each: each.id):
-        if not record.is_live(now):
-            continue
-        gain = (1.0 - importance_at(record, now)) * (1.0 - (1.0 - PER_USE) ** counted[record.id])
-        change = Reinforce(id=record.id, gain=gain, confirms=False)
-        after = apply(change, record, frame)
-        if after.importance <= importance_at(record, now):
-            continue
-        case = Case(change=change, actor=who.actor, scope=who.scope, before=record, after=after)
-        if pipeline.judge(case, look(kit, who, change, record, after, Overlay()), kit.policy).decision == "allow":
-            steps.append(Step(op="reinforce", before=record, after=after))
-    if not steps:
-        return Reinforced(records=(), uses=0, commit=None, receipt=None)
-    learned = {step.after.id: counted[step.after.id] for step in steps}
-    stored = store_steps(
-        kit,
-        who,
-        steps,
-        base={step.after.id: step.after.version - 1 for step in steps},
-        reason="learned importance from use",
-        kind="job",
-        receipt_kind="job",
-        also=lambda writer: writer.learn_uses(who.tenant, learned),
-    )
-    return Reinforced(
-        records=tuple(step.after for step in steps),
-        uses=sum(learned.values()),
-        commit=stored.commit,
-        receipt=stored.receipt,
-    )
+
+    def decide() -> _Learning:
+        counted = kit.store.unlearned(who.tenant)
+        found = kit.store.records(who.tenant, list(counted)).records if counted else []
+        now = kit.clock.now()
+        frame = Frame(now=now, actor=who.actor, policy=kit.policy)
+        steps: list[Step] = []
+        for record in sorted(found, key=lambda each: each.id):
+            if not record.is_live(now):
+                continue
+            gain = (1.0 - importance_at(record, now)) * (1.0 - (1.0 - PER_USE) ** counted[record.id])
+            change = Reinforce(id=record.id, gain=gain, confirms=False)
+            after = apply(change, record, frame)
+            if after.importance <= importance_at(record, now):
+                continue
+            case = Case(change=change, actor=who.actor, scope=who.scope, before=record, after=after)
+            if pipeline.judge(case, look(kit, who, change, record, after, Overlay()), kit.policy).decision == "allow":
+                steps.append(Step(op="reinforce", before=record, after=after))
+        return _Learning(steps=steps, uses={step.after.id: counted[step.after.id] for step in steps})
+
+    def carry_out(transaction: Transaction, found: _Learning) -> Reinforced:
+        if not found.steps:
+            return _NOTHING
+        stored = transaction.commit(found, reason="learned importance from use", kind="job", receipt_kind="job")
+        transaction.writer.learn_uses(who.tenant, found.uses)
+        records = tuple(step.after for step in found.steps)
+        uses = sum(found.uses.values())
+        return Reinforced(records=records, uses=uses, commit=stored.commit, receipt=stored.receipt)
+
+    def idle(found: _Learning) -> Reinforced | None:
+        return None if found.steps else _NOTHING
+
+    return transact(kit, who, decide, carry_out, beforehand=True, idle=idle)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Learning(Steps):
+    #: By memory, the uses that are learned from.
+    uses: dict[str, int]
 
 
 #: How long what was handed counts.

@@ -1,19 +1,20 @@
-"""The one write path: judge, fold, embed, and store in one transaction with a receipt.
+"""The write path: judge what is proposed, and commit it, hold it for a person, or refuse it.
 
 Invariants
 (1) Every proposal ends in exactly one outcome, and every outcome has a receipt in the same transaction.
 (2) A proposal is all or nothing; a batch of independent items is judged item by item.
-(3) What was judged is what is stored: when another commit came in between, everything is judged anew.
+(3) What was judged is what is stored, on the state on which it was judged; see ``commit``.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from keepward.engine import blobs
-from keepward.engine.commit import settled, store_steps
+from keepward.engine.commit import Steps, Stored, Transaction, receipt_of, transact
 from keepward.engine.features import packed
 from keepward.engine.kit import Kit, Who
 from keepward.engine.look import Overlay, before_of, look, look_ahead, newest, parents_of, personal
@@ -24,16 +25,24 @@ from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
 from keepward.gates import pipeline
 from keepward.gates.authority import vouches
 from keepward.gates.content import scrub_private, scrub_secret
+from keepward.gates.detect.engine import Finding
 from keepward.gates.shape import ill_formed, oversized
 from keepward.gates.state import makes_room
 from keepward.gates.verdict import Case, View
 from keepward.model.change import Append, Archive, Change, Insert, Move, Reinforce, Replace, Supersede, operation
-from keepward.model.commit import Reason, Receipt, ReceiptKind, Step
+from keepward.model.commit import Reason, Step
 from keepward.model.fold import Frame, apply, strengthened
 from keepward.model.memory import Kind, Record, Tier
 from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting, digest_of
 from keepward.model.trust import ActorKind, Trust
 from keepward.model.value import plain_key
+from keepward.ports.store import Features
+
+#: From so many changes on they are judged before the transaction, which nobody else is to wait for.
+MANY = 20
+#: Where memory is switched off nothing is written.
+_NOWHERE: Any = None
+_Result = TypeVar("_Result")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,7 +51,7 @@ class Judgement:
 
     decision: pipeline.Decision
     reasons: tuple[Reason, ...]
-    reason: str
+    reason: str = ""
     steps: list[Step] = field(default_factory=list)
     existing: Record | None = None
     #: Whether saying the same again confirms what is there: it takes no less trust than that has.
@@ -57,8 +66,33 @@ class Draft:
     overlay: Overlay = field(default_factory=Overlay)
     #: All or nothing: what would be held counts as stored for the changes behind it.
     atomic: bool = True
+    #: Why a person is to decide even where every gate would let it through.
+    held: tuple[Reason, ...] = ()
+    #: What a redactor found, by text; kept where a proposal is judged once more.
+    personal: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     #: Newest versions the steps build on, by memory id; 0 for a new memory.
     base: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def decision(self) -> pipeline.Decision:
+        """The strictest decision of all items, with what holds the whole."""
+        decisions = {item.decision for item in self.items}
+        if "refuse" in decisions:
+            return "refuse"
+        if not any(item.steps for item in self.items):
+            return "same"
+        return "quarantine" if self.held or "quarantine" in decisions else "allow"
+
+    @property
+    def steps(self) -> list[Step]:
+        """What is to be committed."""
+        if self.atomic and self.decision != "allow":
+            return []
+        return [step for item in self.items if item.decision == "allow" for step in item.steps]
+
+    def features(self, record: Record) -> Features:
+        """Return what recall needs of a record; see ``Overlay.features``."""
+        return self.overlay.features(record)
 
 
 def propose(
@@ -81,117 +115,97 @@ def propose(
     """
     if not changes:
         raise InvalidInput("there is nothing to do: give at least one change")
-    return settled(lambda: _propose_once(kit, who, changes, reason=reason, session=session, kind=kind, held=held))
+    found: dict[str, tuple[Finding, ...]] = {}
+
+    def decide() -> Draft:
+        draft = Draft(held=held, personal=found)
+        for change in changes:
+            try:
+                draft.items.append(_judge(kit, who, change, reason, draft))
+            except (NotFound, Conflict):
+                # It may build on what was refused before it; then that refusal is the answer.
+                if all(item.decision != "refuse" for item in draft.items):
+                    raise
+        return draft
+
+    def carry_out(transaction: Transaction, draft: Draft) -> Outcome:
+        last = draft.items[-1]
+        reasons = (*held, *(each for item in draft.items for each in item.reasons))
+        match draft.decision:
+            case "refuse":
+                return _refuse(transaction, reasons, [operation(change) for change in changes])
+            case "same":
+                return _duplicate(transaction, last, reasons)
+            case "quarantine":
+                steps = [step for item in draft.items for step in item.steps]
+                return _hold(transaction, steps, draft.base, last.reason, reasons)
+        stored = transaction.commit(draft, reason=last.reason, session=session, kind=kind, reasons=reasons)
+        return _committed(who, draft.steps, stored, reasons)
+
+    return _transact(kit, who, decide, carry_out, len(changes))
 
 
 def propose_each(
     kit: Kit, who: Who, changes: Sequence[Change], *, reason: str, session: str | None = None, kind: str = "write"
 ) -> list[Outcome]:
     """Judge changes one by one; commit the good ones together; return outcomes in the order given."""
-    return settled(lambda: _propose_each_once(kit, who, changes, reason=reason, session=session, kind=kind))
+    found: dict[str, tuple[Finding, ...]] = {}
+
+    def decide() -> Draft:
+        draft = Draft(atomic=False, personal=found)
+        with kit.store.together(who.tenant):
+            for change, folded in zip(changes, _fold_ahead(kit, who, changes, reason, draft), strict=True):
+                try:
+                    judged = _judge(kit, who, change, reason, draft, folded)
+                except (NotFound, Unauthorised) as fault:
+                    # What builds on a memory that is not there is refused by itself and spoils no other.
+                    detail = "it builds on a memory that is not there" if isinstance(fault, NotFound) else str(fault)
+                    judged = _refused(Reason(gate="shape", code="unknown_memory", detail=detail))
+                draft.items.append(judged)
+        return draft
+
+    def carry_out(transaction: Transaction, draft: Draft) -> list[Outcome]:
+        allowed = [each for item in draft.items if item.decision == "allow" for each in item.reasons]
+        reasons = tuple(dict.fromkeys(allowed))
+        stored = None
+        if draft.steps:
+            stored = transaction.commit(draft, reason=reason, session=session, kind=kind, reasons=reasons)
+        judged = zip(changes, draft.items, strict=True)
+        return [_ended(transaction, change, item, draft, stored) for change, item in judged]
+
+    return _transact(kit, who, decide, carry_out, len(changes)) if changes else []
 
 
-def _propose_once(
-    kit: Kit,
-    who: Who,
-    changes: Sequence[Change],
-    *,
-    reason: str,
-    session: str | None,
-    kind: str,
-    held: tuple[Reason, ...],
-) -> Outcome:
-    draft = Draft()
-    for change in changes:
-        try:
-            # One change at a time: a proposal may be long, and erasing waits for whoever reads.
-            with kit.store.together(who.tenant):
-                draft.items.append(_judge(kit, who, change, reason, draft))
-        except (NotFound, Conflict):
-            # It may build on what was refused before it; then that refusal is the answer.
-            if all(item.decision != "refuse" for item in draft.items):
-                raise
-    reasons = (*held, *(each for item in draft.items for each in item.reasons))
-    decisions = {item.decision for item in draft.items}
-    steps = [step for item in draft.items for step in item.steps]
-    reason = draft.items[-1].reason
-    if "refuse" in decisions:
-        return _refuse(kit, who, reasons, [operation(change) for change in changes])
-    if not steps:
-        return _duplicate(kit, who, draft.items[-1], reasons)
-    if held or "quarantine" in decisions:
-        return _hold(kit, who, steps, draft.base, reason, reasons)
-    commit = store_steps(
-        kit,
-        who,
-        steps,
-        base=draft.base,
-        reason=reason,
-        session=session,
-        kind=kind,
-        reasons=reasons,
-        spoken=draft.overlay.features,
-    )
-    return Committed(
-        records=tuple(_visible_step(who, step).after for step in steps),
-        commit=commit.commit,
-        receipt=commit.receipt,
-        reasons=reasons,
-    )
+def _transact(
+    kit: Kit, who: Who, decide: Callable[[], Draft], carry_out: Callable[[Transaction, Draft], _Result], size: int
+) -> _Result:
+    """Decide and carry out; with memory switched off, when everything is refused, without the store."""
+    if not kit.policy.enabled:
+        return carry_out(Transaction(kit, who, _NOWHERE), decide())
+    slow = kit.embedder is not None or kit.redactor is not None or size > MANY
+    return transact(kit, who, decide, carry_out, beforehand=slow)
 
 
-def _propose_each_once(
-    kit: Kit, who: Who, changes: Sequence[Change], *, reason: str, session: str | None, kind: str
-) -> list[Outcome]:
-    draft = Draft(atomic=False)
-    with kit.store.together(who.tenant):
-        for change, folded in zip(changes, _fold_ahead(kit, who, changes, reason, draft), strict=True):
-            try:
-                judged = _judge(kit, who, change, reason, draft, folded)
-            except (NotFound, Unauthorised) as fault:
-                # What builds on a memory that is not there is refused by itself and spoils no other.
-                detail = "it builds on a memory that is not there" if isinstance(fault, NotFound) else str(fault)
-                refusal = Reason(gate="shape", code="unknown_memory", detail=detail)
-                judged = Judgement(decision="refuse", reasons=(refusal,), reason="")
-            draft.items.append(judged)
-    allowed = [item for item in draft.items if item.decision == "allow"]
-    steps = [step for item in allowed for step in item.steps]
-    stored = None
-    if steps:
-        base = {step.after.id: draft.base[step.after.id] for step in steps}
-        reasons = tuple(dict.fromkeys(each for item in allowed for each in item.reasons))
-        stored = store_steps(
-            kit,
-            who,
-            steps,
-            base=base,
-            reason=reason,
-            session=session,
-            kind=kind,
-            reasons=reasons,
-            spoken=draft.overlay.features,
-        )
-    outcomes: list[Outcome] = []
-    for change, item in zip(changes, draft.items, strict=True):
-        match item.decision:
-            case "allow":
-                assert stored is not None
-                outcomes.append(
-                    Committed(
-                        records=tuple(_visible_step(who, step).after for step in item.steps),
-                        commit=stored.commit,
-                        receipt=stored.receipt,
-                        reasons=item.reasons,
-                    )
-                )
-            case "quarantine":
-                base = {step.after.id: draft.base[step.after.id] for step in item.steps}
-                outcomes.append(_hold(kit, who, item.steps, base, item.reason, item.reasons))
-            case "same":
-                outcomes.append(_duplicate(kit, who, item, item.reasons, confirm=False))
-            case "refuse":
-                outcomes.append(_refuse(kit, who, item.reasons, [operation(change)]))
-    return outcomes
+def _ended(transaction: Transaction, change: Change, item: Judgement, draft: Draft, stored: Stored | None) -> Outcome:
+    match item.decision:
+        case "allow":
+            assert stored is not None
+            return _committed(transaction.who, item.steps, stored, item.reasons)
+        case "quarantine":
+            base = {step.after.id: draft.base[step.after.id] for step in item.steps}
+            return _hold(transaction, item.steps, base, item.reason, item.reasons)
+        case "same":
+            return _duplicate(transaction, item, item.reasons, confirm=False)
+    return _refuse(transaction, item.reasons, [operation(change)])
+
+
+def _committed(who: Who, steps: Sequence[Step], stored: Stored, reasons: tuple[Reason, ...]) -> Committed:
+    records = tuple(_visible_step(who, step).after for step in steps)
+    return Committed(records=records, commit=stored.commit, receipt=stored.receipt, reasons=reasons)
+
+
+def _refused(*reasons: Reason) -> Judgement:
+    return Judgement(decision="refuse", reasons=reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +221,7 @@ class _Folded:
 def _fold(kit: Kit, who: Who, change: Change, reason: str, draft: Draft) -> _Folded | Judgement:
     broken = ill_formed(change, reason, kit.policy)
     if broken:
-        return Judgement(decision="refuse", reasons=broken, reason="")
+        return _refused(*broken)
     if isinstance(change, Insert | Move) and type(change.key) is str:
         change = replace(change, key=plain_key(change.key))
     if isinstance(change, Supersede):
@@ -226,14 +240,13 @@ def _fold(kit: Kit, who: Who, change: Change, reason: str, draft: Draft) -> _Fol
     try:
         after = apply(change, before, frame)
     except InvalidInput as fault:
-        refusal = Reason(gate="shape", code="unknown_name", detail=str(fault))
-        return Judgement(decision="refuse", reasons=(refusal,), reason="")
+        return _refused(Reason(gate="shape", code="unknown_name", detail=str(fault)))
     broken = oversized(after)
     if broken:
-        return Judgement(decision="refuse", reasons=broken, reason="")
+        return _refused(*broken)
     objection = blobs.objection(kit, who, before, after)
     if objection is not None:
-        return Judgement(decision="refuse", reasons=(objection,), reason="")
+        return _refused(objection)
     return _Folded(change=change, before=before, after=after, frame=frame)
 
 
@@ -260,7 +273,7 @@ def _judge(
     change, before, after, frame = folded.change, folded.before, folded.after, folded.frame
     case = Case(change=change, actor=who.actor, scope=who.scope, before=before, after=after, reason=reason)
     view = look(kit, who, change, before, after, draft.overlay)
-    view = replace(view, personal=personal(kit, case))
+    view = replace(view, personal=personal(kit, case, draft.personal))
     judged = pipeline.judge(case, view, kit.policy, meter=time.thread_time)
     if isinstance(change, Insert) and _put_elsewhere(after, judged.case.after):
         # It was compared with what says the same as the text that came and stands where that was to stand.
@@ -281,7 +294,7 @@ def _judge(
         # A place that it writes to and does not see: what is there is not told.
         result.reasons = tuple(map(_untold, result.reasons))
         if judged.decision == "same":
-            return Judgement(decision="refuse", reasons=result.reasons, reason="")
+            return _refused(*result.reasons)
     if judged.decision == "same" and judged.existing is not None:
         _weigh(result, judged.case.after, judged.existing)
     if judged.decision in {"refuse", "same"}:
@@ -293,7 +306,7 @@ def _judge(
     unburied = draft.overlay.unburied.get(after.id) is judged.case.after
     stone = None if unburied else revived(kit, who.tenant, after, judged.case.after)
     if stone is not None:
-        return Judgement(decision="refuse", reasons=(stone,), reason="")
+        return _refused(stone)
     after = judged.case.after
     if judged.decision == "quarantine" and vouches(judged.case):
         # What a person approves is vouched for by a person.
@@ -403,60 +416,34 @@ def _add(draft: Draft, result: Judgement, change: Change, before: Record | None,
         draft.overlay.take(before, after)
 
 
-def _receipt(kit: Kit, who: Who, kind: ReceiptKind, reasons: tuple[Reason, ...], facts: dict[str, object]) -> Receipt:
-    now = kit.clock.now()
-    return Receipt(
-        id=kit.ids.new_id(now),
-        tenant=who.tenant,
-        kind=kind,
-        at=now,
-        actor=who.actor.label,
-        policy=kit.policy.version,
-        head=kit.store.head(who.tenant).name,
-        reasons=reasons,
-        facts=facts,
-    )
+def _refuse(transaction: Transaction, reasons: tuple[Reason, ...], operations: list[str]) -> Refused:
+    facts = {"operations": operations}
+    if transaction.kit.policy.enabled:
+        return Refused(receipt=transaction.receipt("refusal", facts, reasons), reasons=reasons)
+    return Refused(receipt=receipt_of(transaction.kit, transaction.who, "refusal", facts, reasons), reasons=reasons)
 
 
-def _refuse(kit: Kit, who: Who, reasons: tuple[Reason, ...], operations: list[str]) -> Refused:
-    receipt = _receipt(kit, who, "refusal", reasons, {"operations": operations})
-    if kit.policy.enabled:
-        with kit.store.write() as writer:
-            writer.put_receipt(receipt)
-    return Refused(receipt=receipt, reasons=reasons)
-
-
-def _duplicate(kit: Kit, who: Who, item: Judgement, reasons: tuple[Reason, ...], *, confirm: bool = True) -> Duplicate:
-    existing = item.existing
-    assert existing is not None
-    now = kit.clock.now()
-    confirm = confirm and item.confirms
-    if confirm and existing.kind is not Kind.EVENT and existing.tier is not Tier.CORE and who.actor.kind != "importer":
-        change = Reinforce(id=existing.id)
-        after = apply(change, existing, Frame(now=now, actor=who.actor, policy=kit.policy))
-        step = Step(op=operation(change), before=existing, after=after)
-        stored = store_steps(
-            kit,
-            who,
-            [step],
-            base={existing.id: existing.version},
+def _duplicate(
+    transaction: Transaction, item: Judgement, reasons: tuple[Reason, ...], *, confirm: bool = True
+) -> Duplicate:
+    kit, who, record, commit = transaction.kit, transaction.who, item.existing, None
+    assert record is not None
+    lasting = record.kind is not Kind.EVENT and record.tier is not Tier.CORE
+    if confirm and item.confirms and lasting and who.actor.kind is not ActorKind.IMPORTER:
+        change = Reinforce(id=record.id)
+        after = apply(change, record, Frame(now=kit.clock.now(), actor=who.actor, policy=kit.policy))
+        stored = transaction.commit(
+            Steps([Step(op=operation(change), before=record, after=after)]),
             reason="said again",
             kind="write",
             reasons=reasons,
             receipt_kind="duplicate",
         )
-        return Duplicate(
-            record=veiled(after) if withholds(who, after) else after,
-            receipt=stored.receipt,
-            reasons=reasons,
-            commit=stored.commit,
-        )
-    receipt = _receipt(kit, who, "duplicate", reasons, {"existing": existing.id})
-    with kit.store.write() as writer:
-        writer.put_receipt(receipt)
-    return Duplicate(
-        record=veiled(existing) if withholds(who, existing) else existing, receipt=receipt, reasons=reasons
-    )
+        record, commit, receipt = after, stored.commit, stored.receipt
+    else:
+        receipt = transaction.receipt("duplicate", {"existing": record.id}, reasons)
+    record = veiled(record) if withholds(who, record) else record
+    return Duplicate(record=record, receipt=receipt, reasons=reasons, commit=commit)
 
 
 def _waiting_enough(kit: Kit, who: Who) -> bool:
@@ -469,12 +456,17 @@ def _waiting_enough(kit: Kit, who: Who) -> bool:
 
 
 def _hold(
-    kit: Kit, who: Who, steps: Sequence[Step], base: dict[str, int], reason: str, reasons: tuple[Reason, ...]
+    transaction: Transaction,
+    steps: Sequence[Step],
+    base: dict[str, int],
+    reason: str,
+    reasons: tuple[Reason, ...],
 ) -> Quarantined | Refused:
+    kit, who = transaction.kit, transaction.who
     if _waiting_enough(kit, who):
         detail = f"{kit.policy.pending_limit} proposals of yours wait already: have some of them decided first"
         full = Reason(gate="review", code="too_many_pending", detail=detail)
-        return _refuse(kit, who, (full, *reasons), [step.op for step in steps])
+        return _refuse(transaction, (full, *reasons), [step.op for step in steps])
     now = kit.clock.now()
     item = Waiting(
         id=kit.ids.new_id(now),
@@ -489,9 +481,7 @@ def _hold(
         created_at=now,
         expires_at=now + kit.policy.review_ttl,
     )
-    receipt = _receipt(kit, who, "quarantine", reasons, {"proposal": item.id, "digest": item.digest})
-    with kit.store.write() as writer:
-        writer.put_waiting(item)
-        writer.put_receipt(receipt)
-    told = replace(item, steps=tuple(_visible_step(who, step) for step in item.steps))
-    return Quarantined(item=told, receipt=receipt, reasons=reasons)
+    transaction.writer.put_waiting(item)
+    receipt = transaction.receipt("quarantine", {"proposal": item.id, "digest": item.digest}, reasons)
+    visible = replace(item, steps=tuple(_visible_step(who, step) for step in item.steps))
+    return Quarantined(item=visible, receipt=receipt, reasons=reasons)

@@ -294,6 +294,6 @@ Change = (
 BOOKKEEPING = frozenset({"reinforce"})
 
 
-def operation(change: Change) -> str:
-    """Return the lower-case name of a change, as it stands in events and receipts."""
-    return type(change).__name__.lower()
+def operation(change: Change | type[Change]) -> str:
+    """Return the lower-case name of a change or of its class, as it stands in events and receipts."""
+    return (change if isinstance(change, type) else type(change)).__name__.lower()
