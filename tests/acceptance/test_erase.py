@@ -12,7 +12,6 @@ import pytest
 from outcomes import brought_back, codes, held, kept, refused
 
 from keepward import Actor, Memory
-from keepward.adapters.ids import RandomIds
 from keepward.errors import Conflict, InvalidInput, NotFound, Tampered, Unauthorised
 from keepward.interchange import load, write_vault
 
@@ -398,20 +397,16 @@ def test_an_approval_does_not_take_an_erased_name_again(owner, mem, number):
 
 
 def test_a_proposal_that_comes_in_while_erasing_voids_the_plan(number, owner, entering, tmp_path):
-    class Sly(RandomIds):
-        """Lets somebody else propose just before the transaction."""
-
-        def salt(self) -> bytes:
-            if not self.done:
-                self.done = True
-                entering(Actor.agent()).remember(SECOND, tier="core", key="mission")
-            return super().salt()
-
-    ids = Sly()
-    ids.done = True
-    slow = entering(Actor.operator("olga"), ids=ids)
+    slow = entering(Actor.operator("olga"))
     plan = slow.plan_erase([number])
-    ids.done = False
+    write = slow._kit.store.write
+
+    def late():
+        slow._kit.store.write = write
+        entering(Actor.agent()).remember(SECOND, tier="core", key="mission")
+        return write()
+
+    slow._kit.store.write = late
     with pytest.raises(Conflict):
         slow.erase(plan.digest, [number])
     assert owner.get(number).text == SECOND

@@ -105,7 +105,7 @@ class Transaction:
             Conflict: a version has moved on; or what a memory refers to is no longer kept.
         """
         kit, who, steps = self.kit, self.who, decision.steps
-        if not all(self.writer.has_blob(who.tenant, ref) for ref in _attached(steps)):
+        if not _attachable(self.writer, who, steps):
             raise Conflict("what a memory refers to is no longer kept; put the bytes again")
         now = kit.clock.now()
         receipt_id = kit.ids.new_id(now)
@@ -180,7 +180,7 @@ def transact(
             return answer
         vectors = _vectors(kit, who, decision)
     with kit.store.write() as writer:
-        if decision is None or kit.store.head(who.tenant) != head:
+        if decision is None or kit.store.head(who.tenant) != head or not _attachable(writer, who, decision.steps):
             decision = decide()
         transaction = Transaction(kit, who, writer, vectors)
         result = carry_out(transaction, decision)
@@ -253,13 +253,10 @@ def flush_uses(kit: Kit, writer: Writer) -> None:
         writer.count_use(tenant, ids, when)
 
 
-def _attached(steps: Sequence[Step]) -> set[str]:
-    """Return the blobs that memories refer to from now on."""
-    return {
-        step.after.blob
-        for step in steps
-        if step.after.blob is not None and (step.before is None or step.before.blob != step.after.blob)
-    }
+def _attachable(writer: Writer, who: Who, steps: Sequence[Step]) -> bool:
+    """Whether every blob is kept that memories refer to from now on: one that goes moves no head."""
+    changed = [step.after for step in steps if step.before is None or step.before.blob != step.after.blob]
+    return all(writer.has_blob(who.tenant, record.blob) for record in changed if record.blob is not None)
 
 
 def _vectors(kit: Kit, who: Who, decision: Decision) -> dict[_Searched, Features]:

@@ -291,6 +291,8 @@ def _still_fits(kit: Kit, who: Who, item: Waiting, steps: Sequence[Step]) -> Non
             holder = occupant(kit, who, after.scope, after.key)
             if holder is not None and holder.id not in own:
                 raise _Ended(item, "stale", f"the key is held by memory {holder.id} by now")
+        if after.blob is not None and not kit.store.blobs(who.tenant, after.blob):
+            raise _Ended(item, "stale", "what it refers to is no longer kept")
         stone = revived(kit, who.tenant, after)
         if stone is not None:
             raise _Ended(item, "stale", stone.detail)
