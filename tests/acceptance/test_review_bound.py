@@ -180,7 +180,7 @@ def test_what_a_gate_has_learnt_since_does_not_slip_in_by_an_approval(
 ) -> None:
     from keepward.engine import review
 
-    monkeypatch.setattr(review.secrets, "scrub", lambda text: text.replace("Bergen", "[SECRET]"))
+    monkeypatch.setattr(review, "scrub_secret", lambda text: text.replace("Bergen", "[SECRET]"))
     with pytest.raises(StaleVersion, match="secret"):
         owner.approve(waiting.id)
     assert owner.get(waiting.steps[0].after.id).text == "Sail to Oslo"
