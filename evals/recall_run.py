@@ -21,10 +21,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from evals import locomo
 from evals.recall_sets import Asked, Conversation, DataSet, Told
 from evals.recall_vectors import WordlessVectors
 from keepward import Actor, Committed, Memory, Policy, Tier
-from keepward.interchange import load
+from keepward.interchange.imports import take
 from keepward.ports.models import Embedder, TokenCounter
 
 BUDGETS = (1_000, 2_000, 4_000)
@@ -193,7 +194,8 @@ def opened(
 
 def tell(mem: Memory, conversation: Conversation, file: Path | None, clock: Clock | None, done: Run) -> None:
     if file is not None and clock is None:
-        imported = load(mem, file, format="locomo")
+        plan = locomo.plan(file, tenant=mem.tenant, limit=mem.policy.text_limit[Tier.EPISODIC])
+        imported = take(mem, plan, "messages", file.name)
         done.outcomes.update(
             committed=imported.committed,
             duplicate=imported.duplicates,

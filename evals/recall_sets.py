@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from evals import sets_recall
-from keepward.interchange.locomo import read_date
+from evals.locomo import read_date
 
 #: Categories of LoCoMo; those apart are asked and reported, and counted in no total.
 CATEGORIES = {"1": "several turns", "2": "time", "3": "open", "4": "one turn", "5": "adversarial"}

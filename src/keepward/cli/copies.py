@@ -248,7 +248,7 @@ def export(call: Call, path: str) -> Answer:
 
 @command(
     argument("PATH", "File to read; - is stdin.", "path"),
-    option("--format", "auto, vault, locomo, messages, legacy-jsonl or markdown.", "WORD", default="auto"),
+    option("--format", "auto, vault, messages, legacy-jsonl or markdown.", "WORD", default="auto"),
     option("--session", "Session of messages. [default: the file's name]", "NAME"),
     name="import",
 )
@@ -258,7 +258,7 @@ def import_(call: Call, path: str, format: str, session: str | None) -> Answer: 
     It comes in as an agent's, an export too: `keepward restore-export` brings back one of your own as it was.
     """
     from keepward.interchange import FORMATS, load
-    from keepward.interchange.formats import recognise
+    from keepward.interchange.imports import recognise
     from keepward.interchange.reading import opened
     from keepward.model.value import unknown
 

@@ -74,7 +74,7 @@ _FILE = {
     STREAMING: True,
     "requestBody": {"required": True, "content": {NDJSON: {"schema": _SENT}, "text/plain": {"schema": _SENT}}},
 }
-Formats = Literal["auto", "vault", "locomo", "messages", "legacy-jsonl", "markdown"]
+Formats = Literal["auto", "vault", "messages", "legacy-jsonl", "markdown"]
 Ref = Annotated[str, Path(pattern=r"^sha256:[0-9a-f]{64}$", description="As `POST /memory/blobs` gave it.")]
 Number = Annotated[int, Limit(minimum=0, maximum=2**53)]
 Seen: Any = Annotated[typed(Number, query=True) | Absent, Query(description="Number of the last commit that was seen.")]

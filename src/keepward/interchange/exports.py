@@ -1,28 +1,34 @@
-"""Export: the journal of a tenant as a vault file.
+"""Write the journal of a tenant as a vault file, and bring such a file of one's own back as it was.
 
 Invariants
 (1) A file under its final name is whole, see ``durable``.
 (2) The export ends at the head that was newest when it began, however much is written meanwhile.
 (3) A journal that does not hold is not exported as if it did.
 (4) Weights of the reranker stand in the first line that names them; what is named and not there is counted.
+(5) Importing is never restoring: an export is restored by an owner who saw its core blocks and gives the digest of
+    exactly that; what an import brings passes the gates as new text, whoever imports it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import IO, TYPE_CHECKING, TextIO
 
 from keepward import durable
 from keepward.engine.blobs import ref_in
 from keepward.engine.learned import named_in
-from keepward.errors import StoreUnavailable, Tampered, Unauthorised
-from keepward.interchange import sidecar
-from keepward.interchange.lines import event_fields, event_line, export_fields
-from keepward.memory import read_weights
-from keepward.model.commit import Head, recompute
+from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Tampered, Unauthorised
+from keepward.interchange import vault
+from keepward.interchange.imports import recognise
+from keepward.interchange.reading import Source, opened
+from keepward.memory import read_weights, write_weights
+from keepward.model.codec import canonical, digest
+from keepward.model.commit import Commit, Event, Head, recompute
+from keepward.model.copies import AdoptedBlock, ExportPlan, RestoredExport
+from keepward.model.memory import Tier
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -44,7 +50,7 @@ def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True,
 
     A path is replaced in one step and is readable by its owner alone; a stream is left open. An empty
     tenant gives no lines. ``blobs``: the content that lines refer to goes to a folder beside a path, see
-    ``sidecar``; a stream holds the references alone. What else it holds is counted in ``tally``. Not in it are
+    ``vault``; a stream holds the references alone. What else it holds is counted in ``tally``. Not in it are
     the review queue, receipts, feedback and counts of use.
 
     Raises:
@@ -64,21 +70,17 @@ def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True,
             count += 1
         return count
     path = Path(target)
+    count = 0
     try:
-        return _replaced(mem, path, tally, blobs=blobs)
+        with durable.replacing(path) as out:
+            for line in _lines(mem, tally):
+                out.write(f"{line}\n".encode())
+                count += 1
+            # First, so that a file under its final name never waits for what it refers to.
+            if blobs:
+                vault.write_blobs(mem, path, tally.refs)
     except OSError as fault:
         raise StoreUnavailable(f"cannot write {path.name}: {fault.strerror or 'output error'}") from fault
-
-
-def _replaced(mem: Memory, path: Path, tally: Tally, *, blobs: bool) -> int:
-    count = 0
-    with durable.replacing(path) as out:
-        for line in _lines(mem, tally):
-            out.write(f"{line}\n".encode())
-            count += 1
-        # First, so that a file under its final name never waits for what it refers to.
-        if blobs:
-            sidecar.write(mem, path, tally.refs)
     return count
 
 
@@ -88,15 +90,17 @@ def _lines(mem: Memory, tally: Tally) -> Iterator[str]:
     if not newest:
         return
     head = Head(seq=newest[0].commit.seq, hash=newest[0].commit.hash)
-    export = export_fields(mem.tenant, head)
+    export = vault.export_fields(mem.tenant, head)
     for commit, events in mem.journal():
         if recompute(commit, events) != commit.hash or not events:
             raise Tampered(f"commit {commit.seq} does not match its hash; run `keepward verify`")
         for event in events:
             first = commit if event.n == 0 else None
             weights = None if event.payload is None else _beside(mem, event.payload, tally)
-            fields = event_fields(event, first, len(events), export if first and commit.seq == 1 else None, weights)
-            yield event_line(fields)
+            fields = vault.event_fields(
+                event, first, len(events), export if first and commit.seq == 1 else None, weights
+            )
+            yield vault.event_line(fields)
         if commit.seq == head.seq:
             if commit.hash != head.hash:
                 break
@@ -117,3 +121,111 @@ def _beside(mem: Memory, payload: bytes, tally: Tally) -> str | None:
     elif not erased:
         tally.lost.add(name)
     return text
+
+
+def plan_restore_export(mem: Memory, target: str | Path | IO[str] | IO[bytes]) -> ExportPlan:
+    """Return what bringing an export of one's own back as it was would restore, under a digest; change nothing.
+
+    Raises:
+        Unauthorised: the handle is not an owner's.
+        InvalidInput: it is no export, is damaged or cut, holds a secret, or is of a tenant that the handle is not at.
+        Conflict: the tenant is not empty, or memory is switched off.
+    """
+    _owned(mem)
+    with opened(target) as source:
+        return _planned(mem, source)[0]
+
+
+def restore_export(
+    mem: Memory,
+    target: str | Path | IO[str] | IO[bytes],
+    digest: str,
+    *,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> RestoredExport:
+    """Write the journal of an export into an empty tenant as it is, given the digest of its plan.
+
+    Ids, versions, core blocks and the head are those of the file. With the tenant ``default`` of the handle it goes to
+    the tenant that the file names.
+
+    Raises:
+        Conflict: it is not the file that was planned for; else as ``plan_restore_export``.
+        Tampered: the journal does not hold.
+    """
+    _owned(mem)
+    with opened(target) as source:
+        plan, place, found = _planned(mem, source)
+        if plan.digest != digest:
+            raise Conflict("the export is not the one that was shown; look at it again")
+        return _restored(mem, place, source, found, on_progress)
+
+
+def _owned(mem: Memory) -> None:
+    if not mem.actor.is_owner:
+        raise Unauthorised("restoring an export takes the owner; anyone may import it, through the gates")
+
+
+def _planned(mem: Memory, source: Source) -> tuple[ExportPlan, Memory, vault.Survey]:
+    if recognise(source) != "vault":
+        raise InvalidInput("the file is no export of Keepward; import it instead")
+    found = vault.survey(source)
+    if not (mem.policy.enabled and mem.policy.capture):
+        raise Conflict("memory is switched off by policy; switch it on first")
+    if mem.tenant not in {found.tenant, "default"}:
+        raise InvalidInput(f"the export is of tenant {found.tenant}; name that one, or import the file")
+    place = mem if mem.tenant == found.tenant else mem.at(tenant=found.tenant)
+    if place.log(limit=1):
+        raise Conflict("the tenant is not empty; name another store, or import the file through the gates")
+    now = mem.now
+    newest = [record for _, record in vault.records(source, frozenset(found.newest.values())) if record.is_live(now)]
+    blocks = [
+        AdoptedBlock(tenant=found.tenant, scope=each.scope, key=each.key, text=each.text)
+        for each in newest
+        if each.tier is Tier.CORE
+    ]
+    named = digest("restore-export", canonical([found.tenant, found.head.seq, found.head.hash.hex()])).hex()
+    plan = ExportPlan(
+        digest=named,
+        tenant=found.tenant,
+        head=found.head.name,
+        versions=found.lines,
+        live=len(newest),
+        core=tuple(sorted(blocks, key=lambda each: (each.scope, each.key or "", each.text))),
+        blobs=len(found.blobs),
+        weights=len(found.weights),
+    )
+    return plan, place, found
+
+
+def _restored(
+    mem: Memory, place: Memory, source: Source, found: vault.Survey, report: Callable[[int, int], None] | None
+) -> RestoredExport:
+    beside = vault.Sidecar(folder=source.path and vault.folder_of(source.path))
+    for ref in sorted(found.blobs):
+        # Before the journal: what refers to them is stored only when they are there.
+        beside.take(place, ref)
+    for name, text in vault.weights(source, found):
+        write_weights(place, name, text)
+    head = place.restore_journal(_counted(vault.journal(source, found.head), found.lines, report))
+    if head != found.head:
+        raise Tampered("the restored journal does not end in the head of the file; run `keepward verify`")
+    notes = [f"the whole history was restored; the head is {head.name}", *beside.notes()]
+    if found.weights:
+        notes.append(f"weights of the learned reranker came with it: {len(found.weights)}")
+    lacking = place.status()["reranker"]["error"]
+    if lacking:
+        notes.append(f"the learned reranker does not serve here: {lacking}; recall is in the plain order")
+    if place is not mem:
+        notes.append(f"the file is of tenant {found.tenant} and was restored there")
+    return RestoredExport(tenant=found.tenant, head=head.name, versions=found.lines, notes=tuple(notes))
+
+
+def _counted(
+    commits: Iterator[tuple[Commit, list[Event]]], total: int, report: Callable[[int, int], None] | None
+) -> Iterator[tuple[Commit, list[Event]]]:
+    done = 0
+    for commit, events in commits:
+        yield commit, events
+        done += len(events)
+        if report is not None:
+            report(done, total)

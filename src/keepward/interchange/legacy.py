@@ -16,14 +16,16 @@ as an alias; old source, version and times stay in the metadata.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from keepward.errors import InvalidInput
-from keepward.interchange.items import Flaw, Item, Plan
-from keepward.interchange.reading import Source, Unusable, parse, well_formed
+from keepward.interchange.reading import Flaw, Item, Plan, Source, Unusable, well_formed
 from keepward.model.trust import parse_scope
 from keepward.model.value import parse_instant
+
+if TYPE_CHECKING:
+    from keepward.memory import Memory
 
 SOURCES = ("chat", "manual", "tool", "operator", "promotion")
 TIERS = ("canon", "register", "log")
@@ -38,16 +40,18 @@ def looks_like(value: Any) -> bool:
     return isinstance(value.get("id"), str) and bool(_ID.fullmatch(value["id"])) and bool(_KNOWN & value.keys())
 
 
-def plan(source: Source, *, core_keys: Collection[str]) -> Plan:
+def plan(source: Source, mem: Memory, session: str | None) -> Plan:
     """Read the newest live version of each memory, in the order of their lines."""
+    del session  # its lines belong to none
+    source.checked_lines()
     newest: dict[str, tuple[int, int]] = {}
     flaws: dict[int, str] = {}
     deleted: set[str] = set()
     lines = 0
-    for number, line in source.lines():
+    for number, value in source.values():
         lines += 1
         try:
-            row = _row(line)
+            row = _row(value)
             version = _version(row)
         except Unusable as fault:
             flaws[number] = str(fault)
@@ -56,33 +60,28 @@ def plan(source: Source, *, core_keys: Collection[str]) -> Plan:
             newest[row["id"]] = (version, number)
             (deleted.add if row.get("deleted_at") else deleted.discard)(row["id"])
     wanted = {number for name, (_, number) in newest.items() if name not in deleted}
-    older = lines - len(flaws) - len(newest)
-    notes = []
-    if older:
-        notes.append(f"earlier versions left out: {older}")
-    if deleted:
-        notes.append(f"deleted memories left out: {len(deleted)}")
-    entries = _entries(source, wanted, flaws, frozenset(core_keys))
+    left_out = {"earlier versions": lines - len(flaws) - len(newest), "deleted memories": len(deleted)}
+    notes = [f"{what} left out: {count}" for what, count in left_out.items() if count]
+    entries = _entries(source, wanted, flaws, frozenset(mem.policy.core_keys))
     return Plan(total=len(wanted) + len(flaws), entries=entries, notes=notes)
 
 
 def _entries(
     source: Source, wanted: set[int], flaws: dict[int, str], core_keys: frozenset[str]
 ) -> Iterator[Item | Flaw]:
-    for number, line in source.lines():
+    for number, value in source.values():
         if number in flaws:
             yield Flaw(number=number, reason=flaws[number])
         elif number in wanted:
             try:
-                yield _item(number, _row(line), core_keys)
+                yield _item(number, _row(value), core_keys)
             except Unusable as fault:
                 yield Flaw(number=number, reason=str(fault))
 
 
-def _row(line: str | Unusable) -> dict[str, Any]:
-    if isinstance(line, Unusable):
-        raise line
-    row = parse(line)
+def _row(row: Any) -> dict[str, Any]:
+    if isinstance(row, Unusable):
+        raise row
     if not isinstance(row, dict):
         raise Unusable("a line is an object")
     name = row.get("id")

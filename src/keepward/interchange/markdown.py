@@ -11,11 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keepward.errors import InvalidInput
-from keepward.interchange.items import Flaw, Item, Plan, numbered
-from keepward.interchange.reading import Source, Unusable, well_formed
+from keepward.interchange.reading import Flaw, Item, Plan, Source, Unusable, numbered, well_formed
+from keepward.model.memory import Tier
+
+if TYPE_CHECKING:
+    from keepward.memory import Memory
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
@@ -34,12 +37,13 @@ def looks_like(text: str, suffix: str) -> bool:
     return any(_HEADING.fullmatch(line) or _ITEM.match(line) for line in text.splitlines()[:200])
 
 
-def plan(source: Source, *, limit: int) -> Plan:
+def plan(source: Source, mem: Memory, session: str | None) -> Plan:
     """Read a document into items.
 
     Raises:
         InvalidInput: there is nothing in it but headings and comments.
     """
+    del session  # a file is the session of its blocks
     text, comments = _COMMENT.subn(lambda match: "\n" * match[0].count("\n"), source.text())
     reader = _Reader()
     for number, row in _after_front_matter(text.split("\n")):
@@ -47,6 +51,7 @@ def plan(source: Source, *, limit: int) -> Plan:
     reader.close()
     if not reader.blocks:
         raise InvalidInput(f"{source.name} holds no list item and no paragraph")
+    limit = mem.policy.text_limit[Tier.ARCHIVAL]
     notes = [f"comments left out: {comments}"] if comments else []
     entries = [entry for block in reader.blocks for entry in _entries(block, source.name, limit)]
     return Plan(total=len(entries), entries=iter(entries), notes=notes)

@@ -8,20 +8,26 @@ else by its place in the session together with its text.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keepward.errors import InvalidInput
-from keepward.interchange.items import Flaw, Item, Plan, numbered
-from keepward.interchange.reading import Source, Unusable, parse, well_formed
+from keepward.interchange.reading import Flaw, Item, Plan, Source, Unusable, numbered, well_formed
+from keepward.model.memory import Tier
 from keepward.model.value import from_micros, parse_instant
+
+if TYPE_CHECKING:
+    from keepward.memory import Memory
 
 ROLES = ("user", "assistant", "system", "developer", "tool", "function")
 _TIMES = ("timestamp", "created_at", "create_time", "time", "date", "ts")
 _NAMES = ("session", "session_id", "conversation_id", "thread_id")
 _LONGEST_NAME = 200
+#: How many lines are looked at for an object before the file is taken for one document.
+_PROBE = 50
 
 
 def looks_like(value: Any) -> bool:
@@ -31,47 +37,42 @@ def looks_like(value: Any) -> bool:
     return isinstance(value.get("messages"), list) or ("role" in value and "content" in value)
 
 
-def plan_lines(source: Source, *, session: str | None, limit: int, total: int) -> Plan:
-    """Read JSONL, one line at a time."""
-    plan = Plan(total=total, entries=iter(()))
-    plan.entries = _through(_from_lines(source), session or _session_name(source.stem), limit, plan)
-    return plan
-
-
-def plan_document(value: Any, *, name: str, session: str | None, limit: int) -> Plan:
-    """Read one JSON document: a list of messages, an object with ``messages``, or a list of those.
+def plan(source: Source, mem: Memory, session: str | None) -> Plan:
+    """Read JSONL one line at a time, or one JSON document; ``session`` names what names no session of its own.
 
     Raises:
-        InvalidInput: neither.
+        InvalidInput: neither, cut, or no messages.
     """
-    listed = value if isinstance(value, list) else [value]
-    if not isinstance(value, list) and not looks_like(value):
-        raise InvalidInput("not a list of messages: each is an object with role and content")
-    rows = [(place, row) for place, row in enumerate(listed, 1)]
-    many = sum(isinstance(row, dict) and isinstance(row.get("messages"), list) for row in listed) > 1
-    total = sum(len(row["messages"]) if looks_like(row) and "messages" in row else 1 for row in listed)
-    plan = Plan(total=total, entries=iter(()))
-    plan.entries = _through(_opened(rows, many=many), session or _session_name(name), limit, plan)
-    return plan
+    rows: Iterable[tuple[int, Any]] = source.values()
+    many = True
+    if _is_document(source):
+        document = source.document()
+        listed = document if isinstance(document, list) else [document]
+        if not isinstance(document, list) and not looks_like(document):
+            raise InvalidInput("not a list of messages: each is an object with role and content")
+        rows = enumerate(listed, 1)
+        many = sum(isinstance(row, dict) and isinstance(row.get("messages"), list) for row in listed) > 1
+        total = sum(len(row["messages"]) if looks_like(row) and "messages" in row else 1 for row in listed)
+    else:
+        total = source.checked_lines()
+    name = session or " ".join(source.stem.split())[:_LONGEST_NAME] or "import"
+    made = Plan(total=total, entries=iter(()))
+    made.entries = _through(_opened(rows, many=many), name, mem.policy.text_limit[Tier.EPISODIC], made)
+    return made
+
+
+def _is_document(source: Source) -> bool:
+    """Whether a file of messages is one JSON value, and not one value a line."""
+    return source.first() == "[" or not any(
+        isinstance(value, dict) for _, value in itertools.islice(source.values(), _PROBE)
+    )
 
 
 #: Line or item number, session of its own if any, place in the session from 1, the message.
 _Row = tuple[int, str | None, int, Any]
 
 
-def _from_lines(source: Source) -> Iterator[_Row]:
-    rows: Iterator[tuple[int, Any]] = ((number, _parsed(line)) for number, line in source.lines())
-    return _opened(rows, many=True)
-
-
-def _parsed(line: str | Unusable) -> Any:
-    try:
-        return line if isinstance(line, Unusable) else parse(line)
-    except Unusable as fault:
-        return fault
-
-
-def _opened(rows: Any, *, many: bool) -> Iterator[_Row]:
+def _opened(rows: Iterable[tuple[int, Any]], *, many: bool) -> Iterator[_Row]:
     """Lay out messages one after the other; those inside an object count as a session of their own."""
     place = 0
     for number, row in rows:
@@ -186,7 +187,3 @@ def read_time(value: Any) -> datetime:
         return from_micros(round(value * unit))
     except (OverflowError, ValueError) as fault:
         raise InvalidInput("not a time") from fault
-
-
-def _session_name(name: str) -> str:
-    return " ".join(name.split())[:_LONGEST_NAME] or "import"

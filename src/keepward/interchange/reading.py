@@ -1,10 +1,13 @@
-"""Reading foreign files: bytes to lines and JSON values, with a plain reason for whatever cannot be read.
+"""Reading foreign files: bytes to lines, JSON values and items, with a plain reason for whatever cannot be read.
 
 Invariants
 (1) A file is read in passes over a seekable source; no pass holds more of a JSONL file than one line.
 (2) What cannot be read is an error with a place and a reason, and never looks like an empty file.
 (3) A value that was read holds no NaN, no number beyond 64 bits, no NUL and no lone surrogate.
 (4) What comes from a stream is held in memory and never written to a file: no gate has judged it yet.
+(5) An item's number is its line in a JSONL or Markdown file, else its place among the file's items, from 1.
+(6) Parts of a long text hold the whole text but for the blank space at the cuts, and no cut goes through something a
+    gate would point at: a secret must not pass because it was cut in two.
 """
 
 from __future__ import annotations
@@ -12,11 +15,13 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
-from typing import IO, Any
+from typing import IO, Any, Literal, cast
 
 from keepward.errors import InvalidInput
 
@@ -93,6 +98,47 @@ class Source:
             if text.strip():
                 yield number, text
 
+    def values(self) -> Iterator[tuple[int, Any]]:
+        """Yield (line number, value) of each line read as JSON; what cannot be read is an ``Unusable`` in its place."""
+        for number, line in self.lines():
+            try:
+                yield number, line if isinstance(line, Unusable) else parse(line)
+            except Unusable as fault:
+                yield number, fault
+
+    def document(self) -> Any:
+        """Return the value of the whole file as one JSON text.
+
+        Raises:
+            InvalidInput: it is none, or too large.
+        """
+        try:
+            return parse(self.text())
+        except Unusable as fault:
+            raise InvalidInput(f"{self.name} cannot be read, nothing was imported: {fault}") from fault
+
+    def checked_lines(self) -> int:
+        """Return the number of lines of a JSONL file that holds at least one object and was not cut.
+
+        Raises:
+            InvalidInput: it does not, or was.
+        """
+        count = 0
+        good = False
+        fault: str | None = None
+        for number, line in self.lines():
+            count += 1
+            if not good:
+                try:
+                    good = isinstance(line, str) and isinstance(parse(line), dict)
+                except Unusable as problem:
+                    fault = fault or f"line {number}: {problem}"
+        if not good:
+            raise InvalidInput(f"{self.name} cannot be read, nothing was imported: {fault or 'no line is an object'}")
+        if not self.ends_whole():
+            raise InvalidInput(f"{self.name} ends within line {count}: it was cut. Nothing was imported")
+        return count
+
     def text(self) -> str:
         """Return the whole file as text.
 
@@ -132,25 +178,21 @@ def opened(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Source]:
     Raises:
         InvalidInput: no such file, a folder, unreadable, empty, not in UTF-8, or a stream beyond ``STREAM_LIMIT``.
     """
-    if isinstance(target, str | Path):
-        path = Path(target)
-        try:
-            stream = path.open("rb")
-        except OSError as fault:
-            raise InvalidInput(f"cannot read {path.name}: {fault.strerror or 'it cannot be opened'}") from fault
-        with stream:
-            if stream.seekable():
-                yield _checked(Source(stream=stream, name=path.name, path=path))
-            else:
-                with _held(stream, path.name) as source:
-                    yield source
+    path = Path(target) if isinstance(target, str | Path) else None
+    if path is None:
+        name = PurePath(str(getattr(target, "name", "stream"))).name.strip("<>") or "stream"
+        again = isinstance(target, io.BytesIO | io.BufferedReader) and _is_whole(target)
+        with io.BytesIO() as held:
+            yield _checked(Source(stream=cast("IO[bytes]", target) if again else _held(target, held, name), name=name))
         return
-    name = PurePath(str(getattr(target, "name", "stream"))).name.strip("<>") or "stream"
-    if isinstance(target, io.BytesIO | io.BufferedReader) and _is_whole(target):
-        yield _checked(Source(stream=target, name=name))
-        return
-    with _held(target, name) as source:
-        yield source
+    try:
+        stream = path.open("rb")
+    except OSError as fault:
+        raise InvalidInput(f"cannot read {path.name}: {fault.strerror or 'it cannot be opened'}") from fault
+    with stream, io.BytesIO() as held:
+        again = stream.seekable()
+        source = stream if again else _held(stream, held, path.name)
+        yield _checked(Source(stream=source, name=path.name, path=path if again else None))
 
 
 def _is_whole(stream: io.BytesIO | io.BufferedReader) -> bool:
@@ -161,19 +203,17 @@ def _is_whole(stream: io.BytesIO | io.BufferedReader) -> bool:
         return False
 
 
-@contextmanager
-def _held(stream: IO[str] | IO[bytes], name: str) -> Iterator[Source]:
+def _held(stream: Any, held: io.BytesIO, name: str) -> io.BytesIO:
     """Hold a stream where it can be read again; see (4)."""
-    with io.BytesIO() as held:
-        try:
-            while piece := stream.read(_PIECE):
-                held.write(piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else piece)
-                if held.tell() > STREAM_LIMIT:
-                    limit = f"{STREAM_LIMIT // 2**20} MiB"
-                    raise InvalidInput(f"{name} is a stream of more than {limit}: save it to a file and import that")
-        except (OSError, UnicodeDecodeError) as fault:
-            raise InvalidInput(f"cannot read {name} to its end") from fault
-        yield _checked(Source(stream=held, name=name))
+    try:
+        while piece := stream.read(_PIECE):
+            held.write(piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else piece)
+            if held.tell() > STREAM_LIMIT:
+                limit = f"{STREAM_LIMIT // 2**20} MiB"
+                raise InvalidInput(f"{name} is a stream of more than {limit}: save it to a file and import that")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise InvalidInput(f"cannot read {name} to its end") from fault
+    return held
 
 
 def _checked(source: Source) -> Source:
@@ -255,3 +295,126 @@ def _finite(digits: str) -> float:
     if not math.isfinite(value):
         raise Unusable("a number too large to be read")
     return value
+
+
+#: Where a text may be cut, best first: paragraphs, lines, sentences, words. What matches falls away.
+_ENDS = (
+    re.compile(r"\n(?:[ \t]*\n)+"),
+    re.compile(r"\n"),
+    re.compile(r"(?<=[.!?…])[ \t]+|(?<=[.!?…][\"')\]»”])[ \t]+|(?<=[。！？])"),
+    re.compile(r"[ \t]+"),
+)
+#: Zero-width joiner and variation selector: what stands around them is one character to a reader.
+_JOINERS = "\u200d\ufe0f"
+#: Characters that are looked at in one go, and how far one look reaches into the next: what a detector takes must
+#: not grow with the file.
+_WINDOW, _OVERLAP = 32_768, 4_096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One memory that a file asks for."""
+
+    number: int
+    #: Arguments of ``remember``, ``text`` included, without ``source``.
+    fields: dict[str, Any]
+    #: ``unless_owner``: it goes to review as part of a batch, unless the owner imports; ``always``: even then.
+    review: Literal["no", "unless_owner", "always"] = "no"
+    #: Whether its first alias is the file's own name for it; else it is a place, and the text decides too.
+    named: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flaw:
+    """A line or item that cannot be used, and why in plain words."""
+
+    number: int
+    reason: str
+    #: Whether it was refused for what it holds, and not for its form.
+    refused: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Plan:
+    """A file as a format understands it."""
+
+    #: Lines or items at the start; parts of long texts may make it more.
+    total: int
+    entries: Iterator[Item | Flaw]
+    #: Plain sentences; some become known only when the entries are through.
+    notes: list[str] = field(default_factory=list)
+
+
+def parts(text: str, limit: int) -> list[str]:
+    """Cut a text into parts of at most ``limit`` characters, at paragraphs, lines, sentences or words.
+
+    Raises:
+        Unusable: it holds a certain secret, or a finding too long for one part.
+    """
+    text = text.strip()
+    if len(text) <= limit:
+        return [text]
+    spans = _pointed_at(text)
+    pieces: list[str] = []
+    start = 0
+    while len(text) - start > limit:
+        end, resume = _cut(text, start, limit, spans)
+        pieces.append(text[start:end].rstrip())
+        start = resume
+    pieces.append(text[start:])
+    return [piece for piece in pieces if piece]
+
+
+def numbered(fields: dict[str, Any], limit: int) -> Iterator[dict[str, Any]]:
+    """Yield the fields of each part of an item, linked by ``part`` and ``parts`` in the metadata.
+
+    Raises:
+        Unusable: as ``parts``.
+    """
+    pieces = parts(fields["text"], limit)
+    if len(pieces) == 1:
+        yield fields
+        return
+    for place, piece in enumerate(pieces, 1):
+        aliases = tuple(f"{alias}/{place}" for alias in fields.get("aliases", ()))
+        metadata = {**(fields.get("metadata") or {}), "part": place, "parts": len(pieces)}
+        yield {**fields, "text": piece, "aliases": aliases, "metadata": metadata}
+
+
+def _pointed_at(text: str) -> list[tuple[int, int]]:
+    # The detectors are loaded only for texts that need a cut.
+    from keepward.gates.detect import injection, privacy, secrets
+    from keepward.gates.detect.text import Text
+
+    spans: set[tuple[int, int]] = set()
+    for start in range(0, max(1, len(text) - _OVERLAP), _WINDOW - _OVERLAP):
+        window = Text(text[start : start + _WINDOW])
+        found = secrets.scan(window)
+        certain = [finding for finding in found if finding.certainty == "certain"]
+        if certain:
+            raise Unusable(f"holds a secret ({certain[0].detector}): take it out and import again")
+        found = [*found, *privacy.scan(window), *injection.scan(window)]
+        spans.update((start + finding.start, start + finding.end) for finding in found)
+    return sorted(spans)
+
+
+def _cut(text: str, start: int, limit: int, spans: list[tuple[int, int]]) -> tuple[int, int]:
+    """Return the end of the part that begins at ``start``, and where the next one begins."""
+    most = start + limit
+    for pattern in _ENDS:
+        for match in reversed(list(pattern.finditer(text, start + limit // 2, most + 1))):
+            if match.start() <= most and not _inside(match.start(), match.end(), spans):
+                return match.start(), match.end()
+    cut = most
+    while cut > start + 1 and (unicodedata.combining(text[cut]) or text[cut] in _JOINERS or text[cut - 1] in _JOINERS):
+        cut -= 1
+    # Spans may overlap: each move goes to the beginning of one, further to the front.
+    while hit := next((span for span in spans if span[0] < cut < span[1]), None):
+        cut = hit[0]
+        if cut <= start:
+            raise Unusable("holds a passage that a gate points at and that is longer than the text limit")
+    return cut, cut
+
+
+def _inside(start: int, end: int, spans: list[tuple[int, int]]) -> bool:
+    return any(first < end and start < last for first, last in spans)

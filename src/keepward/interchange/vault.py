@@ -1,35 +1,218 @@
-"""The vault format: the whole journal of a tenant as JSONL, one line a memory version.
+"""The vault format: the whole journal of a tenant as JSONL, one line a memory version, and the blobs beside it.
 
-The first line names the head that the file must end in, so that a cut file is noticed.
+The first line names the head that the file must end in, so that a cut file is noticed. ``<file>.blobs/<64 hex digits>``
+holds the bytes of the blobs that lines name; its ``index.jsonl`` has one line a blob: ref, bytes, media_type, and
+``missing`` where the store itself had lost them.
 
 Invariants
-(1) ``survey`` accepts a file only whole: every line, seal, number and hash, up to the promised head.
-(2) No pass holds more than one commit and the ids of the memories.
+(1) A line is a record in the order a reader wants, its seal and, with the first of a commit, that commit. What was read
+    again gives the same bytes: a payload or details in another form than this version writes are carried as text.
+(2) ``survey`` accepts a file only whole: every line, seal, number and hash, up to the promised head.
+(3) No pass holds more than one commit and the ids of the memories.
+(4) The folder is 0700 and its files are 0600; the index comes last, so that what it names is there.
+(5) What is taken from the folder passes the same checks as anything that is put, and has the hash that the line names.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from keepward import durable
 from keepward.engine.blobs import ref_in
-from keepward.engine.learned import named_in
+from keepward.engine.learned import checked, named_in
 from keepward.errors import InvalidInput, KeepwardError
-from keepward.interchange.lines import (
-    commit_of,
-    event_fields,
-    event_of,
-    export_fields,
-    payload_of,
-    tenant_of,
-    weights_in,
-)
 from keepward.interchange.reading import Source, Unusable, parse, strings
-from keepward.model.codec import decode_record
-from keepward.model.commit import EMPTY_HASH, Commit, Event, Head
+from keepward.model.blob import LIMIT, PREFIX, parse_ref, ref_of
+from keepward.model.codec import canonical, commitment, decode_record
+from keepward.model.commit import EMPTY_HASH, Commit, Event, Head, events_hash, recompute
 from keepward.model.memory import Record
+from keepward.model.trust import parse_tenant
+from keepward.model.value import parse_instant
+
+if TYPE_CHECKING:
+    from keepward.memory import Memory
+
+FORMAT = "keepward-vault/1"
+_FIRST = ("id", "version", "tier", "kind", "key", "scope", "text", "status")
+#: What a reader wants to see, and what the payload leaves out when it is so.
+_IMPLIED: dict[str, Any] = {"key": None, "status": "active"}
+# Line ends to some readers, though not to JSON.
+_BREAKS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
+
+
+def event_line(fields: dict[str, Any]) -> str:
+    """Return the line with these fields, without a line end."""
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).translate(_BREAKS)
+
+
+def event_fields(
+    event: Event,
+    commit: Commit | None,
+    events: int = 0,
+    export: dict[str, Any] | None = None,
+    weights: str | None = None,
+) -> dict[str, Any]:
+    """Return the fields of one event's line.
+
+    ``commit`` is given for the first event of a commit, which has ``events`` events in all; ``export``
+    for the first line of the file; ``weights`` for the first that names these weights of the reranker.
+    """
+    line = _record_fields(event)
+    line |= {"op": event.op, "seq": event.seq, "n": event.n}
+    line |= {"salt": event.salt.hex(), "seal": event.payload_commit.hex()}
+    if weights is not None:
+        line["weights"] = weights
+    if commit is not None:
+        line["commit"] = {
+            "id": commit.id,
+            "at": commit.at.isoformat(),
+            "kind": commit.kind,
+            "actor_kind": commit.actor_kind,
+            "events": events,
+            **_details_fields(commit),
+            "prev": commit.prev.hex(),
+            "hash": commit.hash.hex(),
+        }
+    if export is not None:
+        line["export"] = export
+    return line
+
+
+def _details_fields(commit: Commit) -> dict[str, Any]:
+    if commit.payload is None:
+        return {"erased": True, "seal": commit.commitment().hex()}
+    return {"details": _open(commit.payload), "salt": commit.salt.hex()}
+
+
+def export_fields(tenant: str, head: Head) -> dict[str, Any]:
+    """Return what the first line says of the whole file."""
+    return {"format": FORMAT, "tenant": tenant, "head": {"seq": head.seq, "hash": head.hash.hex()}}
+
+
+def _record_fields(event: Event) -> dict[str, Any]:
+    if event.payload is None:
+        return {"id": event.memory_id, "version": event.version, "erased": True}
+    record = json.loads(event.payload)
+    line = {name: record.pop(name, _IMPLIED.get(name)) for name in _FIRST}
+    line["more"] = record
+    if payload_of(line) != event.payload:
+        # Not in the form this version writes: carried as text, so that no byte changes.
+        line = {name: line[name] for name in _FIRST} | {"payload": event.payload.decode()}
+    return line
+
+
+def payload_of(line: dict[str, Any]) -> bytes | None:
+    """Return the record's canonical payload, None where it was erased."""
+    if line.get("erased") is True:
+        return None
+    if "payload" in line:
+        return str(line["payload"]).encode()
+    more = line.get("more")
+    if not isinstance(more, dict):
+        raise Unusable("the fields of the record are missing")
+    first = {name: line[name] for name in _FIRST if name in line}
+    return canonical(more | {n: v for n, v in first.items() if n not in _IMPLIED or v != _IMPLIED[n]})
+
+
+def _open(payload: bytes) -> Any:
+    value = json.loads(payload)
+    return value if canonical(value) == payload else payload.decode()
+
+
+def promised(line: dict[str, Any]) -> tuple[str, Head]:
+    """Return the tenant and the head that the first line of a file names.
+
+    Raises:
+        Unusable: it is not a first line, or of another format version.
+    """
+    export = line.get("export")
+    if not isinstance(export, dict):
+        raise Unusable("the beginning of the file is missing: its first line names no head")
+    if export["format"] != FORMAT:
+        raise Unusable("written by a newer Keepward; upgrade this one")
+    head = Head(seq=export["head"]["seq"], hash=bytes.fromhex(export["head"]["hash"]))
+    if not isinstance(head.seq, int) or len(head.hash) != 32:
+        raise Unusable("the head in the first line is damaged")
+    tenant = parse_tenant(export["tenant"])
+    if export != export_fields(tenant, head):
+        raise Unusable("a field was changed")
+    return tenant, head
+
+
+def event_of(line: dict[str, Any], seq: int, n: int) -> Event:
+    """Return the event of a line, which must stand at this place.
+
+    Raises:
+        Unusable: it stands elsewhere, or its content does not match its seal.
+    """
+    if (line["seq"], line["n"]) != (seq, n):
+        raise Unusable(f"event {seq}.{n} is missing here: lines were taken out, added or moved")
+    payload = payload_of(line)
+    salt, seal = bytes.fromhex(line["salt"]), bytes.fromhex(line["seal"])
+    if payload is not None and commitment(salt, payload) != seal:
+        raise Unusable("the content does not match its seal: the line was changed")
+    return Event(
+        seq=seq,
+        n=n,
+        op=line["op"],
+        memory_id=line["id"],
+        version=line["version"],
+        salt=salt,
+        payload=payload,
+        payload_commit=seal,
+    )
+
+
+def weights_in(line: dict[str, Any], payload: bytes | None) -> tuple[str, str] | None:
+    """Return name and text of the weights that a line carries, None where it carries none.
+
+    Raises:
+        Unusable: they are not those that the line's record names by their SHA-256.
+    """
+    if "weights" not in line:
+        return None
+    name = None if payload is None else named_in(payload)
+    try:
+        if name is None:
+            raise ValueError("it names no weights")
+        checked(name, line["weights"])
+    except (ValueError, TypeError) as fault:
+        raise Unusable("the weights of the reranker are not those that the line names: the file was changed") from fault
+    return name, line["weights"]
+
+
+def commit_of(opening: dict[str, Any], tenant: str, seq: int, prev: bytes, events: list[Event]) -> Commit:
+    """Return the commit of these events, which must follow the hash ``prev``.
+
+    Raises:
+        Unusable: it does not match its hash.
+    """
+    gone = opening.get("erased") is True
+    details = None if gone else opening["details"]
+    commit = Commit(
+        id=opening["id"],
+        tenant=tenant,
+        seq=seq,
+        at=parse_instant(opening["at"]),
+        kind=opening["kind"],
+        actor_kind=opening["actor_kind"],
+        prev=bytes.fromhex(opening["prev"]),
+        events_hash=events_hash(events),
+        salt=b"" if gone else bytes.fromhex(opening["salt"]),
+        payload=None if gone else details.encode() if isinstance(details, str) else canonical(details),
+        hash=bytes.fromhex(opening["hash"]),
+        payload_commit=bytes.fromhex(opening["seal"]) if gone else None,
+    )
+    if commit.prev != prev or recompute(commit, events) != commit.hash:
+        raise Unusable(f"commit {seq} does not match its hash: the file was changed")
+    return commit
+
 
 #: Weights of the reranker that a line names: by their name, with its number, and whether it carries them.
 Carried = tuple[str, int, bool]
@@ -74,14 +257,11 @@ def survey(source: Source) -> Survey:
     clean: set[str] = set()
     named: set[str] = set()
     try:
-        # Before the pass below: a source gives one pass at a time.
-        head = _promised(source)
-        for commit, events, lines, carried in _commits(source):
-            for number, event in zip(lines, events, strict=True):
+        for head, commit, events, numbers, carried in _commits(source):
+            for number, event in zip(numbers, events, strict=True):
                 _screen(number, event.payload, faults, clean)
-                if event.payload is not None:
-                    _check_record(number, event, faults)
-            _screen(lines[0], commit.payload, faults, clean)
+                _check_record(number, event, faults)
+            _screen(numbers[0], commit.payload, faults, clean)
             found = found or Survey(tenant=commit.tenant, head=head)
             found.lines += len(events)
             for name, number, here in carried:
@@ -91,7 +271,7 @@ def survey(source: Source) -> Survey:
                 if here:
                     found.weights[name] = number
             found.blobs |= {ref for each in events if each.payload and (ref := ref_in(each.payload)) is not None}
-            found.newest |= {event.memory_id: number for number, event in zip(lines, events, strict=True)}
+            found.newest |= {event.memory_id: number for number, event in zip(numbers, events, strict=True)}
             last = Head(seq=commit.seq, hash=commit.hash)
             if len(faults) >= _MOST_NAMED:
                 break
@@ -103,9 +283,8 @@ def survey(source: Source) -> Survey:
     if found is None:
         raise InvalidInput("nothing was imported: the file holds no memory version")
     if last != found.head:
-        raise InvalidInput(
-            f"nothing was imported: the file ends at {last.name} and must end at {found.head.name}: it was cut"
-        )
+        ends = f"the file ends at {last.name} and must end at {found.head.name}: it was cut"
+        raise InvalidInput(f"nothing was imported: {ends}")
     return found
 
 
@@ -117,7 +296,7 @@ def journal(source: Source, head: Head) -> Iterator[tuple[Commit, list[Event]]]:
     """
     last = Head(seq=0, hash=EMPTY_HASH)
     try:
-        for commit, events, _, _ in _commits(source):
+        for _, commit, events, _, _ in _commits(source):
             yield commit, events
             last = Head(seq=commit.seq, hash=commit.hash)
     except Unusable as fault:
@@ -128,36 +307,24 @@ def journal(source: Source, head: Head) -> Iterator[tuple[Commit, list[Event]]]:
 
 def records(source: Source, wanted: frozenset[int]) -> Iterator[tuple[int, Record]]:
     """Yield (line number, record) for the given lines of a surveyed file."""
-    for number, line in source.lines():
-        if number in wanted and not isinstance(line, Unusable):
-            payload = payload_of(parse(line))
-            if payload is not None:
-                yield number, decode_record(payload)
+    for number, line in _picked(source, wanted):
+        payload = payload_of(line)
+        if payload is not None:
+            yield number, decode_record(payload)
 
 
 def weights(source: Source, found: Survey) -> Iterator[tuple[str, str]]:
     """Yield name and text of the weights that a surveyed file carries; their place in it is looked up, not judged."""
-    wanted = frozenset(found.weights.values())
+    for _, line in _picked(source, frozenset(found.weights.values())):
+        carried = weights_in(line, payload_of(line))
+        if carried is not None:
+            yield carried
+
+
+def _picked(source: Source, wanted: frozenset[int]) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, text in source.lines() if wanted else ():
         if number in wanted and not isinstance(text, Unusable):
-            line = parse(text)
-            carried = weights_in(line, payload_of(line))
-            if carried is not None:
-                yield carried
-
-
-def _promised(source: Source) -> Head:
-    for number, text in source.lines():
-        line = _object(text, number)
-        try:
-            tenant, export = tenant_of(line), line["export"]
-            head = Head(seq=export["head"]["seq"], hash=bytes.fromhex(export["head"]["hash"]))
-            if export != export_fields(tenant, head):
-                raise Unusable("a field was changed")
-            return head
-        except (KeyError, TypeError, ValueError, AttributeError, KeepwardError) as fault:
-            raise _at(number, fault) from fault
-    raise Unusable("the file holds no memory version")
+            yield number, parse(text)
 
 
 def _unchanged(lines: list[dict[str, Any]], numbers: list[int], commit: Commit, events: list[Event]) -> list[Carried]:
@@ -175,29 +342,26 @@ def _unchanged(lines: list[dict[str, Any]], numbers: list[int], commit: Commit, 
     return found
 
 
-def _at(number: int, fault: Exception) -> Unusable:
-    if not isinstance(fault, Unusable | KeepwardError):
-        return Unusable(f"line {number}: a field is missing or damaged")
-    return Unusable(str(fault) if str(fault).startswith("line ") else f"line {number}: {fault}")
-
-
-def _commits(source: Source) -> Iterator[tuple[Commit, list[Event], list[int], list[Carried]]]:
-    """Yield verified commits with their events, the numbers of their lines, and the weights that these name.
+def _commits(source: Source) -> Iterator[tuple[Head, Commit, list[Event], list[int], list[Carried]]]:
+    """Yield the promised head, verified commits with their events, the numbers of their lines, and the weights named.
 
     Raises:
         Unusable: the first thing that does not hold, with its line.
     """
-    tenant: str | None = None
+    tenant, head = "", Head(seq=0, hash=EMPTY_HASH)
     prev, seq = EMPTY_HASH, 0
     events: list[Event] = []
     numbers: list[int] = []
     lines: list[dict[str, Any]] = []
     opening: dict[str, Any] = {}
-    for number, text in source.lines():
-        line = _object(text, number)
+    for number, line in source.values():
         try:
-            if tenant is None:
-                tenant = tenant_of(line)
+            if isinstance(line, Unusable):
+                raise line
+            if not isinstance(line, dict):
+                raise Unusable("not an object")
+            if not tenant:
+                tenant, head = promised(line)
             if not events:
                 opening, seq = line["commit"], seq + 1
             events.append(event_of(line, seq, len(events)))
@@ -208,27 +372,17 @@ def _commits(source: Source) -> Iterator[tuple[Commit, list[Event], list[int], l
             commit = commit_of(opening, tenant, seq, prev, events)
             carried = _unchanged(lines, numbers, commit, events)
         except (KeyError, TypeError, ValueError, AttributeError, KeepwardError) as fault:
-            raise _at(number, fault) from fault
-        yield commit, events, numbers, carried
+            said = str(fault) if isinstance(fault, Unusable | KeepwardError) else "a field is missing or damaged"
+            raise Unusable(said if said.startswith("line ") else f"line {number}: {said}") from fault
+        yield head, commit, events, numbers, carried
         prev, events, numbers, lines = commit.hash, [], [], []
     if events:
         raise Unusable(f"the file was cut: commit {seq} lacks {opening['events'] - len(events)} of its lines")
 
 
-def _object(text: str | Unusable, number: int) -> dict[str, Any]:
-    try:
-        if isinstance(text, Unusable):
-            raise text
-        line = parse(text)
-    except Unusable as fault:
-        raise Unusable(f"line {number}: {fault}") from fault
-    if not isinstance(line, dict):
-        raise Unusable(f"line {number}: not an object")
-    return line
-
-
 def _check_record(number: int, event: Event, faults: list[str]) -> None:
-    assert event.payload is not None
+    if event.payload is None:
+        return
     try:
         record = decode_record(event.payload)
     except KeepwardError:
@@ -253,3 +407,106 @@ def _screen(number: int, payload: bytes | None, faults: list[str], clean: set[st
             return
         if len(text) <= _REPEATED and len(clean) < _REMEMBERED:
             clean.add(text)
+
+
+INDEX = "index.jsonl"
+
+
+def folder_of(file: Path) -> Path:
+    """Return the folder beside a vault file."""
+    return file.with_name(file.name + ".blobs")
+
+
+def write_blobs(mem: Memory, file: Path, refs: set[str]) -> int:
+    """Write the blobs of a vault file beside it, in place of what was there; return how many have their bytes.
+
+    Raises:
+        OSError: they cannot be written.
+    """
+    from keepward.memory import read_blobs
+
+    folder = folder_of(file)
+    aside = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+    shutil.rmtree(aside, ignore_errors=True)
+    lines = []
+    try:
+        if refs:
+            aside.mkdir(mode=0o700)
+        for blob, data in read_blobs(mem, refs):
+            line = {"ref": blob.ref, "bytes": blob.bytes, "media_type": blob.media_type}
+            if data is not None:
+                with durable.fresh(aside / blob.ref.removeprefix(PREFIX)) as out:
+                    out.write(data)
+            lines.append(line if data is not None else {**line, "missing": True})
+        if refs:
+            with durable.fresh(aside / INDEX) as out:
+                out.write("".join(json.dumps(line) + "\n" for line in lines).encode())
+        if folder.is_dir():
+            shutil.rmtree(folder)
+        if refs:
+            aside.rename(folder)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return sum("missing" not in line for line in lines)
+
+
+@dataclass(slots=True, kw_only=True)
+class Sidecar:
+    """What lies beside a vault file that is being read."""
+
+    #: None for a stream, which has nothing beside it.
+    folder: Path | None
+    taken: set[str] = field(default_factory=set)
+    #: Why a blob could not be taken over, by ref.
+    flaws: dict[str, str] = field(default_factory=dict)
+
+    def take(self, mem: Memory, ref: str) -> bool:
+        """Put a blob into the store; return whether it is kept there now. A second call does nothing."""
+        if ref not in self.taken and ref not in self.flaws:
+            try:
+                data, media_type = self._read(ref)
+                mem.put_blob(data, media_type=media_type)
+                self.taken.add(ref)
+            except (KeepwardError, OSError) as fault:
+                said = fault.strerror or "it cannot be read" if isinstance(fault, OSError) else str(fault)
+                self.flaws[ref] = said
+        return ref in self.taken
+
+    def notes(self) -> Iterator[str]:
+        """Yield sentences on what was taken over, and what was not, with the first reason."""
+        if self.taken:
+            yield f"{len(self.taken)} blobs came with it"
+        if self.flaws:
+            ref, why = min(self.flaws.items())
+            yield (
+                f"{len(self.flaws)} blobs that it refers to could not be taken over, the first {ref[:19]}…: {why}; "
+                "`verify` names the memories' blobs until they are put again"
+            )
+
+    def _read(self, ref: str) -> tuple[bytes, str | None]:
+        if self.folder is None:
+            raise InvalidInput("a stream has no folder of blobs beside it: import the file by its path")
+        file = self.folder / parse_ref(ref).removeprefix(PREFIX)
+        if not file.is_file():
+            raise InvalidInput("its bytes are not in the folder of blobs beside the file")
+        if file.stat().st_size > LIMIT:
+            raise InvalidInput("its bytes are more than a blob may have")
+        data = file.read_bytes()
+        if ref_of(data) != ref:
+            raise InvalidInput("its bytes are not those that its name says")
+        return data, self._media_types().get(ref)
+
+    def _media_types(self) -> dict[str, str]:
+        found = {}
+        try:
+            lines = (self.folder / INDEX).read_text("utf-8").splitlines() if self.folder else []
+        except (OSError, UnicodeDecodeError):
+            # Without an index the bytes say what they are.
+            return {}
+        for line in lines:
+            try:
+                told = json.loads(line)
+                found[str(told["ref"])] = str(told["media_type"])
+            except (ValueError, KeyError, TypeError):
+                continue
+        return found

@@ -6,13 +6,12 @@ from keepward.errors import InvalidInput
 from keepward.interchange import load
 from keepward.model.trust import Actor
 
-
-def talk(name: str = "talk-1"):
-    turn = {"speaker": "Mira", "dia_id": "D1:1", "text": "I started pottery in March."}
-    reply = {"speaker": "Joel", "dia_id": "D1:2", "text": "Lovely! Thanks!"}
-    again = {"speaker": "Joel", "dia_id": "D1:3", "text": "Lovely! Thanks!"}
-    session = {"session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": [turn, reply, again]}
-    return {"sample_id": name, "conversation": session}
+#: A conversation between two named people, each turn known by an id of the file's own.
+TALK = [
+    {"role": "user", "name": "Mira", "id": "D1:1", "content": "I started pottery in March."},
+    {"role": "user", "name": "Joel", "id": "D1:2", "content": "Lovely! Thanks!"},
+    {"role": "user", "name": "Joel", "id": "D1:3", "content": "Lovely! Thanks!"},
+]
 
 
 @pytest.fixture
@@ -49,32 +48,27 @@ def counts(done):
 
 
 def test_every_turn_of_a_conversation_is_kept_said_twice_or_not(mem, put):
-    assert counts(load(mem, put("t.json", json.dumps([talk()])))) == (3, 3, 0, 0, 0, 0)
+    assert counts(load(mem, put("t.jsonl", TALK))) == (3, 3, 0, 0, 0, 0)
 
 
-def test_each_conversation_lands_in_its_tenant(mem, put):
-    load(mem, put("t.json", json.dumps([talk("talk-1"), talk("talk-2")])))
-    assert [len(mem.at(tenant=name).find()) for name in ("talk-1", "talk-2", "default")] == [3, 3, 0]
-
-
-def test_the_tenant_of_the_handle_picks_the_conversation(mem, put):
-    done = load(mem.at(tenant="talk-2"), put("t.json", json.dumps([talk("talk-1"), talk("talk-2")])))
-    assert done.tenants == ("talk-2",)
+def test_a_file_goes_to_the_tenant_of_the_handle(mem, put):
+    assert load(mem.at(tenant="talk-2"), put("t.jsonl", TALK)).tenants == ("talk-2",)
+    assert [len(mem.at(tenant=name).find()) for name in ("talk-2", "default")] == [3, 0]
 
 
 def test_a_conversation_is_one_commit(mem, put):
-    load(mem, put("t.json", json.dumps([talk()])))
-    assert len(mem.at(tenant="talk-1").log()) == 1
+    load(mem, put("t.jsonl", TALK))
+    assert len(mem.log()) == 1
 
 
-def test_a_turn_is_found_under_its_dialogue_id(mem, put):
-    load(mem, put("t.json", json.dumps([talk()])))
-    assert mem.at(tenant="talk-1").get("D1:1").speaker == "Mira"
+def test_a_turn_is_found_under_its_own_id(mem, put):
+    load(mem, put("t.jsonl", TALK))
+    assert mem.get("D1:1").speaker == "Mira"
 
 
 @pytest.mark.parametrize("actor", [Actor.operator(), Actor.agent(), Actor.importer()])
 def test_importing_a_conversation_again_gives_duplicates(make_store, put, actor):
-    store, path = make_store(actor=actor), put("t.json", json.dumps([talk()]))
+    store, path = make_store(actor=actor), put("t.jsonl", TALK)
     load(store, path)
     assert counts(load(store, path)) == (3, 0, 3, 0, 0, 0)
 

@@ -1,8 +1,12 @@
+from types import SimpleNamespace
+
 import pytest
 
 from keepward.interchange import legacy
-from keepward.interchange.items import Flaw
-from keepward.interchange.reading import opened
+from keepward.interchange.reading import Flaw, opened
+from keepward.model.policy import Policy
+
+HANDLE = SimpleNamespace(policy=Policy(core_keys=("mission",)))
 
 
 def row(number: int = 1, **fields):
@@ -13,7 +17,7 @@ def row(number: int = 1, **fields):
 def read(put):
     def entries(rows):
         with opened(put("vault.jsonl", rows)) as source:
-            made = legacy.plan(source, core_keys=("mission",))
+            made = legacy.plan(source, HANDLE, None)
             return list(made.entries), made.notes
 
     return entries

@@ -1,8 +1,13 @@
+from types import SimpleNamespace
+
 import pytest
 
 from keepward.errors import InvalidInput
 from keepward.interchange import markdown
 from keepward.interchange.reading import opened
+from keepward.model.policy import Policy
+
+HANDLE = SimpleNamespace(policy=Policy())
 
 TEXT = """---
 title: Notes
@@ -40,7 +45,7 @@ make up
 @pytest.fixture
 def found(put):
     with opened(put("notes.md", TEXT)) as source:
-        return [entry.fields for entry in markdown.plan(source, limit=1200).entries]
+        return [entry.fields for entry in markdown.plan(source, HANDLE, None).entries]
 
 
 def test_each_block_is_one_item(found):
@@ -68,9 +73,9 @@ def test_the_evidence_is_the_file_and_the_line(found):
 
 def test_comments_are_left_out_and_counted(put):
     with opened(put("notes.md", TEXT)) as source:
-        assert markdown.plan(source, limit=1200).notes == ["comments left out: 1"]
+        assert markdown.plan(source, HANDLE, None).notes == ["comments left out: 1"]
 
 
 def test_a_document_with_nothing_to_remember_is_an_error(put):
     with opened(put("notes.md", "# Only\n## Headings\n")) as source, pytest.raises(InvalidInput, match="no paragraph"):
-        markdown.plan(source, limit=1200)
+        markdown.plan(source, HANDLE, None)

@@ -1,18 +1,31 @@
+import io
+import json
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 
 from keepward.errors import InvalidInput
 from keepward.interchange import messages
-from keepward.interchange.items import Flaw, Item
-from keepward.interchange.reading import opened
+from keepward.interchange.reading import Flaw, Item, opened
+from keepward.model.memory import Tier
+from keepward.model.policy import Policy
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def plan(value, **options):
-    made = messages.plan_document(value, **{"name": "chat", "session": None, "limit": 1200} | options)
-    return list(made.entries), made.notes
+class Chat(io.BytesIO):
+    name = "chat.json"
+
+
+def handle(limit=1200):
+    return SimpleNamespace(policy=Policy(text_limit=dict.fromkeys(Tier, limit)))
+
+
+def plan(value, *, session=None, limit=1200):
+    with opened(Chat(json.dumps(value).encode())) as source:
+        made = messages.plan(source, handle(limit), session)
+        return list(made.entries), made.notes
 
 
 def one(**fields):
@@ -96,16 +109,17 @@ def test_an_object_with_messages_is_a_session_of_its_own_name():
 def test_jsonl_may_hold_a_conversation_a_line(put):
     rows = [{"messages": [{"role": "user", "content": text}]} for text in ("one", "two")]
     with opened(put("talks.jsonl", rows)) as source:
-        made = messages.plan_lines(source, session=None, limit=1200, total=2)
+        made = messages.plan(source, handle(), None)
         assert [entry.fields["session"] for entry in made.entries] == ["talks#1", "talks#2"]
 
 
 def test_a_damaged_line_is_a_flaw_between_good_ones(put):
     with opened(put("c.jsonl", '{"role":"user","content":"a"}\n{oops\n{"role":"user","content":"b"}\n')) as source:
-        entries = list(messages.plan_lines(source, session=None, limit=1200, total=3).entries)
+        entries = list(messages.plan(source, handle(), None).entries)
     assert [type(entry) for entry in entries] == [Item, Flaw, Item]
 
 
-def test_a_document_that_is_no_list_of_messages_is_an_error():
-    with pytest.raises(InvalidInput, match="list of messages"):
-        plan({"text": "hi"})
+def test_a_document_that_is_no_list_of_messages_is_an_error(put):
+    path = put("a.json", json.dumps({"text": "hi"}, indent=1))
+    with opened(path) as source, pytest.raises(InvalidInput, match="list of messages"):
+        messages.plan(source, handle(), None)

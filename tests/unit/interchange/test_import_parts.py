@@ -1,7 +1,6 @@
 import pytest
 
-from keepward.interchange.items import numbered, parts
-from keepward.interchange.reading import Unusable
+from keepward.interchange.reading import Unusable, numbered, parts
 
 SENTENCE = "The harbour opens at six and closes at nine. "
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from keepward.errors import InvalidInput
-from keepward.interchange.formats import plan_of, recognise
-from keepward.interchange.reading import Unusable, opened, parse
+from keepward.interchange.imports import IMPORTERS, Importer, load, recognise
+from keepward.interchange.reading import Item, Plan, Unusable, opened, parse
 from keepward.model.policy import Policy
 
 
@@ -129,8 +129,7 @@ def test_a_file_that_was_begun_is_read_from_there(put):
         ("a.jsonl", '{"role": "user", "content": "hi"}\n{"role": "user", "content": "ho"}\n', "messages"),
         ("a.jsonl", 'broken\n{"role": "user", "content": "hi"}\n', "markdown?"),
         ("a.jsonl", '{broken\n{"role": "user", "content": "hi"}\n', "messages"),
-        ("a.json", '[{"sample_id": "c", "conversation": {}}]', "locomo"),
-        ("a.json", json.dumps({"sample_id": "c", "conversation": {}}, indent=1), "locomo"),
+        ("a.json", json.dumps([{"role": "user", "content": "hi"}], indent=1), "messages"),
         ("a.jsonl", '{"id": "0123456789ab", "text": "x", "scope": "shared"}\n', "legacy-jsonl"),
         ("a.jsonl", '{"id":"x","version":1,"op":"insert","seq":1,"n":0,"seal":"00"}\n', "vault"),
         ("notes.md", "just a paragraph", "markdown"),
@@ -147,7 +146,7 @@ def test_the_format_is_told_by_the_content(put, name, content, form):
 
 
 def test_a_file_of_no_known_format_is_an_error_that_names_the_formats(put):
-    with opened(put("a.json", '[{"x": 1}]')) as source, pytest.raises(InvalidInput, match="vault, locomo"):
+    with opened(put("a.json", '[{"x": 1}]')) as source, pytest.raises(InvalidInput, match="vault, messages"):
         recognise(source)
 
 
@@ -160,11 +159,9 @@ def test_json_that_was_cut_is_an_error_and_no_other_format(put):
 
 
 ODD = (b"\x00", b"\\ud800", b"9" * 25, b"NaN", b"[[[[", b'"', b"null", b"\xff", b"{}", b"-1e400", b"\\u0000", b"")
-TURN = {"speaker": "M", "dia_id": "D1:1", "text": "t", "blip_caption": "c"}
 SAMPLES = {
     "messages": b'{"role":"user","content":"hi","timestamp":"2026-01-01"}\n{"role":"user","content":["x"]}\n',
     "legacy-jsonl": b'{"id":"0123456789ab","text":"x","tags":["a"],"created_at":"2026-01-01","version":2}\n',
-    "locomo": json.dumps([{"sample_id": "c", "conversation": {"session_1": [TURN]}}]).encode(),
     "markdown": b"# A\n\n- b\n  - c\n\n```\nx\n```\ntext\n====\n<!-- q -->\n",
 }
 
@@ -179,4 +176,15 @@ def test_no_damage_to_a_file_causes_any_error_but_the_named_one(form):
             with suppress(InvalidInput), opened(io.BytesIO(bytes(data))) as source:
                 found = recognise(source) if chosen == "auto" else chosen
                 if found != "vault":
-                    list(plan_of(found, source, handle, None).entries)
+                    list(IMPORTERS[found].plan(source, handle, None).entries)
+
+
+def test_a_format_that_somebody_adds_is_told_and_read(monkeypatch, mem, put):
+    def plan(source, mem, session):
+        entries = [Item(number=number, fields={"text": value["note"]}) for number, value in source.values()]
+        return Plan(total=len(entries), entries=iter(entries))
+
+    toy = Importer(lambda value: isinstance(value, dict) and "note" in value, plan)
+    monkeypatch.setitem(IMPORTERS, "toy", toy)
+    done = load(mem, put("toy.jsonl", [{"note": "The ferry leaves at six"}]))
+    assert (done.format, done.committed) == ("toy", 1)

@@ -1,6 +1,6 @@
 """LoCoMo: long conversations between two named people, in dated sessions.
 
-One conversation becomes one tenant, one ``session_n`` one session, one turn one episodic memory that
+One conversation is told to one tenant, one ``session_n`` one session, one turn one episodic memory that
 stays: its speaker, the session's date, the dialogue id as alias and evidence, and the caption of a
 shared picture behind the text. Questions and answers in the file are no memories and stay out.
 
@@ -9,14 +9,15 @@ Format: Maharana et al. (2024), "Evaluating Very Long-Term Conversational Memory
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from keepward.errors import InvalidInput
-from keepward.interchange.items import Flaw, Item, Plan, numbered
-from keepward.interchange.reading import Unusable, well_formed
+from keepward.interchange.reading import Flaw, Item, Plan, Unusable, numbered, well_formed
 from keepward.model.value import parse_instant
 
 # Not from the calendar module, whose names follow the locale.
@@ -29,37 +30,18 @@ _SESSION = re.compile(r"session_(\d+)")
 _DIALOGUE = re.compile(r"D\d+:\d+")
 
 
-def looks_like(value: Any) -> bool:
-    """Whether a JSON value is a conversation of this format."""
-    return isinstance(value, dict) and isinstance(value.get("conversation"), dict)
-
-
-def plan(value: Any, *, tenant: str, limit: int) -> Plan:
-    """Read conversations into items; ``tenant`` picks one, ``default`` all.
+def plan(file: Path, *, tenant: str, limit: int) -> Plan:
+    """Read the conversation of a file that is named like the tenant into items.
 
     Raises:
-        InvalidInput: not this format, an id is missing or used twice, or the tenant names none of them.
+        InvalidInput: not this format, or there is none of that name.
     """
-    conversations = value if isinstance(value, list) else [value]
-    names: list[str] = []
-    for place, each in enumerate(conversations, 1):
-        name = each.get("sample_id") if looks_like(each) else None
-        if not isinstance(name, str) or not name or name in names:
-            raise InvalidInput(f"conversation {place} is not in the LoCoMo format or has no sample_id of its own")
-        names.append(name)
-    if not names:
-        raise InvalidInput("the file holds no conversation")
-    if tenant not in {*names, "default"}:
-        raise InvalidInput(f"the file holds no conversation for this tenant; it holds {', '.join(names)}")
-    chosen = [each for each in conversations if tenant in {each["sample_id"], "default"}]
-    if tenant in names:
-        chosen = [each for each in chosen if each["sample_id"] == tenant]
-    notes = []
-    if len(chosen) < len(names):
-        notes.append(f"other conversations in the file left out: {len(names) - len(chosen)}")
-    if any(each.get("qa") for each in chosen):
-        notes.append("questions and answers in the file left out: they are no memories")
-    entries = list(_turns(chosen, limit, notes))
+    value = json.loads(file.read_text("utf-8"))
+    found = [each for each in (value if isinstance(value, list) else [value]) if each.get("sample_id") == tenant]
+    if len(found) != 1 or not isinstance(found[0].get("conversation"), dict):
+        raise InvalidInput(f"{file.name} holds no conversation {tenant} in the LoCoMo format")
+    notes: list[str] = []
+    entries = list(_turns(found[0], limit, notes))
     return Plan(total=len(entries), entries=iter(entries), notes=notes)
 
 
@@ -81,25 +63,18 @@ def read_date(text: str) -> datetime:
         raise InvalidInput("no such date") from fault
 
 
-def _turns(conversations: list[dict[str, Any]], limit: int, notes: list[str]) -> Iterator[Item | Flaw]:
+def _turns(conversation: dict[str, Any], limit: int, notes: list[str]) -> Iterator[Item | Flaw]:
+    talk, name = conversation["conversation"], conversation["sample_id"]
     number = 0
-    for conversation in conversations:
-        talk = conversation["conversation"]
-        sessions = sorted((int(m[1]), name) for name in talk if (m := _SESSION.fullmatch(name)))
-        for _, session in sessions:
-            at = _date_of(talk.get(f"{session}_date_time"), f"{conversation['sample_id']} {session}", notes)
-            turns = talk[session]
-            if not isinstance(turns, list):
-                number += 1
-                yield Flaw(number=number, reason=f"{conversation['sample_id']} {session} is not a list of turns")
-                continue
-            for turn in turns:
-                number += 1
-                try:
-                    for fields in numbered(_fields(turn, session, at), limit):
-                        yield Item(number=number, tenant=conversation["sample_id"], fields=fields, named=True)
-                except Unusable as fault:
-                    yield Flaw(number=number, reason=f"{conversation['sample_id']} {session}: {fault}")
+    for _, session in sorted((int(found[1]), name) for name in talk if (found := _SESSION.fullmatch(name))):
+        at = _date_of(talk.get(f"{session}_date_time"), f"{name} {session}", notes)
+        for turn in talk[session]:
+            number += 1
+            try:
+                for fields in numbered(_fields(turn, session, at), limit):
+                    yield Item(number=number, fields=fields, named=True)
+            except Unusable as fault:
+                yield Flaw(number=number, reason=f"{name} {session}: {fault}")
 
 
 def _date_of(text: Any, where: str, notes: list[str]) -> datetime | None:
