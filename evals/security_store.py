@@ -27,12 +27,12 @@ def _crashed(folder: Path, commits: int) -> None:
     from tests.support.stages import Maker
 
     from keepward.adapters.anchor import FileAnchor
-    from keepward.stores.sqlite.store import open_sqlite
+    from keepward.store.store import open_store
 
     child = os.fork()
     if child == 0:
         make = Maker()
-        store = open_sqlite(folder / "m.db", anchor=FileAnchor(folder / "config"))
+        store = open_store(folder / "m.db", anchor=FileAnchor(folder / "config"))
         done = 0
         while done < commits:
             # Journal and records as they are; of what recall needs, that each has nothing.

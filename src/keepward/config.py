@@ -206,7 +206,7 @@ def default_store(environ: Mapping[str, str] | None = None, *, config_dir: Path 
     if here == own or not here.is_file():
         return own, ""
     from keepward.adapters.anchor import store_at
-    from keepward.stores.sqlite.opening import id_in
+    from keepward.store.file import id_in
 
     known = store_at(config_dir or home(environ), here)
     if known is not None and known == id_in(here):

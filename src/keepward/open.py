@@ -22,8 +22,8 @@ from keepward.model.policy import Policy
 from keepward.ports.blobs import BlobStore
 from keepward.ports.erasing import ErasureList
 from keepward.ports.models import Embedder, TokenCounter
-from keepward.ports.store import Store
 from keepward.ports.world import Anchor, Clock, IdSource
+from keepward.store.store import Store
 
 
 def open_kit(
@@ -41,11 +41,11 @@ def open_kit(
     **more: Any,
 ) -> Kit:
     """Open a store with everything around it; ``more`` are further parts of a kit, see ``Memory.open``."""
-    from keepward.stores.sqlite.store import open_sqlite
+    from keepward.store.store import open_store
 
     # Models are chosen first: a name that means nothing must not leave a new store behind.
     parts: dict[str, Any] = {"embedder": _embedder(embedder, config_dir), "counter": _counter(counter)}
-    store = open_sqlite(path, anchor=anchor_in(config_dir), create=create)
+    store = open_store(path, anchor=anchor_in(config_dir), create=create)
     parts |= {"identity": _document(identity), "user_file": _document(user_file)}
     parts |= {"policy": policy or Policy(), "blobs": blobs_of(path), **more}
     return bare_kit(store, config_dir=config_dir, clock=clock, ids=ids, **parts)

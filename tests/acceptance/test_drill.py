@@ -56,9 +56,9 @@ def files(store, tmp_path):
 
 
 def test_a_store_that_is_obeyed_unknown_turns_a_line_red(store, monkeypatch):
-    from keepward.stores.sqlite.store import SqliteStore
+    from keepward.store.store import Store
 
-    monkeypatch.setattr(SqliteStore, "_admit", lambda self: None)
+    monkeypatch.setattr(Store, "_admit", lambda self: None)
     assert lines(store, "foreign_store")["foreign_store"].status == "breached"
 
 
@@ -106,7 +106,7 @@ def test_a_gate_that_is_taken_out_turns_a_line_red(store, without, gate, attack)
 
 
 def test_a_sealer_that_accepts_everything_turns_a_line_red(store, monkeypatch):
-    from keepward.stores.sqlite.seals import Sealer
+    from keepward.store.seals import Sealer
 
     monkeypatch.setattr(Sealer, "holds_row", lambda *_: True)
     assert lines(store, "bend_receipt")["bend_receipt"].status == "breached"

@@ -118,18 +118,18 @@ def test_a_dry_run_changes_no_byte(mem: Memory, owner: Memory, tmp_path: Path) -
 def test_a_failed_commit_leaves_everything_as_it_was(
     mem: Memory, owner: Memory, stage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keepward.stores.sqlite.write import SqliteWriter
+    from keepward.store.writer import Writer
 
     kept(owner.remember("Sail to Oslo", **MISSION))
     gone = kept(mem.remember("The ferry leaves at six", tier="archival"))
     before = (contents(owner), owner.status()["head"], owner.context("ferry").text)
-    real = getattr(SqliteWriter, stage)
+    real = getattr(Writer, stage)
 
     def fails(*given: Any) -> Any:
         real(*given)
         raise RuntimeError("the disk has gone")
 
-    monkeypatch.setattr(SqliteWriter, stage, fails)
+    monkeypatch.setattr(Writer, stage, fails)
     with pytest.raises(RuntimeError), owner.draft(reason="spring") as draft:
         draft.retire(gone.id)
         draft.insert("The ferry leaves at five", tier="archival")
@@ -216,7 +216,7 @@ def test_a_rollback_out_of_order_changes_nothing_and_names_what_is_in_the_way(me
 def test_a_change_without_its_receipt_does_not_happen(
     mem: Memory, owner: Memory, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keepward.stores.sqlite.write import SqliteWriter
+    from keepward.store.writer import Writer
 
     made = mem.remember("The ferry leaves at six", tier="archival")
     item = held(mem.remember("Sail to Oslo", **MISSION))
@@ -225,7 +225,7 @@ def test_a_change_without_its_receipt_does_not_happen(
     def fails(*_: Any) -> None:
         raise RuntimeError("no receipt")
 
-    monkeypatch.setattr(SqliteWriter, "put_receipt", fails)
+    monkeypatch.setattr(Writer, "put_receipt", fails)
     with pytest.raises(RuntimeError):
         {
             "write": lambda: mem.remember("The crane is red"),

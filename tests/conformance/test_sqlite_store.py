@@ -5,26 +5,26 @@ from __future__ import annotations
 import pytest
 
 from keepward.adapters.anchor import FileAnchor
-from keepward.stores.sqlite.store import open_sqlite
+from keepward.store.store import open_store
 from support.store_suite import StoreSuite
 
 
 class TestSqliteStoreInAFile(StoreSuite):
     @pytest.fixture
     def store(self, tmp_path):
-        with open_sqlite(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "config")) as store:
+        with open_store(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "config")) as store:
             yield store
 
 
 class TestSqliteStoreInMemory(StoreSuite):
     @pytest.fixture
     def store(self):
-        with open_sqlite(":memory:") as store:
+        with open_store(":memory:") as store:
             yield store
 
 
 class TestSqliteStoreWithoutAnAnchor(StoreSuite):
     @pytest.fixture
     def store(self, tmp_path):
-        with open_sqlite(tmp_path / "m.db") as store:
+        with open_store(tmp_path / "m.db") as store:
             yield store

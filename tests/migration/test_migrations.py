@@ -7,9 +7,10 @@ from contextlib import closing
 from importlib.resources import files
 
 import pytest
-
 from keepward.stores.sql import load_migrations, load_queries, parse_queries
-from keepward.stores.sqlite.opening import lay_out, migrate, migrations, statements
+
+from keepward.store.sql import load_migrations, parse_queries, statements
+from keepward.store.sqlite import lay_out, migrate
 
 PACKAGE = "keepward.stores.sqlite"
 

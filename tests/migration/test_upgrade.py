@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from keepward.stores.sqlite import check, opening
 
 from keepward import Actor, Memory
-from keepward.stores.sql import Migration
-from keepward.stores.sqlite import check, opening
+from keepward.store.sql import Migration
 from support.clock import SteppingClock
 
 KEPT = Path(__file__).parent / "kept"

@@ -13,7 +13,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from keepward.errors import Conflict
 from keepward.model.memory import Status
 from keepward.model.query import Filter
-from keepward.stores.sqlite.store import open_sqlite
+from keepward.store.store import open_store
 from support.stages import Maker
 from support.strategies import scopes
 
@@ -30,7 +30,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @initialize()
     def begin(self):
-        self.store = open_sqlite(":memory:")
+        self.store = open_store(":memory:")
         self.make = Maker()
         self.versions: dict[str, list] = {}
         self.states: list[dict] = [{}]

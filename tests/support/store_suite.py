@@ -13,7 +13,7 @@ import pytest
 from keepward.errors import Conflict, InvalidInput, StaleVersion
 from keepward.model.commit import EMPTY_HASH, Head, recompute
 from keepward.model.memory import Status, Tier
-from keepward.ports.store import Store
+from keepward.store.store import Store
 
 from .stages import Maker
 from .store_suite_jobs import JobsSuite

@@ -10,7 +10,7 @@ import pytest
 
 from keepward.model.job import LEASE, JobRow
 from keepward.model.memory import Status
-from keepward.ports.store import Store
+from keepward.store.store import Store
 
 from .stages import Maker
 from .store_suite_reads import TENANT, Ground

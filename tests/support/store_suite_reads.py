@@ -12,7 +12,9 @@ import pytest
 from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier
 from keepward.model.query import Filter
 from keepward.ports.searching import Profile
-from keepward.ports.store import Features, Stage, Store, Writer
+from keepward.ports.store import Features, Stage
+from keepward.store.store import Store
+from keepward.store.writer import Writer
 
 from .stages import Maker
 

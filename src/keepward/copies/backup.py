@@ -32,9 +32,8 @@ from keepward.model.trust import Actor
 from keepward.model.value import to_micros
 from keepward.open import anchor_in, bare_kit, blobs_of
 from keepward.ports.blobs import BlobStore
-from keepward.ports.store import Store
-from keepward.stores.sqlite.copies import accept, bring_back, open_copy, rename
-from keepward.stores.sqlite.store import SqliteStore
+from keepward.store.file import accept, bring_back, rename
+from keepward.store.store import Store, open_copy
 
 #: Said of a backup of which this machine's lists know nothing.
 FORGOTTEN = (
@@ -231,7 +230,7 @@ def _before(source: Path, aside: Path, **world: Any) -> tuple[str, Kit, list[dic
     return copy.store_id, kit, [*entries, *fresh], "" if made_here else listed
 
 
-def _carry(copy: SqliteStore, source: BlobStore, target: Path) -> blobs.Copied:
+def _carry(copy: Store, source: BlobStore, target: Path) -> blobs.Copied:
     """Copy the blobs that a copy of a store knows to the folder beside ``target``."""
     wanted = [each for tenant in copy.blob_tenants() for each in copy.blobs(tenant)]
     return blobs.copy(source, blobs_of(target), wanted)

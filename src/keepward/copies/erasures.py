@@ -30,7 +30,7 @@ from keepward.model.codec import digest
 from keepward.model.trust import Actor, ActorKind, Rights
 from keepward.model.value import from_micros, to_micros
 from keepward.open import blobs_of
-from keepward.stores.sqlite.copies import open_copy
+from keepward.store.store import open_copy
 
 logger = logging.getLogger(__name__)
 #: What stands behind the name of a backup.

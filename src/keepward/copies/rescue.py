@@ -32,9 +32,9 @@ from keepward.model.trust import Actor
 from keepward.model.value import from_micros
 from keepward.open import anchor_in, blobs_of, open_kit
 from keepward.ports.world import Clock, IdSource
-from keepward.stores.sqlite.opening import id_file
-from keepward.stores.sqlite.salvage import Salvaged, Wreck
-from keepward.stores.sqlite.seals import Sealer
+from keepward.store.file import id_file
+from keepward.store.salvage import Salvaged, Wreck
+from keepward.store.seals import Sealer
 
 #: Memories of one commit.
 _TOGETHER = 500

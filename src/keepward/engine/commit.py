@@ -20,7 +20,8 @@ from keepward.engine.kit import Kit, Who
 from keepward.errors import Conflict
 from keepward.model.commit import Commit, CommitDetails, Reason, Receipt, ReceiptKind, Step
 from keepward.model.memory import Record, Status
-from keepward.ports.store import Features, Stage, Writer
+from keepward.ports.store import Features, Stage
+from keepward.store.writer import Writer
 
 #: Fields that recall finds a memory by: where one of them changes, what is kept of it for recall is made anew.
 _SOUGHT = ("text", "key", "tags", "category", "speaker", "occurred_at", "scope", "tier", "sensitivity", "blob")

@@ -47,7 +47,8 @@ from keepward.model.memory import Kind, Record, Stability, Status, Tier
 from keepward.model.query import AsOf, Filter
 from keepward.model.trust import Trust, visible_from
 from keepward.model.value import unknown
-from keepward.ports.store import Found, Withheld, Writer
+from keepward.ports.store import Found, Withheld
+from keepward.store.writer import Writer
 
 #: Ended working memories are named among the exclusions for this long.
 REMEMBERED = timedelta(days=7)

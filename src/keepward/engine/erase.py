@@ -59,7 +59,7 @@ from keepward.model.memory import Record, Status
 from keepward.model.proposal import Waiting
 from keepward.model.query import Feedback, Filter
 from keepward.ports.erasing import Destruction
-from keepward.ports.store import Writer
+from keepward.store.writer import Writer
 
 __all__ = ["ErasePlan", "Erased", "Selection", "erase", "plan", "replay"]
 

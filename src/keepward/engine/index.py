@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 from keepward.engine.features import words
 from keepward.ports.searching import Profile
-from keepward.ports.store import Indexed, Reader
+from keepward.ports.store import Indexed
+from keepward.store.reads import Reader
 
 if TYPE_CHECKING:
     from keepward.retrieval.index import Index

@@ -15,8 +15,8 @@ from keepward.model.trust import Actor, Trust
 from keepward.ports.blobs import BlobStore
 from keepward.ports.erasing import ErasureList
 from keepward.ports.models import Embedder, Redactor, Summarizer, TokenCounter
-from keepward.ports.store import Store
 from keepward.ports.world import Clock, IdSource
+from keepward.store.store import Store
 
 #: (version, text) of a document outside the store, read anew at each call; None when there is none.
 Document = Callable[[], tuple[str, str] | None]

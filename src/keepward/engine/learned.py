@@ -21,7 +21,7 @@ from keepward.errors import Tampered
 from keepward.model.memory import Record, Status
 from keepward.model.query import Filter
 from keepward.model.trust import RESERVED
-from keepward.ports.store import Reader
+from keepward.store.reads import Reader
 
 if TYPE_CHECKING:
     from keepward.retrieval.rerank import Weights

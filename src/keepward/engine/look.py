@@ -43,7 +43,8 @@ from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier, impor
 from keepward.model.query import Filter
 from keepward.model.trust import ActorKind, Trust
 from keepward.ports.searching import Likely
-from keepward.ports.store import Features, Reader, Slot
+from keepward.ports.store import Features, Slot
+from keepward.store.reads import Reader
 
 #: Versions of a memory that are looked through for a text that was corrected.
 REVISED = 50

@@ -42,8 +42,8 @@ from keepward.model.trust import RESERVED, Trust
 from keepward.model.value import from_micros, to_micros
 
 if TYPE_CHECKING:
-    from keepward.ports.store import Writer
     from keepward.retrieval.learn import Example, Judged
+    from keepward.store.writer import Writer
 
 #: Feedback of a class that is looked at, newest first: what the replay buffer holds, and what is held out beside it.
 LOOKED_AT = 13_333

@@ -25,7 +25,7 @@ from keepward.model.policy import Policy, access_for
 from keepward.model.query import Filter
 from keepward.model.trust import Trust
 from keepward.ports.models import Embedder, Summarizer
-from keepward.ports.store import Reader
+from keepward.store.reads import Reader
 
 #: Changes in one commit.
 BATCH = 200

@@ -32,7 +32,7 @@ from keepward.model.memory import Kind, Record, Status
 from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
 from keepward.model.trust import Actor, ActorKind, Rights, visible_from
 from keepward.model.value import unknown
-from keepward.ports.store import Writer
+from keepward.store.writer import Writer
 
 logger = logging.getLogger(__name__)
 

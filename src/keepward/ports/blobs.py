@@ -12,8 +12,6 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from keepward.model.blob import Kept
-
 
 class BlobStore(Protocol):
     """Keeps bytes by place."""
@@ -56,52 +54,4 @@ class BlobStore(Protocol):
 
     def places(self) -> list[str]:
         """Return the paths of all files in the folder, sorted, what an interrupted write left behind among them."""
-        ...
-
-
-class ReadsBlobs(Protocol):
-    """What a store can tell of blobs."""
-
-    def blobs(self, tenant: str, ref: str | None = None) -> list[Kept]:
-        """Return the blobs of a tenant, or the one by a ref, by ref.
-
-        Raises:
-            Tampered: a ref was named, and its row does not match its seal. Without one such rows are left out.
-        """
-        ...
-
-    def blob_places(self, tenant: str) -> list[str]:
-        """Return the places of the files of a tenant's blobs, all of them, sorted.
-
-        Raises:
-            Tampered: a row does not match its seal.
-        """
-        ...
-
-    def blob_holders(self, tenant: str, ref: str) -> list[str]:
-        """Return ids of the memories whose newest version refers to a blob, whatever their status, sorted."""
-        ...
-
-    def blob_refs(self, tenant: str) -> set[str]:
-        """Return the refs of all versions of all memories in the journal, those that were erased left out."""
-        ...
-
-    def blob_tenants(self) -> list[str]:
-        """Return the names of tenants with blobs, sorted; for upkeep alone."""
-        ...
-
-
-class WritesBlobs(Protocol):
-    """What a writer can do about blobs."""
-
-    def put_blob(self, kept: Kept) -> None:
-        """Keep what is known of a blob, or its new state."""
-        ...
-
-    def has_blob(self, tenant: str, ref: str) -> bool:
-        """Whether a blob is known, in this very transaction."""
-        ...
-
-    def drop_blob(self, tenant: str, ref: str) -> bool:
-        """Forget a blob unless the newest version of a memory refers to it; return whether it is forgotten."""
         ...

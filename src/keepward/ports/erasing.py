@@ -7,12 +7,11 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
-from keepward.model.commit import CommitDetails, Head, Place
+from keepward.model.commit import CommitDetails, Place
 from keepward.model.proposal import Waiting
 from keepward.model.query import Feedback
 
@@ -35,69 +34,6 @@ class Destruction:
     artefacts: tuple[tuple[str, str], ...] = ()
     #: What stays of feedback, under its number.
     feedback: tuple[Feedback, ...] = ()
-
-
-class Erases(Protocol):
-    """What a writer can destroy."""
-
-    def destroy(self, tenant: str, what: Destruction) -> None:
-        """Destroy content, named by the commit that this transaction appended, and note that the file is unclean.
-
-        Raises:
-            Conflict: a place is not there, or is empty already.
-        """
-        ...
-
-    def settle(self) -> None:
-        """Take back the note that the file is unclean."""
-        ...
-
-
-class Erasable(Protocol):
-    """What a store can tell about, and do for, an erasure."""
-
-    def receipts(self, tenant: str) -> Iterator[dict[str, Any]]:
-        """Yield every receipt whose seal holds, by id."""
-        ...
-
-    def artefacts(self, tenant: str) -> list[tuple[str, str, str]]:
-        """Return (kind, version, text) of every kept text whose seal holds."""
-        ...
-
-    def erasing(self, tenant: str) -> list[str]:
-        """Return the ids of the commits that erased something, oldest first."""
-        ...
-
-    def unclean(self) -> bool:
-        """Whether destroyed content may still lie in free pages or in the log."""
-        ...
-
-    def scrub(self) -> str | None:
-        """Write the file anew from what is live and empty its log; return None, or why that has to wait."""
-        ...
-
-    def backup(self, target: Path) -> None:
-        """Write a consistent copy of the live store to a new file.
-
-        Raises:
-            StoreUnavailable: it cannot be written.
-        """
-        ...
-
-    def tails(self) -> dict[str, Head]:
-        """Return each tenant's head as the file has it, unchecked."""
-        ...
-
-    def adopt(self, note: str) -> None:
-        """Accept the store as it stands, once its chain was verified; every seal and noted head is made anew.
-
-        ``note`` is kept in the store; of a foreign one for good.
-
-        Raises:
-            StoreUnavailable: this machine has no place for a key.
-            Tampered: the chain does not hold.
-        """
-        ...
 
 
 class ErasureList(Protocol):

@@ -6,10 +6,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
-from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from keepward.model.memory import Kind, Record, Sensitivity, idle_since
 from keepward.model.value import to_micros
@@ -97,24 +94,3 @@ class Likely(NamedTuple):
     equal: bool
     #: Whether they may state the same, as far as their traits tell.
     kindred: bool
-
-
-class Searches(Protocol):
-    """What a reader tells of memories that are not read one by one, or all on one state."""
-
-    def together(self, tenant: str) -> AbstractContextManager[None]:
-        """Make this thread's reads of a tenant one snapshot until the block ends; nothing is written inside it."""
-        ...
-
-    def likely(
-        self, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
-    ) -> list[tuple[tuple[Likely, ...], bool]]:
-        """Return for each record what ``similar`` would, in its order but not read, and whether its digest is known.
-
-        A digest is known when any memory of the tenant has it, whatever its state.
-        """
-        ...
-
-    def profiles(self, tenant: str, *, after: int) -> Iterator[tuple[str, Profile | None]]:
-        """Yield (id, profile) for every memory touched after a position, oldest first; None when not active."""
-        ...

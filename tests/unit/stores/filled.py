@@ -14,7 +14,7 @@ from keepward.errors import KeepwardError
 from keepward.model.memory import Status
 from keepward.model.query import Feedback, Filter
 from keepward.model.trust import Rights, Token
-from keepward.stores.sqlite.store import SqliteStore, open_sqlite
+from keepward.store.store import Store, open_store
 from support.stages import Maker
 
 TENANT = "ada"
@@ -45,7 +45,7 @@ def fill(folder: Path) -> None:
     first = make.record("tea is in the left cupboard", key="drink", tags=("a", "b"), aliases=("x1",))
     second = make.record("coffee is out", derived_from=(first.id,), subject="Bo", session="s", job="j", category="c")
     third = make.record("gone by now", expires_at=make.now + timedelta(days=1))
-    with open_sqlite(folder / "m.db", anchor=FileAnchor(folder / "config")) as store:
+    with open_store(folder / "m.db", anchor=FileAnchor(folder / "config")) as store:
         for stage in (
             make.stage(first, second),
             make.stage(make.revised(first, text="tea is in the right cupboard")),
@@ -79,9 +79,9 @@ def copied(source: Path, target: Path) -> Path:
     return target / "m.db"
 
 
-def opened(path: Path) -> SqliteStore:
+def opened(path: Path) -> Store:
     """Open a filled store with its anchor."""
-    return open_sqlite(path, anchor=FileAnchor(path.parent / "config"))
+    return open_store(path, anchor=FileAnchor(path.parent / "config"))
 
 
 def by_hand(path: Path, *statements: str) -> None:

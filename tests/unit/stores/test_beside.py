@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from filled import ANY, TENANT, TOKEN, by_hand, opened
+from keepward.stores.sqlite import beside
+from keepward.stores.sqlite.renew import SEALED
 
 from keepward.errors import Tampered
 from keepward.model.query import Feedback
-from keepward.stores.sqlite import beside
-from keepward.stores.sqlite.renew import SEALED
 from support.ids import CountingIds
 from support.stages import Maker
 

@@ -13,7 +13,7 @@ import pytest
 from keepward.adapters.anchor import FileAnchor
 from keepward.errors import KeepwardError, Tampered
 from keepward.model.blob import Blob, Kept, Put, place, ref_of
-from keepward.stores.sqlite.store import SqliteStore, open_sqlite
+from keepward.store.store import Store, open_store
 from support.stages import Maker
 
 TENANT = "ada"
@@ -33,7 +33,7 @@ def db(tmp_path: Path) -> Path:
     """Return a store with two blobs; a memory refers to one."""
     make = Maker()
     stage = make.stage(replace(make.record("the red house"), blob=REF))
-    with open_sqlite(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "config")) as store, store.write() as writer:
+    with open_store(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "config")) as store, store.write() as writer:
         writer.put_blob(kept(REF))
         writer.put_blob(kept(LOOSE))
         writer.append(TENANT, stage)
@@ -50,8 +50,8 @@ def by_hand(db: Path) -> Callable[[str], None]:
     return run
 
 
-def opened(db: Path) -> SqliteStore:
-    return open_sqlite(db, anchor=FileAnchor(db.parent / "config"))
+def opened(db: Path) -> Store:
+    return open_store(db, anchor=FileAnchor(db.parent / "config"))
 
 
 def named(db: Path) -> set[str]:

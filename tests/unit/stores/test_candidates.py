@@ -5,10 +5,10 @@ from contextlib import closing
 
 import pytest
 from filled import TENANT, by_hand
+from keepward.stores.sqlite.rows import placed_marks
 
 from keepward.model.memory import Tier
-from keepward.stores.sqlite.rows import placed_marks
-from keepward.stores.sqlite.store import open_sqlite
+from keepward.store.store import open_store
 from support.stages import Maker
 
 
@@ -19,7 +19,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def store(path):
-    with open_sqlite(path) as opened:
+    with open_store(path) as opened:
         yield opened
 
 
@@ -87,7 +87,7 @@ def test_marks_of_one_place_stay_apart_and_within_64_bits():
 
 def test_reads_together_are_of_one_state_whatever_others_write_meanwhile(store, path, make):
     put(store, make.stage(make.record("tea in cupboard 1")))
-    with open_sqlite(path) as other, store.together(TENANT):
+    with open_store(path) as other, store.together(TENANT):
         before = store.head(TENANT), store.tally(TENANT)
         put(other, make.stage(make.record("tea in cupboard 2")))
         assert (store.head(TENANT), store.tally(TENANT)) == before

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from keepward.stores.sqlite.contents import Content, content_of
+from keepward.stores.sqlite.fingerprint import Fingerprint
 
 from keepward.errors import Tampered
 from keepward.model.codec import decode_record, encode_record
-from keepward.stores.sqlite.contents import Content, content_of
-from keepward.stores.sqlite.fingerprint import Fingerprint
 from support.strategies import records
 
 NAMES = [

@@ -12,20 +12,20 @@ from filled import ANY, TENANT, by_hand, opened
 
 from keepward.adapters.anchor import FileAnchor
 from keepward.errors import NewerSchema, NotAdopted, NotAStore, StoreUnavailable, Tampered
-from keepward.stores.sqlite.connection import Connections, explained
-from keepward.stores.sqlite.store import open_sqlite
+from keepward.store.sqlite import Connections, explained
+from keepward.store.store import open_store
 from support.stages import Maker
 
 
 def test_a_new_store_can_be_read_by_its_user_alone(tmp_path):
-    with open_sqlite(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "config")) as store, store.write():
+    with open_store(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "config")) as store, store.write():
         modes = {each.name: each.stat().st_mode & 0o777 for each in tmp_path.iterdir() if each.is_file()}
     assert modes == dict.fromkeys(("m.db", "m.db-wal", "m.db-shm", "m.db.id"), 0o600)
 
 
 def test_the_key_is_not_in_the_folder_of_the_store(tmp_path):
     (tmp_path / "data").mkdir()
-    open_sqlite(tmp_path / "data" / "m.db", anchor=FileAnchor(tmp_path / "config")).close()
+    open_store(tmp_path / "data" / "m.db", anchor=FileAnchor(tmp_path / "config")).close()
     [key] = (tmp_path / "config").rglob("key")
     found = [each for each in (tmp_path / "data").iterdir() if key.read_bytes() in each.read_bytes()]
     assert found == []
@@ -34,13 +34,13 @@ def test_the_key_is_not_in_the_folder_of_the_store(tmp_path):
 @pytest.mark.parametrize("path", ["typo/m.db", "no/such/m.db"])
 def test_a_folder_that_is_not_there_is_not_made_up(tmp_path, path):
     with pytest.raises(StoreUnavailable, match="check the path"):
-        open_sqlite(tmp_path / path)
+        open_store(tmp_path / path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_store_is_not_made_when_that_was_not_asked(tmp_path):
     with pytest.raises(StoreUnavailable, match="no store"):
-        open_sqlite(tmp_path / "m.db", create=False)
+        open_store(tmp_path / "m.db", create=False)
 
 
 def test_a_store_whose_file_is_gone_is_not_begun_anew(path):
@@ -61,7 +61,7 @@ def test_a_missing_id_file_is_written_again(path):
 def test_a_file_that_is_not_a_store_is_refused(tmp_path, content):
     (tmp_path / "m.db").write_bytes(content)
     with pytest.raises(NotAStore):
-        open_sqlite(tmp_path / "m.db")
+        open_store(tmp_path / "m.db")
 
 
 def test_a_foreign_file_is_left_untouched(tmp_path):
@@ -70,7 +70,7 @@ def test_a_foreign_file_is_left_untouched(tmp_path):
         foreign.execute("CREATE TABLE theirs (x)")
     before = (tmp_path / "m.db").read_bytes(), sorted(tmp_path.iterdir())
     with pytest.raises(NotAStore, match="another program"):
-        open_sqlite(tmp_path / "m.db")
+        open_store(tmp_path / "m.db")
     assert ((tmp_path / "m.db").read_bytes(), sorted(tmp_path.iterdir())) == before
 
 
@@ -90,22 +90,22 @@ def test_a_newer_schema_is_left_untouched(path):
 
 def test_a_folder_in_place_of_the_file_is_refused(tmp_path):
     with pytest.raises(NotAStore):
-        open_sqlite(tmp_path)
+        open_store(tmp_path)
 
 
 def test_a_store_opened_for_reading_answers(path):
-    with open_sqlite(path, anchor=FileAnchor(path.parent / "config"), read_only=True) as store:
+    with open_store(path, anchor=FileAnchor(path.parent / "config"), read_only=True) as store:
         assert len(store.find(TENANT, ANY, live_at=None, limit=None).records) == 3
 
 
 def test_a_store_opened_for_reading_refuses_to_write(path):
-    store = open_sqlite(path, anchor=FileAnchor(path.parent / "config"), read_only=True)
+    store = open_store(path, anchor=FileAnchor(path.parent / "config"), read_only=True)
     with store, pytest.raises(StoreUnavailable), store.write():
         pass
 
 
 def test_a_store_held_by_another_process_is_unavailable(path, monkeypatch):
-    monkeypatch.setattr("keepward.stores.sqlite.connection.PATIENCE", 0.0)
+    monkeypatch.setattr("keepward.store.sqlite.PATIENCE", 0.0)
     with opened(path) as store, closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreUnavailable, match="locked"), store.write():
@@ -189,14 +189,14 @@ def test_a_broken_store_from_elsewhere_is_not_adopted(path):
 
 def test_without_a_place_for_the_key_the_store_says_that_it_is_not_sealed(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    with open_sqlite(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "file")) as store:
+    with open_store(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "file")) as store:
         assert store.facts(TENANT, Maker().now)["anchor"].startswith("unavailable")
 
 
 def test_without_a_place_for_the_key_the_store_works(tmp_path):
     (tmp_path / "file").write_text("in the way")
     make = Maker()
-    with open_sqlite(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "file")) as store:
+    with open_store(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "file")) as store:
         with store.write() as writer:
             writer.append(TENANT, make.stage(make.record()))
         assert store.head(TENANT).seq == 1
@@ -204,7 +204,7 @@ def test_without_a_place_for_the_key_the_store_works(tmp_path):
 
 def test_a_store_written_unsealed_is_not_believed_where_there_is_a_key(path):
     make = Maker()
-    with open_sqlite(path) as store, store.write() as writer:
+    with open_store(path) as store, store.write() as writer:
         writer.append(TENANT, make.stage(make.record("unsealed", id="0" * 8), commit_id="c" * 8))
     with opened(path) as store, pytest.raises(Tampered, match="adopt"):
         store.head(TENANT)

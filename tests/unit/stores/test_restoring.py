@@ -8,7 +8,7 @@ import pytest
 from filled import TENANT, opened
 
 from keepward.errors import Tampered
-from keepward.stores.sqlite.store import open_sqlite
+from keepward.store.store import open_store
 from support.stages import Maker
 
 
@@ -20,7 +20,7 @@ def exported(path):
 
 @pytest.fixture
 def store():
-    with open_sqlite(":memory:") as store:
+    with open_store(":memory:") as store:
         yield store
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from filled import TENANT, by_hand, opened
-
-from keepward.ports.searching import Profile
 from keepward.stores.sqlite import search
 from keepward.stores.sqlite.rows import profile_of
-from keepward.stores.sqlite.seals import Sealer
+
+from keepward.ports.searching import Profile
+from keepward.store.seals import Sealer
 
 
 def _profiles(path) -> dict[str, Profile | None]:

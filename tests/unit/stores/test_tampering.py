@@ -10,7 +10,7 @@ import pytest
 from filled import TABLES, TENANT, answers, by_hand, opened
 
 from keepward.errors import KeepwardError, NotAStore, Tampered
-from keepward.stores.sqlite.opening import lay_out
+from keepward.store.sqlite import lay_out
 
 
 def _columns():
@@ -218,10 +218,10 @@ def test_a_truncated_file_is_refused(path, size):
 
 
 def test_another_store_in_its_place_is_refused(path, tmp_path_factory):
-    from keepward.stores.sqlite.store import open_sqlite
+    from keepward.store.store import open_store
 
     other = tmp_path_factory.mktemp("other") / "m.db"
-    open_sqlite(other).close()
+    open_store(other).close()
     shutil.copy(other, path)
     with pytest.raises(NotAStore, match="names another"):
         opened(path)

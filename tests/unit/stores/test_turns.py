@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from keepward.stores.sqlite.store import open_sqlite
-from keepward.stores.sqlite.turns import Turns
+from keepward.store.sqlite import Turns
+from keepward.store.store import open_store
 from support.stages import Maker
 
 FORK = multiprocessing.get_context("fork")
@@ -100,7 +100,7 @@ def test_without_a_file_there_is_no_line(tmp_path: Path) -> None:
 
 def test_a_store_without_a_line_is_written_all_the_same(tmp_path: Path) -> None:
     make = Maker()
-    with open_sqlite(tmp_path / "m.db") as store:
+    with open_store(tmp_path / "m.db") as store:
         (tmp_path / "m.db.id").unlink()
         with store.write() as writer:
             writer.append("ada", make.stage(make.record("tea")))
@@ -108,5 +108,5 @@ def test_a_store_without_a_line_is_written_all_the_same(tmp_path: Path) -> None:
 
 
 def test_a_writer_leaves_the_front_of_the_line_when_its_transaction_has_begun(tmp_path: Path) -> None:
-    with open_sqlite(tmp_path / "m.db") as store, store.write():
+    with open_store(tmp_path / "m.db") as store, store.write():
         assert Turns(tmp_path / "m.db.id").take(0)

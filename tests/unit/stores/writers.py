@@ -7,7 +7,7 @@ from pathlib import Path
 
 from keepward.adapters.anchor import FileAnchor
 from keepward.adapters.ids import RandomIds
-from keepward.stores.sqlite.store import open_sqlite
+from keepward.store.store import open_store
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from support.stages import Maker
@@ -15,7 +15,7 @@ from support.stages import Maker
 
 def main(path: str, config: str, name: str, count: str) -> None:
     make = Maker(RandomIds())
-    with open_sqlite(Path(path), anchor=FileAnchor(config)) as store:
+    with open_store(Path(path), anchor=FileAnchor(config)) as store:
         for n in range(int(count)):
             stage = make.stage(make.record(f"{name} {n}"))
             with store.write() as writer:

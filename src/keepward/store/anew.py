@@ -1,0 +1,188 @@
+"""Making anew: seals under another key, records from the journal, a journal from an export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from keepward.errors import Conflict, Tampered
+from keepward.model.commit import EMPTY_HASH, Commit, Event, Head, Place, recompute
+from keepward.ports.world import Anchor
+from keepward.store import tenant as tenants
+from keepward.store.documents import Document, due_deliveries
+from keepward.store.erasing import empty_places
+from keepward.store.journal import payload_fits, walk_chain
+from keepward.store.rows import (
+    event_hash,
+    feature_cells,
+    features_of,
+    payload_commitment,
+    record_at,
+    record_row,
+)
+from keepward.store.seals import Sealer
+from keepward.store.sql import Connector, Row, Session
+from keepward.store.writer import Writer, commit_row, link_rows, mark_rows, sealed_row
+
+_PAGE = 1000
+
+
+def adopt(connector: Connector, anchor: Anchor, note: tuple[str, str] | None) -> Sealer:
+    """Verify every tenant's chain, then seal everything under a new key, in one transaction.
+
+    ``note`` is a name and a sentence, kept in the store; None for a store that holds nothing.
+
+    Raises:
+        Tampered: a chain does not hold.
+        OSError: the anchor cannot be written.
+    """
+    unsealed = Sealer(None)
+    with connector.writing() as db:
+        key = anchor.key()
+        if note is None and key is not None:
+            return Sealer(key)  # Another process was first.
+        states = []
+        for (tenant,) in db.run("everyone").fetchall():
+            db.enter(tenant)
+            for fault in walk_chain(db, unsealed, tenant):
+                raise Tampered(
+                    f"the store cannot be sealed anew, since its journal does not hold ({fault.row}: "
+                    f"{fault.detail}); `keepward rescue` copies what still holds"
+                )
+            states.append(tenants.read(db, unsealed, tenant))
+        sealer = Sealer(anchor.adopt())
+        for state in states:
+            db.enter(state.tenant)
+            reseal(db, sealer, state.tenant)
+            fresh = tenants.counted(db, sealer, state.tenant)
+            state.counts, state.totals = fresh.counts, fresh.totals
+            tenants.recount_records(db, sealer, state)
+            tenants.write(db, sealer, state)
+        db.run("set_meta", name="sealed_by", value=sealer.key_id)
+        if note is not None:
+            db.run("set_meta", name=note[0], value=note[1])
+    for state in states:
+        anchor.note(state.tenant, state.head if state.head.seq else None, state.beside())
+    return sealer
+
+
+def reseal(db: Session, sealer: Sealer, tenant: str) -> None:
+    """Write every seal of a tenant anew but that of its own row."""
+    raw = tenant.encode()
+
+    def commit(row: Row) -> Row:
+        return (sealer.event(raw, row[0], -1, row[9]), tenant, row[0])
+
+    def event(row: Row) -> Row:
+        seal = sealer.event(raw, row[0], row[1], event_hash(row[1], row[2], row[3], row[4], row[7]))
+        return (seal, tenant, row[0], row[1])
+
+    def document(row: Row) -> Row:
+        return (Document._make(row).sealed(sealer).seal, *row[:3])
+
+    def record(row: Row) -> Row:
+        return (sealer.record(tenant, *row[:34]), tenant, row[0])
+
+    _paged(db, "set_commit_seal", map(commit, db.stream("commits_after", tenant=tenant, after=-1)))
+    _paged(db, "set_event_seal", map(event, db.stream("events_from", tenant=tenant, after=-1)))
+    _paged(db, "set_document_seal", map(document, db.stream("all_documents", tenant=tenant)))
+    _paged(db, "set_record_seal", map(record, db.stream("profiles", tenant=tenant, after=-1)))
+
+
+def _paged(db: Session, name: str, rows: Iterable[Row]) -> None:
+    """Run a named statement for rows, a thousand at a time."""
+    page: list[Row] = []
+    for row in rows:
+        page.append(row)
+        if len(page) == _PAGE:
+            db.many(name, page)
+            page = []
+    db.many(name, page)
+
+
+def rebuild(writer: Writer, sealer: Sealer, tenant: str) -> int:
+    """Compute what a tenant's journal and receipts call for anew; return how many records there are.
+
+    Features stay where they hold and are of the newest version; the others are left out, to be computed anew.
+
+    Raises:
+        Tampered: an event does not hold; nothing was changed.
+    """
+    state, db, raw = writer.state(tenant), writer.session, tenant.encode()
+    db.execute("CREATE TEMPORARY TABLE kept AS SELECT * FROM records LIMIT 0")
+    db.run("set_aside", tenant=tenant)
+    for table in ("records", "marks", "links", "deliveries"):
+        db.execute(f"DELETE FROM {table} WHERE tenant = ?", (tenant,))
+    count = 0
+    for row in db.stream("due_aside", tenant=tenant):
+        record = record_at(sealer, raw, row[:9])
+        if row[9] is None:
+            raise Tampered("the first version of a memory is missing; run `keepward verify`")
+        features = features_of(sealer, tenant, row[10:45]) if row[11] == record.version else None
+        whole = sealed_row(sealer, record_row(tenant, row[0], row[1], row[9], record), feature_cells(record, features))
+        db.run("add_record", whole)
+        db.many("add_link", link_rows(tenant, [record]))
+        db.many("add_mark", mark_rows(tenant, record, whole))
+        count += 1
+    db.execute("DROP TABLE kept")
+    tenants.recount_records(db, sealer, state)
+    _paged(db, "add_delivery", due_deliveries(db, sealer, tenant))
+    return count
+
+
+def restore(writer: Writer, sealer: Sealer, tenant: str, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
+    """Write an exported journal into an empty tenant, byte for byte; features are to be computed afterwards.
+
+    Raises:
+        Conflict: the tenant is not empty.
+        Tampered: the chain does not hold, or is another tenant's.
+    """
+    state, db, raw = writer.state(tenant), writer.session, tenant.encode()
+    if state.head.seq:
+        raise Conflict("a journal can only be restored into an empty tenant; choose another")
+    head = Head(seq=0, hash=EMPTY_HASH)
+    missing: dict[Place, bytes] = {}
+    for commit, events in commits:
+        _check_export(tenant, head, commit, events)
+        missing |= empty_places(commit, events)
+        db.run("add_commit", commit_row(commit, sealer))
+        db.many("add_event", [event_row(tenant, raw, each, sealer) for each in events])
+        head = Head(seq=commit.seq, hash=commit.hash)
+    state.head, state.restored = head, head.seq
+    writer.take_over(tenant, missing)
+    if db.run("misordered", tenant=tenant).fetchone() is not None:
+        raise Tampered("the exported journal skips a version of a memory; export it again")
+    try:
+        rebuild(writer, sealer, tenant)
+    except Tampered as fault:
+        raise Tampered(
+            "the newest version of a memory in the exported journal has no content; export it again"
+        ) from fault
+    return head
+
+
+def event_row(tenant: str, raw: bytes, event: Event, sealer: Sealer) -> Row:
+    """Return the row of ``events``."""
+    return (
+        tenant,
+        event.seq,
+        event.n,
+        event.op,
+        event.memory_id,
+        event.version,
+        None if event.payload is None else event.salt,
+        event.payload,
+        event.payload_commit,
+        sealer.event(raw, event.seq, event.n, event.hash()),
+    )
+
+
+def _check_export(tenant: str, head: Head, commit: Commit, events: list[Event]) -> None:
+    numbered = all(event.seq == commit.seq and event.n == n for n, event in enumerate(events))
+    if commit.tenant != tenant or (commit.seq, commit.prev) != (head.seq + 1, head.hash) or not numbered:
+        raise Tampered("the exported journal is not this tenant's, or a commit is missing; export it again")
+    if recompute(commit, events) != commit.hash:
+        raise Tampered(f"commit {commit.seq} of the exported journal does not match its hash; export it again")
+    for event in events:
+        opens = event.payload is None or payload_commitment(event.salt, event.payload) == event.payload_commit
+        if not opens or not payload_fits(event):
+            raise Tampered(f"an event of commit {commit.seq} of the exported journal was changed; export it again")

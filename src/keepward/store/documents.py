@@ -1,0 +1,665 @@
+"""What stands beside the journal: one sealed row a thing, of one table.
+
+Receipts, proposals, texts that receipts name, uses, feedback, tokens, blobs, jobs and erasures are documents: a kind,
+an id, a state where rows of the kind are looked up by one, instants, and a body.
+
+Invariants
+(1) A document that does not match its seal is not used: whoever can write the database makes no token, no receipt and
+    no proposal. It is left out and logged, or, where it was asked for by its id, refused.
+(2) Every change of a document is counted in the tenant's sums in the same transaction; see ``tenant.py``.
+(3) Hashes of tokens are compared whole and in constant time; the index is asked for their first 4 bytes alone.
+(4) Feedback of a tenant is numbered from 1 without a gap; a second one of the same actor on the same receipt takes
+    the place of the first, under its number.
+(5) ``deliveries`` and what is under ``links`` are computed, from compile receipts and from records: they can be
+    dropped and written anew, and count only as far as their receipt or record says the same.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, NamedTuple, cast
+
+from keepward.errors import Conflict, InvalidInput, Tampered
+from keepward.model.blob import Blob, Kept, Put
+from keepward.model.codec import canonical
+from keepward.model.commit import Receipt
+from keepward.model.job import JobRow, RunOutcome
+from keepward.model.journal import Fault
+from keepward.model.proposal import Waiting, waiting_from_dict, waiting_to_dict
+from keepward.model.query import Feedback
+from keepward.model.trust import Rights, Token, Trust
+from keepward.model.value import from_micros, to_micros
+from keepward.ports.store import PREFIX
+from keepward.store.rows import listed
+from keepward.store.seals import Sealer
+from keepward.store.snapshot import Snapshot, between
+from keepward.store.sql import Session
+from keepward.store.tenant import State
+
+_ALIKE = 8
+_HANDED = "handed"
+_NEW = "new"
+_log = logging.getLogger(__name__)
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode
+_ONE = {"receipts": "receipt", "proposals": "proposal in the queue"}
+
+
+class Document(NamedTuple):
+    """One row, in the order of its columns."""
+
+    tenant: str
+    kind: str
+    id: str
+    #: Of proposals their state, of tokens their hash, of feedback its number, of uses and receipts what is yet to be
+    #: looked at; None for what is only found by its id.
+    state: str | None
+    at: int
+    until: int | None
+    body: bytes
+    seal: bytes = b""
+
+    def sealed(self, sealer: Sealer) -> Document:
+        """Return it with its seal."""
+        return self._replace(seal=sealer.row(self.kind, *self[:-1]))
+
+    def holds(self, sealer: Sealer) -> bool:
+        """Whether its seal is right."""
+        return sealer.holds_row(self.seal, self.kind, *self[:-1])
+
+    def json(self) -> dict[str, Any]:
+        """Return the body.
+
+        Raises:
+            Tampered: it is none; only without a key does such a row get here.
+        """
+        try:
+            value = json.loads(self.body)
+        except ValueError as fault:
+            raise Tampered(f"a row of {self.kind} is damaged; run `keepward verify`") from fault
+        if not isinstance(value, dict):
+            raise Tampered(f"a row of {self.kind} is damaged; run `keepward verify`")
+        return value
+
+
+def body_of(value: object) -> bytes:
+    """Return a value as a body.
+
+    Raises:
+        InvalidInput: it is no JSON.
+    """
+    try:
+        return _encode(value).encode()
+    except (TypeError, ValueError) as fault:
+        raise InvalidInput("the facts of a receipt must be JSON without NaN, infinity or lone surrogates") from fault
+
+
+def found(db: Session, sealer: Sealer, name: str, **values: Any) -> Iterator[Document]:
+    """Yield the documents of a named statement that match their seals."""
+    for row in db.stream(name, **values):
+        document = Document._make(row)
+        if document.holds(sealer):
+            yield document
+        else:
+            text = "a row of %s does not match its seal and was left out: %s"
+            _log.warning(text, document.kind, document.id, extra={"action": "damaged"})
+
+
+class DocumentReads(Snapshot):
+    """What may be asked about documents; a part of ``Reader``."""
+
+    def _documents(self, tenant: str, name: str, **values: Any) -> list[Document]:
+        with self._reading(tenant) as db:
+            return list(found(db, self._sealer, name, tenant=tenant, **values))
+
+    def _one(self, tenant: str, kind: str, name: str, *, prefix: bool = False) -> Document | None:
+        """Return the document with an id, or the only one whose id begins so.
+
+        Raises:
+            Tampered: it does not match its seal.
+            InvalidInput: more than one begins so.
+        """
+        with self._reading(tenant) as db:
+            rows = db.run("document", tenant=tenant, kind=kind, id=name).fetchall()
+            if not rows and prefix and len(name) >= PREFIX:
+                rows = db.run("documents_between", tenant=tenant, kind=kind, **between(name)).fetchall()
+        one = _ONE.get(kind, kind)
+        if len(rows) > 1:
+            raise InvalidInput(f"more than one {one.split()[0]} begins so; give more of its id")
+        if not rows:
+            return None
+        document = Document._make(rows[0])
+        if not document.holds(self._sealer):
+            raise Tampered(f"the {one} does not match its seal; run `keepward verify`")
+        return document
+
+    # --- receipts, proposals, texts
+
+    def receipt(self, tenant: str, receipt_id: str) -> dict[str, Any] | None:
+        """Return a receipt as it was stored, by id or unique prefix.
+
+        Raises:
+            Tampered: it does not match its seal.
+            InvalidInput: more than one begins so.
+        """
+        document = self._one(tenant, "receipts", receipt_id, prefix=True)
+        return None if document is None else document.json()
+
+    def receipts(self, tenant: str) -> Iterator[dict[str, Any]]:
+        """Yield every receipt whose seal holds, by id."""
+        with self._reading(tenant) as db:
+            for each in found(db, self._sealer, "documents", tenant=tenant, kind="receipts"):
+                yield each.json()
+
+    def handed(self, tenant: str, after: str) -> list[dict[str, Any]]:
+        """Return the receipts with an id above ``after`` that say that something of low trust was handed out."""
+        rows = self._documents(tenant, "documents_in", kind="receipts", state=_HANDED)
+        return [each.json() for each in sorted(rows, key=lambda row: row.id) if each.id > after]
+
+    def deliveries(self, tenant: str, ids: Sequence[str]) -> list[tuple[str, int, str]]:
+        """Return (memory id, version, receipt id) of the compiled contexts that held any of these memories.
+
+        Oldest receipt first, then by memory and version. The receipt itself is the proof.
+        """
+        return [(row[0], row[1], row[2]) for row in self._run("deliveries", tenant, ids=listed(ids))]
+
+    def queue(self, tenant: str, *, state: str | None = "pending") -> list[Waiting]:
+        """Return proposals, oldest first; None means all states. One that does not hold is left out and logged."""
+        name, values = ("documents_dated", {}) if state is None else ("documents_in", {"state": state})
+        items = []
+        for document in self._documents(tenant, name, kind="proposals", **values):
+            try:
+                items.append(_waiting(document))
+            except Tampered as fault:
+                _log.warning("proposal %s was left out: %s", document.id, fault, extra={"action": "damaged"})
+        return items
+
+    def untold(self, tenant: str, now: datetime) -> int:
+        """Return how many proposals ended without being stored and without a note that their proposer was told.
+
+        Counted from what the rows say of themselves: who wants to know what became of them reads the queue.
+        """
+        ended = {"rejected", "expired", "stale"}
+        micros = to_micros(now)
+        rows = self._run("documents_dated", tenant, kind="proposals")
+        over = (row for row in rows if row[3] in ended or (row[3] == "pending" and row[5] <= micros))
+        return sum(not (b'"told":true' in row[6] and _waiting(Document._make(row)).told) for row in over)
+
+    def waiting(self, tenant: str, proposal_id: str) -> Waiting | None:
+        """Return one proposal, by id or unique prefix.
+
+        Raises:
+            Tampered: it does not hold.
+            InvalidInput: more than one begins so.
+        """
+        document = self._one(tenant, "proposals", proposal_id, prefix=True)
+        return None if document is None else _waiting(document)
+
+    def artefact(self, tenant: str, kind: str, version: str) -> str | None:
+        """Return a text that receipts name, or None.
+
+        Raises:
+            Tampered: it does not match its seal.
+        """
+        document = self._one(tenant, "artefacts", f"{kind}/{version}")
+        return None if document is None else document.body.decode()
+
+    def artefacts(self, tenant: str) -> list[tuple[str, str, str]]:
+        """Return (kind, version, text) of every such text whose seal holds."""
+        rows = self._documents(tenant, "documents", kind="artefacts")
+        return sorted((*_pair(each.id), each.body.decode()) for each in rows)
+
+    # --- uses and feedback
+
+    def usage(self, tenant: str, ids: Iterable[str]) -> dict[str, tuple[int, datetime]]:
+        """Return (count, last use) by id."""
+        rows = self._documents(tenant, "documents_by_id", kind="usage", ids=listed(ids))
+        return {each.id: (each.json()["count"], from_micros(each.at)) for each in rows}
+
+    def unlearned(self, tenant: str) -> dict[str, int]:
+        """Return, by memory id in order, uses that importance has not learned from."""
+        rows = self._documents(tenant, "documents_in", kind="usage", state=_NEW)
+        uses = {each.id: each.json() for each in sorted(rows, key=lambda row: row.id)}
+        return {name: told["count"] - told["learned"] for name, told in uses.items()}
+
+    def feedback(self, tenant: str, *, limit: int) -> list[Feedback]:
+        """Return the newest feedback, oldest first, without what fails its seal."""
+        rows = self._documents(tenant, "documents_last", kind="feedback", limit=limit)
+        return [_feedback(each) for each in rows][::-1]
+
+    def feedback_count(self, tenant: str) -> int:
+        """Return the number of the newest feedback, 0 for none."""
+        rows = self._run("documents_last", tenant, kind="feedback", limit=1)
+        return int(rows[0][3]) if rows else 0
+
+    # --- tokens and jobs
+
+    def tokens(self, token_id: str | None = None) -> list[Token]:
+        """Return the store's tokens, or the one by an id, oldest first; those that fail their seal are left out."""
+        with self._everywhere() as db:
+            rows = list(found(db, self._sealer, "documents_everywhere", kind="tokens", id=token_id))
+        return self._met(_tokens(rows))
+
+    def token_by_hash(self, digest: bytes) -> Token | None:
+        """Return the token whose SHA-256 is ``digest``, whatever its state, compared in constant time; or None."""
+        first = digest.hex()[:_ALIKE]
+        with self._everywhere() as db:
+            alike = list(found(db, self._sealer, "tokens_like", low=first, high=first + "g"))
+        same = [token for token in _tokens(alike) if hmac.compare_digest(token.hash, digest)]
+        return next(iter(self._met(same[:1])), None)
+
+    def _met(self, tokens: list[Token]) -> list[Token]:
+        """Return tokens once their tenants were met: one in an older copy of the store may be revoked since."""
+        for tenant in sorted({token.tenant for token in tokens}):
+            with self._reading(tenant):
+                pass
+        return tokens
+
+    def job_rows(self, tenant: str) -> list[JobRow]:
+        """Return what is kept of the tenant's jobs, by name; a row that fails its seal is left out.
+
+        A damaged journal does not keep the audit from running.
+        """
+        with self._everywhere() as db:
+            return [_job(each) for each in found(db, self._sealer, "documents", tenant=tenant, kind="jobs")]
+
+    # --- blobs
+
+    def blobs(self, tenant: str, ref: str | None = None) -> list[Kept]:
+        """Return the blobs of a tenant, or the one by a ref, by ref.
+
+        Raises:
+            Tampered: a ref was named, and its row does not match its seal. Without one such rows are left out.
+        """
+        if ref is None:
+            return [_kept(each) for each in self._documents(tenant, "documents", kind="blobs")]
+        document = self._one(tenant, "blobs", ref)
+        return [] if document is None else [_kept(document)]
+
+    def blob_places(self, tenant: str) -> list[str]:
+        """Return the places of the files of a tenant's blobs, all of them, sorted.
+
+        Raises:
+            Tampered: a row does not match its seal.
+        """
+        rows = self._run("documents", tenant, kind="blobs")
+        if not all(Document._make(row).holds(self._sealer) for row in rows):
+            raise Tampered("what is known of a blob does not match its seal; run `keepward verify`")
+        return sorted(_kept(Document._make(row)).place for row in rows)
+
+    def blob_holders(self, tenant: str, ref: str) -> list[str]:
+        """Return ids of the memories whose newest version refers to a blob, whatever their status, sorted."""
+        return [name for (name,) in self._run("holders_of_blob", tenant, ref=ref)]
+
+    def blob_refs(self, tenant: str) -> set[str]:
+        """Return the refs of all versions of all memories in the journal, those that were erased left out."""
+        with self._reading(tenant) as db:
+            return refs_in(db, tenant)
+
+    def blob_tenants(self) -> list[str]:
+        """Return the names of tenants with blobs, sorted; for upkeep alone."""
+        with self._everywhere() as db:
+            return [name for (name,) in db.run("document_tenants", kind="blobs")]
+
+
+class DocumentWrites(DocumentReads):
+    """What a writer can do about documents."""
+
+    _db: Session
+
+    def state(self, tenant: str) -> State:
+        """Return the row of a tenant, to be changed by this transaction."""
+        raise NotImplementedError
+
+    def _put(self, document: Document, *, new: bool = False) -> None:
+        """Write a document in place of one of its kind and id; ``new`` where there is none."""
+        state = self.state(document.tenant)
+        key = {"tenant": document.tenant, "kind": document.kind, "id": document.id}
+        before = None if new else self._db.run("document", key).fetchone()
+        sealed = document.sealed(self._sealer)
+        self._db.run("add_document" if new else "put_document", sealed)
+        state.turn(self._sealer, document.kind, before and before[-1], sealed.seal)
+
+    def _drop(self, document: Document) -> None:
+        self._db.run("drop_document", tenant=document.tenant, kind=document.kind, id=document.id)
+        self.state(document.tenant).turn(self._sealer, document.kind, document.seal, None)
+
+    def put_receipt(self, receipt: Receipt) -> None:
+        """Keep a receipt.
+
+        Raises:
+            Conflict: there is one by that id.
+            InvalidInput: its facts are not JSON.
+        """
+        lent = receipt.kind in {"compile", "recall"} and "handed" in receipt.facts
+        body = body_of(receipt.as_dict())
+        at = to_micros(receipt.at)
+        document = Document(receipt.tenant, "receipts", receipt.id, _HANDED if lent else None, at, None, body)
+        try:
+            self._put(document, new=True)
+        except self._db.clash as fault:
+            raise Conflict("a receipt is written once; this one is there already") from fault
+        if receipt.kind == "compile":
+            rows = [(receipt.tenant, *pair, receipt.id) for pair in delivered(receipt.facts)]
+            self._db.many("add_delivery", rows)
+
+    def rewrite_receipt(self, tenant: str, receipt_id: str, body: Mapping[str, Any]) -> None:
+        """Put what may stay of a receipt in its place."""
+        document = Document._make(self._db.run("document", tenant=tenant, kind="receipts", id=receipt_id).fetchone())
+        self._put(document._replace(body=body_of(body)))
+
+    def put_waiting(self, item: Waiting, *, was: str | None = None) -> None:
+        """Keep a proposal in the review queue, or its new state.
+
+        Raises:
+            Conflict: ``was`` names another state than the one it is in; of two deciders one wins.
+        """
+        self.state(item.tenant)
+        if was is not None:
+            row = self._db.run("document", tenant=item.tenant, kind="proposals", id=item.id).fetchone()
+            if row is None or row[3] != was:
+                raise Conflict("the proposal was decided in the meantime; look at it again")
+        at, until, body = to_micros(item.created_at), to_micros(item.expires_at), canonical(waiting_to_dict(item))
+        self._put(Document(item.tenant, "proposals", item.id, item.state, at, until, body))
+
+    def put_artefact(self, tenant: str, kind: str, version: str, text: str) -> None:
+        """Keep a text that a receipt names, so that a context can be replayed; the first under a version stays."""
+        name = f"{kind}/{version}"
+        self.state(tenant)
+        if self._db.run("document", tenant=tenant, kind="artefacts", id=name).fetchone() is None:
+            self._put(Document(tenant, "artefacts", name, None, 0, None, text.encode()), new=True)
+
+    def drop_artefacts(self, tenant: str, kind: str, version: str | None = None) -> None:
+        """Let go of the kept text of a kind and version, or of every one of the kind."""
+        self.state(tenant)
+        name = f"{kind}/{version or ''}"
+        if version is not None:
+            rows = self._db.run("document", tenant=tenant, kind="artefacts", id=name).fetchall()
+        else:
+            rows = self._db.run("documents_between", tenant=tenant, kind="artefacts", **between(name)).fetchall()
+        for row in rows:
+            self._drop(Document._make(row))
+
+    def count_use(self, tenant: str, ids: Sequence[str], at: datetime) -> None:
+        """Count one use of each memory, beside the journal."""
+        counted, micros = Counter(ids), to_micros(at)
+        self._turn_uses(tenant, counted, lambda count, learned, times: (count + times, learned), micros, make=True)
+
+    def learn_uses(self, tenant: str, uses: Mapping[str, int]) -> None:
+        """Note that importance has learned from so many more uses of each memory."""
+        self._turn_uses(tenant, uses, lambda count, learned, more: (count, min(count, learned + more)), 0, make=False)
+
+    def _turn_uses(self, tenant: str, given: Mapping[str, int], turned: Any, at: int, *, make: bool) -> None:
+        """Change counts of uses; one that does not match its seal stays as it is: it must not get a good one."""
+        state = self.state(tenant)
+        rows = self._db.run("documents_by_id", tenant=tenant, kind="usage", ids=listed(given)).fetchall()
+        before = {row[2]: Document._make(row) for row in rows}
+        fresh = []
+        for name, number in given.items():
+            old = before.get(name)
+            if (old is None and not make) or (old is not None and not old.holds(self._sealer)):
+                continue
+            told = {"count": 0, "learned": 0} if old is None else old.json()
+            count, learned = turned(told["count"], told["learned"], number)
+            body = body_of({"count": count, "learned": learned})
+            last = max(at, 0 if old is None else old.at)
+            new = Document(tenant, "usage", name, _NEW if count > learned else None, last, None, body)
+            fresh.append(new.sealed(self._sealer))
+            state.turn(self._sealer, "usage", old and old.seal, fresh[-1].seal)
+        self._db.many("put_document", fresh)
+
+    def put_feedback(self, given: Feedback) -> Feedback:
+        """Keep feedback; return it with its number. A second of one actor on one receipt replaces the first.
+
+        Raises:
+            Tampered: the earlier feedback that it would replace does not match its seal.
+        """
+        name = f"{given.receipt} {given.actor}"
+        self.state(given.tenant)
+        old = self._one(given.tenant, "feedback", name)
+        number = self.feedback_count(given.tenant) + 1 if old is None else int(old.state or 0)
+        told = {
+            "receipt": given.receipt,
+            "actor": given.actor,
+            "used": list(given.used),
+            "ignored": list(given.ignored),
+            "trust": given.trust.label,
+        }
+        state = f"{number:012}"
+        self._put(Document(given.tenant, "feedback", name, state, to_micros(given.at), None, body_of(told)))
+        return replace(given, n=number)
+
+    def put_token(self, token: Token) -> None:
+        """Keep a token, or its new state."""
+        told = {
+            "name": token.name,
+            "rights": token.rights.value,
+            "can": list(token.can),
+            "scope": token.scope,
+            "created_by": token.created_by,
+            "revoked_at": None if token.revoked_at is None else to_micros(token.revoked_at),
+        }
+        until = None if token.expires_at is None else to_micros(token.expires_at)
+        at = to_micros(token.created_at)
+        self._put(Document(token.tenant, "tokens", token.id, token.hash.hex(), at, until, body_of(told)))
+
+    def job_row(self, tenant: str, job: str) -> JobRow | None:
+        """Return what is kept of a job, as this transaction sees it; None for one that never ran.
+
+        Of two runs that want a job, one finds the other's row: it is a lease.
+        """
+        self.state(tenant)
+        rows = found(self._db, self._sealer, "document", tenant=tenant, kind="jobs", id=job)
+        return next((_job(each) for each in rows), None)
+
+    def put_job_row(self, row: JobRow) -> None:
+        """Keep what is to be known of a job, in place of what was."""
+        told = {
+            "holder": row.holder,
+            "last_at": None if row.last_at is None else to_micros(row.last_at),
+            "outcome": row.outcome,
+            "receipt": row.receipt,
+        }
+        until = None if row.until is None else to_micros(row.until)
+        self._put(Document(row.tenant, "jobs", row.job, None, 0, until, body_of(told)))
+
+    def put_blob(self, kept: Kept) -> None:
+        """Keep what is known of a blob, or its new state."""
+        told = {
+            "bytes": kept.blob.bytes,
+            "media_type": kept.blob.media_type,
+            "active": kept.blob.active,
+            "puts": [[each.kind, each.name, each.credential, to_micros(each.at)] for each in kept.puts],
+        }
+        at = to_micros(kept.at)
+        self._put(Document(kept.tenant, "blobs", kept.blob.ref, None, at, None, body_of(told)))
+
+    def has_blob(self, tenant: str, ref: str) -> bool:
+        """Whether a blob is known, in this very transaction."""
+        self.state(tenant)
+        return self._db.run("document", tenant=tenant, kind="blobs", id=ref).fetchone() is not None
+
+    def drop_blob(self, tenant: str, ref: str) -> bool:
+        """Forget a blob unless the newest version of a memory refers to it; return whether it is forgotten."""
+        self.state(tenant)
+        row = self._db.run("document", tenant=tenant, kind="blobs", id=ref).fetchone()
+        if row is None or self._db.run("holders_of_blob", tenant=tenant, ref=ref).fetchone() is not None:
+            return False
+        self._drop(Document._make(row))
+        return True
+
+
+def delivered(receipt: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """Return (memory id, version) of what a compile receipt put into its context, in order, each once."""
+    pairs = ((item["id"], item["version"]) for section in receipt["sections"] for item in section["items"])
+    return list(dict.fromkeys(pairs))
+
+
+def due_deliveries(db: Session, sealer: Sealer, tenant: str) -> Iterator[tuple[str, str, int, str]]:
+    """Yield the rows of ``deliveries`` that a tenant's receipts call for; one that does not hold calls for none."""
+    for document in found(db, sealer, "documents", tenant=tenant, kind="receipts"):
+        try:
+            body = document.json()
+            pairs = delivered(body) if body["kind"] == "compile" else []
+        except (Tampered, KeyError, TypeError):
+            continue
+        yield from ((tenant, memory_id, version, document.id) for memory_id, version in pairs)
+
+
+def refs_in(db: Session, tenant: str) -> set[str]:
+    """Return the refs of all versions in the journal; a payload that cannot be read is the chain's to name."""
+    refs = set()
+    for (payload,) in db.stream("payloads", tenant=tenant):
+        # A quotation mark inside of a text is written otherwise.
+        if b'"blob":"' in payload:
+            try:
+                refs.add(json.loads(payload).get("blob"))
+            except (ValueError, AttributeError, UnicodeDecodeError):
+                continue
+    return {ref for ref in refs if isinstance(ref, str)}
+
+
+def check_documents(db: Session, sealer: Sealer, tenant: str, counts: dict[str, int]) -> Iterator[Fault]:
+    """Yield the documents that do not match their seals."""
+    for row in db.stream("all_documents", tenant=tenant):
+        document = Document._make(row)
+        counts[document.kind] = counts.get(document.kind, 0) + 1
+        if not document.holds(sealer):
+            name = f"{document.kind} {tenant}/{document.id}"
+            yield Fault(check="seals", row=name, detail="its seal does not hold")
+
+
+def check_promised(db: Session, sealer: Sealer, tenant: str, restored: int) -> Iterator[Fault]:
+    """Yield what is missing although something else names it: receipts of commits, blobs, tokens, deliveries.
+
+    ``restored``: up to this seq the commits came from an export, without receipts.
+    """
+    receipts, tokens = set(), {}
+    for row in db.stream("all_documents", tenant=tenant):
+        document = Document._make(row)
+        if document.kind == "tokens":
+            tokens[document.id] = document
+        elif document.kind == "receipts":
+            receipts.add(document.id)
+    for seq, payload in db.stream("commit_payloads", tenant=tenant):
+        try:
+            name = json.loads(payload).get("receipt") if seq > restored else None
+        except (ValueError, AttributeError):
+            continue  # The chain's own check names the commit.
+        if name is not None and name not in receipts:
+            yield Fault(check="receipts", row=f"receipts {tenant}/{name}", detail=f"commit {seq} names it")
+    known = {row[2] for row in db.run("documents", tenant=tenant, kind="blobs").fetchall()}
+    for ref in sorted(refs_in(db, tenant) - known):
+        yield Fault(check="blobs", row=f"blobs {tenant}/{ref}", detail="a memory refers to it, and it is not known")
+    for row in db.run("documents", tenant=tenant, kind="receipts").fetchall():
+        if b'"token":' in row[6]:
+            yield from _check_token(Document._make(row), tokens)
+    due = set(due_deliveries(db, sealer, tenant))
+    query = "SELECT tenant, memory_id, version, receipt FROM deliveries WHERE tenant = ?"
+    held = {tuple(row) for row in db.execute(query, (tenant,))}
+    for detail, rows in (("the row is missing; `rebuild` writes it", due - held), ("no receipt says so", held - due)):
+        for row in sorted(rows):
+            yield Fault(check="deliveries", row=f"deliveries {row[0]}/{row[1]}@{row[2]}/{row[3]}", detail=detail)
+
+
+def _check_token(receipt: Document, tokens: Mapping[str, Document]) -> Iterator[Fault]:
+    """Compare a token with a receipt of making or revoking it: it is not gone, and does not hold again."""
+    try:
+        told = receipt.json()
+        name, revoked = str(told["token"]), str(told["action"]).startswith("revoked")
+        if told["kind"] != "token":
+            return
+        token = tokens.get(name)
+        row = f"tokens {receipt.tenant}/{name}"
+        if token is None:
+            yield Fault(check="tokens", row=row, detail="it is gone, and a receipt names it")
+        elif revoked and token.json()["revoked_at"] is None:
+            yield Fault(check="tokens", row=row, detail="a receipt says that it was revoked")
+    except (Tampered, KeyError, TypeError):
+        return  # The check of seals names the row.
+
+
+def _pair(name: str) -> tuple[str, str]:
+    kind, _, version = name.partition("/")
+    return kind, version
+
+
+def _waiting(document: Document) -> Waiting:
+    item = waiting_from_dict(document.json())
+    said = (item.id, item.state, to_micros(item.created_at), to_micros(item.expires_at))
+    if said != (document.id, document.state, document.at, document.until):
+        raise Tampered("a proposal in the queue differs from its columns; run `keepward verify`")
+    return item
+
+
+def _feedback(document: Document) -> Feedback:
+    told = document.json()
+    return Feedback(
+        tenant=document.tenant,
+        n=int(document.state or 0),
+        at=from_micros(document.at),
+        receipt=told["receipt"],
+        actor=told["actor"],
+        trust=Trust[told["trust"].upper()],
+        used=tuple(told["used"]),
+        ignored=tuple(told["ignored"]),
+    )
+
+
+def _tokens(documents: Iterable[Document]) -> list[Token]:
+    tokens = []
+    for document in documents:
+        try:
+            tokens.append(_token(document))
+        except (Tampered, ValueError, TypeError, KeyError, OverflowError):
+            # Only without a key does a row get here that this program has not written.
+            _log.warning("a token cannot be read and was left out", extra={"action": "damaged"})
+    return tokens
+
+
+def _token(document: Document) -> Token:
+    told = document.json()
+    return Token(
+        id=document.id,
+        name=told["name"],
+        hash=bytes.fromhex(document.state or ""),
+        rights=Rights(told["rights"]),
+        can=tuple(told["can"]),
+        tenant=document.tenant,
+        scope=told["scope"],
+        created_by=told["created_by"],
+        created_at=from_micros(document.at),
+        expires_at=None if document.until is None else from_micros(document.until),
+        revoked_at=None if told["revoked_at"] is None else from_micros(told["revoked_at"]),
+    )
+
+
+def _job(document: Document) -> JobRow:
+    told = document.json()
+    return JobRow(
+        tenant=document.tenant,
+        job=document.id,
+        holder=told["holder"],
+        until=None if document.until is None else from_micros(document.until),
+        last_at=None if told["last_at"] is None else from_micros(told["last_at"]),
+        outcome=cast("RunOutcome | None", told["outcome"]),
+        receipt=told["receipt"],
+    )
+
+
+def _kept(document: Document) -> Kept:
+    told = document.json()
+    try:
+        puts = tuple(
+            Put(kind=kind, name=name, credential=credential, at=from_micros(when))
+            for kind, name, credential, when in told["puts"]
+        )
+        blob = Blob(ref=document.id, bytes=told["bytes"], media_type=told["media_type"], active=bool(told["active"]))
+        return Kept(tenant=document.tenant, blob=blob, at=from_micros(document.at), puts=puts)
+    except (ValueError, TypeError, KeyError, OverflowError) as fault:
+        raise Tampered("what is known of a blob cannot be read; run `keepward verify`") from fault

@@ -1,0 +1,324 @@
+"""The file of a SQLite store: what must hold before it is used, how a new one comes to be, and copies of it.
+
+Invariants
+(1) A file is never half a store: a new one is made aside, whole, and then linked into place.
+(2) A store's id stands in it and in a file beside it; an empty, foreign, cut or replaced file is refused
+    and nothing is written to it.
+(3) A copy is consistent, readable by its owner alone, and under its final name only when it is whole. It is believed
+    only as far as its hash chain: it is opened unsealed, and walked before anything is taken from it.
+(4) Accepting a copy seals everything anew under a fresh key and forgets every head noted before; only an owner asks
+    for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from keepward import durable
+from keepward.errors import InvalidInput, NewerSchema, NotAStore, StoreUnavailable, Tampered
+from keepward.ports.world import Anchor
+from keepward.store import anew
+from keepward.store.journal import walk_chain
+from keepward.store.seals import Sealer
+from keepward.store.sql import FIRST, SQL, load_migrations
+from keepward.store.sqlite import (
+    APPLICATION_ID,
+    Connections,
+    connect,
+    lay_out,
+    migrate,
+    translated,
+    write_copy,
+)
+
+
+def newest() -> int:
+    """Return the number of the newest schema."""
+    return load_migrations()[-1].number
+
+
+def id_file(path: Path) -> Path:
+    """Return the file beside a store that names it."""
+    return path.with_name(path.name + ".id")
+
+
+def prepare(path: Path, *, create: bool, read_only: bool, known: Callable[[Path], bool] | None = None) -> str:
+    """Make sure that a store is there; return the mode in which it can be opened: rw, ro or immutable.
+
+    An empty file becomes a new store where nothing says that one was here: the id file does, and ``known``.
+
+    Raises:
+        StoreUnavailable, NotAStore, NewerSchema: see (2).
+    """
+    try:
+        present = path.exists()
+        if not present:
+            _make_room(path, create=create and not read_only)
+            _create(path)
+        elif path.is_file() and path.stat().st_size == 0 and not (id_file(path).exists() or (known and known(path))):
+            if read_only or not create:
+                raise StoreUnavailable(f"{path} is empty, there is no store in it yet; make one with `keepward init`")
+            _create(path)
+        elif not path.is_file():
+            raise NotAStore(f"{path} is not a file; name a file for the store")
+        _inspect(path)
+        writable = not read_only and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+    except PermissionError as fault:
+        raise StoreUnavailable(f"{path} cannot be reached: this user may not read its file or folder") from fault
+    except OSError as fault:
+        raise StoreUnavailable(f"{path} cannot be reached: {fault.strerror or 'the disk gave an error'}") from fault
+    if writable:
+        return "rw"
+    shared = path.with_name(path.name + "-shm").exists() or os.access(path.parent, os.W_OK)
+    # Without a place for the shared index a file that nobody can be writing is read as it stands.
+    return "ro" if shared else "immutable"
+
+
+def id_in(path: Path) -> str | None:
+    """Return the id that a file's own tables name, as they stand; None where it is not a store."""
+    try:
+        connection = connect(str(path), mode="immutable", pragmas=())
+        try:
+            row = connection.execute(SQL["meta"], {"name": "store_id"}).fetchone()
+        finally:
+            connection.close()
+    except (sqlite3.Error, OSError, UnicodeDecodeError):
+        return None
+    return str(row[0]) if row else None
+
+
+def _make_room(path: Path, *, create: bool) -> None:
+    if id_file(path).exists():
+        raise NotAStore(
+            f"{path} is gone but {id_file(path).name} is still beside it: restore the store from a backup, "
+            "or delete that file to begin a new one"
+        )
+    if not create:
+        raise StoreUnavailable(f"there is no store at {path}; check the path")
+    if not path.parent.is_dir():
+        raise StoreUnavailable(f"the folder {path.parent} does not exist; check the path, or create it")
+
+
+def _create(path: Path) -> None:
+    aside = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns():x}.new")
+    os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        with translated():
+            connection = connect(str(aside))
+            try:
+                # Without a log: what closing would move from there into the file can fail without a word.
+                lay_out(connection)
+                connection.execute("PRAGMA journal_mode=WAL")
+            finally:
+                connection.close()
+        _inspect(aside)
+        try:
+            os.link(aside, path)
+        except FileExistsError:
+            if path.stat().st_size:
+                return  # Another process was first; its store is as good.
+            aside.rename(path)
+        except OSError:
+            # A file system without links: the check and the rename are two steps there.
+            if not path.exists():
+                aside.rename(path)
+        durable.flush(path.parent)
+    finally:
+        for name in (aside, aside.with_name(aside.name + "-wal"), aside.with_name(aside.name + "-shm")):
+            name.unlink(missing_ok=True)
+
+
+def _inspect(path: Path) -> None:
+    """Look at the file's header without touching it.
+
+    Raises:
+        NotAStore, NewerSchema: see (2).
+    """
+    beside = " (its id file says that a store was here: restore it from a backup)" if id_file(path).exists() else ""
+    if path.stat().st_size == 0:
+        raise NotAStore(f"{path} is empty, and a store was here; restore it from a backup")
+    application, schema = _header(path, beside)
+    if application != APPLICATION_ID:
+        raise NotAStore(f"{path} is another program's database{beside}; choose another file")
+    if schema > newest():
+        raise NewerSchema
+    if _is_short(path):
+        raise NotAStore(
+            f"{path} was cut off; `keepward rescue {path} NEW` copies what still holds, or restore a backup"
+        )
+
+
+def _header(path: Path, beside: str) -> tuple[int, int]:
+    """Return the application id and the schema number; while others write, the first page can be half new."""
+    for left in range(20, -1, -1):
+        try:
+            connection = connect(str(path), mode="immutable", pragmas=())
+            try:
+                application = connection.execute("PRAGMA application_id").fetchone()[0]
+                return application, connection.execute("PRAGMA user_version").fetchone()[0]
+            finally:
+                connection.close()
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as fault:
+            told = _told_alone(path)
+            if told is not None:
+                return told
+            if not left or not path.with_name(path.name + "-wal").exists():
+                hint = f"`keepward rescue {path} NEW` copies what still holds" if beside else "choose another file"
+                raise NotAStore(f"{path} is not a Keepward store{beside}; {hint}") from fault
+        time.sleep(0.01)
+    raise AssertionError  # The last turn returns or raises.
+
+
+def _told_alone(path: Path) -> tuple[int, int] | None:
+    """Return what the first page says where the rest may stand in the log; None where there is no such log.
+
+    A full disk or a crash can stop a checkpoint half-way: the first page tells of pages that are still in the log
+    alone. Opened with its log the store is whole; looked at without it, it seems damaged.
+    """
+    wal = path.with_name(path.name + "-wal")
+    if not wal.exists() or wal.stat().st_size == 0:
+        return None
+    with path.open("rb") as file:
+        head = file.read(100)
+    if len(head) < 100 or not head.startswith(b"SQLite format 3\0"):
+        return None
+    return int.from_bytes(head[68:72], "big"), int.from_bytes(head[60:64], "big")
+
+
+def _is_short(path: Path) -> bool:
+    """Whether the file is shorter than its header says; while it is being written that can be so for a moment."""
+    for _ in range(20):
+        wal = path.with_name(path.name + "-wal")
+        if wal.exists() and wal.stat().st_size > 0:
+            return False  # The rest may stand in the log.
+        connection = connect(str(path), mode="immutable", pragmas=())
+        try:
+            pages = connection.execute("PRAGMA page_count").fetchone()[0]
+            size = connection.execute("PRAGMA page_size").fetchone()[0]
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
+            return True
+        finally:
+            connection.close()
+        if path.stat().st_size >= pages * size:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def confirm(connections: Connections, path: Path | None, upgrade: Callable[[], None] | None = None) -> str:
+    """Bring an opened store up to date, compare its id with the file beside it, and return its id.
+
+    ``upgrade`` moves a store of the first format, which needs its key.
+
+    Raises:
+        NotAStore: the store is another than the one that was here.
+        NewerSchema: see (2).
+    """
+    with connections.reading() as db:
+        schema = db.execute("PRAGMA user_version").fetchone()[0]
+        if schema > newest():
+            raise NewerSchema
+        row = db.run("meta", name="store_id").fetchone()
+    if row is None or not row[0]:
+        raise NotAStore("the store has lost its id: its tables were emptied; `keepward rescue` copies what still holds")
+    store_id = str(row[0])
+    if schema < newest():
+        if not connections.writable:
+            raise StoreUnavailable("the store needs a new schema and can only be read; open it once for writing")
+        if schema < FIRST:
+            if upgrade is None:
+                raise StoreUnavailable("the store is of an earlier format; open it once at its place")
+            upgrade()
+        with connections.rewriting() as db:
+            migrate(db)
+    if path is not None:
+        _compare_id(path, store_id, writable=connections.writable)
+    return store_id
+
+
+def _compare_id(path: Path, store_id: str, *, writable: bool) -> None:
+    beside = id_file(path)
+    try:
+        said = beside.read_text("ascii", errors="replace").strip()
+    except FileNotFoundError:
+        said = ""
+    except OSError as fault:
+        raise StoreUnavailable(f"{beside} cannot be read; check its permissions") from fault
+    if said and said != store_id:
+        raise NotAStore(
+            f"{path} is not the store that was here: {beside.name} names another. Put the right file back, "
+            "or delete that file if the change was meant"
+        )
+    if not said and writable:
+        try:
+            durable.replace(beside, f"{store_id}\n".encode("ascii"))
+        except OSError as fault:
+            why = fault.strerror or "the disk gave an error"
+            raise StoreUnavailable(f"{beside} cannot be written: {why}; mend that and try again") from fault
+
+
+def open_unsealed(file: Path) -> tuple[Connections, str]:
+    """Open a copy, and return its id: nothing is noted of it, and no file is made beside it.
+
+    Raises:
+        StoreUnavailable, NotAStore, NewerSchema: it is not a store, or cannot be reached.
+        Tampered: a chain does not hold; see (3).
+    """
+    prepare(file, create=False, read_only=False)
+    connections = Connections(str(file), mode="rw")
+    try:
+        store_id = confirm(connections, None)
+        with connections.reading() as db:
+            for (tenant,) in db.run("tenants").fetchall():
+                for fault in walk_chain(db, Sealer(None), tenant):
+                    raise Tampered(f"the copy's journal does not hold ({fault.row}: {fault.detail})")
+    except BaseException:
+        connections.close()
+        raise
+    return connections, store_id
+
+
+def bring_back(backup: Path, aside: Path, target: Path) -> None:
+    """Copy a backup to a file beside the one that it is to become.
+
+    Raises:
+        InvalidInput: the target is there already.
+        NotAStore: what was at the target was another store.
+        StoreUnavailable: a file cannot be read or written.
+    """
+    if target.exists():
+        raise InvalidInput(f"{target.name} is there already; move it away, or name another file")
+    prepare(backup, create=False, read_only=True)
+    connections = Connections(str(backup), mode="ro")
+    try:
+        store_id = confirm(connections, None)
+        said = id_file(target)
+        if said.exists() and said.read_text("ascii", errors="replace").strip() != store_id:
+            raise NotAStore(f"{said.name} names another store; restore to another file, or delete that one")
+        with connections.reading() as db:
+            write_copy(db, aside)
+    finally:
+        connections.close()
+
+
+def rename(file: Path) -> str:
+    """Give a copy an id of its own, so that it and the store it was made of can both live here; return the id."""
+    fresh = secrets.token_hex(16)
+    with contextlib.closing(Connections(str(file), mode="rw")) as connections, connections.writing() as db:
+        db.run("set_meta", name="store_id", value=fresh)
+    return fresh
+
+
+def accept(file: Path, store_id: str, anchor: Anchor) -> None:
+    """Seal a copy anew and note its heads; see (4). Its log is a log again from here on."""
+    with contextlib.closing(Connections(str(file), mode="rw")) as connections:
+        with connections.rewriting() as db:
+            db.execute("PRAGMA journal_mode=WAL")
+        anchor.bind(store_id, file)
+        anew.adopt(connections, anchor, ("note_adopted", "the store was brought back from a backup"))

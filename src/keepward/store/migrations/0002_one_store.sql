@@ -1,0 +1,159 @@
+-- What a store holds, on SQLite and on PostgreSQL. A test proves that the migrations together give exactly this.
+-- Every table but the first two leads with the tenant: it distributes by tenant.
+
+-- store_id: names the store. sealed_by: id of the key that made the seals, '' when some rows have none.
+-- note_*: plain sentences that `verify` repeats.
+CREATE TABLE meta (
+    name TEXT NOT NULL PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE migrations (
+    number INTEGER NOT NULL PRIMARY KEY,
+    name TEXT NOT NULL,
+    sha256 TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- One row a tenant, written by every transaction that changes anything of it, and its lock. seq, hash: the newest
+-- commit. restored: up to this seq the commits came from an export, without receipts. writes: how many transactions.
+-- tallies: JSON, active memories by tier. sums: of documents and records, under a key that is not in the store.
+CREATE TABLE tenants (
+    tenant TEXT NOT NULL PRIMARY KEY,
+    seq INTEGER NOT NULL,
+    hash BLOB NOT NULL,
+    restored INTEGER NOT NULL,
+    writes INTEGER NOT NULL,
+    tallies TEXT NOT NULL,
+    sums BLOB NOT NULL,
+    seal BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- The journal.
+CREATE TABLE commits (
+    tenant TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    actor_kind TEXT NOT NULL,
+    prev BLOB NOT NULL,
+    events_hash BLOB NOT NULL,
+    salt BLOB,
+    payload BLOB,
+    hash BLOB NOT NULL,
+    seal BLOB NOT NULL,
+    PRIMARY KEY (tenant, seq)
+) STRICT;
+CREATE UNIQUE INDEX commits_id ON commits (tenant, id);
+
+CREATE TABLE events (
+    tenant TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    op TEXT NOT NULL,
+    memory_id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    salt BLOB,
+    payload BLOB,
+    payload_commit BLOB NOT NULL,
+    seal BLOB NOT NULL,
+    PRIMARY KEY (tenant, seq, n)
+) STRICT;
+CREATE UNIQUE INDEX events_version ON events (tenant, memory_id, version);
+
+-- The newest version of each memory: what filters need, where its content stands, and what ranking needs.
+-- Every column is computed from one event and its payload. standing: 1 for what a context looks at without a
+-- query: core, working, permanent and keyed memories. featured: 1 where what follows was computed. facts: what ranking
+-- needs of a memory that the columns do not say. marks: int64 little-endian, sorted. trait: equal for texts that may
+-- state the same. seal: over the whole row.
+CREATE TABLE records (
+    tenant TEXT NOT NULL,
+    id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    n INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    arrival INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    tier TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    key TEXT,
+    subject TEXT,
+    category TEXT,
+    content_type TEXT NOT NULL,
+    sensitivity TEXT NOT NULL,
+    source TEXT NOT NULL,
+    trust INTEGER NOT NULL,
+    importance INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    job TEXT,
+    session TEXT,
+    tags TEXT NOT NULL,
+    stability TEXT NOT NULL,
+    standing INTEGER NOT NULL,
+    featured INTEGER NOT NULL,
+    facts BLOB NOT NULL,
+    model TEXT,
+    units INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    marks BLOB NOT NULL,
+    trait BLOB NOT NULL,
+    terms BLOB NOT NULL,
+    vectors BLOB NOT NULL,
+    seal BLOB NOT NULL,
+    PRIMARY KEY (tenant, id)
+) STRICT;
+CREATE UNIQUE INDEX records_key ON records (tenant, scope, key) WHERE key IS NOT NULL AND status = 'active';
+CREATE INDEX records_by_key ON records (tenant, key, scope) WHERE key IS NOT NULL;
+CREATE UNIQUE INDEX records_position ON records (tenant, position);
+CREATE UNIQUE INDEX records_arrival ON records (tenant, arrival DESC);
+CREATE INDEX records_standing ON records (tenant, arrival DESC) WHERE standing = 1;
+CREATE INDEX records_session ON records (tenant, session, arrival DESC) WHERE session IS NOT NULL;
+CREATE INDEX records_digest ON records (tenant, digest);
+
+-- Marks of active memories. mark: mixed with the place, which is tier, sensitivity and scope, apart by a blank.
+-- position: that of the memory's record.
+CREATE TABLE marks (
+    tenant TEXT NOT NULL,
+    mark INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    PRIMARY KEY (tenant, mark, position)
+) STRICT, WITHOUT ROWID;
+
+-- What the newest version of each memory names: kind 'lineage' the memories it was derived from, 'aliases' its other
+-- names, 'attachments' the blob it refers to.
+CREATE TABLE links (
+    tenant TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    id TEXT NOT NULL,
+    PRIMARY KEY (tenant, kind, name, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX links_id ON links (tenant, id);
+
+-- Which memories each compiled context held; computed from the compile receipts.
+CREATE TABLE deliveries (
+    tenant TEXT NOT NULL,
+    memory_id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    receipt TEXT NOT NULL,
+    PRIMARY KEY (tenant, memory_id, version, receipt)
+) STRICT, WITHOUT ROWID;
+
+-- What stands beside the journal, sealed row by row: receipts, proposals, artefacts, uses, feedback, tokens, blobs,
+-- jobs, and which content was erased. state: what rows of a kind are looked up or ordered by, see documents.py.
+CREATE TABLE documents (
+    tenant TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    id TEXT NOT NULL,
+    state TEXT,
+    at INTEGER NOT NULL,
+    until INTEGER,
+    body BLOB NOT NULL,
+    seal BLOB NOT NULL,
+    PRIMARY KEY (tenant, kind, id)
+) STRICT;
+CREATE INDEX documents_state ON documents (tenant, kind, state, at, id) WHERE state IS NOT NULL;
+CREATE INDEX documents_token ON documents (state) WHERE kind = 'tokens';

@@ -1,0 +1,477 @@
+-- meta --
+SELECT value FROM meta WHERE name = :name;
+
+-- set_meta --
+INSERT INTO meta (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- drop_meta --
+DELETE FROM meta WHERE name = :name;
+
+-- notes --
+SELECT value FROM meta WHERE name LIKE 'note\_%' ESCAPE '\' ORDER BY name;
+
+-- tenant --
+-- The tenant's row beside its newest commit; either side may be missing.
+SELECT t.seq, t.hash, t.restored, t.writes, t.tallies, t.sums, t.seal, c.seq, c.hash
+  FROM (SELECT CAST(:tenant AS TEXT) AS tenant) AS x
+  LEFT JOIN tenants t ON t.tenant = x.tenant
+  LEFT JOIN commits c ON c.tenant = x.tenant
+        AND c.seq = (SELECT max(seq) FROM commits WHERE tenant = :tenant);
+
+-- tenant_rows --
+SELECT tenant, seq, hash, restored, writes, tallies, sums, seal FROM tenants ORDER BY tenant;
+
+-- set_tenant --
+INSERT INTO tenants (tenant, seq, hash, restored, writes, tallies, sums, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (tenant) DO UPDATE SET seq = excluded.seq, hash = excluded.hash, restored = excluded.restored,
+       writes = excluded.writes, tallies = excluded.tallies, sums = excluded.sums, seal = excluded.seal;
+
+-- tenants --
+-- Those with a commit.
+SELECT DISTINCT tenant FROM commits ORDER BY tenant;
+
+-- commit_hash_at --
+SELECT hash FROM commits WHERE tenant = :tenant AND seq = :seq;
+
+-- newest_versions --
+SELECT memory_id, max(version) FROM events
+ WHERE tenant = :tenant AND memory_id IN (SELECT value FROM json_each(:ids)) GROUP BY memory_id;
+
+-- arrivals --
+SELECT memory_id, seq * 1048576 + n FROM events
+ WHERE tenant = :tenant AND version = 1 AND memory_id IN (SELECT value FROM json_each(:ids));
+
+-- live --
+-- Fragment: active and not past its term.
+r.status = 'active' AND (r.expires_at IS NULL OR r.expires_at > :now)
+
+-- digest_taken --
+-- Live memories that have the digest; an event may say what a fact says.
+SELECT r.id FROM records r
+ WHERE r.tenant = :tenant AND r.digest = :digest AND r.kind <> 'event' AND {{live}}
+   AND r.tier = :tier AND r.scope = :scope AND r.sensitivity = :sensitivity
+   AND (r.subject = :subject OR (r.subject IS NULL AND :subject IS NULL));
+
+-- add_commit --
+INSERT INTO commits (tenant, seq, id, at, kind, actor_kind, prev, events_hash, salt, payload, hash, seal)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- add_event --
+INSERT INTO events (tenant, seq, n, op, memory_id, version, salt, payload, payload_commit, seal)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- record_columns --
+-- Fragment: what a record's payload and place in the journal say, as ``rows.record_row`` has it, after the tenant.
+r.id, r.version, r.seq, r.n, r.position, r.arrival, r.status, r.tier, r.kind, r.scope, r.key, r.subject, r.category,
+       r.content_type, r.sensitivity, r.source, r.trust, r.importance, r.created_at, r.expires_at, r.job, r.session,
+       r.tags, r.stability, r.standing
+
+-- feature_columns --
+-- Fragment: what was computed for ranking, and the seal over the whole row.
+r.featured, r.facts, r.model, r.units, r.digest, r.marks, r.trait, r.terms, r.vectors, r.seal
+
+-- add_record --
+INSERT INTO records (tenant, id, version, seq, n, position, arrival, status, tier, kind, scope, key, subject,
+       category, content_type, sensitivity, source, trust, importance, created_at, expires_at, job, session, tags,
+       stability, standing, featured, facts, model, units, digest, marks, trait, terms, vectors, seal)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- set_features --
+UPDATE records SET featured = ?, facts = ?, model = ?, units = ?, digest = ?, marks = ?, trait = ?, terms = ?,
+       vectors = ?, seal = ? WHERE tenant = ? AND id = ?;
+
+-- set_record_seal --
+UPDATE records SET seal = ? WHERE tenant = ? AND id = ?;
+
+-- whole_records --
+-- Every record without what was computed for ranking.
+SELECT r.tenant, {{record_columns}} FROM records r WHERE r.tenant = :tenant;
+
+-- profiles --
+-- Every memory touched after a position, oldest touch first, as ranking sees it.
+SELECT {{record_columns}}, {{feature_columns}}
+  FROM records r WHERE r.tenant = :tenant AND r.position > :after ORDER BY r.position;
+
+-- profiles_by_id --
+SELECT {{record_columns}}, {{feature_columns}}
+  FROM records r WHERE r.tenant = :tenant AND r.id IN (SELECT value FROM json_each(:ids));
+
+-- drop_records --
+DELETE FROM records WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids));
+
+-- drop_links --
+DELETE FROM links WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids));
+
+-- add_link --
+INSERT INTO links (tenant, kind, name, id) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING;
+
+-- drop_mark --
+DELETE FROM marks WHERE tenant = ? AND mark = ? AND position = ?;
+
+-- add_mark --
+INSERT INTO marks (tenant, mark, position) VALUES (?, ?, ?) ON CONFLICT DO NOTHING;
+
+-- add_delivery --
+INSERT INTO deliveries (tenant, memory_id, version, receipt) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING;
+
+-- deliveries --
+-- Contexts that held any of these memories, oldest receipt first.
+SELECT memory_id, version, receipt FROM deliveries
+ WHERE tenant = :tenant AND memory_id IN (SELECT value FROM json_each(:ids)) ORDER BY receipt, memory_id, version;
+
+-- whole_document --
+-- Fragment: a document as ``documents.Document`` has it.
+SELECT tenant, kind, id, state, at, until, body, seal FROM documents
+
+-- document --
+{{whole_document}} WHERE tenant = :tenant AND kind = :kind AND id = :id;
+
+-- documents --
+-- Of one kind, by id.
+{{whole_document}} WHERE tenant = :tenant AND kind = :kind ORDER BY id;
+
+-- documents_between --
+-- Of one kind whose ids lie in a range.
+{{whole_document}} WHERE tenant = :tenant AND kind = :kind AND id >= :low AND id < :high ORDER BY id;
+
+-- documents_by_id --
+{{whole_document}} WHERE tenant = :tenant AND kind = :kind AND id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
+
+-- documents_in --
+-- Of one kind and state, by instant.
+{{whole_document}} WHERE tenant = :tenant AND kind = :kind AND state = :state ORDER BY at, id;
+
+-- documents_dated --
+-- Of one kind, by instant.
+{{whole_document}} WHERE tenant = :tenant AND kind = :kind ORDER BY at, id;
+
+-- documents_last --
+-- Those of one kind with the highest states, highest first.
+{{whole_document}} WHERE tenant = :tenant AND kind = :kind AND state IS NOT NULL ORDER BY state DESC LIMIT :limit;
+
+-- documents_everywhere --
+-- Of one kind and all tenants: a token is shown before its tenant is known. Oldest first.
+{{whole_document}} WHERE kind = :kind AND (CAST(:id AS TEXT) IS NULL OR id = :id) ORDER BY at, id;
+
+-- tokens_like --
+-- Those whose hash begins alike; the caller compares the whole of it in constant time.
+{{whole_document}} WHERE kind = 'tokens' AND state >= :low AND state <= :high ORDER BY state;
+
+-- put_document --
+INSERT INTO documents (tenant, kind, id, state, at, until, body, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (tenant, kind, id) DO UPDATE SET state = excluded.state, at = excluded.at, until = excluded.until,
+       body = excluded.body, seal = excluded.seal;
+
+-- add_document --
+INSERT INTO documents (tenant, kind, id, state, at, until, body, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
+
+-- drop_document --
+DELETE FROM documents WHERE tenant = :tenant AND kind = :kind AND id = :id;
+
+-- document_seals --
+-- What the sums of a tenant's documents are of.
+SELECT kind, seal FROM documents WHERE tenant = :tenant;
+
+-- all_documents --
+{{whole_document}} WHERE tenant = :tenant ORDER BY kind, id;
+
+-- document_tenants --
+SELECT DISTINCT tenant FROM documents WHERE kind = :kind ORDER BY tenant;
+
+-- commit_payloads --
+-- Commits with their details, to be compared with their receipts.
+SELECT seq, payload FROM commits WHERE tenant = :tenant AND payload IS NOT NULL ORDER BY seq;
+
+-- memories_by_prefix --
+SELECT id FROM records WHERE tenant = :tenant AND id >= :low AND id < :high ORDER BY id LIMIT :limit;
+
+-- lapsed --
+-- Active memories whose term is over, the longest ago first.
+SELECT id FROM records WHERE tenant = :tenant AND status = 'active' AND expires_at <= :now
+ ORDER BY expires_at, id LIMIT :limit;
+
+-- record_row --
+-- Fragment: a record's columns, its event, the newest version there is, and the memory's first position.
+SELECT {{record_columns}},
+       e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_commit, e.seal,
+       (SELECT max(x.version) FROM events x WHERE x.tenant = r.tenant AND x.memory_id = r.id),
+       CASE r.version WHEN 1 THEN r.position ELSE (SELECT x.seq * 1048576 + x.n FROM events x
+             WHERE x.tenant = r.tenant AND x.memory_id = r.id AND x.version = 1) END
+
+-- record_from --
+-- Fragment.
+  FROM records r LEFT JOIN events e ON e.tenant = r.tenant AND e.seq = r.seq AND e.n = r.n
+
+-- passes --
+-- Fragment: the filter; an empty list and NULL mean all. What passes is compared once more with what was read, since
+-- a tag is looked for as a part of the text that holds all of them.
+       (:scopes = '[]' OR r.scope IN (SELECT value FROM json_each(:scopes)))
+   AND (:tiers = '[]' OR r.tier IN (SELECT value FROM json_each(:tiers)))
+   AND (:kinds = '[]' OR r.kind IN (SELECT value FROM json_each(:kinds)))
+   AND (:content_types = '[]' OR r.content_type IN (SELECT value FROM json_each(:content_types)))
+   AND (CAST(:subject AS TEXT) IS NULL OR r.subject = :subject)
+   AND (CAST(:category AS TEXT) IS NULL OR r.category = :category)
+   AND (CAST(:session AS TEXT) IS NULL OR r.session = :session)
+   AND (CAST(:key AS TEXT) IS NULL OR r.key = :key)
+   AND (CAST(:job AS TEXT) IS NULL OR r.job = :job)
+   AND (CAST(:keyed AS INTEGER) IS NULL OR (CASE WHEN r.key IS NOT NULL THEN 1 ELSE 0 END) = :keyed)
+   AND (CAST(:permanent AS INTEGER) IS NULL OR (CASE r.stability WHEN 'permanent' THEN 1 ELSE 0 END) = :permanent)
+   AND r.importance >= :min_importance
+   AND (:include_sensitive = 1 OR r.sensitivity = 'normal')
+   AND (:tags = '[]' OR EXISTS (
+        SELECT 1 FROM json_each(:tags) AS want WHERE replace(r.tags, want.value, '') <> r.tags))
+   AND (CAST(:now AS BIGINT) IS NULL OR (r.status = 'active' AND (r.expires_at IS NULL OR r.expires_at > :now)))
+
+-- find --
+-- Newest arrival first.
+{{record_row}} {{record_from}}
+ WHERE r.tenant = :tenant AND {{passes}}
+ ORDER BY r.arrival DESC;
+
+-- find_standing --
+-- The same among what stands, which has an index.
+{{record_row}} {{record_from}}
+ WHERE r.tenant = :tenant AND r.standing = 1 AND {{passes}}
+ ORDER BY r.arrival DESC;
+
+-- find_key --
+-- The same under one key, which has an index.
+{{record_row}}
+  FROM records r INDEXED BY records_by_key LEFT JOIN events e ON e.tenant = r.tenant AND e.seq = r.seq AND e.n = r.n
+ WHERE r.tenant = :tenant AND r.key = :key AND {{passes}}
+ ORDER BY r.arrival DESC;
+
+-- find_session --
+-- The same of one session, which has an index too.
+{{record_row}}
+  FROM records r INDEXED BY records_session LEFT JOIN events e ON e.tenant = r.tenant AND e.seq = r.seq AND e.n = r.n
+ WHERE r.tenant = :tenant AND r.session = :session AND {{passes}}
+ ORDER BY r.arrival DESC;
+
+-- records_by_id --
+{{record_row}} {{record_from}}
+ WHERE r.tenant = :tenant AND r.id IN (SELECT value FROM json_each(:ids));
+
+-- by_alias --
+SELECT name, min(id) FROM links
+ WHERE tenant = :tenant AND kind = 'aliases' AND name IN (SELECT value FROM json_each(:ids)) GROUP BY name;
+
+-- in_journal --
+SELECT DISTINCT memory_id FROM events
+ WHERE tenant = :tenant AND memory_id IN (SELECT value FROM json_each(:ids)) ORDER BY memory_id;
+
+-- same_digest --
+SELECT r.id, r.position FROM records r
+ WHERE r.tenant = :tenant AND r.digest = :digest AND r.id <> :id AND {{live}}
+   AND r.tier = :tier AND r.scope = :scope AND r.sensitivity = :sensitivity LIMIT 24;
+
+-- event_row --
+-- Fragment.
+SELECT e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_commit, e.seal
+
+-- versions --
+{{event_row}} FROM events e WHERE e.tenant = :tenant AND e.memory_id = :id ORDER BY e.version;
+
+-- events_of_commit --
+{{event_row}} FROM events e WHERE e.tenant = :tenant AND e.seq = :seq ORDER BY e.n;
+
+-- event_at --
+{{event_row}} FROM events e WHERE e.tenant = :tenant AND e.memory_id = :id AND e.version = :version;
+
+-- newest_as_of --
+-- The newest version of each memory within the first commits, and its first position; newest arrival first.
+{{event_row}}, f.seq * 1048576 + f.n
+  FROM (SELECT memory_id, max(version) AS version FROM events
+         WHERE tenant = :tenant AND seq <= :as_of GROUP BY memory_id) AS newest
+  JOIN events e ON e.tenant = :tenant AND e.memory_id = newest.memory_id AND e.version = newest.version
+  LEFT JOIN events f ON f.tenant = :tenant AND f.memory_id = newest.memory_id AND f.version = 1
+ ORDER BY f.seq DESC, f.n DESC, e.memory_id;
+
+-- records_as_of --
+{{event_row}}
+  FROM (SELECT memory_id, max(version) AS version FROM events
+         WHERE tenant = :tenant AND +seq <= :as_of AND memory_id IN (SELECT value FROM json_each(:ids))
+         GROUP BY memory_id) AS newest
+  JOIN events e ON e.tenant = :tenant AND e.memory_id = newest.memory_id AND e.version = newest.version;
+
+-- indexed --
+-- Every memory touched after a position, oldest touch first.
+{{record_row}}, {{feature_columns}}
+{{record_from}} WHERE r.tenant = :tenant AND r.position > :after ORDER BY r.position;
+
+-- due_row --
+-- Fragment: the newest version of each memory within the first commits, its first position, and its record.
+{{event_row}}, b.seq * 1048576 + b.n, {{record_columns}}, {{feature_columns}}
+  FROM (SELECT memory_id, max(version) AS version FROM events
+         WHERE tenant = :tenant AND seq <= :as_of GROUP BY memory_id) AS newest
+  JOIN events e ON e.tenant = :tenant AND e.memory_id = newest.memory_id AND e.version = newest.version
+  LEFT JOIN events b ON b.tenant = :tenant AND b.memory_id = newest.memory_id AND b.version = 1
+  LEFT JOIN records r ON r.tenant = :tenant AND r.id = newest.memory_id
+
+-- indexed_as_of --
+{{due_row}} WHERE e.seq * 1048576 + e.n > :after ORDER BY e.seq, e.n;
+
+-- holders --
+-- The memories under each mark that were touched last: positions rise with time.
+SELECT j.value, (SELECT group_concat(position, ' ') FROM (
+       SELECT position FROM marks WHERE tenant = :tenant AND mark = j.value ORDER BY position DESC LIMIT :most))
+  FROM json_each(:marks) j;
+
+-- positions --
+SELECT id, position FROM records WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids));
+
+-- likely --
+-- What is told of the memories at some positions before they are read.
+SELECT r.position, r.id, r.version, r.status, r.expires_at, r.trait FROM records r INDEXED BY records_position
+ WHERE r.tenant = :tenant AND r.position IN (SELECT CAST(value AS BIGINT) FROM json_each(:positions));
+
+-- known_digest --
+SELECT 1 FROM records WHERE tenant = :tenant AND digest = :digest LIMIT 1;
+
+-- commit_row --
+-- Fragment.
+SELECT c.seq, c.id, c.at, c.kind, c.actor_kind, c.prev, c.events_hash, c.salt, c.payload, c.hash, c.seal
+  FROM commits c
+
+-- commits_before --
+{{commit_row}} WHERE c.tenant = :tenant AND c.seq < :before ORDER BY c.seq DESC LIMIT :limit;
+
+-- commits_after --
+{{commit_row}} WHERE c.tenant = :tenant AND c.seq > :after ORDER BY c.seq;
+
+-- commit_by_id --
+{{commit_row}} WHERE c.tenant = :tenant AND c.id = :id;
+
+-- commit_by_seq --
+{{commit_row}} WHERE c.tenant = :tenant AND c.seq = :seq;
+
+-- commit_by_prefix --
+{{commit_row}} WHERE c.tenant = :tenant AND c.id >= :low AND c.id < :high ORDER BY c.id LIMIT 2;
+
+-- commits_of_kind --
+-- In order.
+SELECT seq, payload, id FROM commits WHERE tenant = :tenant AND kind = :kind ORDER BY seq;
+
+-- events_from --
+{{event_row}} FROM events e WHERE e.tenant = :tenant AND e.seq > :after ORDER BY e.seq, e.n;
+
+-- facts_records --
+-- Status as it stands at an instant, and what is counted of it.
+SELECT CASE WHEN r.status = 'active' AND r.expires_at <= :now THEN 'expired' ELSE r.status END,
+       r.tier, r.kind, r.scope, r.category, r.content_type, r.source, r.trust, r.importance,
+       CASE WHEN r.kind = 'state' AND r.key IS NOT NULL THEN 1 ELSE 0 END,
+       CASE r.sensitivity WHEN 'sensitive' THEN 1 ELSE 0 END, r.id
+  FROM records r WHERE r.tenant = :tenant;
+
+-- facts_journal --
+SELECT (SELECT count(*) FROM events WHERE tenant = :tenant), (SELECT count(*) FROM commits WHERE tenant = :tenant),
+       (SELECT CAST(coalesce(sum(length(payload)), 0) AS BIGINT) FROM events WHERE tenant = :tenant)
+     + (SELECT CAST(coalesce(sum(length(payload)), 0) AS BIGINT) FROM commits WHERE tenant = :tenant);
+
+-- facts_queue --
+SELECT count(*), min(at) FROM documents WHERE tenant = :tenant AND kind = 'proposals' AND state = 'pending';
+
+-- facts_vectors --
+-- Live memories by the embedder of their vectors; NULL for those without.
+SELECT r.model, count(*) FROM records r WHERE r.tenant = :tenant AND {{live}} GROUP BY r.model;
+
+-- unembedded --
+-- A live memory that has no vectors of an embedder.
+SELECT r.id FROM records r WHERE r.tenant = :tenant AND {{live}} AND coalesce(r.model, '') <> :model LIMIT 1;
+
+-- unrecorded --
+-- Memories of the journal that have no record.
+SELECT DISTINCT e.memory_id FROM events e
+ WHERE e.tenant = :tenant AND NOT EXISTS (SELECT 1 FROM records r WHERE r.tenant = e.tenant AND r.id = e.memory_id)
+ ORDER BY e.memory_id;
+
+-- superseded --
+-- Superseded and contained memories of a scope that say the same, newest first.
+SELECT r.id FROM records r
+ WHERE r.tenant = :tenant AND r.digest = :digest AND r.scope = :scope
+   AND (r.status = 'superseded' OR (r.status = 'archived' AND EXISTS (
+        SELECT 1 FROM events e WHERE e.tenant = r.tenant AND e.seq = r.seq AND e.n = r.n AND e.op = 'contain')))
+ ORDER BY r.arrival DESC LIMIT 8;
+
+-- recount --
+SELECT tier, count(*) FROM records WHERE tenant = :tenant AND status = 'active' GROUP BY tier ORDER BY tier;
+
+-- children --
+SELECT DISTINCT id FROM links
+ WHERE tenant = :tenant AND kind = 'lineage' AND name IN (SELECT value FROM json_each(:ids)) ORDER BY id;
+
+-- session_tail --
+SELECT r.id FROM records r INDEXED BY records_session
+ WHERE r.tenant = :tenant AND r.session = :session AND r.status = 'active' ORDER BY r.arrival DESC LIMIT 1;
+
+-- holders_of_blob --
+SELECT id FROM links WHERE tenant = :tenant AND kind = 'attachments' AND name = :ref ORDER BY id;
+
+-- blobs_held --
+SELECT DISTINCT name FROM links WHERE tenant = :tenant AND kind = 'attachments';
+
+-- payloads --
+SELECT payload FROM events WHERE tenant = :tenant AND payload IS NOT NULL;
+
+-- content_at --
+SELECT payload_commit FROM events WHERE tenant = :tenant AND seq = :seq AND n = :n AND payload IS NOT NULL;
+
+-- details_at --
+SELECT salt, payload FROM commits WHERE tenant = :tenant AND seq = :seq AND payload IS NOT NULL;
+
+-- erase_event --
+UPDATE events SET payload = NULL, salt = NULL WHERE tenant = ? AND seq = ? AND n = ?;
+
+-- erase_details --
+UPDATE commits SET payload = NULL, salt = NULL WHERE tenant = ? AND seq = ?;
+
+-- newest_event --
+{{event_row}} FROM events e WHERE e.tenant = :tenant AND e.memory_id = :id ORDER BY e.version DESC LIMIT 1;
+
+-- misordered --
+-- Versions of a memory that do not follow the one before, or that stand before it in the journal.
+SELECT memory_id, version FROM (
+    SELECT memory_id, version, seq, n,
+           lag(version) OVER own AS before, lag(seq) OVER own AS seq_before, lag(n) OVER own AS n_before
+      FROM events WHERE tenant = :tenant WINDOW own AS (PARTITION BY memory_id ORDER BY version)) AS ordered
+ WHERE version <> coalesce(before, 0) + 1
+    OR seq * 1048576 + n <= coalesce(seq_before, -1) * 1048576 + coalesce(n_before, -1)
+ ORDER BY memory_id, version;
+
+-- standing_rows --
+-- Every record with what its event says, the newest version there is, the memory's first position and its features.
+SELECT {{record_columns}}, {{feature_columns}}, e.memory_id, e.version, e.payload,
+       (SELECT max(x.version) FROM events x WHERE x.tenant = r.tenant AND x.memory_id = r.id),
+       CASE r.version WHEN 1 THEN r.position ELSE (SELECT x.seq * 1048576 + x.n FROM events x
+             WHERE x.tenant = r.tenant AND x.memory_id = r.id AND x.version = 1) END
+{{record_from}} WHERE r.tenant = :tenant ORDER BY r.position;
+
+-- set_commit_seal --
+UPDATE commits SET seal = ? WHERE tenant = ? AND seq = ?;
+
+-- set_event_seal --
+UPDATE events SET seal = ? WHERE tenant = ? AND seq = ? AND n = ?;
+
+-- set_document_seal --
+UPDATE documents SET seal = ? WHERE tenant = ? AND kind = ? AND id = ?;
+
+-- everyone --
+SELECT tenant FROM tenants UNION SELECT tenant FROM commits UNION SELECT tenant FROM documents ORDER BY 1;
+
+-- set_aside --
+INSERT INTO kept SELECT * FROM records WHERE tenant = :tenant;
+
+-- due_aside --
+-- The newest version of each memory, its first position, and its record as it was set aside; oldest touch first.
+{{event_row}}, b.seq * 1048576 + b.n, {{record_columns}}, {{feature_columns}}
+  FROM (SELECT memory_id, max(version) AS version FROM events WHERE tenant = :tenant GROUP BY memory_id) AS newest
+  JOIN events e ON e.tenant = :tenant AND e.memory_id = newest.memory_id AND e.version = newest.version
+  LEFT JOIN events b ON b.tenant = :tenant AND b.memory_id = newest.memory_id AND b.version = 1
+  LEFT JOIN kept r ON r.id = newest.memory_id
+ ORDER BY e.seq, e.n;
+
+-- add_due_link --
+INSERT INTO due_links (kind, name, id) VALUES (?, ?, ?);
+
+-- add_due_mark --
+INSERT INTO due_marks (mark, position) VALUES (?, ?);

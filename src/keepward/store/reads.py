@@ -1,0 +1,476 @@
+"""What may be asked about memories.
+
+Invariants
+(1) Filters apply before limits.
+(2) A row that does not hold is left out, named in ``damaged`` and logged; it is never returned.
+(3) Every order is total: newest arrival first, unless a docstring says otherwise.
+(4) A profile holds by its record's seal, or is made from the memory itself once that was checked.
+(5) What is told of likely memories is not checked here: whoever uses one reads it, which checks, and compares its
+    place, since marks of two places may meet.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import chain
+from typing import Any
+
+from keepward.errors import Tampered
+from keepward.model.commit import Head
+from keepward.model.memory import Record, Status
+from keepward.model.query import Filter
+from keepward.model.trust import Trust
+from keepward.model.value import from_micros, to_micros
+from keepward.ports.searching import Likely, Profile
+from keepward.ports.store import Features, Found, Indexed
+from keepward.store import tenant as tenants
+from keepward.store.documents import DocumentReads
+from keepward.store.erasing import record_or_blank
+from keepward.store.journal import JournalReads
+from keepward.store.rows import (
+    features_of,
+    listed,
+    pack_marks,
+    passes,
+    place_of,
+    placed_marks,
+    profile_of,
+    record_of,
+    unpack_marks,
+)
+from keepward.store.seals import Sealer
+from keepward.store.snapshot import Snapshot, between
+from keepward.store.sql import Row, Session
+
+#: Most candidates for one text.
+CANDIDATES = 8
+#: Marks of six that a candidate shares, unless its text is equal; see ``engine.features``.
+SHARED = 2
+#: Holders of one mark that are counted, those touched last.
+CROWD = 32
+#: Tiers whose memories all stand in the index of ``standing``.
+_STANDING = frozenset({"core", "working"})
+_EMPTY = Features(terms=b"")
+_BY = ("tier", "kind", "scope", "category", "content_type", "source", "trust")
+#: What people and agents name themselves: of a scope that is out of sight not even the name of a category is told.
+_CHOSEN = frozenset({"scope", "category"})
+_RANKS = frozenset(int(rank) for rank in Trust)
+_log = logging.getLogger(__name__)
+
+
+def _query_for(filters: Filter) -> str:
+    """Return the query of ``find`` that has the best index for a filter."""
+    if filters.key is not None:
+        return "find_key"
+    if filters.session is not None:
+        return "find_session"
+    standing = filters.keyed or filters.permanent or (filters.tiers and set(filters.tiers) <= _STANDING)
+    return "find_standing" if standing else "find"
+
+
+def _flag(value: bool | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _damaged(found: Found, memory_id: object, fault: Tampered) -> None:
+    found.damaged.append(str(memory_id))
+    _log.warning("memory %s was left out: %s", memory_id, fault, extra={"action": "damaged"})
+
+
+class MemoryReads(Snapshot):
+    """What may be asked about memories; a part of ``Reader``."""
+
+    def head(self, tenant: str) -> Head:
+        """Return the tenant's head; seq 0 when nothing was committed."""
+        with self._reading(tenant) as db:
+            return tenants.read(db, self._sealer, tenant).head
+
+    def tally(self, tenant: str) -> dict[str, int]:
+        """Return active memories by tier, in constant time."""
+        with self._reading(tenant) as db:
+            tallies = tenants.read(db, self._sealer, tenant).tallies
+        return {tier: count for tier, count in sorted(tallies.items()) if count}
+
+    def tenants(self) -> list[str]:
+        """Return the names of tenants with at least one commit, sorted; for an owner's tools alone."""
+        with self._everywhere() as db:
+            return [name for (name,) in db.run("tenants")]
+
+    def beginning(self, tenant: str, prefix: str, *, limit: int) -> list[str]:
+        """Return ids of memories that begin with a text, in their order."""
+        return [name for (name,) in self._run("memories_by_prefix", tenant, **between(prefix), limit=limit)]
+
+    def children(self, tenant: str, ids: Sequence[str]) -> list[str]:
+        """Return ids of memories derived directly from any of these, sorted."""
+        return [name for (name,) in self._run("children", tenant, ids=listed(ids))]
+
+    def unembedded(self, tenant: str, now: datetime, model: str) -> bool:
+        """Whether a live memory has no vectors of this embedder."""
+        return bool(self._run("unembedded", tenant, now=to_micros(now), model=model))
+
+    def superseded(self, tenant: str, scope: str, digest: bytes) -> Found:
+        """Return superseded and contained memories of a scope whose newest text has this digest, at most 8."""
+        return self._by_ids("superseded", tenant, scope=scope, digest=digest)
+
+    def lapsed(self, tenant: str, now: datetime, *, limit: int) -> Found:
+        """Return active memories whose term is over, the longest ago first, ties by id."""
+        return self._by_ids("lapsed", tenant, now=to_micros(now), limit=limit)
+
+    def session_tail(self, tenant: str, session: str) -> Record | None:
+        """Return the newest active memory of a session, or None."""
+        return next(iter(self._by_ids("session_tail", tenant, session=session).records), None)
+
+    def _by_ids(self, name: str, tenant: str, **values: Any) -> Found:
+        """Return the memories whose ids a named statement finds."""
+        with self._reading(tenant) as db:
+            ids = [memory_id for (memory_id,) in db.run(name, tenant=tenant, **values)]
+            return self._records(db, tenant, ids, None) if ids else Found()
+
+    def records(self, tenant: str, ids: Sequence[str], *, as_of: int | None = None) -> Found:
+        """Return the newest records by id or alias, in the order asked, without those that are not there."""
+        with self._reading(tenant) as db:
+            return self._records(db, tenant, ids, as_of)
+
+    def _records(self, db: Session, tenant: str, ids: Sequence[str], as_of: int | None) -> Found:
+        found = Found()
+        by_id: dict[str, Record] = {}
+        self._read(db, tenant, list(ids), as_of, found, by_id)
+        others = [name for name in ids if name not in by_id]
+        aliases = dict(db.run("by_alias", tenant=tenant, ids=listed(others)).fetchall()) if others else {}
+        wanted = [each for each in dict.fromkeys(aliases.values()) if each not in by_id]
+        if wanted:
+            self._read(db, tenant, wanted, as_of, found, by_id)
+        missing = [name for name in (*ids, *wanted) if name not in by_id and name not in found.damaged]
+        if as_of is None and missing:
+            for (memory_id,) in db.run("in_journal", tenant=tenant, ids=listed(missing)).fetchall():
+                _damaged(found, memory_id, Tampered("its record is missing"))
+        seen: set[str] = set()
+        for name in ids:
+            record_or_none = by_id.get(name)
+            if record_or_none is None and name in aliases:
+                # An alias counts only while the memory itself says so.
+                target = by_id.get(aliases[name])
+                record_or_none = target if target is not None and name in target.aliases else None
+            if record_or_none is not None and record_or_none.id not in seen:
+                seen.add(record_or_none.id)
+                found.records.append(record_or_none)
+        return found
+
+    def _read(
+        self, db: Session, tenant: str, ids: Sequence[str], as_of: int | None, found: Found, by_id: dict[str, Record]
+    ) -> None:
+        """Read records by their own ids into ``by_id``; name those that do not hold in ``found``."""
+        raw = tenant.encode()
+        if as_of is None:
+            rows = db.run("records_by_id", tenant=tenant, ids=listed(ids)).fetchall()
+        else:
+            rows = db.run("records_as_of", tenant=tenant, ids=listed(ids), as_of=as_of).fetchall()
+        for row in rows:
+            memory_id = row[0] if as_of is None else row[3]
+            try:
+                if as_of is None:
+                    by_id[memory_id] = record_of(self._sealer, raw, row)
+                else:
+                    by_id[memory_id] = self._then(db, tenant, row, as_of)
+            except Tampered as fault:
+                _damaged(found, memory_id, fault)
+
+    def _then(self, db: Session, tenant: str, row: Row, as_of: int) -> Record:
+        """Return the record of an event that must lie within the first ``as_of`` commits."""
+        record = record_or_blank(db, self._sealer, tenant, row[:9])
+        if row[0] > as_of:
+            raise Tampered("an index is damaged")
+        return record
+
+    def find(
+        self, tenant: str, filters: Filter, *, live_at: datetime | None, limit: int | None, as_of: int | None = None
+    ) -> Found:
+        """Return records that pass, newest arrival first; ``live_at`` None includes those that do not hold."""
+        raw = tenant.encode()
+        found = Found()
+        with self._reading(tenant) as db:
+            if as_of is None:
+                rows = db.stream(_query_for(filters), tenant=tenant, **_asked(filters, live_at))
+            else:
+                rows = db.stream("newest_as_of", tenant=tenant, as_of=as_of)
+            # The limit is counted here: a damaged row must not take the place of a good one.
+            for row in rows:
+                if limit is not None and len(found.records) >= limit:
+                    break
+                try:
+                    then = as_of is not None
+                    record = self._then(db, tenant, row, as_of or 0) if then else record_of(self._sealer, raw, row)
+                except Tampered as fault:
+                    _damaged(found, row[0] if as_of is None else row[3], fault)
+                    continue
+                if passes(record, filters) and (as_of is None or live_at is None or record.is_live(live_at)):
+                    found.records.append(record)
+        return found
+
+    def indexed(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, Indexed | None]]:
+        """Yield (id, entry) for every memory touched after a position, oldest first; None when not active."""
+        raw = tenant.encode()
+        with self._reading(tenant) as db:
+            if as_of is None:
+                rows = db.stream("indexed", tenant=tenant, after=after)
+            else:
+                rows = db.stream("indexed_as_of", tenant=tenant, after=after, as_of=as_of)
+            for row in rows:
+                name, status = (row[0], row[6]) if as_of is None else (row[3], Status.ACTIVE)
+                record = None
+                try:
+                    if status == Status.ACTIVE:
+                        then = as_of is not None
+                        record = self._then(db, tenant, row, as_of or 0) if then else record_of(self._sealer, raw, row)
+                except Tampered as fault:
+                    _log.warning("memory %s was left out: %s", name, fault, extra={"action": "damaged"})
+                if record is None or record.status is not Status.ACTIVE or (as_of is not None and row[9] is None):
+                    yield name, None
+                    continue
+                if as_of is None:
+                    kept, position, arrival = (*row[:25], *row[36:46]), row[4], row[5]
+                else:
+                    kept, position, arrival = row[10:45], (row[0] << 20) + row[1], row[9]
+                features = features_of(self._sealer, tenant, kept) if kept[1] == record.version else None
+                entry = Indexed(record=record, position=position, arrival=arrival, features=features or _EMPTY)
+                yield name, entry
+
+    def profiles(self, tenant: str, *, after: int) -> Iterator[tuple[str, Profile | None]]:
+        """Yield (id, profile) for every memory touched after a position, oldest first; None when not active."""
+        with self._reading(tenant) as db:
+            for row in db.stream("profiles", tenant=tenant, after=after):
+                if row[6] != Status.ACTIVE:
+                    yield row[0], None
+                    continue
+                found = profile_of(self._sealer, tenant, row)
+                yield row[0], found if found is not None else _profile(db, self._sealer, tenant, row)
+
+    # --- likeness
+
+    def similar(self, tenant: str, record: Record, features: Features, now: datetime) -> Found:
+        """Return live memories of the same scope, tier and sensitivity with an equal digest, or two shared marks.
+
+        Up to 8, equal digest first, then by marks shared, most first, ties by newer position.
+        """
+        with self._reading(tenant) as db:
+            ((likely, _),) = _likely(db, tenant, [(record, features)], now)
+            found = self._records(db, tenant, [each.id for each in likely], None)
+        place = place_of(record)
+        found.records = [each for each in found.records if each.is_live(now) and place_of(each) == place]
+        return found
+
+    def likely(
+        self, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
+    ) -> list[tuple[tuple[Likely, ...], bool]]:
+        """Return for each record what ``similar`` would, in its order but not read, and whether its digest is known.
+
+        A digest is known when any memory of the tenant has it, whatever its state.
+        """
+        with self._reading(tenant) as db:
+            return _likely(db, tenant, asked, now)
+
+    # --- counts
+
+    def facts(self, tenant: str, now: datetime, *, scopes: Collection[str] | None = None) -> dict[str, Any]:
+        """Return JSON-safe counts for ``status``; ``by_scope`` and ``by_category`` are of those ``scopes`` alone.
+
+        ``by_status`` counts all memories, with expiry computed; every other ``by_*`` counts live ones.
+        ``bloat`` is events for each live memory. Averages are over live memories, 0 where there are none.
+        """
+        values = {"tenant": tenant, "now": to_micros(now)}
+        statuses: Counter[str] = Counter()
+        by: dict[str, Counter[Any]] = {name: Counter() for name in _BY}
+        living, importance, topics, sensitive = set(), 0, 0, 0
+        with self._reading(tenant) as db:
+            for status, *cells in db.stream("facts_records", **values):
+                statuses[status] += 1
+                if status != "active":
+                    continue
+                living.add(cells[10])
+                hidden = () if scopes is None or cells[2] in scopes else _CHOSEN
+                for (name, counter), cell in zip(by.items(), cells, strict=False):
+                    if name not in hidden:
+                        counter[cell] += 1
+                importance, topics, sensitive = importance + cells[7], topics + cells[8], sensitive + cells[9]
+            events, commits, journal_bytes = db.run("facts_journal", tenant=tenant).fetchone()
+            depth, oldest = db.run("facts_queue", tenant=tenant).fetchone()
+            embedded: dict[str | None, int] = dict(db.run("facts_vectors", values).fetchall())
+            used = [json.loads(row[6])["count"] for row in _rows(db, tenant, "usage") if row[2] in living]
+            held = {name for (name,) in db.run("blobs_held", tenant=tenant)}
+            blobs = {row[2]: json.loads(row[6])["bytes"] for row in _rows(db, tenant, "blobs")}
+            schema = db.execute("SELECT max(number) FROM migrations").fetchone()[0]
+        by["trust"] = Counter({Trust(rank).label: count for rank, count in by["trust"].items() if rank in _RANKS})
+        found: dict[str, Any] = {"by_status": dict(sorted(statuses.items()))}
+        for name, counter in by.items():
+            found[f"by_{name}"] = {cell: counter[cell] for cell in sorted(counter.keys() - {None})}
+        live = len(living)
+        pending = embedded.pop(None, 0)
+        return found | {
+            "live": live,
+            "total": sum(statuses.values()),
+            "retired": statuses["retired"],
+            "events": events,
+            "commits": commits,
+            "bloat": round(events / live, 4) if live else 0.0,
+            "quarantine": depth,
+            "quarantine_oldest": None if oldest is None else from_micros(oldest).isoformat(),
+            "topics": topics,
+            "sensitive": sensitive,
+            "average_importance": round(importance / live / 10_000, 4) if live else 0.0,
+            "average_uses": round(sum(used) / live, 4) if live else 0.0,
+            "used": len(used),
+            "vectors_pending": pending,
+            "vectors_by_embedder": dict(sorted(embedded.items())),
+            "blobs": {"count": len(blobs), "bytes": sum(blobs.values()), "unattached": len(blobs.keys() - held)},
+            "schema": schema,
+            "journal_bytes": journal_bytes,
+        }
+
+
+class Reader(MemoryReads, JournalReads, DocumentReads):
+    """All that may be asked of one state: of the store, or, of a writer, of what its own transaction sees."""
+
+
+def _rows(db: Session, tenant: str, kind: str) -> list[Row]:
+    return db.run("documents", tenant=tenant, kind=kind).fetchall()
+
+
+def _asked(filters: Filter, live_at: datetime | None) -> dict[str, Any]:
+    """Return a filter as the statements of ``find`` take it."""
+    return {
+        "scopes": listed(filters.scopes),
+        "tiers": listed(filters.tiers),
+        "kinds": listed(filters.kinds),
+        "content_types": listed(filters.content_types),
+        "tags": listed(json.dumps(tag, ensure_ascii=False) for tag in filters.tags),
+        "key": filters.key,
+        "subject": filters.subject,
+        "category": filters.category,
+        "session": filters.session,
+        "job": filters.job,
+        "keyed": _flag(filters.keyed),
+        "permanent": _flag(filters.permanent),
+        # What is stored fades, and nothing fades upwards.
+        "min_importance": round(filters.min_importance * 10_000),
+        "include_sensitive": int(filters.include_sensitive),
+        "now": None if live_at is None else to_micros(live_at),
+    }
+
+
+def _profile(db: Session, sealer: Sealer, tenant: str, row: Row) -> Profile | None:
+    """Return the profile of a memory whose seal does not hold, made from the memory itself."""
+    try:
+        whole = db.run("records_by_id", tenant=tenant, ids=listed([row[0]])).fetchone()
+        record = record_of(sealer, tenant.encode(), whole)
+    except Tampered as fault:
+        _log.warning("memory %s was left out: %s", row[0], fault, extra={"action": "damaged"})
+        return None
+    features = features_of(sealer, tenant, row)
+    return Profile.of(record, features or _EMPTY, touched=whole[4], position=whole[5])
+
+
+def _likely(
+    db: Session, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
+) -> list[tuple[tuple[Likely, ...], bool]]:
+    """Return for each record up to 8 others, and whether any memory has its digest.
+
+    Equal digest first, by id; then by marks shared, most first, ties by newer position: the memory touched last.
+    A memory without a record is left out.
+    """
+    marks = [_stored(record, features) for record, features in asked]
+    holders = _holders(db, tenant, marks)
+    micros = to_micros(now)
+    own = _positions(db, tenant, asked)
+    equals: list[list[int]] = []
+    known: list[bool] = []
+    ranked: list[list[int]] = []
+    for (record, features), placed in zip(asked, marks, strict=True):
+        digest = features.digest
+        has = is_known(db, tenant, digest)
+        known.append(has)
+        equals.append(_equal(db, tenant, record, digest, micros) if has else [])
+        crowds = [crowd for mark in placed if (crowd := holders.get(mark))]
+        shared = Counter(chain.from_iterable([crowd[:CROWD] for crowd in crowds]))
+        mine = own.get(record.id)
+        if mine in shared:
+            shared = Counter(chain.from_iterable([each for each in crowd if each != mine] for crowd in crowds))
+        # Positions rise with time: among those that share as many, what was touched last comes first.
+        counted = sorted(((count, int(each)) for each, count in shared.items() if count >= SHARED), reverse=True)
+        ranked.append([position for _, position in counted])
+    order = [list(dict.fromkeys([*same, *near])) for same, near in zip(equals, ranked, strict=True)]
+    told = _told(db, tenant, {position for places in order for position in places[:CANDIDATES]})
+    found: list[tuple[tuple[Likely, ...], bool]] = []
+    for (_, features), same, places, some in zip(asked, equals, order, known, strict=True):
+        first = _living(places[:CANDIDATES], told, features, same, micros)
+        if len(first) < CANDIDATES and len(places) > CANDIDATES:
+            # Many of them have run out: then all have to be looked at.
+            first = _living(places, _told(db, tenant, places), features, same, micros)
+        found.append((first, some))
+    return found
+
+
+def is_known(db: Session, tenant: str, digest: bytes) -> bool:
+    """Whether any memory has a digest, whatever its state; an empty one is nobody's."""
+    return bool(digest) and db.run("known_digest", tenant=tenant, digest=digest).fetchone() is not None
+
+
+def _living(
+    positions: Sequence[int], told: Mapping[int, Row], features: Features, equal: Sequence[int], now: int
+) -> tuple[Likely, ...]:
+    """Return the first of some memories that hold, as far as they tell; one that tells no trait has to be read."""
+    found: list[Likely] = []
+    for position in positions:
+        row = told.get(position)
+        if row is None or row[3] != Status.ACTIVE or (row[4] is not None and row[4] <= now):
+            continue
+        same = position in equal
+        kindred = same or not row[5] or not features.trait or row[5] == features.trait
+        found.append(Likely(row[1], row[2], same, kindred))
+        if len(found) == CANDIDATES:
+            break
+    return tuple(found)
+
+
+def _stored(record: Record, features: Features) -> set[int]:
+    marks = features.marks
+    if marks and not 0 <= min(marks) <= max(marks) < 1 << 63:
+        marks = unpack_marks(pack_marks(marks))
+    return set(placed_marks(place_of(record), marks))
+
+
+def _holders(db: Session, tenant: str, marks: Iterable[set[int]]) -> dict[int, list[str]]:
+    """Return by mark the positions of its newest holders, in digits."""
+    wanted: set[int] = set().union(*marks)
+    # One more than counted: the memory that asks may be among them.
+    values = {"tenant": tenant, "marks": str(sorted(wanted)), "most": CROWD + 1}
+    rows = db.run("holders", values)
+    return {mark: positions.split(" ") for mark, positions in rows if positions is not None}
+
+
+def _positions(db: Session, tenant: str, asked: Iterable[tuple[Record, Features]]) -> dict[str, str]:
+    """Return the positions, in digits, of those records that are stored."""
+    ids = listed([record.id for record, _ in asked])
+    rows = db.run("positions", tenant=tenant, ids=ids)
+    return {memory_id: str(position) for memory_id, position in rows}
+
+
+def _equal(db: Session, tenant: str, record: Record, digest: bytes, now: int) -> list[int]:
+    values = {
+        "tenant": tenant,
+        "digest": digest,
+        "id": record.id,
+        "tier": record.tier.value,
+        "scope": record.scope,
+        "sensitivity": record.sensitivity.value,
+        "now": now,
+    }
+    return [position for _, position in sorted(db.run("same_digest", values))]
+
+
+def _told(db: Session, tenant: str, positions: Iterable[int]) -> dict[int, Row]:
+    wanted = str(sorted(positions))
+    return {row[0]: row for row in db.run("likely", tenant=tenant, positions=wanted)}

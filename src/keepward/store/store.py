@@ -1,0 +1,315 @@
+"""The store: the journal and everything computed from it, over the connector of a backend.
+
+Invariants
+(1) Every read names a tenant; only an owner's tools, and what is asked before a tenant is known, see all of them.
+(2) ``write`` is one transaction: all of it is visible together, or nothing.
+(3) The sealing key is never beside the store. Without a place for it the store works unsealed and says so in ``facts``
+    and ``notes``.
+(4) A tenant is met once by a store that is open, before it is first used: it is not behind what this machine has noted
+    of it. What was noted is read before the store is: another process may write in between, and only forward.
+(5) A note that cannot be written costs nothing that is durable: the next one tells of a later state.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from keepward.errors import KeepwardError, NotAdopted, StoreUnavailable, Tampered
+from keepward.model.commit import Commit, Event, Head
+from keepward.model.journal import Fault
+from keepward.model.query import Filter
+from keepward.ports.store import Withheld
+from keepward.ports.world import Anchor
+from keepward.store import anew
+from keepward.store import tenant as tenants
+from keepward.store.erasing import NOTE
+from keepward.store.file import confirm, open_unsealed, prepare
+from keepward.store.reads import Reader
+from keepward.store.seals import Sealer
+from keepward.store.sql import Connector, Session
+from keepward.store.sqlite import Connections, lay_out
+from keepward.store.standing import Standing, claim, stand
+from keepward.store.tenant import State
+from keepward.store.upgrade import upgraded
+from keepward.store.verify import Seen, check_store
+from keepward.store.withheld import Watch
+from keepward.store.writer import Writer
+
+_log = logging.getLogger(__name__)
+
+
+def open_store(url: str | Path, *, anchor: Anchor | None = None, create: bool = True, read_only: bool = False) -> Store:
+    """Open the store in a file or in a PostgreSQL database, or a new one in ``:memory:``.
+
+    A file that cannot be written is opened for reading. ``anchor`` keeps the sealing key and notes heads
+    outside the store's folder; without one a file is not sealed. A store that the anchor does not know is opened
+    and not used: see ``foreign``.
+
+    Raises:
+        StoreUnavailable, NotAStore, NewerSchema: the message says what to do.
+    """
+    if str(url) == ":memory:":
+        memory = Connections(":memory:", mode="rw")
+        with memory.reading() as db:
+            lay_out(db)
+            sealer = Sealer(db.execute("SELECT randomblob(32)").fetchone()[0])
+            db.run("set_meta", name="sealed_by", value=sealer.key_id)
+        return Store(memory, confirm(memory, None), Standing(sealer=sealer, anchor=None, state="memory"))
+    file = Path(url)
+    mode = prepare(file, create=create, read_only=read_only, known=None if anchor is None else anchor.knows)
+    connections = Connections(str(file), mode=mode)
+    try:
+        store_id = confirm(connections, file, upgrade=lambda: upgraded(connections, anchor, file))
+        return Store(connections, store_id, stand(connections, store_id, anchor, file))
+    except BaseException:
+        connections.close()
+        raise
+
+
+def open_copy(file: Path) -> Store:
+    """Open a copy of a file for cleaning it; see ``file.open_unsealed``."""
+    connections, store_id = open_unsealed(file)
+    return Store(connections, store_id, Standing(sealer=Sealer(None), anchor=None, state="a copy"))
+
+
+class Store(Reader):
+    """A store that is open. Safe for threads; a reader sees one snapshot."""
+
+    def __init__(self, connector: Connector, store_id: str, standing: Standing) -> None:
+        self._connector = connector
+        self._sealer = standing.sealer
+        self._anchor = standing.anchor
+        self._state = standing.state
+        #: Why this machine does not use the store; None where it does. Reads and writes then raise ``NotAdopted``.
+        self.foreign = standing.foreign
+        #: Whether it was recognised, by this opening, as a copy of a store that lives on.
+        self.copied = standing.copied
+        self._known: set[str] = set()
+        self._known_lock = threading.Lock()
+        #: ``lent``: of this thread, the tenant and the session whose snapshot its reads share.
+        self._shared = threading.local()
+        self._watch = Watch(connector)
+        #: Names the store for as long as it exists, whatever place it is at; also beside it and in the anchor.
+        self.store_id = store_id
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writes are refused."""
+        return not self._connector.writable
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- sessions
+
+    @contextmanager
+    def write(self) -> Iterator[Writer]:
+        """Open one transaction; it commits when the block ends and rolls back when it raises."""
+        self._admit()
+        with self._connector.writing() as db:
+            claim(db, self._sealer)
+            writer = Writer(db, self._sealer, self._meet)
+            yield writer
+            states = writer.finish()
+        if self._anchor is None:
+            return
+        for tenant, state in states.items():
+            try:
+                self._anchor.note(tenant, state.head if state.head.seq else None, self._beside(state))
+            except (OSError, KeepwardError) as fault:
+                _log.warning("the head could not be noted: %s", fault, extra={"action": "anchor_failed"})
+
+    def _beside(self, state: State) -> Head | None:
+        return state.beside() if self._sealer.active else None
+
+    def _admit(self) -> None:
+        """Refuse the use of a store that this machine does not know, unless this thread inspects it.
+
+        Raises:
+            NotAdopted: see ``foreign``.
+        """
+        if self.foreign is not None and not getattr(self._shared, "inspecting", False):
+            raise NotAdopted(self.foreign)
+
+    @contextmanager
+    def inspecting(self) -> Iterator[None]:
+        """Let this thread read a store as it stands, known or not, while the block lasts; to show it to a person."""
+        before = getattr(self._shared, "inspecting", False)
+        self._shared.inspecting = True
+        try:
+            yield
+        finally:
+            self._shared.inspecting = before
+
+    @contextmanager
+    def together(self, tenant: str) -> Iterator[None]:
+        """Make this thread's reads of a tenant one snapshot until the block ends; nothing is written inside it."""
+        with self._reading(tenant) as db:
+            before = getattr(self._shared, "lent", None)
+            self._shared.lent = (tenant, db)
+            try:
+                yield
+            finally:
+                self._shared.lent = before
+
+    @contextmanager
+    def _reading(self, tenant: str) -> Iterator[Session]:
+        self._admit()
+        lent = getattr(self._shared, "lent", None)
+        if lent is not None and lent[0] == tenant:
+            try:
+                yield lent[1]
+            except lent[1].fault as fault:
+                raise self._connector.explained(fault) from fault
+            return
+        noted = self._noted(tenant)
+        with self._connector.reading(tenant) as db:
+            if tenant not in self._known and not getattr(self._shared, "inspecting", False):
+                self._compare(db, tenants.read(db, self._sealer, tenant), noted)
+            yield db
+
+    @contextmanager
+    def _everywhere(self) -> Iterator[Session]:
+        self._admit()
+        with self._connector.reading() as db:
+            yield db
+
+    def _meet(self, db: Session, state: State) -> None:
+        """Meet a tenant inside a transaction; see (4)."""
+        if state.tenant not in self._known:
+            self._compare(db, state, self._noted(state.tenant))
+
+    def _noted(self, tenant: str) -> Seen:
+        if self._anchor is None or tenant in self._known:
+            return None, None
+        return self._anchor.noted(tenant), self._anchor.noted(tenant, "beside")
+
+    def _compare(self, db: Session, state: State, seen: Seen) -> None:
+        """Compare a tenant with what was noted of it, once.
+
+        Raises:
+            Tampered: the store is behind, or its journal was rewritten.
+        """
+        wrong = tenants.against_noted(db, state, seen[0])
+        wrong = wrong or tenants.sums_against_noted(self._sealer, state, seen[1])
+        if wrong:
+            raise Tampered(
+                f"{wrong}. Run `keepward verify`; if the change was meant, accept the store as it is with `adopt`"
+            )
+        with self._known_lock:
+            self._known.add(state.tenant)
+
+    # --- what only the whole store can tell
+
+    def withheld(self, tenant: str, filters: Filter, *, live_at: datetime | None) -> list[Withheld]:
+        """Return memories whose rows are not those that were written, and that would have passed, by id.
+
+        In constant time while nobody but this handle has changed the store. A memory of which the journal does not
+        tell enough passes every filter. Memories whose row is as written and whose content does not hold are not among
+        them: reads name those as ``damaged``.
+        """
+        mark = self._watch.mark()
+        with self._reading(tenant) as db:
+            found = self._watch.amiss(db, self._sealer, tenant, mark)
+        return [each.result() for each in found if each.passes(filters, live_at)]
+
+    def facts(self, tenant: str, now: datetime, *, scopes: Collection[str] | None = None) -> dict[str, Any]:
+        """Return counts for ``status``: by tier, kind, scope, status, content type, source, and sizes.
+
+        Where ``scopes`` are given, no other scope is named, and no category that stands in others alone.
+        """
+        return super().facts(tenant, now, scopes=scopes) | {
+            "store_id": self.store_id,
+            "file_bytes": self._connector.size(),
+            "read_only": self.read_only,
+            "sealed": self._sealer.active,
+            "anchor": self._state,
+            "adopted": self.foreign is None,
+        }
+
+    def tails(self) -> dict[str, Head]:
+        """Return each tenant's head as the store has it, unchecked."""
+        with self._connector.reading() as db:
+            return {row[0]: Head(seq=row[1], hash=row[2]) for row in db.run("tenant_rows") if row[1]}
+
+    def notes(self) -> list[str]:
+        """Return plain sentences on how far the store can vouch for itself, such as a missing anchor."""
+        with self._connector.reading() as db:
+            kept = [str(value) for (value,) in db.run("notes")]
+        if self.foreign is not None:
+            kept.append(self.foreign)
+        elif not self._sealer.active:
+            kept.append(f"the store is not sealed, so an edit that recomputes every hash goes unnoticed: {self._state}")
+        return kept
+
+    # --- upkeep
+
+    def verify(self, tenant: str | None = None) -> tuple[dict[str, int], list[Fault]]:
+        """Check everything; return counts of what was checked, and faults, first first."""
+        return check_store(self._connector, self._sealer, self._anchor, tenant)
+
+    def adopt(self, note: str) -> None:
+        """Accept the store as it stands, once its chain was verified: a new key, all seals anew, heads noted anew.
+
+        ``note`` is kept in the store for good where it was foreign, else until the next one.
+
+        Raises:
+            StoreUnavailable: there is no anchor, or it cannot be written.
+            Tampered: the chain does not hold.
+        """
+        if self._anchor is None:
+            raise StoreUnavailable("this machine has no place for a sealing key; set a configuration folder")
+        name = "note_adopted" if self.foreign is None else "note_foreign"
+        try:
+            self._sealer = anew.adopt(self._connector, self._anchor, (name, note))
+        except OSError as fault:
+            raise StoreUnavailable("the configuration folder cannot be written; see to it and try again") from fault
+        self.foreign, self._state = None, "kept"
+        with self._known_lock:
+            self._known.clear()
+
+    def rebuild(self, tenant: str) -> int:
+        """Compute the records anew from the journal; return how many there are."""
+        with self.write() as writer:
+            return anew.rebuild(writer, self._sealer, tenant)
+
+    def restore_journal(self, tenant: str, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
+        """Write an exported journal into an empty tenant, byte for byte, verifying the chain.
+
+        Raises:
+            Conflict: the tenant is not empty.
+            Tampered: the chain does not hold.
+        """
+        with self.write() as writer:
+            return anew.restore(writer, self._sealer, tenant, commits)
+
+    def unclean(self) -> bool:
+        """Whether destroyed content may still lie in free pages or in the log."""
+        with self._connector.reading() as db:
+            return db.run("meta", name=NOTE).fetchone() is not None
+
+    def scrub(self) -> str | None:
+        """Write the file anew from what is live and empty its log; return None, or why that has to wait."""
+        return self._connector.scrub()
+
+    def backup(self, target: Path) -> None:
+        """Write a consistent copy of the live store to a new file.
+
+        Raises:
+            StoreUnavailable: it cannot be written.
+        """
+        self._admit()
+        self._connector.backup(target)
+
+    def close(self) -> None:
+        """Release everything; a second call does nothing."""
+        self._connector.close()

@@ -1,0 +1,264 @@
+"""Verification: everything a store claims, recomputed.
+
+Invariants
+(1) Every cell of every row is under a hash, a seal, or a comparison with what it was computed from; a
+    fault names the table or the kind of document, and the key.
+(2) Memory use does not grow with the store: what is computed from records is rebuilt into temporary tables and
+    compared with the tables that are there.
+(3) A check that cannot run because the store is damaged is a fault and never an exception.
+(4) What was checked of an event is not checked again: an event whose hash, content and seal held in the chain holds
+    when its record is compared with it, since all is read from one snapshot. Where it did not, or the chain was not
+    read to its end, the event is checked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TypeAlias
+
+from keepward.errors import KeepwardError, Tampered
+from keepward.model.codec import decode_record, digest
+from keepward.model.commit import EMPTY_HASH, Head
+from keepward.model.journal import Fault
+from keepward.model.memory import Record
+from keepward.ports.world import Anchor
+from keepward.store import erasing
+from keepward.store import tenant as tenants
+from keepward.store.documents import check_documents, check_promised
+from keepward.store.journal import walk_chain
+from keepward.store.rows import WIDTH, columns_of, listed, place_of, placed_marks, record_of, unpack_marks
+from keepward.store.seals import Sealer
+from keepward.store.sql import Connector, Row, Session, load_migrations
+from keepward.store.tenant import State
+from keepward.store.writer import link_rows
+
+#: The head of a tenant's journal and that of its sums, as this machine has noted them.
+Seen: TypeAlias = tuple[Head | None, Head | None]
+_META = {"store_id", "sealed_by", "note_adopted", "note_foreign", erasing.NOTE}
+#: Tables that are computed from records, by their columns after the tenant, and what is due of them.
+_COMPUTED = {"links": "kind, name, id", "marks": "mark, position"}
+_PAGE = 5_000
+_Section: TypeAlias = tuple[str, Callable[[], Iterator[Fault]]]
+
+
+def check_store(
+    connector: Connector, sealer: Sealer, anchor: Anchor | None, tenant: str | None
+) -> tuple[dict[str, int], list[Fault]]:
+    """Check one tenant, or all and the database itself; return how much was checked, and faults in a fixed order."""
+    faults: list[Fault] = []
+    # Asked before the store is looked at: a tenant that appears in between must not look gone.
+    seen = anchor.names() if anchor else set()
+    known = [tenant] if tenant is not None else _everyone(connector, faults)
+    counts: dict[str, int] = dict.fromkeys(("commits", "events", "records", "features", *tenants.SUMMED, "jobs"), 0)
+    if tenant is None:
+        try:
+            for row, detail in connector.check():
+                faults.append(Fault(check=row.split()[0].replace("sqlite_", ""), row=row, detail=detail))
+        except KeepwardError as fault:
+            faults.append(Fault(check="file", row="file", detail=str(fault)))
+        _run(connector, None, faults, lambda db: [("meta", lambda: _meta(db, sealer)), ("schema", lambda: _schema(db))])
+        here = {digest("tenant", name.encode("utf-8", "surrogatepass")).hex() for name in known}
+        for name in sorted(seen - here):
+            detail = "a tenant this machine has seen is gone"
+            faults.append(Fault(check="anchor", row=f"anchor {name[:16]}", detail=detail))
+    for name in known:
+        noted: Seen = (None, None)
+        try:
+            noted = (anchor.noted(name), anchor.noted(name, "beside")) if anchor else noted
+        except Tampered as fault:
+            faults.append(Fault(check="anchor", row=f"anchor {name}", detail=str(fault)))
+        _run(connector, name, faults, lambda db, name=name, noted=noted: _Check(db, sealer, name, counts).all(noted))  # type: ignore[misc]
+    return counts, faults
+
+
+def _run(
+    connector: Connector, tenant: str | None, faults: list[Fault], sections: Callable[[Session], list[_Section]]
+) -> None:
+    """Run checks on one snapshot; see (3)."""
+    try:
+        with connector.reading(tenant) as db:
+            for title, section in sections(db):
+                try:
+                    faults += section()
+                except db.fault as fault:
+                    faults.append(Fault(check=title, row=title, detail=str(connector.explained(fault))))
+                except (KeepwardError, ValueError, TypeError, OverflowError) as fault:
+                    faults.append(Fault(check=title, row=title, detail=f"it cannot be read: {fault}"))
+    except KeepwardError as fault:
+        faults.append(Fault(check="file", row="file", detail=str(fault)))
+
+
+def _everyone(connector: Connector, faults: list[Fault]) -> list[str]:
+    names: set[str] = set()
+    for table in ("commits", "events", "tenants", "records", "links", "marks", "deliveries", "documents"):
+        try:
+            with connector.reading() as db:
+                names.update(str(row[0]) for row in db.execute(f"SELECT DISTINCT tenant FROM {table}"))
+        except KeepwardError as fault:
+            faults.append(Fault(check="file", row=table, detail=str(fault)))
+    return sorted(names)
+
+
+def _schema(db: Session) -> Iterator[Fault]:
+    """Yield where the record of migrations is not as released."""
+    ran = {row[0]: row[1:] for row in db.execute("SELECT number, name, sha256 FROM migrations")}
+    for step in load_migrations():
+        if ran.pop(step.number, None) != (step.name, step.sha256):
+            yield Fault(check="schema", row=f"migrations {step.number}", detail="it is not as released")
+    for number in sorted(ran):
+        yield Fault(check="schema", row=f"migrations {number}", detail="there is no such migration")
+
+
+def _meta(db: Session, sealer: Sealer) -> Iterator[Fault]:
+    """Yield what is wrong with the store's settings."""
+    held = dict(db.execute("SELECT name, value FROM meta").fetchall())
+    for name in sorted(held.keys() - _META):
+        yield Fault(check="meta", row=f"meta {name}", detail="there is no such setting")
+    if not held.get("store_id"):
+        yield Fault(check="meta", row="meta store_id", detail="the store has lost its id")
+    if held.get("sealed_by") != sealer.key_id:
+        yield Fault(check="meta", row="meta sealed_by", detail="it does not name the key of this machine")
+
+
+class _Check:
+    """The checks of one tenant on one snapshot."""
+
+    def __init__(self, db: Session, sealer: Sealer, tenant: str, counts: dict[str, int]) -> None:
+        self._db = db
+        self._sealer = sealer
+        self._tenant = tenant
+        self._raw = tenant.encode()
+        self._counts = counts
+        #: Places of events that do not hold; None while that is not known.
+        self._broken: set[tuple[int, int]] | None = None
+        #: What ``records`` finds out about features on its way.
+        self._features: list[Fault] = []
+
+    def all(self, noted: Seen) -> list[_Section]:
+        """Return the checks, in order."""
+        db, tenant = self._db, self._tenant
+        return [
+            ("chain", self.chain),
+            ("erased", lambda: erasing.check(db, tenant)),
+            ("anchor", lambda: self.anchor(noted)),
+            ("versions", self.versions),
+            ("records", self.records),
+            ("computed", self.computed),
+            ("features", lambda: iter(self._features)),
+            ("seals", lambda: check_documents(db, self._sealer, tenant, self._counts)),
+            ("receipts", self.promised),
+            ("beside", lambda: tenants.check(db, self._sealer, tenant)),
+        ]
+
+    def _state(self) -> State:
+        """Return the tenant's row; nothing where it does not hold, which the chain's own check names."""
+        with suppress(Tampered):
+            return tenants.read(self._db, self._sealer, self._tenant)
+        return State(tenant=self._tenant, head=Head(seq=0, hash=EMPTY_HASH))
+
+    def chain(self) -> Iterator[Fault]:
+        """Every hash, commitment and seal of the journal."""
+        for table in ("commits", "events"):
+            query = f"SELECT count(*) FROM {table} WHERE tenant = ?"
+            self._counts[table] += self._db.execute(query, (self._tenant,)).fetchone()[0]
+        broken: set[tuple[int, int]] = set()
+        yield from walk_chain(self._db, self._sealer, self._tenant, broken)
+        self._broken = broken
+
+    def anchor(self, noted: Seen) -> Iterator[Fault]:
+        """The store is not behind what this machine has seen, and on the same chain."""
+        state = self._state()
+        if wrong := tenants.against_noted(self._db, state, noted[0]):
+            yield Fault(check="anchor", row=f"tenants {self._tenant}", detail=wrong)
+        if wrong := tenants.sums_against_noted(self._sealer, state, noted[1]):
+            yield Fault(check="anchor", row=f"beside {self._tenant}", detail=wrong)
+
+    def versions(self) -> Iterator[Fault]:
+        """A memory's versions run from 1 without a gap, in journal order."""
+        for memory_id, version in self._db.run("misordered", tenant=self._tenant).fetchall():
+            row = f"events {self._tenant}/{memory_id}@{version}"
+            yield Fault(check="versions", row=row, detail="a version is missing before it")
+
+    def promised(self) -> Iterator[Fault]:
+        """What something else names is there."""
+        return check_promised(self._db, self._sealer, self._tenant, self._state().restored)
+
+    def records(self) -> Iterator[Fault]:
+        """Records equal what the newest events say; what is computed from them is put aside for ``computed``."""
+        db, tenant = self._db, self._tenant
+        for table in _COMPUTED:
+            db.execute(f"DROP TABLE IF EXISTS due_{table}")
+            db.execute(f"CREATE TEMPORARY TABLE due_{table} AS SELECT {_COMPUTED[table]} FROM {table} LIMIT 0")
+        links: list[Row] = []
+        marks: list[Row] = []
+        for row in db.stream("standing_rows", tenant=tenant):
+            self._counts["records"] += 1
+            self._check_features(row)
+            try:
+                record = self._record(row)
+            except Tampered as fault:
+                yield Fault(check="records", row=f"records {tenant}/{row[0]}", detail=str(fault))
+                continue
+            if record.derived_from or record.aliases or record.blob is not None:
+                links += [each[1:] for each in dict.fromkeys(link_rows(tenant, [record]))]
+            if row[6] == "active":
+                marks += [(mark, row[4]) for mark in placed_marks(place_of(record), unpack_marks(row[30]))]
+            if len(marks) > _PAGE:
+                self._due(links, marks)
+        self._due(links, marks)
+        for (memory_id,) in db.run("unrecorded", tenant=tenant).fetchall():
+            yield Fault(check="records", row=f"records {tenant}/{memory_id}", detail="its record is missing")
+
+    def _due(self, links: list[Row], marks: list[Row]) -> None:
+        self._db.many("add_due_link", links)
+        self._db.many("add_due_mark", marks)
+        links.clear()
+        marks.clear()
+
+    def _record(self, row: Row) -> Record:
+        """Return what a record's event says.
+
+        Raises:
+            Tampered: anything about the row does not hold.
+        """
+        memory_id, version, payload, newest, first = row[35:40]
+        if self._broken is None or payload is None or (row[2], row[3]) in self._broken:
+            whole = self._db.run("records_by_id", tenant=self._tenant, ids=listed([row[0]])).fetchone()
+            return record_of(self._sealer, self._raw, whole)
+        record = decode_record(payload)
+        if (record.id, record.version) != (memory_id, version):
+            raise Tampered("an event holds the content of another")
+        if (record.id, record.version, newest) != (row[0], row[1], row[1]):
+            raise Tampered("a record is not the newest version")
+        if row[4] != row[2] * WIDTH + row[3] or row[5] != first:
+            raise Tampered("a record is out of place")
+        if columns_of(record) != row[6:25]:
+            raise Tampered("a record's columns differ from its content")
+        return record
+
+    def _check_features(self, row: Row) -> None:
+        name = f"features {self._tenant}/{row[0]}"
+        if row[25] == 1:
+            self._counts["features"] += 1
+        else:
+            detail = "they are missing; `rebuild` makes them"
+            self._features.append(Fault(check="features", row=name, detail=detail))
+        if self._sealer.active and row[34] != self._sealer.record(self._tenant, *row[:34]):
+            self._features.append(Fault(check="seals", row=name, detail="its seal does not hold"))
+
+    def computed(self) -> Iterator[Fault]:
+        """What is computed from the records equals what is there."""
+        for table, columns in _COMPUTED.items():
+            due = f"SELECT {columns} FROM due_{table}"
+            held = f"SELECT {columns} FROM {table} WHERE tenant = ?"
+            count = f"SELECT count(*) FROM {table} WHERE tenant = ?"
+            self._counts[table] = self._counts.get(table, 0) + self._db.execute(count, (self._tenant,)).fetchone()[0]
+            for query, detail in (
+                (f"{due} EXCEPT {held}", "the row is missing; `rebuild` writes it"),
+                (f"{held} EXCEPT {due}", "no memory says so; `rebuild` removes it"),
+            ):
+                for row in sorted(self._db.execute(query, (self._tenant,)).fetchall()):
+                    name, rest = (row[0], row[1:]) if table == "links" else (table, row)
+                    where = "/".join(str(cell) for cell in rest)
+                    yield Fault(check=name, row=f"{name} {self._tenant}/{where}", detail=detail)

@@ -1,0 +1,152 @@
+"""Withheld: memories whose rows are missing or were edited outside of Keepward, told by every read that missed them.
+
+A filter passes over a row that was edited, and nothing is left of one that was deleted. Sums of all records, under a
+key that is not in the store (see ``tenant.py``), tell whether that happened; the journal tells to which memories.
+
+Invariants
+(1) Records are counted when a handle first reads, and again only after somebody else has changed the file.
+(2) What a handle has found amiss is looked for anew once anybody wrote, so that a mended store is well again.
+(3) A memory counts as within a filter by what the journal says of it, never by what its row says.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from datetime import datetime
+
+from keepward.errors import Tampered
+from keepward.model.memory import Record, Tier
+from keepward.model.query import Filter
+from keepward.ports.store import Withheld
+from keepward.store import tenant as tenants
+from keepward.store.rows import listed, passes, record_at
+from keepward.store.seals import Sealer
+from keepward.store.sql import Connector, Row, Session
+from keepward.store.tenant import State
+
+_MISSING = "its record is missing"
+_EDITED = "its record was edited outside of Keepward"
+_ALL = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amiss:
+    """One memory whose row is not the one that was written."""
+
+    id: str | None
+    #: As the journal has it; None where that does not hold either.
+    record: Record | None
+    core: bool
+    why: str
+
+    def passes(self, filters: Filter, live_at: datetime | None) -> bool:
+        """Whether a read with this filter would have shown it, or cannot know; see (3)."""
+        if self.record is None:
+            return not filters.tiers or Tier.CORE.value not in filters.tiers or self.core
+        return passes(self.record, filters) and (live_at is None or self.record.is_live(live_at))
+
+    def result(self) -> Withheld:
+        """Return what a reader is told."""
+        key = self.record.key if self.record else None
+        return Withheld(id=self.id, key=key, core=self.core, why=self.why)
+
+
+class Watch:
+    """What one handle knows of the records of each tenant."""
+
+    __slots__ = ("_amiss", "_connector", "_lock", "_sound")
+
+    def __init__(self, connector: Connector) -> None:
+        self._connector = connector
+        self._lock = threading.Lock()
+        #: By tenant, the mark under which all records were there as written.
+        self._sound: dict[str, int] = {}
+        #: By tenant, the mark and the transactions under which some were not, and which.
+        self._amiss: dict[str, tuple[int | None, int, list[Amiss]]] = {}
+
+    def mark(self) -> int | None:
+        """Return what changes once somebody else has written; to be asked before the snapshot is taken."""
+        return self._connector.others()
+
+    def amiss(self, db: Session, sealer: Sealer, tenant: str, mark: int | None) -> list[Amiss]:
+        """Return the memories whose rows are not those that were written, by id, those without one last."""
+        if not sealer.active:
+            return []
+        known = self._sound.get(tenant)
+        # While this handle writes the mark cannot be had; what was sound is looked at again by the next read.
+        if known is not None and (mark is None or known == mark):
+            return []
+        said = tenants.read(db, sealer, tenant)
+        before = self._amiss.get(tenant)
+        if mark is not None and before is not None and before[:2] == (mark, said.writes):
+            return before[2]
+        found = _compared(db, sealer, said)
+        with self._lock:
+            self._sound.pop(tenant, None)
+            self._amiss.pop(tenant, None)
+            if found:
+                self._amiss[tenant] = (mark, said.writes, found)
+            elif mark is not None:
+                self._sound[tenant] = mark
+        return found
+
+
+def _compared(db: Session, sealer: Sealer, said: State) -> list[Amiss]:
+    tenant = said.tenant
+    held = State(tenant=tenant, head=said.head)
+    tenants.count_records(db, sealer, held)
+    if said.same_records(held):
+        return []
+    rows = {row[1]: row for row in db.run("whole_records", tenant=tenant)}
+    due = dict(tenants.due_records(db, sealer, tenant))
+    wrong = {name: row for name, row in due.items() if row is None or rows.get(name) != row}
+    # An event that does not hold is named by whoever reads its record, as long as that is there.
+    wrong = {name: row for name, row in wrong.items() if row is not None or name not in rows}
+    whole = sum(row is not None and row[8] == Tier.CORE for row in due.values())
+    # What cannot be read may be core memory as long as one of it is not accounted for.
+    open_core = said.count("core") > whole
+    records = _records(db, sealer, tenant, [name for name, row in wrong.items() if row is not None])
+    found = [
+        Amiss(
+            id=name,
+            record=records.get(name),
+            core=records[name].tier is Tier.CORE if name in records else open_core,
+            why=_EDITED if name in rows else _MISSING,
+        )
+        for name in sorted(wrong)
+    ]
+    strange = sorted(rows.keys() - due.keys())
+    found += [
+        Amiss(id=name, record=None, core=open_core, why="the journal does not tell of it any more") for name in strange
+    ]
+    return found + _unnamed(said, due, len(strange))
+
+
+def _unnamed(said: State, due: dict[str, Row | None], strange: int) -> list[Amiss]:
+    """Return one entry for the memories of which neither a record nor an event is left."""
+    written = sum(map(said.count, tenants.RECORDS))
+    lost = written - len(due) - strange
+    if lost <= 0:
+        return []
+    unread = sum(row is None for row in due.values()) + strange
+    core = sum(row is not None and row[8] == Tier.CORE for row in due.values())
+    many = "a memory is" if lost == 1 else f"{lost} memories are"
+    return [
+        Amiss(
+            id=None,
+            record=None,
+            core=said.count("core") > core + unread,
+            why=f"{many} gone from the records and from the journal",
+        )
+    ]
+
+
+def _records(db: Session, sealer: Sealer, tenant: str, ids: list[str]) -> dict[str, Record]:
+    found = {}
+    for row in db.run("records_as_of", tenant=tenant, ids=listed(ids), as_of=_ALL):
+        try:
+            found[row[3]] = record_at(sealer, tenant.encode(), row[:9])
+        except Tampered:
+            continue
+    return found

@@ -1,0 +1,296 @@
+"""What may be done inside one transaction, and all that may be asked on the state that it sees.
+
+Invariants
+(1) A commit is written only on the head it names and on the versions it was judged on.
+(2) A key has one active record. An expired occupant keeps its key until it is upserted, archived or retired.
+(3) Only a memory's final state in a commit reaches the records, so that keys may be handed on within one commit, in
+    any order.
+(4) The row of each tenant that anything was written for is written once, when the transaction ends.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import chain
+from operator import itemgetter
+
+from keepward.errors import Conflict, InvalidInput, StaleVersion, Tampered
+from keepward.model.codec import encode_record
+from keepward.model.commit import Commit, Head, commit_hash
+from keepward.model.memory import Record, Status
+from keepward.model.value import to_micros
+from keepward.ports.store import Features, Stage
+from keepward.store import tenant as tenants
+from keepward.store.erasing import Erasing
+from keepward.store.reads import Reader, is_known
+from keepward.store.rows import (
+    WIDTH,
+    event_hash,
+    feature_cells,
+    features_of,
+    listed,
+    payload_commitment,
+    place_in,
+    place_of,
+    placed_marks,
+    record_of,
+    record_row,
+    unpack_marks,
+)
+from keepward.store.seals import Sealer, sha256
+from keepward.store.sql import Row, Session
+from keepward.store.tenant import State
+
+
+class Writer(Erasing, Reader):
+    """One open transaction; ``meet`` holds a tenant against what this machine has seen of it, before it is used."""
+
+    def __init__(self, db: Session, sealer: Sealer, meet: Callable[[Session, State], None]) -> None:
+        self._db = db
+        self._sealer = sealer
+        self._meet = meet
+        self._states: dict[str, State] = {}
+        #: Tenants whose row has changed.
+        self._turned: set[str] = set()
+
+    @property
+    def session(self) -> Session:
+        """The session of this transaction, for what makes a tenant's rows anew."""
+        return self._db
+
+    def state(self, tenant: str) -> State:
+        """Return the row of a tenant, to be changed by this transaction."""
+        state = self._state(tenant)
+        self._turned.add(tenant)
+        return state
+
+    def _state(self, tenant: str) -> State:
+        state = self._states.get(tenant)
+        if state is None:
+            self._db.enter(tenant)
+            state = tenants.read(self._db, self._sealer, tenant)
+            self._meet(self._db, state)
+            self._states[tenant] = state
+        return state
+
+    @contextmanager
+    def _reading(self, tenant: str) -> Iterator[Session]:
+        self._state(tenant)
+        yield self._db
+
+    @contextmanager
+    def _everywhere(self) -> Iterator[Session]:
+        yield self._db
+
+    def finish(self) -> dict[str, State]:
+        """Write the rows of tenants; return what is to be noted of them once the transaction is durable."""
+        for tenant in sorted(self._turned):
+            tenants.write(self._db, self._sealer, self._states[tenant])
+        return {tenant: self._states[tenant] for tenant in sorted(self._turned)}
+
+    def head(self, tenant: str) -> Head:
+        """Return the tenant's head, as this transaction has it."""
+        return self._state(tenant).head
+
+    def tally(self, tenant: str) -> dict[str, int]:
+        """Return active memories by tier, as this transaction has them."""
+        return {tier: count for tier, count in sorted(self._state(tenant).tallies.items()) if count}
+
+    def append(self, tenant: str, stage: Stage) -> Commit:
+        """Write a commit with its events, records and features.
+
+        Raises:
+            StaleVersion: a base version has moved.
+            Conflict: a key is taken, or a digest is no longer free.
+            InvalidInput: salts or features are not one for each step, or there are over a million steps.
+        """
+        steps = stage.steps
+        if len(stage.salts) != len(steps) + 1 or len(stage.features) != len(steps) or len(steps) >= WIDTH:
+            raise InvalidInput("a commit needs a salt of its own, and a salt and features for each of its steps")
+        state = self.state(tenant)
+        head = state.head
+        self._check_base(tenant, stage)
+        self._check_digests(tenant, stage)
+        seq, tenant_bytes = head.seq + 1, tenant.encode()
+        hashes, events = [], []
+        for n, (step, salt) in enumerate(zip(steps, stage.salts[1:], strict=True)):
+            payload = encode_record(step.after)
+            promise = payload_commitment(salt, payload)
+            hashed = event_hash(n, step.op, step.after.id, step.after.version, promise)
+            hashes.append(hashed)
+            seal = self._sealer.event(tenant_bytes, seq, n, hashed)
+            events.append((tenant, seq, n, step.op, step.after.id, step.after.version, salt, payload, promise, seal))
+        details, salt = stage.details.encode(), stage.salts[0]
+        joined = sha256(b"keepward/events/v1\0", *hashes)
+        commit = Commit(
+            id=stage.commit_id,
+            tenant=tenant,
+            seq=seq,
+            at=stage.at,
+            kind=stage.kind,
+            actor_kind=stage.actor_kind,
+            prev=head.hash,
+            events_hash=joined,
+            salt=salt,
+            payload=details,
+            hash=commit_hash(
+                commit_id=stage.commit_id,
+                tenant=tenant,
+                seq=seq,
+                at=stage.at,
+                kind=stage.kind,
+                actor_kind=stage.actor_kind,
+                prev=head.hash,
+                events=joined,
+                payload_commit=payload_commitment(salt, details),
+            ),
+        )
+        self._db.run("add_commit", commit_row(commit, self._sealer))
+        self._db.many("add_event", events)
+        self._project(tenant, seq, stage, state)
+        state.head = Head(seq=seq, hash=commit.hash)
+        return commit
+
+    def _check_base(self, tenant: str, stage: Stage) -> None:
+        ids = sorted({*stage.base, *(step.after.id for step in stage.steps)})
+        newest = dict(self._db.run("newest_versions", tenant=tenant, ids=listed(ids)).fetchall())
+        for memory_id, version in stage.base.items():
+            if newest.get(memory_id, 0) != version:
+                raise StaleVersion(f"memory {memory_id} has moved on; read it again and decide anew")
+        for step in stage.steps:
+            version = newest.get(step.after.id, 0) + 1
+            if step.after.version != version:
+                raise StaleVersion(f"memory {step.after.id} is not at the version this change follows")
+            newest[step.after.id] = version
+
+    def _check_digests(self, tenant: str, stage: Stage) -> None:
+        own = {step.after.id for step in stage.steps}
+        for tier, scope, sensitivity, subject, digest in stage.free_digests:
+            # Nearly every text is new, and then the longer question need not be asked.
+            if not is_known(self._db, tenant, digest):
+                continue
+            taken = self._db.run(
+                "digest_taken",
+                tenant=tenant,
+                tier=tier,
+                scope=scope,
+                sensitivity=sensitivity,
+                subject=subject,
+                digest=digest,
+                now=to_micros(stage.at),
+            )
+            if any(memory_id not in own for (memory_id,) in taken):
+                raise Conflict("the same was remembered in the meantime; propose again")
+
+    def _project(self, tenant: str, seq: int, stage: Stage, state: State) -> None:
+        final: dict[str, tuple[int, Record, Features | None]] = {}
+        for n, (step, features) in enumerate(zip(stage.steps, stage.features, strict=True)):
+            earlier = final.get(step.after.id)
+            kept = features if features is not None or earlier is None else earlier[2]
+            final[step.after.id] = (n, step.after, kept)
+        born = {step.after.id: n for n, step in enumerate(stage.steps) if step.after.version == 1}
+        known = [memory_id for memory_id in final if memory_id not in born]
+        arrivals = {memory_id: seq * WIDTH + n for memory_id, n in born.items()}
+        old: dict[str, Row] = {}
+        if known:
+            ids = {"tenant": tenant, "ids": listed(known)}
+            arrivals |= dict(self._db.run("arrivals", ids).fetchall())
+            old = {row[0]: row for row in self._db.run("profiles_by_id", ids)}
+            self._drop_marks(tenant, old.values())
+            self._db.run("drop_records", ids)
+            self._db.run("drop_links", ids)
+        rows, whole = [], []
+        for memory_id, (n, record, features) in final.items():
+            if features is None and memory_id in old:
+                features = features_of(self._sealer, tenant, old[memory_id])
+            row = record_row(tenant, seq, n, arrivals[memory_id], record)
+            rows.append(row)
+            whole.append(sealed_row(self._sealer, row, feature_cells(record, features)))
+        try:
+            self._db.many("add_record", whole)
+        except self._db.clash as fault:
+            raise Conflict("the key is taken by another memory; revise that one instead") from fault
+        state.turn_records(self._sealer, ((tenant, *row[:25]) for row in old.values()), rows)
+        tally = Counter(record.tier.value for _, record, _ in final.values() if record.status is Status.ACTIVE)
+        tally.subtract(row[7] for row in old.values() if row[6] == Status.ACTIVE)
+        for tier, count in tally.items():
+            state.move(tier, count)
+        self._db.many("add_link", link_rows(tenant, (record for _, record, _ in final.values())))
+        marks = [mark_rows(tenant, record, row) for (_, record, _), row in zip(final.values(), whole, strict=True)]
+        # In the order of the table, so that neighbours are written together; the tenant is one and the same.
+        self._db.many("add_mark", sorted(chain.from_iterable(marks), key=itemgetter(1)))
+
+    def _drop_marks(self, tenant: str, rows: Iterable[Row]) -> None:
+        """Take away the marks of rows of ``profiles``."""
+        gone = [(tenant, mark, row[4]) for row in rows for mark in placed_marks(place_in(row), unpack_marks(row[30]))]
+        self._db.many("drop_mark", gone)
+
+    def put_features(
+        self, tenant: str, features: Mapping[str, Features], versions: Mapping[str, int] | None = None
+    ) -> None:
+        """Replace the features of memories, by id; one whose newest version is not the named one is skipped."""
+        self.state(tenant)
+        ids = {"tenant": tenant, "ids": listed(features)}
+        name = tenant.encode()
+        records = {row[0]: row for row in self._db.run("records_by_id", ids)}
+        dropped, changed, marks = [], [], []
+        for row in self._db.run("profiles_by_id", ids).fetchall():
+            memory_id, fresh = row[0], features[row[0]]
+            if versions is not None and versions.get(memory_id) != row[1]:
+                continue
+            try:
+                record = record_of(self._sealer, name, records[memory_id])
+            except Tampered:
+                # Its columns say nothing that ranking may believe: without its facts it is read, which refuses it.
+                record = None
+            cells = feature_cells(record, fresh)
+            seal = self._sealer.record(tenant, *row[:25], *cells)
+            dropped.append(row)
+            changed.append((*cells, seal, tenant, memory_id))
+            if row[6] == Status.ACTIVE:
+                marks += [(tenant, mark, row[4]) for mark in placed_marks(place_in(row), unpack_marks(cells[5]))]
+        self._drop_marks(tenant, dropped)
+        self._db.many("set_features", changed)
+        self._db.many("add_mark", marks)
+
+
+def sealed_row(sealer: Sealer, row: Row, cells: Row) -> Row:
+    """Return the whole row of ``records``, given what ``record_row`` and ``feature_cells`` return."""
+    return (*row, *cells, sealer.record(*row, *cells))
+
+
+def commit_row(commit: Commit, sealer: Sealer) -> Row:
+    """Return the row of ``commits``."""
+    return (
+        commit.tenant,
+        commit.seq,
+        commit.id,
+        to_micros(commit.at),
+        commit.kind,
+        commit.actor_kind,
+        commit.prev,
+        commit.events_hash,
+        None if commit.payload is None else commit.salt,
+        commit.payload,
+        commit.hash,
+        sealer.event(commit.tenant.encode(), commit.seq, -1, commit.hash),
+    )
+
+
+def mark_rows(tenant: str, record: Record, row: Row) -> list[Row]:
+    """Return the rows of ``marks``, given a record and its whole row: none for a memory that is not active."""
+    if record.status is not Status.ACTIVE:
+        return []
+    return [(tenant, mark, row[5]) for mark in placed_marks(place_of(record), unpack_marks(row[31]))]
+
+
+def link_rows(tenant: str, records: Iterable[Record]) -> list[Row]:
+    """Return what records name: the memories they come from, their other names, their blobs."""
+    rows: list[Row] = []
+    for record in records:
+        rows += [(tenant, "lineage", parent, record.id) for parent in record.derived_from]
+        rows += [(tenant, "aliases", alias, record.id) for alias in record.aliases]
+        rows += [(tenant, "attachments", record.blob, record.id)] if record.blob is not None else []
+    return rows

@@ -1,1 +1,0 @@
-"""Stores: keep the journal and what is computed from it; decide nothing."""
