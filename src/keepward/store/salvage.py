@@ -308,7 +308,7 @@ def _opened(aside: Path) -> sqlite3.Connection | None:
 def _mended(raw: bytes, size: int) -> Iterator[bytes]:
     """Yield the file as it is, with the first page of an empty store, and with all pages of its schema."""
     yield raw
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as empty:
+    with closing(connect(":memory:", pragmas=())) as empty:
         empty.execute(f"PRAGMA page_size={size}")
         lay_out(empty)
         pattern = empty.serialize()

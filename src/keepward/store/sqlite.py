@@ -58,8 +58,8 @@ _NO_ROOM = frozenset({"SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_SHMOP
 class SqliteSession(sqlite3.Connection):
     """A connection that knows the named statements."""
 
-    fault = sqlite3.Error
-    clash = sqlite3.IntegrityError
+    fault: type[Exception] = sqlite3.Error
+    clash: type[Exception] = sqlite3.IntegrityError
 
     def run(self, name: str, values: Values = (), /, **named: Any) -> sqlite3.Cursor:
         """Run a named statement."""

@@ -16,7 +16,9 @@ def original(tmp_path_factory):
     fill(folder)
     shutil.copy(folder / "m.db", folder / "untouched.db")
     with closing(sqlite3.connect(folder / "untouched.db")) as connection:
-        RECEIPTS[:] = [row[0] for row in connection.execute("SELECT id FROM receipts ORDER BY 1")]
+        RECEIPTS[:] = [
+            row[0] for row in connection.execute("SELECT id FROM documents WHERE kind = 'receipts' ORDER BY 1")
+        ]
     return folder
 
 

@@ -20,9 +20,11 @@ from support.stages import Maker
 TENANT = "ada"
 ANY = Filter(scopes=(), include_sensitive=True)
 TABLES = [
-    *("meta", "migrations", "commits", "events", "heads", "records", "tallies", "features"),
-    *("marks", "lineage", "aliases", "proposals", "receipts", "artefacts", "usage", "feedback", "tokens", "beside"),
+    *("meta", "migrations", "commits", "events", "tenants", "records"),
+    *("marks", "links", "documents"),
 ]
+#: Kinds of documents that there is one of at the least.
+KINDS = ["receipts", "proposals", "artefacts", "usage", "feedback", "tokens"]
 
 TOKEN = Token(
     id="0190f3c2-7b1e-7c3a-9f00-1a2b3c4d5e6f",

@@ -5,9 +5,9 @@ from contextlib import closing
 
 import pytest
 from filled import TENANT, by_hand
-from keepward.stores.sqlite.rows import placed_marks
 
 from keepward.model.memory import Tier
+from keepward.store.rows import placed_marks
 from keepward.store.store import open_store
 from support.stages import Maker
 

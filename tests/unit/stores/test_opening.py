@@ -128,7 +128,7 @@ def test_closing_twice_does_nothing(path):
 def test_a_full_disk_is_told_and_nothing_stays(path):
     make = Maker()
     with opened(path) as store:
-        connections: Connections = store._connections
+        connections: Connections = store._connector
         with connections.writing() as connection:
             pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count={pages}")

@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from filled import TABLES, TENANT, answers, by_hand, opened
+from filled import KINDS, TABLES, TENANT, answers, by_hand, opened
 
 from keepward.errors import KeepwardError, NotAStore, Tampered
 from keepward.store.sqlite import lay_out
@@ -45,9 +45,9 @@ def _silent(path, truth):
     return {name: value for name, value in answers(path).items() if truth.get(name) != value}
 
 
-def _edit(path, table, column, kind):
+def _edit(path, table, column, kind, of=None):
     row = "(SELECT min(rowid) FROM {0})"
-    keyless = table in {"meta", "heads", "records", "tallies", "marks", "lineage", "aliases", "usage", "beside"}
+    keyless = table in {"meta", "migrations", "tenants", "records", "marks", "links"}
     where = "" if keyless else f"WHERE rowid = {row.format(table)}"
     if table == "meta":
         where = "WHERE name = 'store_id'"
@@ -55,6 +55,8 @@ def _edit(path, table, column, kind):
         where = "WHERE id = (SELECT min(id) FROM records)"
     if table == "marks":
         where = "WHERE (mark, position) = (SELECT mark, position FROM marks ORDER BY mark, position LIMIT 1)"
+    if of is not None:
+        where = f"WHERE rowid = (SELECT min(rowid) FROM documents WHERE kind = '{of}')"
     value = OTHER[kind].format(column)
     by_hand(path, f"UPDATE {table} SET {column} = coalesce({value}, {GIVEN[kind]}) {where}")
 
@@ -62,12 +64,23 @@ def _edit(path, table, column, kind):
 @pytest.mark.parametrize(("table", "column", "kind"), COLUMNS, ids=[f"{row[0]}.{row[1]}" for row in COLUMNS])
 def test_an_edited_cell_is_named(path, table, column, kind):
     _edit(path, table, column, kind)
-    assert _faults(path) & {table, "sqlite_schema", "NotAStore", "Tampered"}
+    named = {"links": {"lineage", "aliases"}, "documents": {"receipts"}, "records": {"records", "features"}}
+    assert _faults(path) & {table, *named.get(table, ()), "sqlite_schema", "NotAStore", "Tampered"}
 
 
 @pytest.mark.parametrize(("table", "column", "kind"), COLUMNS, ids=[f"{row[0]}.{row[1]}" for row in COLUMNS])
 def test_an_edited_cell_is_never_returned(path, truth, table, column, kind):
     _edit(path, table, column, kind)
+    assert _silent(path, truth) == {}
+
+
+DOCUMENT = [(of, *row[1:3]) for of in KINDS for row in _columns() if row[0] == "documents"]
+
+
+@pytest.mark.parametrize(("of", "column", "kind"), DOCUMENT, ids=[f"{row[0]}.{row[1]}" for row in DOCUMENT])
+def test_an_edited_cell_of_a_document_is_named_and_never_returned(path, truth, of, column, kind):
+    _edit(path, "documents", column, kind, of)
+    assert _faults(path) & {of, "NotAStore", "Tampered"}
     assert _silent(path, truth) == {}
 
 
@@ -114,8 +127,8 @@ def test_swapped_payloads_are_never_returned(path, truth):
 def test_swapped_vectors_are_noticed(path):
     by_hand(
         path,
-        """UPDATE features SET terms = (SELECT o.terms FROM features o WHERE o.id <> features.id LIMIT 1),
-           seal = (SELECT o.seal FROM features o WHERE o.id <> features.id LIMIT 1)""",
+        """UPDATE records SET terms = (SELECT o.terms FROM records o WHERE o.id <> records.id LIMIT 1),
+           seal = (SELECT o.seal FROM records o WHERE o.id <> records.id LIMIT 1)""",
     )
     assert "features" in _faults(path)
 
@@ -139,7 +152,7 @@ def test_a_forged_commit_without_the_key_is_refused(path):
         path,
         "INSERT INTO commits SELECT tenant, 5, 'forged', at, kind, actor_kind, hash, events_hash, salt, payload,"
         " x'00', seal FROM commits WHERE seq = 4",
-        "UPDATE heads SET seq = 5, hash = x'00'",
+        "UPDATE tenants SET seq = 5, hash = x'00'",
     )
     with opened(path) as store, pytest.raises(Tampered):
         store.head(TENANT)
@@ -157,7 +170,7 @@ def test_a_dropped_index_is_noticed(path):
 
 
 def test_a_trigger_that_was_added_is_noticed(path):
-    by_hand(path, "CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM usage; END")
+    by_hand(path, "CREATE TRIGGER t AFTER INSERT ON events BEGIN DELETE FROM documents; END")
     assert "sqlite_schema" in _faults(path)
 
 
@@ -205,7 +218,7 @@ def test_a_journal_rewritten_on_another_machine_is_not_believed(path):
 
 
 def test_a_bent_key_name_does_not_make_the_seals_anew(path):
-    by_hand(path, "UPDATE meta SET value = '' WHERE name = 'sealed_by'", "UPDATE receipts SET body = x'7b7d'")
+    by_hand(path, "UPDATE meta SET value = '' WHERE name = 'sealed_by'", "UPDATE documents SET body = x'7b7d'")
     assert "receipts" in _faults(path)
 
 
