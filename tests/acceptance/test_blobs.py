@@ -431,7 +431,9 @@ def test_what_an_interrupted_write_left_goes_with_the_chore(owner: Memory) -> No
     assert (swept(owner)["strays"], files(folder(owner))) == (2, [file_of(owner, ref)])
 
 
-@pytest.mark.parametrize("statement", ["UPDATE blobs SET at = 0", "DELETE FROM blobs"])
+@pytest.mark.parametrize(
+    "statement", ["UPDATE documents SET at = 0 WHERE kind = 'blobs'", "DELETE FROM documents WHERE kind = 'blobs'"]
+)
 def test_a_row_that_somebody_bent_or_took_away_costs_no_bytes(
     opened: Callable[..., Memory], tmp_path: Path, statement: str
 ) -> None:

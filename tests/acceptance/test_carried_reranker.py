@@ -162,7 +162,7 @@ def test_into_a_store_that_holds_something_the_reranker_does_not_go(here: Memory
 
 def test_weights_that_are_gone_are_counted_and_said(here: Memory, tmp_path: Path, clock: Any) -> None:
     with closing(sqlite3.connect(here.path)) as db, db:
-        db.execute("DELETE FROM artefacts WHERE kind = 'reranker'")
+        db.execute("DELETE FROM documents WHERE kind = 'artefacts' AND id LIKE 'reranker/%'")
     tally = Tally()
     write_vault(here, tmp_path / "poor.jsonl", tally=tally)
     assert (len(tally.weights), len(tally.lost)) == (0, 2)
@@ -194,7 +194,9 @@ def test_an_erasure_takes_weights_of_which_nobody_can_tell_what_they_have_seen(t
     name = there.recall(asked("atlas"))[0].memory.id
     there.erase(there.plan_erase([name]).digest, [name])
     with closing(sqlite3.connect(f"file:{there.path}?mode=ro", uri=True)) as db:
-        assert db.execute("SELECT count(*) FROM artefacts WHERE kind = 'reranker'").fetchone() == (0,)
+        assert db.execute(
+            "SELECT count(*) FROM documents WHERE kind = 'artefacts' AND id LIKE 'reranker/%'"
+        ).fetchone() == (0,)
     assert there.status()["reranker"]["serving"] is False
 
 

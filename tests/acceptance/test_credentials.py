@@ -185,23 +185,27 @@ def _by_hand(path: Path, statement: str) -> None:
     raw.close()
 
 
+def _told(before: str, after: str) -> str:
+    return f"body = CAST(replace(CAST(body AS TEXT), '{before}', '{after}') AS BLOB)"
+
+
 @pytest.mark.promise("F3")
 @pytest.mark.parametrize(
     "edit",
     [
-        "rights = 'owner'",
-        'can = \'["approve", "read"]\'',
-        "scope = '/'",
+        _told("agent", "owner"),
+        _told('"can":[', '"can":["approve",'),
+        _told('"scope":"/agents/orion"', '"scope":"/"'),
         "tenant = 'acme'",
-        "expires_at = NULL",
-        "name = 'olga'",
+        "until = NULL",
+        _told('"claude"', '"olga"'),
     ],
 )
 def test_a_token_that_was_edited_by_hand_opens_nothing_and_verify_names_it(
     owner: Memory, entering: Enter, path: Path, edit: str
 ) -> None:
     issued = owner.create_token("claude", scope="orion", expires="1d")
-    _by_hand(path, f"UPDATE tokens SET {edit}")
+    _by_hand(path, f"UPDATE documents SET {edit} WHERE kind = 'tokens'")
     with pytest.raises(Unauthorised):
         entering(token=issued.secret)
     assert {fault.row.split()[0] for fault in owner.verify().faults} == {"tokens"}
@@ -210,7 +214,10 @@ def test_a_token_that_was_edited_by_hand_opens_nothing_and_verify_names_it(
 def test_a_revocation_that_was_taken_back_by_hand_does_not_help(owner: Memory, entering: Enter, path: Path) -> None:
     issued = owner.create_token("claude")
     owner.revoke_token(issued.token.id)
-    _by_hand(path, "UPDATE tokens SET revoked_at = NULL")
+    _by_hand(
+        path,
+        "UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), '\"revoked_at\":', '\"revoked_at\":null,\"x\":') AS BLOB) WHERE kind = 'tokens'",
+    )
     with pytest.raises(Unauthorised):
         entering(token=issued.secret)
 
@@ -218,12 +225,12 @@ def test_a_revocation_that_was_taken_back_by_hand_does_not_help(owner: Memory, e
 def test_an_old_row_of_a_revoked_token_that_was_put_back_is_named(owner: Memory, path: Path) -> None:
     issued = owner.create_token("claude")
     with closing(sqlite3.connect(path)) as raw:
-        (old,) = raw.execute("SELECT * FROM tokens").fetchall()
+        (old,) = raw.execute("SELECT * FROM documents WHERE kind = 'tokens'").fetchall()
     owner.revoke_token(issued.token.id)
     marks = ", ".join("?" * len(old))
     with closing(sqlite3.connect(path, isolation_level=None)) as raw:
-        raw.execute("DELETE FROM tokens")
-        raw.execute(f"INSERT INTO tokens VALUES ({marks})", old)
+        raw.execute("DELETE FROM documents WHERE kind = 'tokens'")
+        raw.execute(f"INSERT INTO documents VALUES ({marks})", old)
     assert ("tokens", "a receipt says that it was revoked") in {
         (each.check, each.detail) for each in owner.verify().faults
     }

@@ -73,7 +73,7 @@ def test_after_an_erasure_no_file_holds_the_text_or_a_word_of_it(owner, number, 
 def test_the_packed_terms_and_vectors_of_an_erased_memory_are_in_no_file(owner, number, tmp_path):
     with sqlite3.connect(f"file:{owner.path}?mode=ro", uri=True) as db:
         terms, vectors, digest = db.execute(
-            "SELECT terms, vectors, digest FROM features WHERE id = ?", (number,)
+            "SELECT terms, vectors, digest FROM records WHERE id = ?", (number,)
         ).fetchone()
     db.close()
     erased(owner, number)
@@ -462,7 +462,11 @@ def test_content_that_is_taken_away_without_an_erasure_is_noticed(owner, number,
 def test_a_forged_row_of_erasures_excuses_nothing(owner, number, path):
     with sqlite3.connect(path) as db:
         db.execute("UPDATE events SET salt = NULL, payload = NULL WHERE seq = 1")
-        db.execute("INSERT INTO erased SELECT tenant, 1, 0, 2, payload_commit, NULL, x'00' FROM events WHERE seq = 1")
+        db.execute(
+            "INSERT INTO documents SELECT tenant, 'erased', '1/0', NULL, 2, NULL, "
+            "CAST('{\"promise\":\"' || lower(hex(payload_commit)) || '\",\"remains\":null}' AS BLOB), x'00' "
+            "FROM events WHERE seq = 1"
+        )
     db.close()
     assert {fault.check for fault in owner.verify().faults} >= {"events", "erased", "seals"}
 
@@ -523,7 +527,7 @@ def test_an_erasure_whose_cleaning_was_cut_short_is_finished_at_the_next_opening
     reader = sqlite3.connect(owner.path, isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM events").fetchone()
-    monkeypatch.setattr("keepward.stores.sqlite.upkeep.PATIENCE", 1)
+    monkeypatch.setattr("keepward.store.sqlite.SCRUB_PATIENCE", 1)
     erased(owner, number)
     unclean = "not yet" in owner.certificate(number)["cleaned"]["file_and_log"]
     reader.close()

@@ -344,7 +344,10 @@ def _damage(path: Path, statement: str) -> None:
 @pytest.mark.promise("Z43")
 @pytest.mark.parametrize(
     "statement",
-    ["DELETE FROM artefacts WHERE kind = 'reranker'", "UPDATE artefacts SET text = 'AAAA' WHERE kind = 'reranker'"],
+    [
+        "DELETE FROM documents WHERE kind = 'artefacts' AND id LIKE 'reranker/%'",
+        "UPDATE documents SET body = CAST('AAAA' AS BLOB) WHERE kind = 'artefacts' AND id LIKE 'reranker/%'",
+    ],
 )
 def test_weights_that_do_not_load_are_told_everywhere_and_recall_goes_on(
     trained: Memory, opened: Callable[..., Memory], tmp_path: Path, statement: str

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from itertools import count
 
 import pytest
-from keepward.stores.sqlite import connection as opening
 
 from keepward import Memory
+from keepward.store import sqlite as opening
 
 EVERY = 50
 

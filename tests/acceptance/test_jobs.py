@@ -400,7 +400,7 @@ def test_the_audit_of_a_whole_store_finds_nothing(owner: Memory) -> None:
 def test_the_audit_reports_a_commit_without_its_receipt(owner: Memory) -> None:
     receipt = kept(owner.remember("The quay is closed", tier="archival")).id and owner.log()[0].details.receipt
     with closing(sqlite3.connect(owner.path)) as connection:
-        connection.execute("DELETE FROM receipts WHERE id = ?", (receipt,))
+        connection.execute("DELETE FROM documents WHERE kind = 'receipts' AND id = ?", (receipt,))
         connection.commit()
     run = owner.run_job("integrity_audit")
     assert (run.counts["faults"] > 0, any(receipt in each.detail for each in run.reasons)) == (True, True)
@@ -420,7 +420,7 @@ def test_the_audit_still_reports_when_the_journal_itself_is_damaged(owner: Memor
     kept(owner.remember("The quay is closed", tier="archival"))
     kept(owner.remember("The crane is red", tier="archival"))
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DELETE FROM heads")
+        connection.execute("DELETE FROM tenants")
         connection.commit()
     run = owner.run_job("integrity_audit")
     assert (run.outcome, run.counts["faults"] > 0, told(owner, run)["counts"]["faults"] > 0) == ("run", True, True)
@@ -430,7 +430,11 @@ def test_a_job_row_that_was_edited_counts_for_nothing_and_is_named_by_verify(own
     owner.run_due()
     with closing(sqlite3.connect(owner.path)) as connection:
         later = int((clock.now() + timedelta(days=900)).timestamp() * 1_000_000)
-        connection.execute("UPDATE jobs SET last_at = ? WHERE job = 'integrity_audit'", (later,))
+        connection.execute(
+            "UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), '\"last_at\":', ?) AS BLOB) "
+            "WHERE kind = 'jobs' AND id = 'integrity_audit'",
+            (f'"last_at":{later},"then":',),
+        )
         connection.commit()
     due = [state.name for state in owner.jobs() if state.due]
     assert (due, "jobs default/integrity_audit" in {fault.row for fault in owner.verify().faults}) == (

@@ -93,7 +93,10 @@ def test_another_digest_than_the_one_seen_is_not_approved(owner: Memory, waiting
 @pytest.mark.promise("Z23", "F4")
 def test_one_changed_byte_voids_an_approval(owner: Memory, path: Path, waiting: Waiting) -> None:
     with sqlite3.connect(path) as raw:
-        raw.execute("UPDATE proposals SET body = CAST(replace(CAST(body AS TEXT), 'Bergen', 'Bergem') AS BLOB)")
+        raw.execute(
+            "UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), 'Bergen', 'Bergem') AS BLOB) "
+            "WHERE kind = 'proposals'"
+        )
     raw.close()
     with pytest.raises(KeepwardError, match="verify"):
         owner.approve(waiting.id)

@@ -57,7 +57,9 @@ def test_an_edited_row_does_not_make_it_hold_again(
     issued: Issued, opened: Callable[..., Memory], tmp_path: Path
 ) -> None:
     with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as db:
-        db.execute("UPDATE tokens SET revoked_at = NULL")
+        db.execute(
+            "UPDATE documents SET body = CAST(replace(CAST(body AS TEXT), '\"revoked_at\":', '\"revoked_at\":null,\"x\":') AS BLOB) WHERE kind = 'tokens'"
+        )
     with pytest.raises(Unauthorised):
         opened("store", token=issued.secret)
 
@@ -67,8 +69,8 @@ def test_its_row_put_back_as_it_once_was_does_not_make_it_hold_again(
 ) -> None:
     with closing(sqlite3.connect(tmp_path / "store.db", isolation_level=None)) as db:
         db.execute("ATTACH ? AS old", (str(tmp_path / "before" / "store.db"),))
-        db.execute("DELETE FROM tokens")
-        db.execute("INSERT INTO tokens SELECT * FROM old.tokens")
+        db.execute("DELETE FROM documents WHERE kind = 'tokens'")
+        db.execute("INSERT INTO documents SELECT * FROM old.documents WHERE kind = 'tokens'")
     with pytest.raises(Unauthorised):
         opened("store", token=issued.secret)
 

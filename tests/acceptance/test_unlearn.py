@@ -57,7 +57,8 @@ def raw(memory: Memory, query: str, *values: object) -> list[Any]:
 
 
 def weights(memory: Memory) -> list[str]:
-    return [text for (text,) in raw(memory, "SELECT text FROM artefacts WHERE kind = 'reranker' ORDER BY version")]
+    query = "SELECT body FROM documents WHERE kind = 'artefacts' AND id LIKE 'reranker/%' ORDER BY id"
+    return [body.decode() for (body,) in raw(memory, query)]
 
 
 @pytest.mark.promise("F14")
@@ -72,23 +73,24 @@ def test_no_file_holds_the_weights_that_had_learned_from_an_erased_memory(owner:
 @pytest.mark.promise("F14")
 def test_no_feedback_names_an_erased_memory(owner: Memory) -> None:
     name = answer(owner, "billing")
-    query = "SELECT count(*) FROM feedback WHERE instr(body, ?)"
+    query = "SELECT count(*) FROM documents WHERE kind = 'feedback' AND instr(body, ?)"
     assert raw(owner, query, name.encode()) != [(0,)]
     erased(owner, name)
     assert raw(owner, query, name.encode()) == [(0,)]
 
 
 def test_feedback_keeps_its_numbers_so_that_what_is_held_out_stays_so(owner: Memory) -> None:
-    before = raw(owner, "SELECT n, receipt FROM feedback ORDER BY n")
+    before = raw(owner, "SELECT state, id FROM documents WHERE kind = 'feedback' ORDER BY state")
     erased(owner, answer(owner, "billing"))
-    assert raw(owner, "SELECT n, receipt FROM feedback ORDER BY n") == before
+    assert raw(owner, "SELECT state, id FROM documents WHERE kind = 'feedback' ORDER BY state") == before
 
 
 def test_the_other_names_of_a_feedback_stay(owner: Memory) -> None:
     name = answer(owner, "billing")
-    ((n, told),) = raw(owner, "SELECT n, body FROM feedback WHERE instr(body, ?) ORDER BY n LIMIT 1", name.encode())
+    query = "SELECT state, body FROM documents WHERE kind = 'feedback' AND instr(body, ?) ORDER BY state LIMIT 1"
+    ((n, told),) = raw(owner, query, name.encode())
     erased(owner, name)
-    ((left,),) = raw(owner, "SELECT body FROM feedback WHERE n = ?", n)
+    ((left,),) = raw(owner, "SELECT body FROM documents WHERE kind = 'feedback' AND state = ?", n)
     before = json.loads(told)
     wanted = {side: [each for each in before[side] if each != name] for side in ("used", "ignored")}
     assert json.loads(left) == {**before, **wanted}

@@ -12,10 +12,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from keepward.stores.sqlite import connection, turns
 from outcomes import kept
 
 from keepward import Memory
+from keepward.store import sqlite as connection
 
 #: Lets no file of this process grow beyond a kilobyte, which to SQLite is a disk without room.
 FULL_DISK = """

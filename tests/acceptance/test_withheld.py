@@ -22,11 +22,8 @@ BASE = "http://127.0.0.1:8321"
 DERIVED = {
     "marks": "position = (SELECT position FROM records WHERE id = '{0}')",
     "records": "id = '{0}'",
-    "features": "id = '{0}'",
-    "usage": "id = '{0}'",
-    "aliases": "id = '{0}'",
-    "attachments": "id = '{0}'",
-    "lineage": "child = '{0}' OR parent = '{0}'",
+    "documents": "kind = 'usage' AND id = '{0}'",
+    "links": "id = '{0}' OR name = '{0}'",
     "deliveries": "memory_id = '{0}'",
 }
 EDITS = {
@@ -157,37 +154,16 @@ def test_what_other_handles_write_is_not_taken_for_damage(
 def test_records_are_counted_once_and_not_at_every_read(
     mem: Memory, victim: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keepward.stores.sqlite import beside
+    from keepward.store import tenant
 
     counted: list[str] = []
-    count = beside.count_of_records
-    monkeypatch.setattr(beside, "count_of_records", lambda *given: (counted.append("once"), count(*given))[1])
+    count = tenant.count_records
+    monkeypatch.setattr(tenant, "count_records", lambda *given: (counted.append("once"), count(*given))[1])
     for n in range(3):
         mem.recall("indentation")
         kept(mem.remember(f"The lamp number {n} is lit", tier="archival"))
         mem.find()
     assert counted == []
-
-
-def test_a_store_of_an_older_release_gets_its_sums_with_the_first_write(
-    mem: Memory, victim: str, path: Path, tmp_path: Path, clock: Any
-) -> None:
-    from keepward.stores.sqlite import beside
-
-    store: Any = mem._kit.store
-    with store._connections.writing() as db:
-        sums = beside.read(db, store._sealer, mem.tenant)
-        assert sums is not None
-        sums.held = len(beside.TABLES)
-        beside.put(db, store._sealer, mem.tenant, sums)
-    store._note({}, {mem.tenant: sums.head(mem.tenant)})
-    mem.close()
-    with Memory.open(path, embedder="hashed", clock=clock, config_dir=tmp_path / "config") as again:
-        assert again.find().withheld == ()
-        kept(again.remember("The lamp is on the shelf", tier="archival"))
-        assert (again.find().withheld, again.verify().faults) == ((), ())
-        by_hand(path, victim, EDITS["all derived rows gone"])
-        assert again.find().withheld == (victim,)
 
 
 class TestCore:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from keepward.stores.sqlite import check, opening
 
 from keepward import Actor, Memory
+from keepward.store import file, sql, sqlite, verify
 from keepward.store.sql import Migration
 from support.clock import SteppingClock
 
@@ -24,11 +23,11 @@ def laid(tmp_path: Path, schema: int) -> Path:
     path = tmp_path / "memory.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.executescript((KEPT / f"{schema:04}.sql").read_text())
-        db.execute(f"PRAGMA application_id = {opening.APPLICATION_ID}")
+        db.execute(f"PRAGMA application_id = {sqlite.APPLICATION_ID}")
         db.execute(f"PRAGMA user_version = {schema}")
         db.execute("PRAGMA journal_mode = WAL")
         (store_id,) = db.execute("SELECT value FROM meta WHERE name = 'store_id'").fetchone()
-    opening.id_file(path).write_text(store_id)
+    file.id_file(path).write_text(store_id)
     home = tmp_path / "home" / "stores" / store_id
     (home / "heads").mkdir(parents=True)
     (home / "key").write_bytes(bytes.fromhex((KEPT / f"{schema:04}.key").read_text()))
@@ -51,7 +50,7 @@ def test_a_store_of_an_earlier_release_is_read_written_and_verified(tmp_path: Pa
         assert [each.record.version for each in mem.history(mem.find(tags=["boats"])[0].id)] == [1, 2]
         assert len(mem.pending()) == 1
         assert mem.remember("The quay is closed in winter", tier="archival").ok
-        assert mem.status()["schema"] == len(opening.migrations())
+        assert mem.status()["schema"] == file.newest()
         assert mem.verify().faults == ()
 
 
@@ -61,13 +60,13 @@ def test_a_store_is_brought_to_the_newest_schema_once_and_keeps_what_it_holds(
 ) -> None:
     laid(tmp_path, SCHEMAS[0])
     newer = Migration(
-        number=2, name="harbours", sql="CREATE TABLE harbours (\n    name TEXT\n) STRICT;\n", sha256="0" * 64
+        number=3, name="harbours", sql="CREATE TABLE harbours (\n    name TEXT\n) STRICT;\n", sha256="0" * 64
     )
-    steps = (replace(opening.migrations()[0]), newer)
-    for module in (opening, check):
-        monkeypatch.setattr(module, "migrations", lambda: steps)
+    steps = (*sql.load_migrations(), newer)
+    for module in (file, sqlite, verify):
+        monkeypatch.setattr(module, "load_migrations", lambda: steps)
     for _ in range(2):
         with entered(tmp_path) as mem:
-            assert (mem.status()["schema"], len(mem.find()), mem.verify().faults) == (2, 2, ())
+            assert (mem.status()["schema"], len(mem.find()), mem.verify().faults) == (3, 2, ())
     with closing(sqlite3.connect(tmp_path / "memory.db")) as db:
-        assert db.execute("SELECT number, name FROM migrations ORDER BY number").fetchall()[-1] == (2, "harbours")
+        assert db.execute("SELECT number, name FROM migrations ORDER BY number").fetchall()[-1] == (3, "harbours")

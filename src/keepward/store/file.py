@@ -211,7 +211,7 @@ def _is_short(path: Path) -> bool:
     return True
 
 
-def confirm(connections: Connections, path: Path | None, upgrade: Callable[[], None] | None = None) -> str:
+def confirm(connections: Connections, path: Path | None, upgrade: Callable[[str], None] | None = None) -> str:
     """Bring an opened store up to date, compare its id with the file beside it, and return its id.
 
     ``upgrade`` moves a store of the first format, which needs its key.
@@ -234,7 +234,7 @@ def confirm(connections: Connections, path: Path | None, upgrade: Callable[[], N
         if schema < FIRST:
             if upgrade is None:
                 raise StoreUnavailable("the store is of an earlier format; open it once at its place")
-            upgrade()
+            upgrade(store_id)
         with connections.rewriting() as db:
             migrate(db)
     if path is not None:

@@ -65,7 +65,7 @@ def open_store(url: str | Path, *, anchor: Anchor | None = None, create: bool = 
     mode = prepare(file, create=create, read_only=read_only, known=None if anchor is None else anchor.knows)
     connections = Connections(str(file), mode=mode)
     try:
-        store_id = confirm(connections, file, upgrade=lambda: upgraded(connections, anchor, file))
+        store_id = confirm(connections, file, upgrade=lambda name: upgraded(connections, name, anchor, file))
         return Store(connections, store_id, stand(connections, store_id, anchor, file))
     except BaseException:
         connections.close()

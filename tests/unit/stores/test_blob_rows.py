@@ -81,18 +81,18 @@ def test_another_tenant_is_told_nothing(db: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        "bytes = 6",
-        "media_type = 'text/html'",
-        "active = 1",
+        "body = CAST(replace(CAST(body AS TEXT), '\"bytes\":5', '\"bytes\":6') AS BLOB)",
+        "body = CAST(replace(CAST(body AS TEXT), 'image/png', 'text/html') AS BLOB)",
+        "body = CAST(replace(CAST(body AS TEXT), 'false', 'true') AS BLOB)",
         "at = at + 1",
-        "puts = CAST('[]' AS BLOB)",
+        "body = CAST('{}' AS BLOB)",
         "tenant = 'bo'",
-        "ref = 'sha256:x'",
+        "id = 'sha256:x'",
         "seal = x'00'",
     ],
 )
 def test_an_edited_row_is_named_and_not_used(db: Path, by_hand: Callable[[str], None], change: str) -> None:
-    by_hand(f"UPDATE blobs SET {change} WHERE ref = '{REF}'")
+    by_hand(f"UPDATE documents SET {change} WHERE kind = 'blobs' AND id = '{REF}'")
     assert named(db) & {"blobs", "Tampered"}
     with opened(db) as store, suppress(Tampered):
         assert store.blobs(TENANT, REF) == []
@@ -100,16 +100,16 @@ def test_an_edited_row_is_named_and_not_used(db: Path, by_hand: Callable[[str], 
 
 @pytest.mark.parametrize("ref", [REF, LOOSE])
 def test_a_row_that_was_taken_away_is_noticed(db: Path, by_hand: Callable[[str], None], ref: str) -> None:
-    by_hand(f"DELETE FROM blobs WHERE ref = '{ref}'")
+    by_hand(f"DELETE FROM documents WHERE kind = 'blobs' AND id = '{ref}'")
     assert "blobs" in named(db)
 
 
 @pytest.mark.parametrize(
     "statement",
     [
-        "DELETE FROM attachments",
-        f"INSERT INTO attachments VALUES ('{TENANT}', '{LOOSE}', 'x')",
-        "UPDATE attachments SET id = 'x'",
+        "DELETE FROM links",
+        f"INSERT INTO links VALUES ('{TENANT}', 'attachments', '{LOOSE}', 'x')",
+        "UPDATE links SET id = 'x'",
     ],
 )
 def test_what_says_who_refers_to_a_blob_is_compared_with_the_records(
