@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 pytest.register_assert_rewrite("support")
+pytest_plugins = ["support.database"]
 # Jobs that begin by themselves would make what a test sees depend on when it looks. Tests of maintenance switch it on.
 os.environ["KEEPWARD_MAINTENANCE"] = "off"
 

@@ -38,7 +38,6 @@ def shell(folder: Path, *arguments: str, script: str | None = None) -> subproces
 def test_waiting_for_another_process_is_told_once(
     owner: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(turns, "WORD", 0.05)
     monkeypatch.setattr(connection, "WORD", 0.05)
     with closing(sqlite3.connect(owner.path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")

@@ -69,8 +69,8 @@ class Session(Protocol):
         """Run a statement that has no name, since a table's name is put into it."""
         ...
 
-    def enter(self, tenant: str) -> None:
-        """Work for a tenant from here on; a writer is alone with it until its transaction ends."""
+    def enter(self, tenant: str | None) -> None:
+        """Work for a tenant from here on, or for all; a writer is alone with the tenant until its transaction ends."""
         ...
 
 

@@ -73,7 +73,7 @@ class SqliteSession(sqlite3.Connection):
         """Run a named statement once for each row."""
         self.executemany(SQL[name], rows)
 
-    def enter(self, tenant: str) -> None:
+    def enter(self, tenant: str | None) -> None:
         """Do nothing: one writer has the whole file."""
 
 

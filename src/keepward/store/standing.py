@@ -53,7 +53,7 @@ class Standing:
     copied: bool = False
 
 
-def stand(connector: Connector, store_id: str, anchor: Anchor | None, path: Path) -> Standing:
+def stand(connector: Connector, store_id: str, anchor: Anchor | None, path: Path | None) -> Standing:
     """Return how a store stands to this machine; a new one gets a key."""
     if anchor is None:
         return Standing(sealer=Sealer(None), anchor=None, state="unavailable: none was given")

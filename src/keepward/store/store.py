@@ -41,6 +41,8 @@ from keepward.store.verify import Seen, check_store
 from keepward.store.withheld import Watch
 from keepward.store.writer import Writer
 
+#: What the address of a database begins with.
+URLS = ("postgresql://", "postgres://")
 _log = logging.getLogger(__name__)
 
 
@@ -61,6 +63,15 @@ def open_store(url: str | Path, *, anchor: Anchor | None = None, create: bool = 
             sealer = Sealer(db.execute("SELECT randomblob(32)").fetchone()[0])
             db.run("set_meta", name="sealed_by", value=sealer.key_id)
         return Store(memory, confirm(memory, None), Standing(sealer=sealer, anchor=None, state="memory"))
+    if str(url).startswith(URLS):
+        from keepward.store.postgres import Postgres
+
+        database = Postgres(str(url), create=create, read_only=read_only)
+        try:
+            return Store(database, database.store_id, stand(database, database.store_id, anchor, None))
+        except BaseException:
+            database.close()
+            raise
     file = Path(url)
     mode = prepare(file, create=create, read_only=read_only, known=None if anchor is None else anchor.knows)
     connections = Connections(str(file), mode=mode)

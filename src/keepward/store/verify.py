@@ -187,9 +187,9 @@ class _Check:
     def records(self) -> Iterator[Fault]:
         """Records equal what the newest events say; what is computed from them is put aside for ``computed``."""
         db, tenant = self._db, self._tenant
-        for table in _COMPUTED:
+        for table, columns in _COMPUTED.items():
             db.execute(f"DROP TABLE IF EXISTS due_{table}")
-            db.execute(f"CREATE TEMPORARY TABLE due_{table} AS SELECT {_COMPUTED[table]} FROM {table} LIMIT 0")
+            db.execute(f"CREATE TEMPORARY TABLE due_{table} AS SELECT {columns} FROM {table} LIMIT 0")
         links: list[Row] = []
         marks: list[Row] = []
         for row in db.stream("standing_rows", tenant=tenant):

@@ -52,6 +52,8 @@ class Writer(Erasing, Reader):
         self._sealer = sealer
         self._meet = meet
         self._states: dict[str, State] = {}
+        #: The tenant that the session shows.
+        self._inside: str | None = None
         #: Tenants whose row has changed.
         self._turned: set[str] = set()
 
@@ -67,9 +69,11 @@ class Writer(Erasing, Reader):
         return state
 
     def _state(self, tenant: str) -> State:
+        if self._inside != tenant:
+            self._db.enter(tenant)
+            self._inside = tenant
         state = self._states.get(tenant)
         if state is None:
-            self._db.enter(tenant)
             state = tenants.read(self._db, self._sealer, tenant)
             self._meet(self._db, state)
             self._states[tenant] = state
@@ -82,12 +86,14 @@ class Writer(Erasing, Reader):
 
     @contextmanager
     def _everywhere(self) -> Iterator[Session]:
+        self._db.enter(None)
+        self._inside = None
         yield self._db
 
     def finish(self) -> dict[str, State]:
         """Write the rows of tenants; return what is to be noted of them once the transaction is durable."""
         for tenant in sorted(self._turned):
-            tenants.write(self._db, self._sealer, self._states[tenant])
+            tenants.write(self._db, self._sealer, self._state(tenant))
         return {tenant: self._states[tenant] for tenant in sorted(self._turned)}
 
     def head(self, tenant: str) -> Head:
@@ -202,12 +208,12 @@ class Writer(Erasing, Reader):
             self._db.run("drop_records", ids)
             self._db.run("drop_links", ids)
         rows, whole = [], []
-        for memory_id, (n, record, features) in final.items():
-            if features is None and memory_id in old:
-                features = features_of(self._sealer, tenant, old[memory_id])
+        for memory_id, (n, record, given) in final.items():
+            before = old.get(memory_id)
+            carried = None if before is None or given is not None else features_of(self._sealer, tenant, before)
             row = record_row(tenant, seq, n, arrivals[memory_id], record)
             rows.append(row)
-            whole.append(sealed_row(self._sealer, row, feature_cells(record, features)))
+            whole.append(sealed_row(self._sealer, row, feature_cells(record, given or carried)))
         try:
             self._db.many("add_record", whole)
         except self._db.clash as fault:

@@ -1,0 +1,420 @@
+"""PostgreSQL as a backend: a pool of connections, one row lock a tenant, and how its errors are put.
+
+Invariants
+(1) A writer is alone with its tenant from the first thing that it asks of it: it locks the tenant's row. Writers of
+    different tenants never wait for each other. A transaction is READ COMMITTED, so that what it reads after it got
+    the lock is what the writer before it left.
+(2) A read of several statements is one snapshot (REPEATABLE READ).
+(3) Rows of another tenant are out of reach: each session names its tenant, and the tables' row-level security shows no
+    other, whatever a statement forgets. Superusers alone are above that.
+(4) A store is made, and brought to a newer schema, in one transaction: nothing is ever half made.
+(5) A statement is the one that SQLite runs, with the changes that ``translated`` makes and those of ``postgres.sql``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from keepward.errors import InvalidInput, KeepwardError, NewerSchema, NotAStore, StoreUnavailable, Tampered
+from keepward.store.sql import SQL, Migration, Row, Values, load_migrations, parse_queries, statements, text_of
+
+try:
+    import psycopg
+    from psycopg import errors
+    from psycopg.sql import Literal
+    from psycopg_pool import ConnectionPool
+except ImportError as fault:  # pragma: no cover
+    raise StoreUnavailable(
+        "a store on PostgreSQL needs its driver: install `keepward[postgres]` and try again"
+    ) from fault
+
+#: Oldest server, and oldest release of its extension for vectors.
+SERVER, VECTOR = 150_000, (0, 7)
+#: How long a writer waits for another of the same tenant, and a caller for a connection, in seconds.
+PATIENCE = 30
+#: Connections of one process.
+MOST = 16
+#: Partitions of each table.
+PARTS = 8
+#: Seconds between two looks at whether anybody else has written; see ``others``.
+LOOK = 60.0
+#: Rows that are fetched together.
+_PAGE = 1_000
+#: Locks the making of a store, and the first write of a tenant, which has no row yet.
+_MAKING, _FIRST_WRITE = 0x4B454550, 0x4B454551
+_OWN = parse_queries(text_of("postgres.sql"))
+_names = count()
+
+
+@cache
+def translated(text: str) -> str:
+    """Return a statement as PostgreSQL and its driver take it."""
+    text = text.replace("%", "%%")
+    text = re.sub(r" INDEXED BY \w+", "", text)
+    text = re.sub(
+        r"json_each\((:\w+)\)(?: AS (\w+))?",
+        lambda match: f"jsonb_array_elements_text(CAST({match[1]} AS jsonb)) AS {match[2] or 'item'}(value)",
+        text,
+    )
+    return re.sub(r"(?<!:):(\w+)", r"%(\1)s", text).replace("?", "%s")
+
+
+@cache
+def _named(name: str) -> str:
+    return translated(_OWN.get(name) or SQL[name])
+
+
+class PostgresSession:
+    """One transaction; see ``sql.Session``."""
+
+    fault: type[Exception] = psycopg.Error
+    clash: type[Exception] = errors.UniqueViolation
+
+    def __init__(self, connection: psycopg.Connection[Row], *, writes: bool) -> None:
+        self._connection = connection
+        self._writes = writes
+
+    def run(self, name: str, values: Values = (), /, **named: Any) -> psycopg.Cursor[Row]:
+        """Run a named statement."""
+        return self._connection.execute(_named(name), named or values)
+
+    def execute(self, text: str, values: Values = (), /) -> psycopg.Cursor[Row]:
+        """Run a statement that has no name."""
+        return self._connection.execute(translated(text), values)
+
+    def stream(self, name: str, **named: Any) -> Iterator[Row]:
+        """Yield the rows of a named statement, a page at a time."""
+        with self._connection.cursor(name=f"k{next(_names)}") as cursor:
+            cursor.itersize = _PAGE
+            cursor.execute(_named(name), named)
+            yield from cursor
+
+    def many(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a named statement once for each row."""
+        rows = list(rows)
+        if len(rows) == 1:
+            self._connection.execute(_named(name), rows[0])
+        elif rows:
+            with self._connection.cursor() as cursor:
+                cursor.executemany(_named(name), rows)
+
+    def enter(self, tenant: str | None) -> None:
+        """Show the rows of a tenant alone, which a writer locks, or those of all; see (1)."""
+        if tenant is None:
+            self._connection.execute("SELECT set_config('keepward.all', 'on', true)")
+            return
+        quoted = Literal(tenant).as_string(self._connection)
+        show = f"SELECT set_config('keepward.tenant', {quoted}, true), set_config('keepward.all', '', true)"
+        if not self._writes:
+            self._connection.execute(show)
+            return
+        lock = f"SELECT 1 FROM tenants WHERE tenant = {quoted} FOR UPDATE"
+        first = f"SELECT pg_advisory_xact_lock(hashtextextended({quoted}, {_FIRST_WRITE}))"
+        for query in (f"{show}; {lock}", f"{first}; {lock}"):
+            # Without parameters several statements are one round trip.
+            cursor: psycopg.Cursor[Row] = self._connection.execute(query)
+            cursor.nextset()
+            if cursor.fetchone() is not None:
+                return
+
+
+class Postgres:
+    """The connections to one database; see ``sql.Connector``."""
+
+    label = "postgresql"
+
+    def __init__(self, url: str, *, create: bool, read_only: bool) -> None:
+        """Make sure that a store is there.
+
+        Raises:
+            StoreUnavailable, NotAStore, NewerSchema: the message says what to do.
+        """
+        self._url = url
+        with _clear(), psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
+            (recovering,) = connection.execute("SELECT pg_is_in_recovery()").fetchone() or (False,)
+            (shut,) = connection.execute("SHOW default_transaction_read_only").fetchone() or ("off",)
+            self.writable = not (read_only or recovering or shut == "on")
+            self.store_id = _prepare(connection, create=create and self.writable, writable=self.writable)
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._closed = False
+        self._pool = self._made()
+        self._writing = threading.local()
+        self._mark, self._last, self._own, self._looked = 0, -1, 0, -LOOK
+
+    def _made(self) -> ConnectionPool[psycopg.Connection[Row]]:
+        def configure(connection: psycopg.Connection[Row]) -> None:
+            connection.execute(f"SET lock_timeout = '{PATIENCE}s'")
+
+        return ConnectionPool(
+            self._url,
+            min_size=0,
+            max_size=MOST,
+            timeout=PATIENCE,
+            kwargs={"autocommit": True, "connect_timeout": 10},
+            configure=configure,
+            open=True,
+        )
+
+    def full(self) -> str | None:
+        """Return None: whether there is room is not known before something is written."""
+        return None
+
+    def explained(self, fault: Exception) -> KeepwardError:
+        """Return our error for one of the driver's."""
+        return explained(fault)
+
+    @contextmanager
+    def _lent(self, begin: str, *, writes: bool) -> Iterator[PostgresSession]:
+        if self._pid != os.getpid():
+            # A connection is never used on the other side of a fork.
+            self._pid, self._lock, self._pool = os.getpid(), threading.Lock(), self._made()
+        if self._closed:
+            raise StoreUnavailable("the store is closed; open it again")
+        with _clear(), self._pool.connection() as connection:
+            try:
+                connection.execute(begin)
+                yield PostgresSession(connection, writes=writes)
+                connection.execute("COMMIT" if writes else "ROLLBACK")
+            except BaseException:
+                with suppress(psycopg.Error):
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def reading(self, tenant: str | None = None) -> Iterator[PostgresSession]:
+        """Lend a session that sees one snapshot, of one tenant or of all."""
+        name, quoted = ("all", "'on'") if tenant is None else ("tenant", Literal(tenant).as_string(None))
+        begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT set_config('keepward.{name}', {quoted}, true)"
+        with self._lent(begin, writes=False) as session:
+            yield session
+
+    @contextmanager
+    def writing(self) -> Iterator[PostgresSession]:
+        """Lend a session inside one transaction, which commits when the block ends.
+
+        Raises:
+            StoreUnavailable: read-only, or another held the lock of the tenant for half a minute.
+        """
+        if not self.writable:
+            raise StoreUnavailable("the store can only be read: its database takes no writes here")
+        if getattr(self._writing, "open", False):
+            raise StoreUnavailable("a transaction is open already on this thread; finish it first")
+        self._writing.open = True
+        try:
+            begin = "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT set_config('keepward.all', 'on', true)"
+            with self._lent(begin, writes=True) as session:
+                yield session
+            self._own += 1
+        finally:
+            self._writing.open = False
+
+    def others(self) -> int | None:
+        """Return a number that is another one once somebody else has changed the database; see ``LOOK``.
+
+        Every writing transaction takes the next number of the server: more of them than this handle has made are
+        those of somebody else.
+        """
+        with self._lock:
+            now = time.monotonic()
+            if now - self._looked >= LOOK:
+                with self.reading() as db:
+                    query = "SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT)"
+                    (last,) = db.execute(query).fetchone() or (0,)
+                self._mark += last != self._last + self._own
+                self._last, self._own, self._looked = last, 0, now
+            return self._mark
+
+    def check(self) -> Iterator[tuple[str, str]]:
+        """Yield the tables that are not guarded by row-level security, and indexes that are not there."""
+        with self.reading() as db:
+            query = """
+                SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(current_schema()) AND relkind = 'p'
+                   AND NOT (relrowsecurity AND relforcerowsecurity) ORDER BY relname"""
+            for (name,) in db.execute(query).fetchall():
+                yield f"schema {name}", "its row-level security is off"
+            held = {name for (name,) in db.execute("SELECT indexname FROM pg_indexes").fetchall()}
+        for step in load_migrations():
+            for name in re.findall(r"CREATE (?:UNIQUE )?INDEX (\w+)", step.sql):
+                if name not in held:
+                    yield f"schema {name}", "it is not what the migrations make"
+
+    def size(self) -> int:
+        """Return how many bytes the tables and their indexes take."""
+        query = """
+            SELECT CAST(coalesce(sum(pg_total_relation_size(oid)), 0) AS BIGINT) FROM pg_class
+             WHERE relnamespace = to_regnamespace(current_schema()) AND relkind = 'r'"""
+        with self.reading() as db:
+            return int((db.execute(query).fetchone() or (0,))[0])
+
+    def scrub(self) -> str | None:
+        """Write the tables anew from what is live; what its log holds is for the database to let go of."""
+        if not self.writable:
+            return "the store can only be read"
+        try:
+            with _clear(), self._pool.connection() as connection:
+                for table in _tables():
+                    connection.execute(f"VACUUM (FULL) {table}")
+        except StoreUnavailable as fault:
+            return str(fault)
+        return None
+
+    def backup(self, target: Path) -> None:
+        """Refuse: a database is copied by its own tools.
+
+        Raises:
+            StoreUnavailable: always.
+        """
+        raise StoreUnavailable(
+            f"{target.name} is not written: a store on PostgreSQL is copied with `pg_dump`, or with `keepward export`"
+        )
+
+    def close(self) -> None:
+        """Close every connection that is not lent; a second call does nothing."""
+        if not self._closed and self._pid == os.getpid():
+            self._pool.close()
+        self._closed = True
+
+
+@contextmanager
+def _clear() -> Iterator[None]:
+    """Turn the driver's errors into ours."""
+    try:
+        yield
+    except psycopg.Error as fault:
+        raise explained(fault) from fault
+
+
+def explained(fault: Exception) -> KeepwardError:
+    """Return our error for one of the driver's."""
+    match fault:
+        case errors.LockNotAvailable() | errors.DeadlockDetected() | errors.SerializationFailure():
+            return StoreUnavailable("another writes to the same tenant for long; try again, nothing was stored")
+        case errors.ReadOnlySqlTransaction():
+            return StoreUnavailable("the store can only be read: its database takes no writes here")
+        case errors.DiskFull() | errors.OutOfMemory():
+            return StoreUnavailable("the database has no room; free some space and try again: nothing was lost")
+        case errors.InsufficientPrivilege():
+            return StoreUnavailable("this role of the database may not do that; grant it what the store's owner has")
+        case errors.UndefinedTable() | errors.UndefinedColumn():
+            return NotAStore("the database does not hold the tables of a Keepward store; check its name and schema")
+        case psycopg.DataError():
+            return InvalidInput("text holds what a database cannot keep, such as a NUL character; remove it")
+        case psycopg.OperationalError() | psycopg.InterfaceError():
+            why = str(fault).strip().splitlines()[0] if str(fault).strip() else "the connection was lost"
+            return StoreUnavailable(f"the database cannot be reached ({why}); what was acknowledged is kept, try again")
+    return Tampered(f"the database refused what a store asks of it ({type(fault).__name__}); run `keepward verify`")
+
+
+# --- making a store
+
+
+def _tables() -> list[str]:
+    """Return the names of the tables that belong to tenants."""
+    found = [name for step in load_migrations() for name in re.findall(r"CREATE TABLE (\w+)", step.sql)]
+    return [name for name in found if name not in {"meta", "migrations"}]
+
+
+def _prepare(connection: psycopg.Connection[Row], *, create: bool, writable: bool) -> str:
+    """Make sure that a store is there and of this schema; return its id; see (4)."""
+    server = connection.info.server_version
+    if server < SERVER:
+        raise StoreUnavailable(f"PostgreSQL {server // 10_000} is too old for a store; use {SERVER // 10_000} or newer")
+    with connection.transaction():
+        query = "SELECT to_regclass('migrations') IS NOT NULL, to_regclass('meta') IS NOT NULL, current_schema()"
+        present, meta, schema = connection.execute(query).fetchone() or (False, False, None)
+        if schema is None:
+            raise StoreUnavailable("the schema that the address names does not exist; make it, or name another")
+        if not present:
+            if meta:
+                raise NotAStore("the database is another program's; choose another database or schema")
+            if not create:
+                raise StoreUnavailable("there is no store in this database; make one with `keepward init`")
+        if writable:
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
+            _extend(connection)
+            _migrate(connection)
+        rows = connection.execute("SELECT max(number) FROM migrations").fetchone() or (0,)
+        if (rows[0] or 0) > load_migrations()[-1].number:
+            raise NewerSchema
+        if (rows[0] or 0) < load_migrations()[-1].number:
+            raise StoreUnavailable("the store needs a new schema and can only be read; open it once for writing")
+        row = connection.execute("SELECT value FROM meta WHERE name = 'store_id'").fetchone()
+    if row is None or not row[0]:
+        raise NotAStore("the store has lost its id: its tables were emptied; restore it from a backup")
+    return str(row[0])
+
+
+def _extend(connection: psycopg.Connection[Row]) -> None:
+    """Make sure that the database has the extension for vectors.
+
+    Raises:
+        StoreUnavailable: it is not there, or too old.
+    """
+    query = """
+        SELECT coalesce(installed_version, default_version), installed_version IS NOT NULL
+          FROM pg_available_extensions WHERE name = 'vector'"""
+    row = connection.execute(query).fetchone()
+    if row is None:
+        raise StoreUnavailable("the database lacks the extension pgvector; install it on the server and try again")
+    if tuple(int(part) for part in row[0].split(".")[:2]) < VECTOR:
+        wanted = ".".join(map(str, VECTOR))
+        raise StoreUnavailable(f"the database has pgvector {row[0]}, which is too old; use {wanted} or newer")
+    if not row[1]:
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public")
+
+
+def _migrate(connection: psycopg.Connection[Row]) -> None:
+    """Bring a store to the newest schema; the caller holds the lock of making."""
+    (present,) = connection.execute("SELECT to_regclass('migrations') IS NOT NULL").fetchone() or (False,)
+    done = 0
+    if present:
+        done = (connection.execute("SELECT max(number) FROM migrations").fetchone() or (0,))[0] or 0
+    for step in load_migrations():
+        if step.number > done:
+            for statement in made(step):
+                connection.execute(statement)
+            query = "INSERT INTO migrations (number, name, sha256) VALUES (%s, %s, %s)"
+            connection.execute(query, (step.number, step.name, step.sha256))
+    if not done:
+        query = "INSERT INTO meta (name, value) VALUES ('store_id', %s), ('sealed_by', '')"
+        connection.execute(query, (secrets.token_hex(16),))
+
+
+def made(step: Migration) -> list[str]:
+    """Return the statements of a migration: text in the order of its bytes, tables in parts by tenant; see (3)."""
+    found = []
+    for statement in statements(step.sql):
+        text = statement.rstrip(";")
+        text = re.sub(r"\s+STRICT(, WITHOUT ROWID)?$", "", text)
+        text = re.sub(r"\bBLOB\b", "BYTEA", re.sub(r"\bINTEGER\b", "BIGINT", text))
+        text = re.sub(r"\bTEXT\b", 'TEXT COLLATE "C"', text)
+        match = re.match(r"CREATE TABLE (\w+)", text)
+        if match is None or match[1] in {"meta", "migrations"}:
+            found.append(text)
+            continue
+        name = match[1]
+        found.append(f"{text} PARTITION BY HASH (tenant)")
+        found += [
+            f"CREATE TABLE {name}_{n} PARTITION OF {name} FOR VALUES WITH (MODULUS {PARTS}, REMAINDER {n})"
+            for n in range(PARTS)
+        ]
+        shown = (
+            "tenant = (SELECT current_setting('keepward.tenant', true)) "
+            "OR (SELECT current_setting('keepward.all', true)) = 'on'"
+        )
+        for each in (name, *(f"{name}_{n}" for n in range(PARTS))):
+            found.append(f"ALTER TABLE {each} ENABLE ROW LEVEL SECURITY")
+            found.append(f"ALTER TABLE {each} FORCE ROW LEVEL SECURITY")
+            found.append(f"CREATE POLICY own ON {each} USING ({shown})")
+    return found
