@@ -107,7 +107,7 @@ def test_a_file_cut_by_one_byte_loses_little_and_is_left_as_it_is(
     assert (len(found) >= len(full) - 20, digest_of(path)) == (True, before)
 
 
-@pytest.mark.parametrize("table", ["commits", "events", "records", "features", "sqlite_schema"])
+@pytest.mark.parametrize("table", ["commits", "events", "records", "documents", "sqlite_schema"])
 def test_one_overwritten_page_loses_what_was_on_it_and_says_so(
     path: Path, rescue: Any, reopen: Any, full: dict[str, str], table: str
 ) -> None:

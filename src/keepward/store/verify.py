@@ -13,7 +13,8 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TypeAlias
 
@@ -25,7 +26,7 @@ from keepward.model.memory import Record
 from keepward.ports.world import Anchor
 from keepward.store import erasing
 from keepward.store import tenant as tenants
-from keepward.store.documents import check_documents, check_promised
+from keepward.store.documents import Document, due_deliveries, refs_in
 from keepward.store.journal import walk_chain
 from keepward.store.rows import WIDTH, columns_of, listed, place_of, placed_marks, record_of, unpack_marks
 from keepward.store.seals import Sealer
@@ -62,13 +63,21 @@ def check_store(
         for name in sorted(seen - here):
             detail = "a tenant this machine has seen is gone"
             faults.append(Fault(check="anchor", row=f"anchor {name[:16]}", detail=detail))
+    tokens: dict[str, Document] = {}
+    with suppress(KeepwardError), connector.reading() as db:
+        rows = map(Document._make, db.run("documents_everywhere", kind="tokens", id=None))
+        tokens = {each.id: each for each in rows}
     for name in known:
         noted: Seen = (None, None)
         try:
             noted = (anchor.noted(name), anchor.noted(name, "beside")) if anchor else noted
         except Tampered as fault:
             faults.append(Fault(check="anchor", row=f"anchor {name}", detail=str(fault)))
-        _run(connector, name, faults, lambda db, name=name, noted=noted: _Check(db, sealer, name, counts).all(noted))  # type: ignore[misc]
+
+        def of_tenant(db: Session, name: str = name, noted: Seen = noted) -> list[_Section]:
+            return _Check(db, sealer, name, counts, tokens).all(noted)
+
+        _run(connector, name, faults, of_tenant)
     return counts, faults
 
 
@@ -124,8 +133,11 @@ def _meta(db: Session, sealer: Sealer) -> Iterator[Fault]:
 class _Check:
     """The checks of one tenant on one snapshot."""
 
-    def __init__(self, db: Session, sealer: Sealer, tenant: str, counts: dict[str, int]) -> None:
+    def __init__(
+        self, db: Session, sealer: Sealer, tenant: str, counts: dict[str, int], tokens: Mapping[str, Document]
+    ) -> None:
         self._db = db
+        self._tokens = tokens
         self._sealer = sealer
         self._tenant = tenant
         self._raw = tenant.encode()
@@ -146,7 +158,7 @@ class _Check:
             ("records", self.records),
             ("computed", self.computed),
             ("features", lambda: iter(self._features)),
-            ("seals", lambda: check_documents(db, self._sealer, tenant, self._counts)),
+            ("seals", lambda: _documents(db, self._sealer, tenant, self._counts)),
             ("receipts", self.promised),
             ("beside", lambda: tenants.check(db, self._sealer, tenant)),
         ]
@@ -182,7 +194,7 @@ class _Check:
 
     def promised(self) -> Iterator[Fault]:
         """What something else names is there."""
-        return check_promised(self._db, self._sealer, self._tenant, self._state().restored)
+        return _promised(self._db, self._sealer, self._tenant, self._state().restored, self._tokens)
 
     def records(self) -> Iterator[Fault]:
         """Records equal what the newest events say; what is computed from them is put aside for ``computed``."""
@@ -262,3 +274,60 @@ class _Check:
                     name, rest = (row[0], row[1:]) if table == "links" else (table, row)
                     where = "/".join(str(cell) for cell in rest)
                     yield Fault(check=name, row=f"{name} {self._tenant}/{where}", detail=detail)
+
+
+def _documents(db: Session, sealer: Sealer, tenant: str, counts: dict[str, int]) -> Iterator[Fault]:
+    """Yield the documents that do not match their seals."""
+    for row in db.stream("all_documents", tenant=tenant):
+        document = Document._make(row)
+        counts[document.kind] = counts.get(document.kind, 0) + 1
+        if not document.holds(sealer):
+            name = f"{document.kind} {tenant}/{document.id}"
+            yield Fault(check="seals", row=name, detail="its seal does not hold")
+
+
+def _promised(
+    db: Session, sealer: Sealer, tenant: str, restored: int, tokens: Mapping[str, Document]
+) -> Iterator[Fault]:
+    """Yield what is missing although something else names it: receipts of commits, blobs, tokens, deliveries.
+
+    ``restored``: up to this seq the commits came from an export, without receipts. ``tokens`` are those of all tenants.
+    """
+    rows = db.run("documents", tenant=tenant, kind="receipts").fetchall()
+    receipts = {row[2] for row in rows}
+    for seq, payload in db.stream("commit_payloads", tenant=tenant):
+        try:
+            name = json.loads(payload).get("receipt") if seq > restored else None
+        except (ValueError, AttributeError):
+            continue  # The chain's own check names the commit.
+        if name is not None and name not in receipts:
+            yield Fault(check="receipts", row=f"receipts {tenant}/{name}", detail=f"commit {seq} names it")
+    known = {row[2] for row in db.run("documents", tenant=tenant, kind="blobs").fetchall()}
+    for ref in sorted(refs_in(db, tenant) - known):
+        yield Fault(check="blobs", row=f"blobs {tenant}/{ref}", detail="a memory refers to it, and it is not known")
+    for row in rows:
+        if b'"token":' in row[6]:
+            yield from _check_token(Document._make(row), tokens)
+    due = set(due_deliveries(db, sealer, tenant))
+    query = "SELECT tenant, memory_id, version, receipt FROM deliveries WHERE tenant = ?"
+    held = {tuple(row) for row in db.execute(query, (tenant,))}
+    for detail, bent in (("the row is missing; `rebuild` writes it", due - held), ("no receipt says so", held - due)):
+        for row in sorted(bent):
+            yield Fault(check="deliveries", row=f"deliveries {row[0]}/{row[1]}@{row[2]}/{row[3]}", detail=detail)
+
+
+def _check_token(receipt: Document, tokens: Mapping[str, Document]) -> Iterator[Fault]:
+    """Compare a token with a receipt of making or revoking it: it is not gone, and does not hold again."""
+    try:
+        told = receipt.json()
+        name, revoked = str(told["token"]), str(told["action"]).startswith("revoked")
+        if told["kind"] != "token":
+            return
+        token = tokens.get(name)
+        row = f"tokens {receipt.tenant}/{name}"
+        if token is None:
+            yield Fault(check="tokens", row=row, detail="it is gone, and a receipt names it")
+        elif revoked and token.json()["revoked_at"] is None:
+            yield Fault(check="tokens", row=row, detail="a receipt says that it was revoked")
+    except (Tampered, KeyError, TypeError):
+        return  # The check of seals names the row.

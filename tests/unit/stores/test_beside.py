@@ -96,7 +96,7 @@ def test_a_deleted_row_is_noticed(path: Path, kind: str) -> None:
 
 @pytest.mark.promise("F2")
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_kind_that_was_emptied_is_noticed(path: Path, kind: str) -> None:
+def test_an_emptied_table_is_noticed(path: Path, kind: str) -> None:
     by_hand(path, f"DELETE FROM documents WHERE kind = '{kind}'")
     assert f"{kind} {TENANT}" in faults(path)
 
@@ -119,7 +119,7 @@ def test_a_row_put_back_as_it_once_was_is_noticed(path: Path, kind: str) -> None
 
 
 @pytest.mark.promise("F5")
-def test_older_documents_put_back_with_their_sums_are_noticed(path: Path) -> None:
+def test_an_older_table_put_back_with_its_sums_is_noticed(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         sums = db.execute("SELECT * FROM tenants").fetchall()
     before = [row for kind in KINDS for row in rows(path, kind)]

@@ -1,0 +1,98 @@
+"""The line in which processes wait to write to one file of SQLite."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+#: Seconds of waiting after which that is logged.
+WORD = 1.0
+
+
+class Turns:
+    """The line in which processes that want to write wait, asleep, at a lock on a file beside the store.
+
+    SQLite has no line: whoever finds the file locked sleeps and tries again, so that of many writers some wait for
+    seconds. Nothing is safe because of this lock, which ends with its process: SQLite's own is taken all the same, and
+    where this one cannot be had (no file, a file system without locks, a holder that hangs) a writer tries without it.
+    One thread at a time asks.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._pid = os.getpid()
+        self._handle: int | None = None
+
+    def take(self, patience: float, tell: Callable[[], None] = lambda: None) -> bool:
+        """Wait for the turn, at most so many seconds; return whether it has come.
+
+        ``tell`` is called where it takes longer than a second.
+        """
+        handle = self._opened()
+        if handle is None:
+            return False
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _wait(handle, patience, tell)
+        except OSError:
+            return False
+        return True
+
+    def give(self) -> None:
+        """Let the next one in; does nothing when the turn was not had."""
+        if self._handle is not None and self._pid == os.getpid():
+            with contextlib.suppress(OSError):
+                fcntl.flock(self._handle, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Leave the line for good."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            with contextlib.suppress(OSError):
+                os.close(handle)
+
+    def _opened(self) -> int | None:
+        if self._pid != os.getpid():
+            # The handle of before a fork is one with the parent's: its turns would be ours.
+            self.close()
+            self._pid = os.getpid()
+        if self._handle is None and self._path is not None:
+            try:
+                self._handle = os.open(self._path, os.O_RDONLY)
+            except OSError:
+                return None
+        return self._handle
+
+
+def _wait(handle: int, patience: float, tell: Callable[[], None]) -> bool:
+    """Wait in the kernel's line; in a thread, since only a thread can be left waiting."""
+    came, lock = threading.Event(), threading.Lock()
+    left = False
+
+    def stand() -> None:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError:
+            return
+        with lock:
+            if not left:
+                came.set()
+                return
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_UN)
+
+    threading.Thread(target=stand, name="keepward-turn", daemon=True).start()
+    if came.wait(min(WORD, patience)):
+        return True
+    if patience > WORD:
+        tell()
+        if came.wait(patience - WORD):
+            return True
+    with lock:
+        left = not came.is_set()
+    return not left
