@@ -88,11 +88,7 @@ class Document(NamedTuple):
 
 
 def body_of(value: object) -> bytes:
-    """Return a value as a body.
-
-    Raises:
-        InvalidInput: it is no JSON.
-    """
+    """Return a value as a body; InvalidInput where it is no JSON."""
     try:
         return _encode(value).encode()
     except (TypeError, ValueError) as fault:
