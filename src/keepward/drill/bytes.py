@@ -141,7 +141,7 @@ def rewrite_chain(ground: Ground) -> Tried:
     def write(content: tuple[bytes | None, bytes], hashes: tuple[bytes, bytes]) -> None:
         ground.edit("UPDATE events SET payload = ?, payload_commit = ? WHERE memory_id = ?", *content, memory_id)
         ground.edit("UPDATE commits SET events_hash = ?, hash = ? WHERE id = ?", *hashes, commit.id)
-        ground.edit("UPDATE heads SET hash = ? WHERE tenant = ?", hashes[1], commit.tenant)
+        ground.edit("UPDATE tenants SET hash = ? WHERE tenant = ?", hashes[1], commit.tenant)
 
     return _bend(
         ground,
@@ -157,12 +157,12 @@ def bend_receipt(ground: Ground) -> Tried:
     receipt = ground.owner.context(f"ships {WORD}").receipt.id
     control = ground.owner.replay(receipt).same and not ground.faults()
     with ground.raw() as raw:
-        old = raw.execute("SELECT body FROM receipts WHERE id = ?", (receipt,)).fetchone()[0]
-    ground.edit("UPDATE receipts SET body = ? WHERE id = ?", old.replace(b'"version":1', b'"version":2'), receipt)
+        old = raw.execute("SELECT body FROM documents WHERE id = ?", (receipt,)).fetchone()[0]
+    ground.edit("UPDATE documents SET body = ? WHERE id = ?", old.replace(b'"version":1', b'"version":2'), receipt)
     try:
         code, faults = refusal(lambda: ground.owner.replay(receipt)), ground.faults()
     finally:
-        ground.edit("UPDATE receipts SET body = ? WHERE id = ?", old, receipt)
+        ground.edit("UPDATE documents SET body = ? WHERE id = ?", old, receipt)
     return Tried(held=bool(code and faults), control=control, by=f"replay: {code}")
 
 
@@ -176,11 +176,11 @@ def bend_proposal(ground: Ground) -> Tried:
         return Tried(held=outcome.outcome != "committed", control=False, by=outcome.outcome)
     item = outcome.item
     with ground.raw() as raw:
-        old = raw.execute("SELECT body FROM proposals WHERE id = ?", (item.id,)).fetchone()[0]
-    ground.edit("UPDATE proposals SET body = ? WHERE id = ?", old.replace(WORD.encode(), BENT.encode()), item.id)
+        old = raw.execute("SELECT body FROM documents WHERE id = ?", (item.id,)).fetchone()[0]
+    ground.edit("UPDATE documents SET body = ? WHERE id = ?", old.replace(WORD.encode(), BENT.encode()), item.id)
     code = refusal(lambda: ground.owner.approve(item.id, digest=item.digest))
     held = bool(code) and BENT not in ground.owner.snapshot().text
-    ground.edit("UPDATE proposals SET body = ? WHERE id = ?", old, item.id)
+    ground.edit("UPDATE documents SET body = ? WHERE id = ?", old, item.id)
     control = bool(code) and ground.owner.approve(item.id, digest=item.digest).outcome == "committed"
     return Tried(held=held, control=control or not held, by=f"approval: {code}")
 
@@ -241,20 +241,17 @@ def cut_tail(ground: Ground) -> Tried:
     """The newest commit is taken out of every table, and the head before it is put back with its own seal."""
     memory_id = _victim(ground)
     with ground.raw() as raw:
-        head = raw.execute("SELECT seq, hash, restored, mac FROM heads WHERE tenant = ?", (ground.tenant,)).fetchone()
-    newest = _victim(ground)
+        head = raw.execute("SELECT * FROM tenants WHERE tenant = ?", (ground.tenant,)).fetchone()
+    _victim(ground)
     with _aside(ground):
         control = _refused(ground, memory_id) == ("", set())
         with ground.raw() as raw:
             for table, key in (("commits", "seq"), ("events", "seq"), ("records", "seq")):
-                raw.execute(f"DELETE FROM {table} WHERE tenant = ? AND {key} > ?", (ground.tenant, head[0]))
-            raw.execute("DELETE FROM features WHERE tenant = ? AND id = ?", (ground.tenant, newest))
+                raw.execute(f"DELETE FROM {table} WHERE tenant = ? AND {key} > ?", (ground.tenant, head[1]))
             # A position begins with the number of its commit.
-            raw.execute("DELETE FROM marks WHERE tenant = ? AND position >= ?", (ground.tenant, (head[0] + 1) << 20))
-            raw.execute("UPDATE tallies SET count = count - 1 WHERE tenant = ? AND tier = 'archival'", (ground.tenant,))
-            raw.execute(
-                "UPDATE heads SET seq = ?, hash = ?, restored = ?, mac = ? WHERE tenant = ?", (*head, ground.tenant)
-            )
+            raw.execute("DELETE FROM marks WHERE tenant = ? AND position >= ?", (ground.tenant, (head[1] + 1) << 20))
+            raw.execute("DELETE FROM tenants WHERE tenant = ?", (ground.tenant,))
+            raw.execute(f"INSERT INTO tenants VALUES ({', '.join('?' * len(head))})", head)
         code, faults = _refused(ground, memory_id)
     held = code == "tampered" and faults == {"anchor", "beside"}
     return Tried(held=held, control=control, by=f"anchor: {code}")
@@ -330,7 +327,7 @@ ATTACKS = (
     ),
     Attack(name="edit_term", title="a memory's term is moved in the file", run=_cell("records", "expires_at", "1")),
     Attack(name="edit_status", title="a status is edited in the file", run=_cell("records", "status", "'retired'")),
-    Attack(name="edit_ranking", title="ranking inputs are edited", run=_cell("features", "terms", "x'00'")),
+    Attack(name="edit_ranking", title="ranking inputs are edited", run=_cell("records", "terms", "x'00'")),
     Attack(name="insert_row", title="a memory is inserted into the file", run=insert_row),
     Attack(name="delete_event", title="a version is deleted from the file", run=_row("events", "memory_id")),
     Attack(name="delete_record", title="a memory is deleted from the file", run=_row("records", "id")),
