@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from keepward import Actor, AsyncMemory, Memory, errors
-from keepward.aio.threads import Threads
+from keepward.aio import Threads
 from support.clock import SteppingClock
 
 
@@ -52,7 +52,7 @@ def test_a_verb_gives_what_the_verb_of_memory_gives(tmp_path: Path) -> None:
     async def main() -> None:
         async with await opened(tmp_path) as memory:
             record = (await memory.remember("Ana prefers tabs")).records[0]
-            assert await memory.get(record.id) == memory._memory.get(record.id)
+            assert await memory.get(record.id) == memory._target.get(record.id)
 
     asyncio.run(main())
 
@@ -80,7 +80,7 @@ def test_a_draft_is_proposed_at_the_end_of_its_block(tmp_path: Path) -> None:
 def test_what_is_a_property_and_reads_the_store_is_awaited(tmp_path: Path) -> None:
     async def main() -> None:
         async with await opened(tmp_path) as memory:
-            plain = memory._memory
+            plain = memory._target
             assert (await memory.head(), await memory.policy()) == (plain.head, plain.policy)
             assert (await memory.now(), memory.path) == (plain.now, plain.path)
 
@@ -90,7 +90,7 @@ def test_what_is_a_property_and_reads_the_store_is_awaited(tmp_path: Path) -> No
 def test_the_journal_comes_in_order_whatever_is_read_in_one_hop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("keepward.aio.handle._TOGETHER", 3)
+    monkeypatch.setattr("keepward.aio._TOGETHER", 3)
 
     async def main() -> None:
         async with await opened(tmp_path) as memory:

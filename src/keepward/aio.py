@@ -1,25 +1,33 @@
-"""``AsyncMemory``: the verbs of ``Memory``, awaited.
+"""The awaited handle: every verb of ``Memory``, for an event loop.
+
+async with await AsyncMemory.open("memory.db") as memory:
+    await memory.remember("Ana prefers tabs", source="user_message")
 
 Invariants
 (1) A verb is one hop to a thread and back, with the arguments, the value and the errors of ``Memory``'s.
 (2) A cancelled await leaves no transaction open, and a write happened or did not: it ends when what it began is
-    over. It is cancelled all the same, so look before writing again.
-(3) Closing waits for what is under way. Callbacks, such as ``on_progress``, are called in the thread.
+    over, and a call that had not begun never happens. It is cancelled all the same, so look before writing again.
+(3) Closing waits for what is under way; nothing begins after it. Callbacks, such as ``on_progress``, are called in the
+    thread.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import functools
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from itertools import islice
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from keepward.aio.drafts import AsyncDraft
-from keepward.aio.threads import Threads, over
+from keepward.calls.draft import Draft
+from keepward.errors import InvalidInput
 from keepward.memory import Memory
 from keepward.model.policy import Policy
+from keepward.model.proposal import Outcome
 from keepward.model.trust import Actor
 
 if TYPE_CHECKING:
@@ -29,20 +37,67 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
+#: Threads of one opened store; one at a time writes, the others read.
+THREADS = 8
 #: Commits of the journal that are read in one hop.
 _TOGETHER = 64
 
 
-def hop(
-    verb: Callable[Concatenate[Memory, P], R],
-) -> Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, R]]:
-    """Return a verb of ``Memory`` as one of ``AsyncMemory``: the same, in a thread."""
+class Threads:
+    """The threads of one opened store."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="keepward")
+
+    async def run(self, call: Callable[..., R], /, *args: Any, **named: Any) -> R:
+        """Call in a thread and return what comes of it; see (2)."""
+        context = contextvars.copy_context()
+        try:
+            job = self._pool.submit(context.run, functools.partial(call, *args, **named))
+        except RuntimeError as fault:
+            raise InvalidInput("the store is closed; open it again") from fault
+        return await over(job)
+
+    async def end(self, last: Callable[[], None]) -> None:
+        """Wait for what is under way, then make the last call; a second time does nothing; see (3)."""
+
+        def ending() -> None:
+            self._pool.shutdown(wait=True)
+            last()
+
+        # A pool cannot wait for itself.
+        with ThreadPoolExecutor(1, thread_name_prefix="keepward-end") as other:
+            await over(other.submit(ending))
+
+
+async def over(job: Future[R]) -> R:
+    """Wait for a call; a cancellation is passed on once the call is over, or will never begin."""
+    waiter = asyncio.wrap_future(job)
+    try:
+        return await asyncio.shield(waiter)
+    except asyncio.CancelledError:
+        if not job.cancel():
+            while not waiter.done():
+                try:
+                    await asyncio.wait([waiter])
+                except asyncio.CancelledError:
+                    # Cancelled again: the first one is passed on below.
+                    continue
+            if not waiter.cancelled():
+                # Seen here, so that nobody is told of an error that nobody waited for.
+                waiter.exception()
+        raise
+
+
+def hop(verb: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
+    """Return a verb of a handle or draft as one of its awaited twin: the same, in a thread."""
 
     @functools.wraps(verb)
-    async def awaited(self: AsyncMemory, /, *args: P.args, **named: P.kwargs) -> R:
+    async def awaited(self: Any, /, *args: P.args, **named: P.kwargs) -> R:
         # By name: a handle may be of a class that narrows a verb.
-        result: R = await self._threads.run(getattr(self._memory, verb.__name__), *args, **named)
+        result: R = await self._threads.run(getattr(self._target, verb.__name__), *args, **named)
         return result
 
     return awaited
@@ -99,12 +154,47 @@ def _apart(verb: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:
     return awaited
 
 
+class AsyncDraft:
+    """Changes being collected; nothing is judged or visible until the block ends."""
+
+    def __init__(self, draft: Draft, threads: Threads) -> None:
+        self._target, self._threads = draft, threads
+
+    insert = hop(Draft.insert)
+    replace = hop(Draft.replace)
+    append = hop(Draft.append)
+    move = hop(Draft.move)
+    retire = hop(Draft.retire)
+    supersede = hop(Draft.supersede)
+    promote = hop(Draft.promote)
+    restore = hop(Draft.restore)
+    reinforce = hop(Draft.reinforce)
+    stage = hop(Draft.stage)
+    discard = hop(Draft.discard)
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What became of it; None until the block has ended without an error."""
+        return self._target.outcome
+
+    def __len__(self) -> int:
+        return len(self._target)
+
+    async def __aenter__(self) -> AsyncDraft:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._threads.run(self._target.__exit__, kind, fault, trace)
+
+
 class AsyncMemory:
     """A handle on a store of memories, awaited."""
 
     def __init__(self, memory: Memory, threads: Threads | None = None) -> None:
         """Take a handle over; closing this one closes it. Handles of one store share their threads."""
-        self._memory, self._threads = memory, threads or Threads()
+        self._target, self._threads = memory, threads or Threads()
 
     open = staticmethod(_opened(Memory.open))
     restore_backup = staticmethod(_apart(Memory.restore_backup))
@@ -112,7 +202,7 @@ class AsyncMemory:
 
     async def close(self) -> None:
         """Write what is still counted and release the store, for all handles on it; see (3)."""
-        await self._threads.end(self._memory.close)
+        await self._threads.end(self._target.close)
 
     async def __aenter__(self) -> Self:
         return self
@@ -125,46 +215,46 @@ class AsyncMemory:
     @property
     def tenant(self) -> str:
         """The tenant this handle reads and writes."""
-        return self._memory.tenant
+        return self._target.tenant
 
     @property
     def scope(self) -> str:
         """The scope this handle stands at."""
-        return self._memory.scope
+        return self._target.scope
 
     @property
     def actor(self) -> Actor:
         """On whose behalf this handle asks."""
-        return self._memory.actor
+        return self._target.actor
 
     @property
     def path(self) -> str:
         """The store's file."""
-        return self._memory.path
+        return self._target.path
 
     async def policy(self) -> Policy:
         """Return the policy in force."""
-        return await self._threads.run(lambda: self._memory.policy)
+        return await self._threads.run(lambda: self._target.policy)
 
     async def now(self) -> datetime:
         """Return the instant of the store's clock."""
-        return await self._threads.run(lambda: self._memory.now)
+        return await self._threads.run(lambda: self._target.now)
 
     async def head(self) -> str:
         """Return the name of the tenant's newest commit."""
-        return await self._threads.run(lambda: self._memory.head)
+        return await self._threads.run(lambda: self._target.head)
 
     def acting_as(self, actor: Actor) -> AsyncMemory:
         """Return a handle of an actor with fewer rights on the same store."""
-        return AsyncMemory(self._memory.acting_as(actor), self._threads)
+        return AsyncMemory(self._target.acting_as(actor), self._threads)
 
     def at(self, *, tenant: str | None = None, scope: str | None = None) -> AsyncMemory:
         """Return a handle at another tenant or scope of the same store."""
-        return AsyncMemory(self._memory.at(tenant=tenant, scope=scope), self._threads)
+        return AsyncMemory(self._target.at(tenant=tenant, scope=scope), self._threads)
 
     async def holding(self, token: str) -> AsyncMemory:
         """Return the handle of a token's bearer on the same store."""
-        return AsyncMemory(await self._threads.run(self._memory.holding, token), self._threads)
+        return AsyncMemory(await self._threads.run(self._target.holding, token), self._threads)
 
     # --- reading
 
@@ -200,7 +290,7 @@ class AsyncMemory:
 
     def draft(self, *, reason: str, session: str | None = None) -> AsyncDraft:
         """Collect changes in an ``async with`` block and propose them together at its end; an error discards them."""
-        return AsyncDraft(self._memory.draft(reason=reason, session=session), self._threads)
+        return AsyncDraft(self._target.draft(reason=reason, session=session), self._threads)
 
     # --- deciding and the journal
 
@@ -226,7 +316,7 @@ class AsyncMemory:
 
         def some(behind: int) -> list[tuple[Commit, list[Event]]]:
             # A reader's connection belongs to its thread: each hop reads its part to the end.
-            return list(islice(self._memory.journal(after=behind), _TOGETHER))
+            return list(islice(self._target.journal(after=behind), _TOGETHER))
 
         while found := await self._threads.run(some, after):
             for each in found:
