@@ -248,7 +248,7 @@ def test_what_was_opened_for_nobody_is_closed(tmp_path: Path, monkeypatch: pytes
         held()
         return Slow.open(tmp_path / "m.db", embedder=None, config_dir=tmp_path)
 
-    from keepward.aio import handle
+    from keepward import aio as handle
 
     async def main() -> None:
         task = asyncio.ensure_future(handle._opened(opening)())
