@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import subprocess
 import sys
 from typing import Any
@@ -51,12 +53,12 @@ def test_a_verb_says_what_it_takes_and_gives(verb: Verb) -> None:
 def test_what_was_left_out_is_not_what_is_empty() -> None:
     from keepward.verbs.write import Revise
 
-    assert "category" not in Revise(id="a", reason="b", values={}).given()
-    assert Revise(id="a", reason="b", values={"category": None}).given()["category"] is None
+    assert "category" not in Revise(memory_id="a", reason="b", values={}).given()
+    assert Revise(memory_id="a", reason="b", values={"category": None}).given()["category"] is None
     with pytest.raises(TypeError):
-        Revise(id="a", values={})
+        Revise(memory_id="a", values={})
     with pytest.raises(AttributeError):
-        Revise(id="a", reason="b").reason = "c"  # type: ignore[misc]
+        Revise(memory_id="a", reason="b").reason = "c"  # type: ignore[misc]
 
 
 def test_the_registry_loads_no_engine_and_no_framework() -> None:
@@ -67,3 +69,22 @@ def test_the_registry_loads_no_engine_and_no_framework() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("verb", [each for each in VERBS if each.request.function], ids=lambda verb: verb.name)
+def test_a_verb_without_a_run_of_its_own_names_a_function_that_takes_its_arguments(verb: Verb) -> None:
+    module, name = verb.request.function.split(":")
+    function = getattr(importlib.import_module(f"keepward.{module}"), name)
+    inspect.signature(function).bind(None, None, **dict.fromkeys(verb.request.names))
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_a_call_has_the_arguments_and_defaults_of_its_request(verb: Verb) -> None:
+    method = getattr(Memory, verb.name, None)
+    if method is None or verb.name in {"approve_many", "pending"}:
+        # One has no method of its own; the others take what people write and turn it into what is sent.
+        return
+    parameters = inspect.signature(method).parameters
+    for name in set(parameters) & set(verb.request.names):
+        default = getattr(verb.request, name, inspect.Parameter.empty)
+        assert parameters[name].default in (default, None if default is inspect.Parameter.empty else default), name

@@ -5,10 +5,15 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Callable
+from functools import wraps
+from inspect import CO_VARKEYWORDS
+from typing import Any, ParamSpec, TypeVar
 
+from keepward import verbs
 from keepward.verbs import Request
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 
@@ -16,10 +21,43 @@ class Calls:
     """What carries out requests."""
 
     def _send(self, request: Request[R], **local: Any) -> R:
-        """Have a request carried out; ``local`` is what stays in this process, such as ``progress``."""
+        """Have a request carried out; ``local`` is what stays in this process, such as ``on_progress``."""
         raise NotImplementedError
 
 
 def send(handle: Calls, request: Request[R], **local: Any) -> R:
     """Have a request carried out by a handle; for surfaces, which make requests from what they read."""
     return handle._send(request, **local)  # noqa: SLF001  a part of the handle
+
+
+def sends(group: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Carry out the verb that has a method's name with the method's arguments; the method is its signature.
+
+    What the verb's request does not name stays in this process; ``**fields`` are its ``values``.
+    """
+
+    def made(method: Callable[P, R]) -> Callable[P, R]:
+        code = method.__code__
+        places = code.co_varnames[1 : code.co_argcount]
+        own = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+        lifts = bool(code.co_flags & CO_VARKEYWORDS)
+
+        @wraps(method)
+        def call(self: Calls, /, *args: Any, **named: Any) -> Any:
+            getattr(verbs, group)
+            request = verbs.VERBS[method.__name__].request
+            given, local = dict(zip(places, args, strict=len(args) > len(places))), {}
+            for name, value in named.items():
+                if name in request.names and name in own:
+                    given[name] = value
+                elif name in own:
+                    local[name] = value
+                elif not lifts:
+                    raise TypeError(f"{method.__name__} takes no {name}")
+            if lifts:
+                given["values"] = {name: value for name, value in named.items() if name not in own}
+            return self._send(request(**given), **local)
+
+        return call  # type: ignore[return-value]
+
+    return made

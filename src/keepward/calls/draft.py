@@ -45,17 +45,21 @@ class Draft:
         self, memory_id: str, text: str = KEEP, *, if_version: int | None = None, **fields: Unpack[ReplaceFields]
     ) -> None:
         """Stage new text or fields for a memory."""
-        self.stage(write.Revise(id=memory_id, text=text, values=fields, if_version=if_version, reason="").change())
+        self.stage(
+            write.Revise(memory_id=memory_id, text=text, values=fields, if_version=if_version, reason="").change()
+        )
 
     def append(
         self, memory_id: str, text: str, *, if_version: int | None = None, **fields: Unpack[AppendFields]
     ) -> None:
         """Stage an addition."""
-        self.stage(write.Append(id=memory_id, text=text, values=fields, if_version=if_version, reason="").change())
+        self.stage(
+            write.Append(memory_id=memory_id, text=text, values=fields, if_version=if_version, reason="").change()
+        )
 
     def retire(self, memory_id: str, *, if_version: int | None = None) -> None:
         """Stage a retirement."""
-        self.stage(write.Forget(id=memory_id, if_version=if_version, reason="").change())
+        self.stage(write.Forget(memory_id=memory_id, if_version=if_version, reason="").change())
 
     def move(
         self,
@@ -68,23 +72,23 @@ class Draft:
     ) -> None:
         """Stage a move to another tier, scope or key."""
         where: Any = {"tier": tier, "scope": scope, "key": key}
-        self.stage(write.Move(id=memory_id, values=where, if_version=if_version, reason="").change())
+        self.stage(write.Move(memory_id=memory_id, values=where, if_version=if_version, reason="").change())
 
     def supersede(self, memory_id: str, by: str) -> None:
         """Stage that a memory is replaced by another."""
-        self.stage(write.Supersede(id=memory_id, by=by, reason="").change())
+        self.stage(write.Supersede(memory_id=memory_id, by=by, reason="").change())
 
     def promote(self, memory_id: str, text: str) -> None:
         """Stage a promotion to lasting knowledge."""
-        self.stage(write.Promote(id=memory_id, text=text, reason="").change())
+        self.stage(write.Promote(memory_id=memory_id, text=text, reason="").change())
 
     def restore(self, memory_id: str, *, ttl: Duration | None = None, if_version: int | None = None) -> None:
         """Stage that an ended memory comes back; ``ttl`` gives an expired one a new term."""
-        self.stage(write.Restore(id=memory_id, ttl=ttl, if_version=if_version, reason="").change())
+        self.stage(write.Restore(memory_id=memory_id, ttl=ttl, if_version=if_version, reason="").change())
 
     def reinforce(self, memory_id: str, *, gain: float = 0.0) -> None:
         """Stage that a memory is confirmed."""
-        self.stage(write.Reinforce(id=memory_id, gain=gain).change())
+        self.stage(write.Reinforce(memory_id=memory_id, gain=gain).change())
 
     def stage(self, change: Change) -> None:
         """Stage a change as it is."""

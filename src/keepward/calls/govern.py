@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from keepward import verbs
-from keepward.calls import Calls
+from keepward.calls import Calls, sends
 from keepward.model.value import Duration
 
 if TYPE_CHECKING:
@@ -38,17 +38,17 @@ class Govern(Calls):
         """Return proposals in the review queue, oldest first; ``state`` None for all of them."""
         return self._send(verbs.review.Pending(state="all" if state is None else state))
 
+    @sends("review")
     def notices(self) -> list[Waiting]:
         """Return, once, the decisions on this actor's own proposals that went against them."""
-        return self._send(verbs.review.Notices())
 
+    @sends("review")
     def approve(self, proposal_id: str, *, digest: str | None = None) -> Outcome:
         """Store exactly what was proposed; takes a reviewer or the owner, never the proposer."""
-        return self._send(verbs.review.Approve(id=proposal_id, digest=digest))
 
+    @sends("review")
     def reject(self, proposal_id: str, *, reason: str) -> Receipt:
         """Discard a proposal; what held before still holds."""
-        return self._send(verbs.review.Reject(id=proposal_id, reason=reason))
 
     def approve_many(self, ids: Iterable[str] | Mapping[str, str | None]) -> list[Decided]:
         """Approve each by id, or by id with the digest that was seen; each gets its own answer, in the order given."""
@@ -56,49 +56,50 @@ class Govern(Calls):
         items = [{"id": name, "digest": digest} for name, digest in wanted.items()]
         return self._send(verbs.review.ApproveMany(items=items))
 
+    @sends("review")
     def reject_many(self, ids: Iterable[str], *, reason: str) -> list[Decided]:
         """Reject each for one reason; each gets its own answer, in the order given."""
-        return self._send(verbs.review.RejectMany(ids=list(ids), reason=reason))
 
     # --- the journal
 
+    @sends("journal")
     def log(self, *, limit: int = 50, before: int | None = None) -> list[CommitView]:
         """Return commits within reach, newest first, with seq below ``before``."""
-        return self._send(verbs.journal.Log(limit=limit, before=before))
 
+    @sends("journal")
     def show(self, commit: str) -> CommitView:
         """Return one commit by id, a unique prefix of it, or its number."""
-        return self._send(verbs.journal.Show(commit_id=commit))
 
+    @sends("journal")
     def diff(self, earlier: AsOf, later: AsOf = None) -> list[Difference]:
         """Return the memories that differ between the states after two commits; ``0`` is the empty store."""
-        return self._send(verbs.journal.Diff(earlier=earlier, later=later))
 
+    @sends("journal")
     def rollback(self, commit: str, *, with_later: bool = False, dry_run: bool = False) -> Rollback:
         """Undo one commit exactly; a second call changes nothing and gives the first receipt."""
-        return self._send(verbs.journal.RollBack(commit_id=commit, with_later=with_later, dry_run=dry_run))
 
+    @sends("journal")
     def verify(self) -> Verification:
         """Check the chain, every seal, every projection and the anchor."""
-        return self._send(verbs.journal.Verify())
 
+    @sends("journal")
     def rebuild(self) -> int:
         """Compute the tenant's records anew from the journal; return how many there are."""
-        return self._send(verbs.journal.Rebuild())
 
+    @sends("journal")
     def reindex(self, *, on_progress: Callable[[int, int], None] | None = None) -> int:
         """Compute terms and vectors anew where they are missing or of another embedder; return how many.
 
         Over HTTP ``on_progress`` is called once, at the end.
         """
-        return self._send(verbs.journal.Reindex(), progress=on_progress)
 
+    @sends("journal")
     def tenants(self) -> list[str]:
         """Return the names of all tenants with memories; for the owner alone."""
-        return self._send(verbs.journal.Tenants())
 
     # --- inquiring
 
+    @sends("inquiry")
     def impact(
         self,
         *,
@@ -113,8 +114,6 @@ class Govern(Calls):
         A source is a class such as ``web`` or a reference in evidence; an actor is ``kind:name``. Takes a
         reviewer or the owner.
         """
-        chosen = {"source": source, "actor": actor, "session": session, "commit": commit, "memory": memory}
-        return self._send(verbs.inquiry.Impact(**chosen))
 
     def contain(
         self,
@@ -137,9 +136,9 @@ class Govern(Calls):
             return self._send(verbs.inquiry.PlanContain(**chosen))
         return self._send(verbs.inquiry.Contain(**chosen, digest=plan, reason=reason))
 
+    @sends("inquiry")
     def blame(self, name: str) -> Blame:
         """Return which commit, actor, source and approval made each value of a memory, by id or key."""
-        return self._send(verbs.inquiry.Blame(name=name))
 
     def bisect(
         self,
@@ -157,9 +156,9 @@ class Govern(Calls):
         request = verbs.inquiry.Bisect(query=query, contains=contains, since=since, purpose=purpose)
         return self._send(request, predicate=predicate)
 
+    @sends("inquiry")
     def context_diff(self, first: str, second: str) -> ContextDifference:
         """Return what differs between two compiled contexts, by receipt id, and the commit responsible for each."""
-        return self._send(verbs.inquiry.ContextDiff(id=first, other=second))
 
     # --- erasing, and accepting a store
 
@@ -196,6 +195,7 @@ class Govern(Calls):
         named = (ids,) if isinstance(ids, str) else tuple(ids)
         return self._send(verbs.erase.Erase(digest=digest, ids=named, subject=subject, source=source, reason=reason))
 
+    @sends("erase")
     def lift_erasure(self, name: str) -> Lifted:
         """Allow what an erased memory said to be remembered again, given its id; for the owner alone.
 
@@ -206,16 +206,16 @@ class Govern(Calls):
             InvalidInput: it was not erased.
             Conflict: nothing stands in the way.
         """
-        return self._send(verbs.erase.LiftErasure(name=name))
 
+    @sends("erase")
     def certificate(self, name: str) -> dict[str, Any]:
         """Return the certificate of an erasure, by the id of an erased memory or of the erasing commit."""
-        return self._send(verbs.erase.Certificate(name=name))
 
+    @sends("erase")
     def plan_adopt(self) -> Adoption:
         """Return what accepting the store as it stands would accept, under a digest; change nothing."""
-        return self._send(verbs.erase.PlanAdopt())
 
+    @sends("erase")
     def adopt(self, digest: str) -> Adoption:
         """Accept the store as it stands, given the digest of what was shown.
 
@@ -227,25 +227,25 @@ class Govern(Calls):
             Tampered: its journal does not hold in itself; nothing was accepted.
             StoreUnavailable: it can only be read, or this machine has no place to note it.
         """
-        return self._send(verbs.erase.Adopt(digest=digest))
 
     # --- upkeep
 
+    @sends("upkeep")
     def train_reranker(self, *, on_progress: Callable[[int, int], None] | None = None) -> Training:
         """Train the reranker from all feedback, for the owner alone; it serves only where it proves better.
 
         ``on_progress`` is called with (done, total); over HTTP once, at the end.
         """
-        return self._send(verbs.upkeep.TrainReranker(), progress=on_progress)
 
+    @sends("upkeep")
     def learn_importance(self) -> Reinforced:
         """Turn the uses counted since the last time into importance, in one commit; for the owner alone."""
-        return self._send(verbs.upkeep.LearnImportance())
 
+    @sends("upkeep")
     def jobs(self) -> list[JobState]:
         """Return every job with its schedule and its last run, in the order in which they run."""
-        return self._send(verbs.upkeep.Jobs())
 
+    @sends("upkeep")
     def run_job(self, name: str, *, force: bool = False) -> Run:
         """Run a job where it is due, for the owner alone; ``force`` runs it although it is not.
 
@@ -255,19 +255,19 @@ class Govern(Calls):
             NotFound: there is no such job.
             Unauthorised: this handle is not an owner's.
         """
-        return self._send(verbs.upkeep.RunJob(name=name, force=force))
 
+    @sends("upkeep")
     def run_due(self) -> list[Run]:
         """Run every job that is due by the store's clock, one after the other, for the owner alone."""
-        return self._send(verbs.upkeep.RunDue())
 
+    @sends("upkeep")
     def merge_candidates(self, *, floor: float = 0.8, limit: int = 50) -> list[Alike]:
         """Return pairs of memories in this handle's sight that resemble each other, best first; change nothing.
 
         ``floor`` is the least score, 0..1. Sensitive memories are shown only to who may read them.
         """
-        return self._send(verbs.upkeep.MergeCandidates(floor=floor, limit=limit))
 
+    @sends("upkeep")
     def create_token(
         self,
         name: str,
@@ -284,13 +284,11 @@ class Govern(Calls):
         scope are this handle's unless named. ``expires`` is an instant, a term (seconds, a timedelta,
         text such as ``30d``), or None.
         """
-        asked = {"rights": rights, "can": can, "tenant": tenant, "scope": scope, "expires": expires}
-        return self._send(verbs.upkeep.CreateToken(name=name, **asked))
 
+    @sends("upkeep")
     def tokens(self) -> list[Token]:
         """Return every token of the store, oldest first, without its secret; for the owner alone."""
-        return self._send(verbs.upkeep.Tokens())
 
+    @sends("upkeep")
     def revoke_token(self, token_id: str) -> Receipt:
         """End a token; handles that it opened are refused from then on."""
-        return self._send(verbs.upkeep.RevokeToken(id=token_id))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from keepward import verbs
-from keepward.calls import Calls
+from keepward.calls import Calls, sends
 from keepward.model.change import (
     KEEP,
     AppendFields,
@@ -36,6 +36,7 @@ class Use(Calls):
 
     # --- reading
 
+    @sends("read")
     def recall(
         self,
         query: str,
@@ -63,27 +64,8 @@ class Use(Calls):
         ``order`` is ``learned`` (by the reranker where one serves), ``fused`` or ``cosine``. With ``receipt`` a
         receipt is kept, for ``feedback`` to name.
         """
-        return self._send(
-            verbs.read.Recall(
-                query=query,
-                limit=limit,
-                purpose=purpose,
-                tiers=tiers,
-                kinds=kinds,
-                tags=tags,
-                content_types=content_types,
-                subject=subject,
-                category=category,
-                session=session,
-                min_importance=min_importance,
-                include_sensitive=include_sensitive,
-                as_of=as_of,
-                order=order,
-                floor=floor,
-                receipt=receipt,
-            )
-        )
 
+    @sends("read")
     def find(
         self,
         *,
@@ -107,33 +89,16 @@ class Use(Calls):
         What is sensitive is among them for who may ask for it; the others are told by ``notes`` that there is some.
         ``withheld`` of the list names those that would have passed and do not hold.
         """
-        return self._send(
-            verbs.read.Find(
-                tiers=tiers,
-                kinds=kinds,
-                tags=tags,
-                content_types=content_types,
-                key=key,
-                subject=subject,
-                category=category,
-                session=session,
-                job=job,
-                min_importance=min_importance,
-                limit=limit,
-                include_ended=include_ended,
-                include_sensitive=include_sensitive,
-                as_of=as_of,
-            )
-        )
 
+    @sends("read")
     def get(self, memory_id: str, *, as_of: AsOf = None) -> Record:
         """Return a memory by id or alias, whatever its status."""
-        return self._send(verbs.read.Get(id=memory_id, as_of=as_of))
 
+    @sends("read")
     def history(self, memory_id: str) -> list[Version]:
         """Return every version of a memory with the commit that made it, oldest first."""
-        return self._send(verbs.read.History(id=memory_id))
 
+    @sends("read")
     def context(
         self,
         objective: str,
@@ -152,19 +117,8 @@ class Use(Calls):
         key or id; a block that holds is never left out. Nothing is recalled where even the best score is below
         ``floor``: 0..1, None for the policy's own.
         """
-        return self._send(
-            verbs.read.Context(
-                objective=objective,
-                budget_tokens=budget_tokens,
-                purpose=purpose,
-                as_of=as_of,
-                format=format,
-                include_sensitive=include_sensitive,
-                without=without,
-                floor=floor,
-            )
-        )
 
+    @sends("read")
     def snapshot(
         self,
         *,
@@ -176,8 +130,8 @@ class Use(Calls):
 
         ``without`` is as for ``context``.
         """
-        return self._send(verbs.read.Snapshot(budget_tokens=budget_tokens, format=format, without=without))
 
+    @sends("read")
     def memory_block(
         self,
         query: str,
@@ -191,30 +145,26 @@ class Use(Calls):
 
         ``floor`` is the least score of each, 0..1; None for the policy's own, 0 for no floor.
         """
-        return self._send(
-            verbs.read.MemoryBlock(
-                query=query, budget_tokens=budget_tokens, purpose=purpose, floor=floor, format=format
-            )
-        )
 
+    @sends("read")
     def replay(self, receipt_id: str) -> Replayed:
         """Render a compiled context again from its receipt, byte for byte."""
-        return self._send(verbs.read.Replay(id=receipt_id))
 
+    @sends("read")
     def receipt(self, receipt_id: str) -> dict[str, Any]:
         """Return a receipt as plain values; a commit's comes with the before and after of each target."""
-        return self._send(verbs.read.GetReceipt(id=receipt_id))
 
+    @sends("read")
     def doctor(self) -> list[Check]:
         """Return what was looked at, whether it is well, and what to do when it is not."""
-        return self._send(verbs.read.Doctor())
 
+    @sends("read")
     def status(self) -> dict[str, Any]:
         """Return counts, sizes, the queue, the use of budgets, and how each job stands, as plain values."""
-        return self._send(verbs.read.Status())
 
     # --- proposing
 
+    @sends("write")
     def remember(self, text: str, *, reason: str = "", **fields: Unpack[InsertFields]) -> Outcome:
         """Propose a new memory; with a ``key`` that is taken, an update of its holder.
 
@@ -225,8 +175,8 @@ class Use(Calls):
         Raises:
             InvalidInput: a field, or a name of a tier, kind, ..., that there is not; a value of another type.
         """
-        return self._send(verbs.write.Remember(text=text, values=fields, reason=reason))
 
+    @sends("write")
     def revise(
         self,
         memory_id: str,
@@ -241,10 +191,8 @@ class Use(Calls):
         Fields, all optional: ``category subject tags metadata source evidence confidence importance sensitivity ttl
         consent``; what is left out stays, None empties.
         """
-        return self._send(
-            verbs.write.Revise(id=memory_id, text=text, values=fields, if_version=if_version, reason=reason)
-        )
 
+    @sends("write")
     def append(
         self,
         memory_id: str,
@@ -258,18 +206,16 @@ class Use(Calls):
 
         Fields, all optional: ``source evidence confidence consent``.
         """
-        return self._send(
-            verbs.write.Append(id=memory_id, text=text, values=fields, if_version=if_version, reason=reason)
-        )
 
+    @sends("write")
     def forget(self, memory_id: str, *, reason: str, if_version: int | None = None) -> Outcome:
         """Propose that a memory no longer holds; it can be restored."""
-        return self._send(verbs.write.Forget(id=memory_id, if_version=if_version, reason=reason))
 
+    @sends("write")
     def archive(self, memory_id: str, *, reason: str, if_version: int | None = None) -> Outcome:
         """Propose to put a memory away: it holds and is not at hand until ``restore`` brings it back."""
-        return self._send(verbs.write.Archive(id=memory_id, if_version=if_version, reason=reason))
 
+    @sends("write")
     def restore(
         self,
         memory_id: str,
@@ -279,11 +225,10 @@ class Use(Calls):
         if_version: int | None = None,
     ) -> Outcome:
         """Propose to bring back a retired, archived, superseded or expired memory."""
-        return self._send(verbs.write.Restore(id=memory_id, ttl=ttl, if_version=if_version, reason=reason))
 
+    @sends("write")
     def reinforce(self, memory_id: str, *, reason: str = "confirmed", gain: float = 0.0) -> Outcome:
         """Propose that a memory is confirmed: its confidence starts anew."""
-        return self._send(verbs.write.Reinforce(id=memory_id, gain=gain, reason=reason))
 
     def move(
         self,
@@ -297,16 +242,17 @@ class Use(Calls):
     ) -> Outcome:
         """Propose another tier, scope or key."""
         where: Any = {"tier": tier, "scope": scope, "key": key}
-        return self._send(verbs.write.Move(id=memory_id, values=where, if_version=if_version, reason=reason))
+        return self._send(verbs.write.Move(memory_id=memory_id, values=where, if_version=if_version, reason=reason))
 
+    @sends("write")
     def promote(self, memory_id: str, text: str, *, reason: str) -> Outcome:
         """Propose lasting knowledge: permanent, with its canonical text, core when its key is a block's."""
-        return self._send(verbs.write.Promote(id=memory_id, text=text, reason=reason))
 
+    @sends("write")
     def supersede(self, memory_id: str, by: str, *, reason: str) -> Outcome:
         """Propose that one memory is replaced by another."""
-        return self._send(verbs.write.Supersede(id=memory_id, by=by, reason=reason))
 
+    @sends("write")
     def merge(
         self, memory_ids: Sequence[str], text: str | None = None, *, reason: str, **fields: Unpack[InsertFields]
     ) -> Outcome | None:
@@ -317,26 +263,26 @@ class Use(Calls):
         Raises:
             InvalidInput: they differ in subject, scope or sensitivity, or the summary is to be about somebody else.
         """
-        return self._send(verbs.write.Merge(ids=memory_ids, text=text, values=fields, reason=reason))
 
+    @sends("write")
     def update_by_key(self, key: str, text: str, *, reason: str = "", **fields: Unpack[KeyedFields]) -> Outcome:
         """Propose the text of a keyed state: created when missing, updated in place when there."""
-        return self._send(verbs.write.UpdateByKey(key=key, text=text, values=fields, reason=reason))
 
+    @sends("write")
     def forget_many(self, memory_ids: Sequence[str], *, reason: str) -> tuple[Outcome | None, list[str]]:
         """Retire all that are there in one commit; return the outcome and the ids that were not found."""
-        return self._send(verbs.write.ForgetMany(ids=memory_ids, reason=reason))
 
+    @sends("write")
     def propose(
         self, changes: Sequence[Change], *, reason: str, session: str | None = None, kind: str = "write"
     ) -> Outcome:
         """Propose changes that are carried out, held or refused together."""
-        return self._send(verbs.write.Propose(changes=changes, reason=reason, session=session), kind=kind)
 
     def draft(self, *, reason: str, session: str | None = None) -> Draft:
         """Collect changes in a ``with`` block and propose them together at its end; an error discards them."""
         raise NotImplementedError
 
+    @sends("write")
     def remember_many(
         self,
         items: Sequence[Mapping[str, Any] | str],
@@ -353,11 +299,10 @@ class Use(Calls):
         come in the order given. ``atomic``: all or nothing, one outcome for each item. Over HTTP at most a megabyte of
         items goes in one call, and ``atomic`` has to fit into one.
         """
-        request = verbs.write.RememberMany(items=items, mode=mode, reason=reason)
-        return self._send(request, kind=kind, batch=batch, progress=on_progress)
 
     # --- feedback and blobs
 
+    @sends("upkeep")
     def feedback(self, receipt_id: str, *, used: Sequence[str] = (), ignored: Sequence[str] = ()) -> Feedback:
         """Say which memories of a context, or of a recall with ``receipt=True``, were used and which were not.
 
@@ -368,8 +313,8 @@ class Use(Calls):
             NotFound: no such receipt within reach.
             InvalidInput: an id that the receipt does not show, one on both sides, or none at all.
         """
-        return self._send(verbs.upkeep.GiveFeedback(receipt=receipt_id, used=used, ignored=ignored))
 
+    @sends("upkeep")
     def put_blob(self, data: bytes, *, media_type: str | None = None) -> Blob:
         """Keep 1 byte to 32 MB, for memories to refer to: ``remember("what it shows", blob=blob.ref)``.
 
@@ -381,16 +326,16 @@ class Use(Calls):
             InvalidInput: empty, too large, not what the media type says, or holding a secret; nothing was stored.
             Conflict: they were erased here, or memory is switched off.
         """
-        return self._send(verbs.upkeep.PutBlob(data=data, media_type=media_type))
 
+    @sends("upkeep")
     def blob(self, ref: str) -> Blob:
         """Return size and media type of a blob that a live memory within reach refers to, or that one has put.
 
         Raises:
             NotFound: there is none by that name, or none that this handle may read.
         """
-        return self._send(verbs.upkeep.GetBlob(ref=ref))
 
+    @sends("upkeep")
     def read_blob(self, ref: str) -> bytes:
         """Return the bytes of a blob, compared with its hash; who may read it is as for ``blob``.
 
@@ -398,4 +343,3 @@ class Use(Calls):
             NotFound: there is none by that name, or none that this handle may read.
             Tampered: the bytes on disk are not those that were put, or are gone.
         """
-        return self._send(verbs.upkeep.ReadBlob(ref=ref))

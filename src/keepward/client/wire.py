@@ -123,17 +123,17 @@ def carry_out(request: Request[Any], way: Way, **local: Any) -> Any:
     """Have a request carried out by a server: here those of which the registry says all."""
     verb = verb_of(type(request))
     places = re.findall(r"{(\w+)}", verb.path)
-    path = verb.path.format_map({name: _part(getattr(request, name)) for name in places})
+    path = verb.path.format_map({wire: _part(getattr(request, verb.arguments[wire].name)) for wire in places})
     asked = {name: value for name, value in arguments_of(request).items() if name not in places}
     if verb.method in {"GET", "DELETE"}:
         answer = answer_of(way.call(verb.method, path, query=list(asked.items())))
     else:
         answer = answer_of(way.call(verb.method, path, body=asked or None))
     result = decode_hint(verb.result, answer[verb.answer] if verb.answer else answer)
-    if "progress" in local:
+    if "on_progress" in local:
         # A server says nothing on the way.
         done = result if isinstance(result, int) else result.feedback
-        local["progress"](done, done)
+        local["on_progress"](done, done)
     return result
 
 
@@ -229,8 +229,8 @@ def _(request: write.UpdateByKey, way: Way) -> Outcome:
 
 @carry_out.register
 def _(request: write.Edit, way: Way) -> Outcome:
-    _part(request.id)
-    return _edited(way, [change(request.change())], request.given().get("reason", ""))
+    _part(request.memory_id)
+    return _edited(way, [change(request.change())], getattr(request, "reason", ""))
 
 
 @carry_out.register
@@ -259,7 +259,7 @@ def _(request: write.Propose, way: Way, *, kind: str = "write") -> Outcome:
 
 @carry_out.register
 def _(request: write.Merge, way: Way) -> Outcome | None:
-    ids = list(arguments.texts("memory_ids", request.ids))
+    ids = list(arguments.texts("memory_ids", request.memory_ids))
     if not ids:
         return None
     fields = _sent(arguments.insert(request.values))
@@ -270,7 +270,7 @@ def _(request: write.Merge, way: Way) -> Outcome | None:
 
 @carry_out.register
 def _(request: write.ForgetMany, way: Way) -> tuple[Outcome | None, list[str]]:
-    ids = list(arguments.texts("memory_ids", request.ids))
+    ids = list(arguments.texts("memory_ids", request.memory_ids))
     if not ids:
         return None, []
     answer = way.post("/memory/items/forget", {"ids": ids, "reason": request.reason})
@@ -279,7 +279,7 @@ def _(request: write.ForgetMany, way: Way) -> tuple[Outcome | None, list[str]]:
 
 @carry_out.register
 def _(
-    request: write.RememberMany, way: Way, *, kind: str = "write", batch: int = _ITEMS, progress: Any = None
+    request: write.RememberMany, way: Way, *, kind: str = "write", batch: int = _ITEMS, on_progress: Any = None
 ) -> list[Outcome]:
     _only_write(kind)
     if batch < 1:
@@ -292,14 +292,14 @@ def _(
             found = decode_hint(list[Outcome], way.post("/memory/items/batch", body)["outcomes"])
             # All or nothing is one outcome, for all of them.
             outcomes += found * len(part) if request.mode == "atomic" and len(found) == 1 else found
-        if progress is not None and request.mode != "atomic":
-            progress(len(outcomes), len(sent))
+        if on_progress is not None and request.mode != "atomic":
+            on_progress(len(outcomes), len(sent))
     return outcomes
 
 
 @carry_out.register
 def _(request: review.Approve, way: Way) -> Outcome:
-    place = path_of("quarantine", request.id)
+    place = path_of("quarantine", request.proposal_id)
     seen: Any = way.get(place)["digest"] if request.digest is None else request.digest
     if not (isinstance(seen, str) and seen.isascii() and seen.isalnum()):
         raise InvalidInput("a digest is hex digits, as they stand with what waits")
@@ -321,7 +321,7 @@ def _(request: journal.RollBack, way: Way) -> Any:
     body = {"with_later": request.with_later, "dry_run": request.dry_run}
     # Whatever the newest commit is: one that touches the same memories is a conflict, and not undone.
     headers = None if request.dry_run else {"If-Match": "*"}
-    answer = way.post(path_of("rollback", str(request.commit_id)), body, headers)
+    answer = way.post(path_of("rollback", str(request.commit)), body, headers)
     return decode_hint(verb_of(type(request)).result, answer)
 
 

@@ -97,6 +97,11 @@ class Request(Generic[R]):
     #: Fields of the class, in order, and those that have to be given.
     names: ClassVar[tuple[str, ...]] = ()
     needed: ClassVar[frozenset[str]] = frozenset()
+    #: The function that carries it out, by its module, where ``run`` does no more than call it with the arguments.
+    function: ClassVar[str] = ""
+    #: What takes an owner, in words.
+    owner: ClassVar[str] = ""
+    verb: ClassVar[Verb]
     __slots__ = ("__dict__",)
 
     def __init_subclass__(cls) -> None:
@@ -126,9 +131,15 @@ class Request(Generic[R]):
                 found[name] = value
         return found
 
-    def run(self, session: Session) -> R:
-        """Carry it out in an opened store."""
-        raise NotImplementedError
+    def run(self, session: Session, *_: Any, **local: Any) -> R:
+        """Carry it out in an opened store; ``local`` is what no surface sends, such as ``on_progress``."""
+        if self.owner:
+            session.owner(self.owner, "erase" if self.verb.right == "erase" else "admin")
+        module, name = self.function.split(":")
+        carry_out = getattr(import_module(f"keepward.{module}"), name)
+        given = {each: getattr(self, each) for each in self.names}
+        result: R = carry_out(session.kit, session.who, **given, **local)
+        return result
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +207,7 @@ def verb(
     writes = right != "read" and method != "GET" and not name.startswith("plan_")
 
     def register(request: Q) -> Q:
-        VERBS[name] = request.verb = Verb(  # type: ignore[attr-defined]  # see ``verb_of``
+        VERBS[name] = request.verb = Verb(
             name=name,
             request=request,
             right=right,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from keepward.errors import Unauthorised
 from keepward.model.copies import Adoption
 from keepward.model.journal import Erased, Lifted, Selection
 from keepward.model.journal import ErasePlan as Planned
@@ -39,7 +38,7 @@ class PlanErase(Chosen[Planned]):
         """Plan."""
         from keepward.engine.erase import plan
 
-        _may_erase(session)
+        session.owner("erasing", "erase")
         return plan(session.kit, session.who, self.selection(), reason=self.reason)
 
 
@@ -54,7 +53,7 @@ class Erase(Chosen[Erased]):
         from keepward.copies.erasures import settle
         from keepward.engine.erase import erase
 
-        _may_erase(session)
+        session.owner("erasing", "erase")
         done = erase(session.kit, session.who, self.digest, self.selection(), reason=self.reason)
         settle(session.kit, session.who)
         return done
@@ -64,14 +63,9 @@ class Erase(Chosen[Erased]):
 class LiftErasure(Request[Lifted]):
     """Allow what an erased memory said to be remembered again; what was erased stays erased."""
 
+    function = "engine.undo:lift"
+    owner = "erasing"
     name: fields.Id
-
-    def run(self, session: Session) -> Lifted:
-        """Allow it."""
-        from keepward.engine.undo import lift
-
-        _may_erase(session)
-        return lift(session.kit, session.who, self.name)
 
 
 @verb("certificate", "GET /memory/certificates/{name}", right="erase")
@@ -84,7 +78,7 @@ class Certificate(Request[dict[str, Any]]):
         """Look it up, or make a preliminary one."""
         from keepward.engine import traces as certificate
 
-        _may_erase(session)
+        session.owner("erasing", "erase")
         commit, events = certificate.find(session.kit, session.who, self.name)
         kept = session.kit.store.artefact(session.tenant, certificate.CERTIFICATE, commit.id)
         if kept is not None:
@@ -117,9 +111,3 @@ class Adopt(Request[Adoption]):
 
         session.owner("accepting a store")
         return adopt(session.kit, session.who, self.digest)
-
-
-def _may_erase(session: Session) -> None:
-    session.owner("erasing", "erase")
-    if not all(actor.able("erase") for actor in (session.actor, *session.who.via)):
-        raise Unauthorised("this token may not erase; ask the owner for one that may")

@@ -69,6 +69,8 @@ Id = Annotated[str, Limit("Id or alias of a memory.", minLength=1, maxLength=300
 Ids = Annotated[list[Id], Limit(minItems=1, maxItems=MOST)]
 #: A name in a path.
 Name = Annotated[str, Limit(minLength=1, maxLength=300, pattern=r"^[^/\x00-\x1f\x7f]+$")]
+#: The same, called ``id`` on the wire.
+NamedId = Annotated[Name, Wire("id")]
 Key = Annotated[
     str, Limit(minLength=1, maxLength=256, pattern=r"^[^/\x00-\x1f\x7f]*[^/\s\x00-\x1f\x7f][^/\x00-\x1f\x7f]*$")
 ]

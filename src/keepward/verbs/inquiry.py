@@ -10,7 +10,7 @@ from keepward.model.inquiry import Bisection as Found
 from keepward.model.inquiry import Blame as Blamed
 from keepward.model.inquiry import Containment, ContextDifference
 from keepward.model.inquiry import Impact as Touched
-from keepward.verbs import Limit, Request, fields, verb
+from keepward.verbs import Limit, Request, Wire, fields, verb
 
 if TYPE_CHECKING:
     from keepward.model.inquiry import Selector
@@ -78,13 +78,8 @@ class Contain(Selected[Containment]):
 class Blame(Request[Blamed]):
     """Return which commit, actor, source and approval made each value of a memory, by id or key."""
 
+    function = "engine.inquire:blame"
     name: fields.Name
-
-    def run(self, session: Session) -> Blamed:
-        """Look."""
-        from keepward.engine.inquire import blame
-
-        return blame(session.kit, session.who, self.name)
 
 
 @verb("bisect", "POST /memory/bisect", right="read")
@@ -111,11 +106,6 @@ class Bisect(Request[Found]):
 class ContextDiff(Request[ContextDifference]):
     """Return what differs between two compiled contexts, and the commit responsible for each."""
 
-    id: fields.Name
-    other: fields.Name
-
-    def run(self, session: Session) -> ContextDifference:
-        """Compare them."""
-        from keepward.engine.inquire import context_diff
-
-        return context_diff(session.kit, session.who, self.id, self.other)
+    function = "engine.inquire:context_diff"
+    first: fields.NamedId
+    second: Annotated[fields.Name, Wire("other")]

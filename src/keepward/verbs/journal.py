@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from keepward.errors import InvalidInput
 from keepward.model.journal import CommitView, Difference, Rollback, Verification
-from keepward.verbs import Judged, Limit, Request, fields, verb
+from keepward.verbs import Judged, Limit, Request, Wire, fields, verb
 
 if TYPE_CHECKING:
     from keepward.verbs.session import Session
@@ -32,27 +32,22 @@ class Log(Request[list[CommitView]]):
 class Show(Request[CommitView]):
     """Return one commit: who, when, why, and each memory before and after."""
 
-    commit_id: fields.CommitName
+    commit: Annotated[fields.CommitName, Wire("commit_id")]
 
     def run(self, session: Session) -> CommitView:
         """Look it up by id, a unique prefix of it, or its number."""
         from keepward.engine.audit import show
 
-        return show(session.kit, session.who, self.commit_id)
+        return show(session.kit, session.who, self.commit)
 
 
 @verb("diff", "GET /memory/diff", right="read", answer="items")
 class Diff(Request[list[Difference]]):
     """Return the memories that differ between the states after two commits; `0` is the empty store."""
 
+    function = "engine.audit:diff"
     earlier: Annotated[str, Limit("As for `as_of`.", minLength=1, maxLength=64), Judged(pattern=fields.AS_OF_PATTERN)]
     later: fields.AsOf | None = None
-
-    def run(self, session: Session) -> list[Difference]:
-        """Compare them."""
-        from keepward.engine.audit import diff
-
-        return diff(session.kit, session.who, self.earlier, self.later)
 
 
 @verb("rollback", "POST /memory/rollback/{commit_id}", right="propose")
@@ -64,7 +59,7 @@ class RollBack(Request[Rollback]):
     changed.
     """
 
-    commit_id: fields.CommitName
+    commit: Annotated[fields.CommitName, Wire("commit_id")]
     with_later: Annotated[bool, Limit("Undo later commits on the same memories as well.")] = False
     dry_run: Annotated[bool, Limit("Say what would happen and change nothing.")] = False
 
@@ -73,7 +68,7 @@ class RollBack(Request[Rollback]):
         from keepward.engine.undo import roll_back
 
         asked = {"with_later": self.with_later, "dry_run": self.dry_run}
-        return roll_back(session.kit, session.who, self.commit_id, **asked)
+        return roll_back(session.kit, session.who, self.commit, **asked)
 
 
 @verb("verify", "POST /memory/verify", right="read", group="upkeep")
@@ -103,12 +98,8 @@ class Rebuild(Request[int]):
 class Reindex(Request[int]):
     """Compute terms and vectors anew where they are missing or of another embedder; for the owner alone."""
 
-    def run(self, session: Session, *, progress: Any = None) -> int:
-        """Compute; return how many. ``progress`` is called with (done, total)."""
-        from keepward.engine.reindex import reindex
-
-        session.owner("reindexing")
-        return reindex(session.kit, session.who, on_progress=progress)
+    function = "engine.reindex:reindex"
+    owner = "reindexing"
 
 
 @verb("tenants", "GET /memory/tenants", right="owner", answer="items", group="upkeep")

@@ -120,7 +120,7 @@ class Find(Filtered[Memories]):
 class Get(Request[Record]):
     """Return a memory by id or alias, whatever its status; its ETag goes into the `If-Match` of a change."""
 
-    id: fields.Name
+    memory_id: fields.NamedId
     as_of: fields.AsOf | None = None
 
     def run(self, session: Session) -> Record:
@@ -128,7 +128,7 @@ class Get(Request[Record]):
         from keepward.engine.read import get
         from keepward.engine.use import note_handed
 
-        record = get(session.kit, session.who, self.id, as_of=self.as_of)
+        record = get(session.kit, session.who, self.memory_id, as_of=self.as_of)
         note_handed(session.kit, session.who, [record])
         return record
 
@@ -137,13 +137,8 @@ class Get(Request[Record]):
 class History(Request[list[Version]]):
     """Return every version of a memory, oldest first, each with the commit that made it."""
 
-    id: fields.Name
-
-    def run(self, session: Session) -> list[Version]:
-        """Read them."""
-        from keepward.engine.read import history
-
-        return history(session.kit, session.who, self.id)
+    function = "engine.read:history"
+    memory_id: fields.NamedId
 
 
 @verb("context", "POST /memory/compile", right="read", operation="compile", tool="get_context")
@@ -218,26 +213,16 @@ class MemoryBlock(Request[CompiledContext]):
 class Replay(Request[Replayed]):
     """Render a compiled context again from its receipt, byte for byte."""
 
-    id: fields.Name
-
-    def run(self, session: Session) -> Replayed:
-        """Render it."""
-        from keepward.engine.contexts import replay
-
-        return replay(session.kit, session.who, self.id)
+    function = "engine.contexts:replay"
+    receipt_id: fields.NamedId
 
 
 @verb("receipt", "GET /memory/receipts/{id}", right="read", group="journal")
 class GetReceipt(Request[dict[str, Any]]):
     """Return a receipt; a commit's comes with the before and after of each target."""
 
-    id: fields.Name
-
-    def run(self, session: Session) -> dict[str, Any]:
-        """Read it."""
-        from keepward.engine.audit import receipt
-
-        return receipt(session.kit, session.who, self.id)
+    function = "engine.audit:receipt"
+    receipt_id: fields.NamedId
 
 
 @verb("doctor", "GET /memory/doctor", right="read", answer="items", group="upkeep")

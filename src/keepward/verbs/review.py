@@ -45,28 +45,18 @@ class Notices(Request[list[Waiting]]):
 class Approve(Request[Outcome]):
     """Store exactly what was proposed; `If-Match` carries the ETag of what was seen."""
 
-    id: fields.Name
+    function = "engine.review:approve"
+    proposal_id: fields.NamedId
     digest: fields.Digest | None = None
-
-    def run(self, session: Session) -> Outcome:
-        """Decide."""
-        from keepward.engine.review import approve
-
-        return approve(session.kit, session.who, self.id, digest=self.digest)
 
 
 @verb("reject", "POST /memory/quarantine/{id}/reject", right="approve", answer="receipt_record")
 class Reject(Request[Receipt]):
     """Discard a proposal; what held before still holds, and the proposer is told the reason once."""
 
-    id: fields.Name
+    function = "engine.review:reject"
+    proposal_id: fields.NamedId
     reason: fields.Why
-
-    def run(self, session: Session) -> Receipt:
-        """Decide."""
-        from keepward.engine.review import reject
-
-        return reject(session.kit, session.who, self.id, reason=self.reason)
 
 
 @verb("approve_many", "POST /memory/quarantine/approve", right="approve", answer="results")
@@ -88,11 +78,6 @@ class ApproveMany(Request[list[Decided]]):
 class RejectMany(Request[list[Decided]]):
     """Reject each for one reason; each gets its own answer, and one that fails stops no other."""
 
+    function = "engine.review:reject_many"
     ids: Annotated[list[fields.Id], Limit(minItems=1, maxItems=fields.MANY)]
     reason: fields.ReadWhy
-
-    def run(self, session: Session) -> list[Decided]:
-        """Decide, one by one, in the order given."""
-        from keepward.engine.review import reject_many
-
-        return reject_many(session.kit, session.who, list(self.ids), reason=self.reason)

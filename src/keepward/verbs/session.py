@@ -35,10 +35,12 @@ class Session:
         return self.who.actor
 
     def owner(self, what: str, right: str = "admin") -> None:
-        """See that an owner asks.
+        """See that an owner asks; to erase, everybody behind the handle has to have the right.
 
         Raises:
             Unauthorised: it is somebody else.
         """
         if not (self.actor.is_owner and self.actor.able(right)):
             raise Unauthorised(f"{what} takes the owner; open the store with an operator as the actor")
+        if right == "erase" and not all(actor.able("erase") for actor in self.who.via):
+            raise Unauthorised("this token may not erase; ask the owner for one that may")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from keepward.errors import InvalidInput, Unauthorised
 from keepward.model.blob import Blob
@@ -11,7 +11,7 @@ from keepward.model.commit import Receipt
 from keepward.model.job import Alike, JobState, Run
 from keepward.model.query import Feedback, Reinforced, Training
 from keepward.model.trust import Issued, Token
-from keepward.verbs import NONE, Judged, Limit, Request, fields, verb
+from keepward.verbs import NONE, Judged, Limit, Request, Wire, fields, verb
 from keepward.verbs.arguments import ending, scope_named, tenant_named, texts
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ Right = Literal["read", "propose", "approve", "erase", "admin", "sensitive", "co
 class GiveFeedback(Request[Feedback]):
     """Say which memories of a context, or of a recall with a receipt, were used and which were not."""
 
-    receipt: Annotated[str, Limit(minLength=1, maxLength=64)]
+    receipt_id: Annotated[str, Limit(minLength=1, maxLength=64), Wire("receipt")]
     used: Annotated[list[fields.Id], Limit(maxItems=fields.MOST)] = NONE
     ignored: Annotated[list[fields.Id], Limit(maxItems=fields.MOST)] = NONE
 
@@ -33,34 +33,26 @@ class GiveFeedback(Request[Feedback]):
         """Keep it."""
         from keepward.engine.use import give
 
-        if not isinstance(self.receipt, str) or not self.receipt:
+        if not isinstance(self.receipt_id, str) or not self.receipt_id:
             raise InvalidInput("feedback is on a receipt: give its id, a text")
         sides = {"used": texts("used", self.used), "ignored": texts("ignored", self.ignored)}
-        return give(session.kit, session.who, self.receipt, **sides)
+        return give(session.kit, session.who, self.receipt_id, **sides)
 
 
 @verb("train_reranker", "POST /memory/train", right="owner")
 class TrainReranker(Request[Training]):
     """Train the reranker from all feedback, for the owner alone; it serves only where it proves better."""
 
-    def run(self, session: Session, *, progress: Any = None) -> Training:
-        """Train it; ``progress`` is called with (done, total)."""
-        from keepward.engine.training import train_reranker
-
-        session.owner("training the reranker")
-        return train_reranker(session.kit, session.who, on_progress=progress)
+    function = "engine.training:train_reranker"
+    owner = "training the reranker"
 
 
 @verb("learn_importance", "POST /memory/learn", right="owner")
 class LearnImportance(Request[Reinforced]):
     """Turn the uses counted since the last time into importance, in one commit; for the owner alone."""
 
-    def run(self, session: Session) -> Reinforced:
-        """Learn."""
-        from keepward.engine.use import learn_importance
-
-        session.owner("learning importance")
-        return learn_importance(session.kit, session.who)
+    function = "engine.use:learn_importance"
+    owner = "learning importance"
 
 
 @verb("jobs", "GET /memory/jobs", right="read", answer="items")
@@ -97,12 +89,8 @@ class RunJob(Request[Run]):
 class RunDue(Request[list[Run]]):
     """Run every job that is due by the store's clock, for the owner alone."""
 
-    def run(self, session: Session) -> list[Run]:
-        """Run them, one after the other."""
-        from keepward.jobs.runner import run_due
-
-        session.owner("running jobs")
-        return run_due(session.kit, session.who)
+    function = "jobs.runner:run_due"
+    owner = "running jobs"
 
 
 @verb("merge_candidates", "GET /memory/candidates", right="read", answer="items")
@@ -162,61 +150,37 @@ class CreateToken(Request[Issued]):
 class Tokens(Request[list[Token]]):
     """Return every token of the store, oldest first, without its secret."""
 
-    def run(self, session: Session) -> list[Token]:
-        """List them."""
-        from keepward.engine.credentials import listed
-
-        return listed(session.kit, session.who)
+    function = "engine.credentials:listed"
 
 
 @verb("revoke_token", "DELETE /memory/tokens/{id}", right="owner", answer="receipt_record", group="tokens")
 class RevokeToken(Request[Receipt]):
     """End a token; whoever holds it is refused from then on."""
 
-    id: fields.Name
-
-    def run(self, session: Session) -> Receipt:
-        """End it."""
-        from keepward.engine.credentials import revoke
-
-        return revoke(session.kit, session.who, self.id)
+    function = "engine.credentials:revoke"
+    token_id: fields.NamedId
 
 
 @verb("put_blob", "POST /memory/blobs", right="propose", status=201, group="blobs")
 class PutBlob(Request[Blob]):
     """Keep 1 byte to 32 MB for memories to refer to; the body is the bytes, its type is the media type."""
 
+    function = "engine.blobs:put"
     data: bytes
     media_type: str | None = None
-
-    def run(self, session: Session) -> Blob:
-        """Keep them."""
-        from keepward.engine.blobs import put
-
-        return put(session.kit, session.who, self.data, self.media_type)
 
 
 @verb("blob", "GET /memory/blobs/{ref}/about", right="read", group="blobs")
 class GetBlob(Request[Blob]):
     """Return size and media type of a blob that a live memory within reach refers to, or that one has put."""
 
+    function = "engine.blobs:told"
     ref: str
-
-    def run(self, session: Session) -> Blob:
-        """Look it up."""
-        from keepward.engine.blobs import told
-
-        return told(session.kit, session.who, self.ref)
 
 
 @verb("read_blob", "GET /memory/blobs/{ref}", right="read", group="blobs")
 class ReadBlob(Request[bytes]):
     """Return the bytes of a blob."""
 
+    function = "engine.blobs:read"
     ref: str
-
-    def run(self, session: Session) -> bytes:
-        """Read them, compared with their hash."""
-        from keepward.engine.blobs import read
-
-        return read(session.kit, session.who, self.ref)

@@ -10,7 +10,7 @@ from keepward.model import change as changes_of
 from keepward.model.change import KEEP, AppendFields, Change, Insert, InsertFields, KeyedFields, ReplaceFields
 from keepward.model.proposal import Outcome
 from keepward.model.value import chosen
-from keepward.verbs import MISSING, Judged, Limit, Request, arguments, fields, verb
+from keepward.verbs import MISSING, Judged, Limit, Request, Wire, arguments, fields, verb
 
 if TYPE_CHECKING:
     from keepward.verbs.session import Session
@@ -75,8 +75,8 @@ class RememberMany(Request[list[Outcome]]):
     mode: Annotated[Literal["each", "atomic"], Limit("`each`: every item by itself; `atomic`: all or none.")] = "each"
     reason: Annotated[str, Judged("Why.")] = ""
 
-    def run(self, session: Session, *, kind: str = "write", batch: int = 500, progress: Any = None) -> list[Outcome]:
-        """Propose them ``batch`` at a time, or all together; ``progress`` is called with (done, total)."""
+    def run(self, session: Session, *, kind: str = "write", batch: int = 500, on_progress: Any = None) -> list[Outcome]:
+        """Propose them ``batch`` at a time, or all together; ``on_progress`` is called with (done, total)."""
         from keepward.engine.write import propose_each
 
         reason = self.reason or "remembered"
@@ -88,8 +88,8 @@ class RememberMany(Request[list[Outcome]]):
         for start in range(0, len(changes), batch):
             part = changes[start : start + batch]
             outcomes += propose_each(session.kit, session.who, part, reason=reason, kind=kind)
-            if progress is not None:
-                progress(len(outcomes), len(changes))
+            if on_progress is not None:
+                on_progress(len(outcomes), len(changes))
         return outcomes
 
 
@@ -97,7 +97,7 @@ class Edit(Request[Outcome]):
     """A request that changes one memory; ``makes`` is the change, whose fields it takes."""
 
     makes: ClassVar[type[Any]]
-    id: fields.Name
+    memory_id: fields.NamedId
 
     def run(self, session: Session) -> Outcome:
         """Propose it."""
@@ -106,6 +106,7 @@ class Edit(Request[Outcome]):
     def change(self, session: Session | None = None) -> Change:
         """Return the change; in a session, of a memory that is there, and by its own id."""
         given = {name: value for name, value in self.given().items() if name != "reason" and value is not MISSING}
+        given["id"] = given.pop("memory_id")
         if session is not None:
             given |= {name: known_id(session, given[name]) for name in ("id", "by") if name in given}
         made: Change = arguments.change(self.makes, given)
@@ -204,7 +205,7 @@ class Merge(Request[Outcome | None]):
     """Propose one summary in place of several memories of one subject, scope and sensitivity."""
 
     makes: ClassVar[type[Any]] = Insert
-    ids: Annotated[list[fields.Id], Limit(minItems=1, maxItems=64)]
+    memory_ids: Annotated[list[fields.Id], Limit(minItems=1, maxItems=64), Wire("ids")]
     text: fields.Text | None = None
     values: InsertFields = EMPTY
     reason: fields.Why
@@ -213,11 +214,11 @@ class Merge(Request[Outcome | None]):
         """Propose it; None for fewer than two memories."""
         from keepward.verbs.read import Get
 
-        ids = list(dict.fromkeys(known_id(session, each) for each in arguments.texts("memory_ids", self.ids)))
+        ids = list(dict.fromkeys(known_id(session, each) for each in arguments.texts("memory_ids", self.memory_ids)))
         _why(self.reason)
         if len(ids) < 2:
             return None
-        records = [Get(id=each).run(session) for each in ids]
+        records = [Get(memory_id=each).run(session) for each in ids]
         first = records[0]
         if len({(each.subject, each.scope, each.sensitivity) for each in records}) > 1:
             raise InvalidInput("only memories of one subject, scope and sensitivity can be merged")
@@ -234,13 +235,13 @@ class Merge(Request[Outcome | None]):
 class ForgetMany(Request[tuple[Outcome | None, list[str]]]):
     """Propose in one commit that memories no longer hold; names that are not there are listed."""
 
-    ids: fields.Ids
+    memory_ids: Annotated[fields.Ids, Wire("ids")]
     reason: fields.ReadWhy
 
     def run(self, session: Session) -> tuple[Outcome | None, list[str]]:
         """Propose it; return the outcome and the ids that were not found."""
         here, missing = [], []
-        for each in dict.fromkeys(self.ids):
+        for each in dict.fromkeys(self.memory_ids):
             try:
                 here.append(known_id(session, each))
             except NotFound:
