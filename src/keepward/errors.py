@@ -30,6 +30,10 @@ class KeepwardError(Exception):
 
     code: ClassVar[str] = "error"
 
+    def __init_subclass__(cls) -> None:
+        # The name of the class in small letters.
+        cls.code = "".join(f"_{each.lower()}" if each.isupper() else each for each in cls.__name__)[1:]
+
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or self.__doc__ or self.code)
 
@@ -37,76 +41,50 @@ class KeepwardError(Exception):
 class InvalidInput(KeepwardError):
     """An argument is not usable; correct it and call again."""
 
-    code = "invalid_input"
-
 
 class NotFound(KeepwardError):
     """There is nothing by that name here; check the id, the tenant and the scope."""
-
-    code = "not_found"
 
 
 class Conflict(KeepwardError):
     """The state has changed since it was read; read it again and decide anew."""
 
-    code = "conflict"
-
 
 class StaleVersion(Conflict):
     """A newer version exists; read the newest one and base the change on it."""
-
-    code = "stale_version"
 
 
 class Unauthorised(KeepwardError):
     """This handle may not do that; open the store as an operator."""
 
-    code = "unauthorised"
-
 
 class ContextTooSmall(KeepwardError):
     """Core memory alone does not fit the budget; raise the budget or shorten a block."""
-
-    code = "context_too_small"
 
 
 class ModelUnavailable(KeepwardError):
     """The model cannot be used; install it or choose another."""
 
-    code = "model_unavailable"
-
 
 class StoreError(KeepwardError):
     """The store cannot be used."""
-
-    code = "store_error"
 
 
 class StoreUnavailable(StoreError):
     """The store cannot be reached right now; nothing was lost, try again."""
 
-    code = "store_unavailable"
-
 
 class NotAStore(StoreError):
     """The file is not a Keepward store; nothing was written to it."""
-
-    code = "not_a_store"
 
 
 class NewerSchema(StoreError):
     """The store was written by a newer Keepward; upgrade this one. Nothing was written."""
 
-    code = "newer_schema"
-
 
 class NotAdopted(StoreError):
     """This machine does not know the store; look at it and accept it with `keepward adopt`."""
 
-    code = "not_adopted"
-
 
 class Tampered(StoreError):
     """A row does not match its seal and was not used; run `keepward verify`."""
-
-    code = "tampered"

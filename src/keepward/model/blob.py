@@ -18,9 +18,12 @@ from __future__ import annotations
 import codecs
 import hashlib
 import json
+import pkgutil
 import re
+import tomllib
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 from keepward.errors import InvalidInput
 from keepward.model.codec import digest
@@ -124,112 +127,6 @@ def with_put(puts: tuple[Put, ...], fresh: Put, actor: Actor) -> tuple[Put, ...]
 
 
 ANY = "application/octet-stream"
-#: (offset, signature, media type), the first that fits counts.
-_MAGIC: tuple[tuple[int, bytes, str], ...] = (
-    (0, b"\x89PNG\r\n\x1a\n", "image/png"),
-    (0, b"\xff\xd8\xff", "image/jpeg"),
-    (0, b"GIF87a", "image/gif"),
-    (0, b"GIF89a", "image/gif"),
-    (8, b"WEBP", "image/webp"),
-    (8, b"WAVE", "audio/wav"),
-    (8, b"AVI ", "video/x-msvideo"),
-    (0, b"BM", "image/bmp"),
-    (0, b"II*\0", "image/tiff"),
-    (0, b"MM\0*", "image/tiff"),
-    (0, b"\0\0\1\0", "image/vnd.microsoft.icon"),
-    (0, b"%PDF-", "application/pdf"),
-    (0, b"PK\3\4", "application/zip"),
-    (0, b"PK\5\6", "application/zip"),
-    (0, b"\x1f\x8b\x08", "application/gzip"),
-    (0, b"7z\xbc\xaf\x27\x1c", "application/x-7z-compressed"),
-    (0, b"Rar!\x1a\x07", "application/vnd.rar"),
-    (0, b"BZh", "application/x-bzip2"),
-    (0, b"\xfd7zXZ\0", "application/x-xz"),
-    (0, b"\x28\xb5\x2f\xfd", "application/zstd"),
-    (257, b"ustar", "application/x-tar"),
-    (0, b"ID3", "audio/mpeg"),
-    (0, b"OggS", "audio/ogg"),
-    (0, b"fLaC", "audio/flac"),
-    (8, b"AIFF", "audio/aiff"),
-    (0, b"MThd", "audio/midi"),
-    (0, b"\x1a\x45\xdf\xa3", "video/webm"),
-    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "application/x-ole-storage"),
-    (0, b"SQLite format 3\0", "application/vnd.sqlite3"),
-    (0, b"\x7fELF", "application/x-executable"),
-    (0, b"MZ", "application/x-msdownload"),
-    (0, b"\xcf\xfa\xed\xfe", "application/x-mach-binary"),
-    (0, b"\xca\xfe\xba\xbe", "application/x-mach-binary"),
-    (0, b"\0asm", "application/wasm"),
-)
-#: What stands at an offset of 8 needs this at the beginning.
-_FORMS = {"image/webp": b"RIFF", "audio/wav": b"RIFF", "video/x-msvideo": b"RIFF", "audio/aiff": b"FORM"}
-#: Signatures so short that bytes which are text are taken for text.
-_SHORT = frozenset({"image/bmp", "application/x-msdownload", "application/x-bzip2", "audio/mpeg"})
-_BRANDS = {
-    **dict.fromkeys(("avif", "avis"), "image/avif"),
-    **dict.fromkeys(("heic", "heix", "hevc", "mif1", "msf1"), "image/heic"),
-    **dict.fromkeys(("M4A ", "M4B ", "M4P "), "audio/mp4"),
-    "qt  ": "video/quicktime",
-}
-#: Other names of one thing.
-_SAME = {
-    **dict.fromkeys(("image/jpg", "image/pjpeg"), "image/jpeg"),
-    **dict.fromkeys(("image/x-png", "image/apng"), "image/png"),
-    **dict.fromkeys(("image/x-icon", "image/ico"), "image/vnd.microsoft.icon"),
-    **dict.fromkeys(("image/x-ms-bmp", "image/x-bmp"), "image/bmp"),
-    "image/tif": "image/tiff",
-    "image/heif": "image/heic",
-    **dict.fromkeys(("audio/mp3", "audio/x-mp3", "audio/x-mpeg"), "audio/mpeg"),
-    **dict.fromkeys(("audio/x-wav", "audio/wave", "audio/vnd.wave"), "audio/wav"),
-    "audio/x-flac": "audio/flac",
-    **dict.fromkeys(("audio/x-m4a", "audio/m4a"), "audio/mp4"),
-    "audio/x-aiff": "audio/aiff",
-    **dict.fromkeys(("audio/x-midi", "audio/mid"), "audio/midi"),
-    **dict.fromkeys(("video/avi", "video/msvideo"), "video/x-msvideo"),
-    "video/x-m4v": "video/mp4",
-    "application/x-pdf": "application/pdf",
-    "application/x-zip-compressed": "application/zip",
-    "application/x-gzip": "application/gzip",
-    "application/x-rar-compressed": "application/vnd.rar",
-    "application/x-sqlite3": "application/vnd.sqlite3",
-    "application/x-shockwave": "application/x-shockwave-flash",
-    "text/json": "application/json",
-    "text/xml": "application/xml",
-    **dict.fromkeys(("application/javascript", "application/x-javascript", "text/ecmascript"), "text/javascript"),
-}
-#: Claims that a container allows beside its own name.
-_WITHIN: dict[str, re.Pattern[str]] = {
-    "application/zip": re.compile(
-        r"application/(?:[\w.+-]*\+zip|java-archive|vnd\.(?:openxmlformats-|oasis\.opendocument\.|ms-\w+\."
-        r"|android\.|comicbook|google-earth\.kmz)[\w.+-]*|x-wheel|x-apple[\w.+-]*)"
-    ),
-    "application/gzip": re.compile(r"application/(?:[\w.+-]*\+gzip|x-tgz|x-compressed-tar)"),
-    "audio/ogg": re.compile(r"(?:application|video)/ogg|audio/(?:opus|vorbis|speex)"),
-    "video/webm": re.compile(r"audio/(?:webm|x-matroska)|video/(?:x-)?matroska"),
-    "video/mp4": re.compile(r"audio/mp4|video/(?:3gpp2?|quicktime)|audio/3gpp2?|application/mp4"),
-    "audio/mp4": re.compile(r"video/mp4|application/mp4"),
-    "video/quicktime": re.compile(r"video/mp4"),
-    "image/heic": re.compile(r"image/avif|image/hei[cf]-sequence"),
-    "application/x-ole-storage": re.compile(r"application/(?:msword|vnd\.(?:ms-|visio)[\w.-]*|x-msi)"),
-    "application/x-executable": re.compile(r"application/x-(?:sharedlib|object|elf|pie-executable)"),
-    "application/x-msdownload": re.compile(r"application/(?:x-dosexec|vnd\.microsoft\.portable-executable)"),
-    "application/x-mach-binary": re.compile(r"application/java-vm"),
-    "application/vnd.sqlite3": re.compile(r"application/(?:x-sqlite|geopackage\+sqlite3)"),
-    "application/pdf": re.compile(r"application/(?:vnd\.adobe\.)?illustrator"),
-    "image/tiff": re.compile(r"image/(?:x-|dng)[\w-]*"),
-}
-#: Types whose bytes always say so; a claim to one of them takes proof.
-_PROVED = frozenset(name for _, _, name in _MAGIC) - {"audio/mpeg", "video/webm", "application/x-tar"}
-_TEXTUAL = re.compile(
-    r"text/[\w.+-]+|application/(?:[\w.-]+\+(?:json|xml|yaml)|json|xml|yaml|x-yaml|toml|sql|graphql|rtf|x-sh"
-    r"|x-ndjson|jsonl?|ld\+json|x-python|x-tex|x-httpd-php|typescript|x-www-form-urlencoded|x-subrip|pgp-\w+"
-    r"|x-pem-file)|image/svg\+xml|message/rfc822|model/(?:obj|gltf\+json)"
-)
-_ACTIVE = re.compile(
-    r"text/(?:html|javascript|x-component)|application/(?:xhtml\+xml|xml|[\w.-]+\+xml|x-executable|x-msdownload"
-    r"|x-mach-binary|wasm|x-sh|x-sharedlib|x-pie-executable|x-dosexec|vnd\.microsoft\.portable-executable"
-    r"|java-archive|x-shockwave-flash|hta|x-msi|x-httpd-php)|image/svg\+xml"
-)
 _NAME = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}", re.ASCII)
 _LEAD = re.compile(
     r"(?:\s|<\?xml[^>]{0,256}\?>|<!--.{0,1024}?-->|<!doctype\s+(?!html)[^>]{0,512}>)*", re.DOTALL | re.IGNORECASE
@@ -244,6 +141,29 @@ _BOMS = (
 )
 _HEAD = 4096
 _JSON = 4 * 1024 * 1024
+
+
+class _Media:
+    """What ``media.toml`` says, read once, at the first content whose type is asked for."""
+
+    def __init__(self) -> None:
+        told = tomllib.loads((pkgutil.get_data(__package__, "media.toml") or b"").decode())
+        self.signatures: list[tuple[int, bytes, bytes, str]] = [
+            (each.get("at", 0), each["bytes"].encode("latin-1"), each.get("begins", "").encode(), each["type"])
+            for each in told["signature"]
+        ]
+        self.short = {each["type"] for each in told["signature"] if each.get("short")}
+        #: Types whose bytes always say so; a claim to one of them takes proof.
+        self.proved = {each["type"] for each in told["signature"] if each.get("told", True)}
+        self.brands: dict[str, str] = told["brands"]
+        self.same: dict[str, str] = {other: name for name, others in told["same"].items() for other in others}
+        self.within: dict[str, re.Pattern[str]] = {
+            name: re.compile(pattern) for name, pattern in told["within"].items()
+        }
+        self.textual, self.active = (re.compile(told["sorts"][name]) for name in ("textual", "active"))
+
+
+_media = cache(_Media)
 
 
 def settled(claim: str | None, data: bytes) -> tuple[str, bool]:
@@ -278,7 +198,7 @@ def text_in(data: bytes) -> str | None:
 
 def is_textual(media_type: str) -> bool:
     """Whether content of a type is text by its nature."""
-    return _TEXTUAL.fullmatch(media_type) is not None
+    return _media().textual.fullmatch(media_type) is not None
 
 
 def content_type_of(media_type: str) -> ContentType:
@@ -304,17 +224,16 @@ def _name(claim: object) -> str:
     plain = claim.partition(";")[0].strip().lower() if isinstance(claim, str) else ""
     if not _NAME.fullmatch(plain):
         raise InvalidInput("a media type is two names with a slash between them, such as image/png")
-    return _SAME.get(plain, plain)
+    return _media().same.get(plain, plain)
 
 
 def _sniffed(data: bytes, text: str | None) -> str | None:
-    for offset, signature, name in _MAGIC:
-        if data.startswith(signature, offset) and data.startswith(_FORMS.get(name, b"")):
-            if text is not None and name in _SHORT:
-                continue
+    for offset, signature, begins, name in _media().signatures:
+        fits = data.startswith(signature, offset) and data.startswith(begins)
+        if fits and not (text is not None and name in _media().short):
             return name
     if data[4:8] == b"ftyp":
-        return _BRANDS.get(data[8:12].decode("latin-1"), "video/mp4")
+        return _media().brands.get(data[8:12].decode("latin-1"), "video/mp4")
     if data[:1] == b"\xff" and len(data) > 1 and data[1] in {0xFB, 0xFA, 0xF3, 0xF2}:
         return "audio/mpeg"
     return None if text is None else _written(text)
@@ -343,14 +262,14 @@ def _fits(named: str, found: str | None, data: bytes, text: str | None) -> bool:
     if text is not None:
         # A text may be called any sort of text; what it might do is told by ``active``.
         return is_textual(named) or (
-            named not in _PROVED and named.partition("/")[0] not in {"image", "audio", "video"}
+            named not in _media().proved and named.partition("/")[0] not in {"image", "audio", "video"}
         )
     if is_textual(named):
         # An older encoding is let through as a text; a zero byte is in none of them.
         return found is None and b"\0" not in data
     if found is None:
-        return named not in _PROVED
-    within = _WITHIN.get(found)
+        return named not in _media().proved
+    within = _media().within.get(found)
     return named == found or (within is not None and within.fullmatch(named) is not None)
 
 
@@ -361,4 +280,4 @@ def _told(found: str | None, text: str | None) -> str:
 
 
 def _is_active(media_type: str) -> bool:
-    return _ACTIVE.fullmatch(media_type) is not None
+    return _media().active.fullmatch(media_type) is not None
