@@ -10,7 +10,7 @@ from keepward.engine import blobs, learned
 from keepward.engine.kit import Kit, Who
 from keepward.engine.read import seq_of
 from keepward.engine.review import pending
-from keepward.engine.view import reaches, readable, veiled, withheld_from
+from keepward.engine.view import commit_of, reaches, readable, veiled, withheld_from
 from keepward.errors import NotFound
 from keepward.model.journal import Check, CommitView, Difference, Verification
 from keepward.model.memory import CORE_BLOCKS, Record, Status, Tier
@@ -42,9 +42,8 @@ def show(kit: Kit, who: Who, name: str) -> CommitView:
     Raises:
         NotFound: no such commit within reach.
     """
-    view = kit.store.commit(who.tenant, name)
-    view = view and readable(kit, who, view)
-    if view is None or not view.steps:
+    view = readable(kit, who, commit_of(kit, who, name))
+    if not view.steps:
         raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
     return view
 

@@ -10,6 +10,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import attrgetter
@@ -161,28 +162,31 @@ class Transaction:
 def transact(
     kit: Kit,
     who: Who,
-    decide: Callable[[], _Decision],
+    decide: Callable[[Kit], _Decision],
     carry_out: Callable[[Transaction, _Decision], _Result],
     *,
     beforehand: bool | None = None,
+    together: bool = False,
     idle: Callable[[_Decision], _Result | None] = lambda _: None,
 ) -> _Result:
     """Decide, and carry out what was decided in one transaction on the state on which it was decided.
 
-    ``beforehand`` also decides before the transaction begins: by default where a model is to be asked (2). What
-    ``idle`` then returns of a decision is the answer, without a transaction.
+    ``decide`` reads by the kit that it is given. ``beforehand`` also decides before the transaction begins: by default
+    where a model is to be asked (2); ``together`` on one snapshot. What ``idle`` then returns of a decision is the
+    answer, without a transaction.
     """
     decision, head, vectors = None, None, dict[_Searched, Features]()
     if beforehand or (beforehand is None and kit.embedder is not None):
         head = kit.store.head(who.tenant)
-        decision = decide()
+        with kit.store.together(who.tenant) if together else nullcontext():
+            decision = decide(kit)
         answer = idle(decision)
         if answer is not None:
             return answer
         vectors = _vectors(kit, who, decision)
     with kit.store.write() as writer:
         if decision is None or kit.store.head(who.tenant) != head or not _attachable(writer, who, decision.steps):
-            decision = decide()
+            decision = decide(kit)
         transaction = Transaction(kit, who, writer, vectors)
         result = carry_out(transaction, decision)
     if transaction.wrote:
@@ -210,7 +214,7 @@ def store_steps(
             also(transaction.writer)
         return stored
 
-    return transact(kit, who, lambda: Steps(steps), carry_out)
+    return transact(kit, who, lambda _: Steps(steps), carry_out)
 
 
 def receipt_of(

@@ -30,16 +30,17 @@ from keepward.engine.read import Stand, below_floor, floor_of, search, stand
 from keepward.engine.review import pending
 from keepward.engine.use import handed_facts, note_handed
 from keepward.engine.view import (
+    COMPILED,
     ids_of,
     notes_of,
-    reaches,
+    receipt_of_read,
     refuse_without_core,
     see_readable,
     still_shown,
     unsound,
     withheld,
 )
-from keepward.errors import InvalidInput, NotFound, StoreUnavailable
+from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.gates.content import scrub_private, scrub_secret, softly_worded_counts
 from keepward.model.commit import Reason
 from keepward.model.compiled import CompiledContext, Replayed
@@ -359,11 +360,7 @@ def replay(kit: Kit, who: Who, receipt_id: str) -> Replayed:
     Raises:
         NotFound: no such compile receipt within reach.
     """
-    receipt = kit.store.receipt(who.tenant, receipt_id)
-    if receipt is None or receipt.get("kind") != "compile":
-        raise NotFound("there is no compile receipt by that id in this tenant")
-    if not (who.actor.may_decide or reaches(who, receipt["inputs"]["scope"])):
-        raise NotFound("there is no compile receipt by that id in this tenant")
+    receipt = receipt_of_read(kit, who, receipt_id, COMPILED)
     versions: dict[str, dict[int, Record]] = {}
 
     def fetch(memory_id: str, version: int) -> Record | None:

@@ -116,8 +116,6 @@ def disown(kit: Kit) -> None:
 
 def _list(kit: Kit, token: Token, now: datetime) -> bool:
     """Keep a revocation outside of the store; return whether this machine has a place for it."""
-    if kit.erasures is None:
-        return False
     entry = {
         "entry": "revocation",
         "store": kit.store.store_id,
@@ -125,12 +123,7 @@ def _list(kit: Kit, token: Token, now: datetime) -> bool:
         "hash": token.hash.hex(),
         "at": to_micros(now),
     }
-    try:
-        kit.erasures.note([entry])
-    except OSError as fault:
-        _log.warning("the revocation could not be listed outside the store: %s", fault, extra={"action": "not_listed"})
-        return False
-    return True
+    return kit.note_outside("the revocation", entry)
 
 
 def _revoked(kit: Kit) -> frozenset[str]:

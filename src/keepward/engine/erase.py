@@ -38,7 +38,7 @@ from keepward.engine.traces import (
     unlearned,
 )
 from keepward.engine.undo import lifted
-from keepward.engine.view import fetch
+from keepward.engine.view import closure, fetch
 from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from keepward.model.codec import canonical, decode_record, digest
 from keepward.model.commit import (
@@ -299,7 +299,7 @@ def gather(kit: Kit, who: Who, chosen: Selection, reason: str) -> Gathered:
         histories = {name: [step.after for _, step in kit.store.history(who.tenant, name)] for name in sorted(ids)}
         held = [record for versions in proposed.values() for record in versions]
         traces = traces_of([*(record for versions in histories.values() for record in versions), *held])
-        lineage = _descendants(kit, who, ids)
+        lineage = set(closure(kit, who, ids)) - ids
         seen = _pass(kit, who, ids, lineage, traces)
         if seen.copies <= copies:
             break
@@ -409,16 +409,6 @@ def _proposed(kit: Kit, who: Who, chosen: Selection, queued: set[str]) -> dict[s
         for name, after in sorted(asked.items())
         if name not in known and (name in whole or _is_chosen(after, chosen))
     }
-
-
-def _descendants(kit: Kit, who: Who, ids: set[str]) -> set[str]:
-    """Return the ids of everything derived from memories, directly or not, those that were erased left out."""
-    found: set[str] = set()
-    front = sorted(ids)
-    while front:
-        front = [name for name in kit.store.children(who.tenant, front) if name not in found]
-        found.update(front)
-    return found
 
 
 def _pass(kit: Kit, who: Who, ids: set[str], lineage: set[str], traces: Traces) -> Seen:

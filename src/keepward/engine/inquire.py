@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+from contextlib import suppress
 from typing import Any
 
 from keepward.engine.contexts import text_at
 from keepward.engine.kit import Kit, Who
 from keepward.engine.read import history
-from keepward.engine.view import fetch, reaches, readable
+from keepward.engine.view import COMPILED, closure, commit_of, fetch, readable, receipt_of_read
 from keepward.errors import InvalidInput, NotFound, Tampered, Unauthorised
 from keepward.model.commit import Commit, CommitDetails, Event, decode_details
 from keepward.model.inquiry import Bisection, Blame, ContextDifference, ContextItem, Delivery, Impact, Origin, Selector
@@ -40,7 +40,9 @@ def blame(kit: Kit, who: Who, name: str) -> Blame:
     """
     record = fetch(kit, who, name)
     versions = history(kit, who, record.id)
-    proposers = _proposers(kit, who, versions)
+    names = {each.details.proposal for each in versions if each.details.proposal}
+    items = [kit.store.waiting(who.tenant, name) for name in sorted(names)]
+    proposers = {item.id: item.proposer.label for item in items if item is not None}
     origins: list[Origin] = []
     for field in FIELDS:
         value = getattr(record, field)
@@ -69,15 +71,6 @@ def _maker(versions: list[Version], field: str) -> Version:
     return versions[0]
 
 
-def _proposers(kit: Kit, who: Who, versions: list[Version]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for proposal in {each.details.proposal for each in versions if each.details.proposal}:
-        item = kit.store.waiting(who.tenant, proposal)
-        if item is not None:
-            found[proposal] = item.proposer.label
-    return found
-
-
 def bisect(
     kit: Kit, who: Who, query: str, predicate: Callable[[str], bool], *, since: int = 0, purpose: str = "answer"
 ) -> Bisection:
@@ -92,7 +85,12 @@ def bisect(
     high = kit.store.head(who.tenant).seq
     if not 0 <= since <= high:
         raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
-    texts = {since: _text(kit, who, query, since, purpose), high: _text(kit, who, query, high, purpose)}
+
+    def text(seq: int) -> str:
+        # Before the first commit nothing is remembered; what comes from documents does not hang on commits.
+        return text_at(kit, who, query, seq, purpose=purpose) if seq else ""
+
+    texts = {since: text(since), high: text(high)}
     if not predicate(texts[high]):
         raise InvalidInput("the context after the newest commit does not pass: there is nothing to look for")
     if predicate(texts[since]):
@@ -100,20 +98,13 @@ def bisect(
     low = since
     while high - low > 1:
         middle = (low + high) // 2
-        texts[middle] = _text(kit, who, query, middle, purpose)
+        texts[middle] = text(middle)
         if predicate(texts[middle]):
             high = middle
         else:
             low = middle
-    view = kit.store.commit(who.tenant, str(high))
-    if view is None:
-        raise NotFound("the commit is gone; run `keepward verify`")
-    return Bisection(commit=readable(kit, who, view), compiled=len(texts), before=texts[low], after=texts[high])
-
-
-def _text(kit: Kit, who: Who, query: str, seq: int, purpose: str) -> str:
-    # Before the first commit nothing is remembered; what comes from documents does not hang on commits.
-    return text_at(kit, who, query, seq, purpose=purpose) if seq else ""
+    view = readable(kit, who, commit_of(kit, who, str(high)))
+    return Bisection(commit=view, compiled=len(texts), before=texts[low], after=texts[high])
 
 
 _Held = Mapping[str, tuple[int, str]]
@@ -125,14 +116,14 @@ def context_diff(kit: Kit, who: Who, first: str, second: str) -> ContextDifferen
     Raises:
         NotFound: one of them is not a compile receipt within reach.
     """
-    a, b = _receipt(kit, who, first), _receipt(kit, who, second)
+    a, b = (receipt_of_read(kit, who, name, COMPILED) for name in (first, second))
     before, after = _held(a), _held(b)
     names = [
         *(("added", name) for name in sorted(after.keys() - before.keys())),
         *(("removed", name) for name in sorted(before.keys() - after.keys())),
         *(("changed", name) for name in sorted(before.keys() & after.keys()) if before[name][0] != after[name][0]),
     ]
-    asked = {**a["inputs"], **_documents(a)}, {**b["inputs"], **_documents(b)}
+    asked = {**a["inputs"], **a["documents"]}, {**b["inputs"], **b["documents"]}
     return ContextDifference(
         first=first,
         second=second,
@@ -144,19 +135,6 @@ def context_diff(kit: Kit, who: Who, first: str, second: str) -> ContextDifferen
             if asked[0].get(name) != asked[1].get(name)
         },
     )
-
-
-def _receipt(kit: Kit, who: Who, receipt_id: str) -> dict[str, Any]:
-    receipt = kit.store.receipt(who.tenant, receipt_id)
-    if receipt is None or receipt.get("kind") != "compile":
-        raise NotFound("there is no compile receipt by that id in this tenant")
-    if not (who.actor.may_decide or reaches(who, receipt["inputs"]["scope"])):
-        raise NotFound("there is no compile receipt by that id in this tenant")
-    return receipt
-
-
-def _documents(receipt: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(receipt["documents"])
 
 
 def _held(receipt: Mapping[str, Any]) -> dict[str, tuple[int, str]]:
@@ -172,8 +150,9 @@ def _item(
     second: tuple[Mapping[str, Any], _Held],
 ) -> ContextItem:
     (a, before), (b, after) = first, second
-    commit = _between(kit, who, name, _seq(a), _seq(b))
-    lacking = b if change == "removed" else a
+    low, high = sorted(int(each["inputs"]["head"].split(":")[0]) for each in (a, b))
+    touched = [view for view, _ in kit.store.history(who.tenant, name) if low < view.commit.seq <= high]
+    commit = readable(kit, who, touched[-1]) if touched else None
     return ContextItem(
         id=name,
         change=change,
@@ -181,21 +160,8 @@ def _item(
         before=before[name][0] if name in before else None,
         after=after[name][0] if name in after else None,
         commit=commit,
-        why=_why(kit, who, name, commit, lacking, (a, b)),
+        why=_why(kit, who, name, commit, b if change == "removed" else a, (a, b)),
     )
-
-
-def _seq(receipt: Mapping[str, Any]) -> int:
-    return int(receipt["inputs"]["head"].split(":")[0])
-
-
-def _between(kit: Kit, who: Who, memory_id: str, one: int, other: int) -> CommitView | None:
-    """Return the newest commit after the earlier head, up to the later one, that touched a memory."""
-    low, high = sorted((one, other))
-    for view, _ in reversed(kit.store.history(who.tenant, memory_id)):
-        if low < view.commit.seq <= high:
-            return readable(kit, who, view)
-    return None
 
 
 def _why(
@@ -212,18 +178,14 @@ def _why(
     for left in lacking["excluded"]:
         if left["id"] == memory_id:
             return f"left out of the other: {left['detail']} ({left['code']})"
-    if _ended(kit, who, memory_id, from_micros(lacking["inputs"]["now"])):
+    ends = [each.expires_at for each in kit.store.records(who.tenant, [memory_id]).records]
+    if any(at is not None and at <= from_micros(lacking["inputs"]["now"]) for at in ends):
         return "its term ended between the two"
     differ = [name for name in sorted(both[0]["inputs"]) if both[0]["inputs"][name] != both[1]["inputs"].get(name)]
     asked = [name for name in differ if name not in {"head", "now"}]
     if asked:
         return f"the two were asked differently: {', '.join(asked)}"
     return "it ranks otherwise among what was remembered in between"
-
-
-def _ended(kit: Kit, who: Who, memory_id: str, now: datetime) -> bool:
-    found = kit.store.records(who.tenant, [memory_id]).records
-    return bool(found) and found[0].expires_at is not None and found[0].expires_at <= now
 
 
 #: What an impact can be asked by.
@@ -279,13 +241,9 @@ def _direct(kit: Kit, who: Who, selector: Selector) -> dict[str, int]:
         case "memory":
             return {fetch(kit, who, selector.value).id: 1}
         case "commit":
-            view = kit.store.commit(who.tenant, selector.value)
-            if view is None:
-                raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
-            touched: dict[str, int] = {}
-            for step in view.steps:
-                touched.setdefault(step.after.id, step.after.version)
-            return touched
+            steps = reversed(commit_of(kit, who, selector.value).steps)
+            # Of several the first counts.
+            return dict(reversed({step.after.id: step.after.version for step in steps}.items()))
         case "source":
             return _by_source(kit, who, selector.value)
     proposers = {item.id: item.proposer.label for item in kit.store.queue(who.tenant, state=None)}
@@ -336,17 +294,6 @@ def _by_source(kit: Kit, who: Who, name: str) -> dict[str, int]:
     return touched
 
 
-def closure(kit: Kit, who: Who, touched: Iterable[str]) -> list[str]:
-    """Return the ids of what was made from memories over any number of steps, sorted, without these themselves."""
-    start = set(touched)
-    found: set[str] = set()
-    fresh = sorted(start)
-    while fresh:
-        fresh = [name for name in kit.store.children(who.tenant, fresh) if name not in found and name not in start]
-        found.update(fresh)
-    return sorted(found)
-
-
 def _contexts(
     kit: Kit, who: Who, touched: Mapping[str, int], derived: Iterable[str]
 ) -> tuple[tuple[Delivery, ...], list[str]]:
@@ -358,11 +305,9 @@ def _contexts(
     deliveries: list[Delivery] = []
     unproven: list[str] = []
     for receipt_id, pairs in held.items():
-        try:
+        receipt: Mapping[str, Any] | None = None
+        with suppress(Tampered):
             receipt = kit.store.receipt(who.tenant, receipt_id)
-        except Tampered:
-            unproven.append(receipt_id)
-            continue
         if receipt is None or not pairs <= _named(receipt):
             unproven.append(receipt_id)
             continue

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from keepward.engine.index import Indexes
 from keepward.engine.learned import Rerankers
@@ -18,6 +19,7 @@ from keepward.ports.models import Embedder, Redactor, Summarizer, TokenCounter
 from keepward.ports.world import Clock, IdSource
 from keepward.store.store import Store
 
+_log = logging.getLogger(__name__)
 #: (version, text) of a document outside the store, read anew at each call; None when there is none.
 Document = Callable[[], tuple[str, str] | None]
 
@@ -66,6 +68,16 @@ class Kit:
     wake: Wake = lambda *, wrote: None
     #: Bytes beside the store; None for a copy that is only looked into.
     blobs: BlobStore | None = None
+
+    def note_outside(self, what: str, entry: Mapping[str, Any]) -> bool:
+        """Note outside of the store what holds whatever an older copy of it says; return whether that was possible."""
+        try:
+            if self.erasures is not None:
+                self.erasures.note([entry])
+                return True
+        except OSError as fault:
+            _log.warning("%s could not be listed outside the store: %s", what, fault, extra={"action": "not_listed"})
+        return False
 
     def count_use(self, tenant: str, memory_id: str) -> None:
         """Count that a memory was handed out."""

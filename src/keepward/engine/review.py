@@ -103,7 +103,7 @@ def approve(kit: Kit, who: Who, proposal_id: str, *, digest: str | None = None) 
         StaleVersion: what it builds on has moved on; the item is marked as stale.
     """
 
-    def decide() -> _Approval:
+    def decide(kit: Kit) -> _Approval:
         item = _open(kit, who, proposal_id)
         if digest is not None and digest != item.digest:
             raise Conflict("the proposal is not the one you saw; look at it again and decide on its present digest")

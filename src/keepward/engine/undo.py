@@ -24,11 +24,11 @@ from operator import itemgetter
 from typing import Any
 
 from keepward.engine.commit import Steps, Transaction, transact
-from keepward.engine.inquire import closure, impact
+from keepward.engine.inquire import impact
 from keepward.engine.kit import Kit, Who
 from keepward.engine.look import Overlay, look
-from keepward.engine.view import fetch, occupant, shown
-from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
+from keepward.engine.view import closure, commit_of, fetch, occupant, shown
+from keepward.errors import Conflict, InvalidInput, Unauthorised
 from keepward.gates import pipeline
 from keepward.gates.authority import authority
 from keepward.gates.content import scrub_secret
@@ -56,7 +56,7 @@ def roll_back(kit: Kit, who: Who, name: str, *, with_later: bool = False, dry_ru
         Conflict: the commit is an erasure, or others kept changing the state while the rollback was being written.
     """
 
-    def decide() -> _Reverting:
+    def decide(kit: Kit) -> _Reverting:
         return _reverting(kit, who, name, with_later=with_later)
 
     def idle(found: _Reverting) -> Rollback | None:
@@ -89,9 +89,7 @@ class _Reverting(Steps):
 
 
 def _reverting(kit: Kit, who: Who, name: str, *, with_later: bool) -> _Reverting:
-    view = kit.store.commit(who.tenant, name)
-    if view is None:
-        raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
+    view = commit_of(kit, who, name)
     if view.commit.kind == "erase":
         raise Conflict("an erasure cannot be undone: its content is gone")
     _permitted(who, view)
@@ -283,7 +281,7 @@ def contain(kit: Kit, who: Who, selector: Selector, *, plan: str | None, reason:
         raise Unauthorised("containing takes the owner; a reviewer can plan it and show the digest")
     why = f"contain {selector}: {reason.strip()}" if reason.strip() else f"contain {selector}"
 
-    def decide() -> _Containing:
+    def decide(kit: Kit) -> _Containing:
         found = impact(kit, who, selector)
         items = tuple(record for record in (*found.direct, *found.derived) if not _is_gone(kit, who, record))
         named = _digest(who.tenant, selector, items)
@@ -352,7 +350,7 @@ def lift(kit: Kit, who: Who, name: str) -> Lifted:
         Conflict: nothing stands in the way; or another commit came in between.
     """
 
-    def decide() -> Steps:
+    def decide(kit: Kit) -> Steps:
         record = fetch(kit, who, name)
         if record.status is not Status.ERASED:
             raise InvalidInput("that memory was not erased; name an erased one, by the id that the refusal names")
@@ -403,8 +401,6 @@ def _lifted_step(kit: Kit, who: Who, record: Record, marks: set[str]) -> Step:
 
 def _list(kit: Kit, who: Who, commit: Commit, ids: list[str]) -> None:
     """Note it beside the erasures: an older copy in which they are carried out anew refuses no more than this one."""
-    if kit.erasures is None:
-        return
     entry = {
         "entry": LIFT,
         "store": kit.store.store_id,
@@ -413,7 +409,4 @@ def _list(kit: Kit, who: Who, commit: Commit, ids: list[str]) -> None:
         "at": to_micros(commit.at),
         "memories": ids,
     }
-    try:
-        kit.erasures.note([entry])
-    except OSError as fault:
-        _log.warning("the lift could not be listed outside the store: %s", fault, extra={"action": "not_listed"})
+    kit.note_outside("the lift", entry)

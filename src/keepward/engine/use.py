@@ -16,14 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from keepward.engine.commit import Steps, Transaction, flush_uses, receipt_of, transact
 from keepward.engine.kit import Handed, Kit, Who
 from keepward.engine.look import Overlay, look
 from keepward.engine.training import shown_by
-from keepward.engine.view import reaches
-from keepward.errors import InvalidInput, NotFound, StoreUnavailable
+from keepward.engine.view import receipt_of_read
+from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.gates import pipeline
 from keepward.gates.content import scrub_private, scrub_secret
 from keepward.gates.verdict import Case
@@ -36,7 +35,7 @@ from keepward.model.trust import Actor, ActorKind, Trust, default_source, trust_
 from keepward.model.value import to_micros
 
 #: Receipts that show memories somebody was given.
-KINDS = frozenset({"recall", "compile"})
+KINDS = {"recall": "receipt of a recall", "compile": "a context"}
 #: Most ids in one feedback.
 MOST = 1_000
 
@@ -92,7 +91,7 @@ def give(kit: Kit, who: Who, receipt_id: str, *, used: Sequence[str], ignored: S
         NotFound: no recall or compile receipt by that id within reach.
         InvalidInput: an id that the receipt does not show, one on both sides, or none at all.
     """
-    receipt = _receipt(kit, who, receipt_id)
+    receipt = receipt_of_read(kit, who, receipt_id, KINDS)
     shown = shown_by(receipt)
     sides = tuple(sorted(set(used))), tuple(sorted(set(ignored)))
     named = {*sides[0], *sides[1]}
@@ -117,14 +116,6 @@ def give(kit: Kit, who: Who, receipt_id: str, *, used: Sequence[str], ignored: S
         return writer.put_feedback(given)
 
 
-def _receipt(kit: Kit, who: Who, receipt_id: str) -> dict[str, Any]:
-    receipt = kit.store.receipt(who.tenant, receipt_id)
-    known = receipt is not None and receipt.get("kind") in KINDS
-    if receipt is None or not known or not (who.actor.may_decide or reaches(who, receipt["inputs"]["scope"])):
-        raise NotFound("there is no receipt of a recall or a context by that id in this tenant")
-    return receipt
-
-
 #: Share of what is missing to 1 that each use adds.
 PER_USE = 0.02
 _NOTHING = Reinforced(records=(), uses=0, commit=None, receipt=None)
@@ -142,7 +133,7 @@ def learn_importance(kit: Kit, who: Who) -> Reinforced:
         with kit.store.write() as writer:
             flush_uses(kit, writer)
 
-    def decide() -> _Learning:
+    def decide(kit: Kit) -> _Learning:
         counted = kit.store.unlearned(who.tenant)
         found = kit.store.records(who.tenant, list(counted)).records if counted else []
         now = kit.clock.now()

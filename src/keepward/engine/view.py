@@ -9,7 +9,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -246,3 +246,43 @@ def _name(each: Withheld) -> str:
     if each.id is None:
         return "one of which nothing is left"
     return f"{each.id} (`{each.key}`)" if each.key else each.id
+
+
+def closure(kit: Kit, who: Who, touched: Iterable[str]) -> list[str]:
+    """Return the ids of what was made from memories over any number of steps, sorted, without these themselves."""
+    start = set(touched)
+    found: set[str] = set()
+    fresh = sorted(start)
+    while fresh:
+        fresh = [name for name in kit.store.children(who.tenant, fresh) if name not in found and name not in start]
+        found.update(fresh)
+    return sorted(found)
+
+
+def commit_of(kit: Kit, who: Who, name: str) -> CommitView:
+    """Return a commit as stored, by its id, the first letters of it, or its number.
+
+    Raises:
+        NotFound: there is none.
+    """
+    view = kit.store.commit(who.tenant, name)
+    if view is None:
+        raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
+    return view
+
+
+def receipt_of_read(kit: Kit, who: Who, receipt_id: str, kinds: Mapping[str, str]) -> dict[str, Any]:
+    """Return the receipt of a read within reach, of one of these kinds; their names stand in the refusal.
+
+    Raises:
+        NotFound: there is none.
+    """
+    receipt = kit.store.receipt(who.tenant, receipt_id)
+    known = receipt is not None and receipt.get("kind") in kinds
+    if receipt is None or not known or not (who.actor.may_decide or reaches(who, receipt["inputs"]["scope"])):
+        raise NotFound(f"there is no {' or '.join(kinds.values())} by that id in this tenant")
+    return receipt
+
+
+#: What a replay and a comparison can be made of.
+COMPILED = {"compile": "compile receipt"}

@@ -117,7 +117,7 @@ def propose(
         raise InvalidInput("there is nothing to do: give at least one change")
     found: dict[str, tuple[Finding, ...]] = {}
 
-    def decide() -> Draft:
+    def decide(kit: Kit) -> Draft:
         draft = Draft(held=held, personal=found)
         for change in changes:
             try:
@@ -151,17 +151,16 @@ def propose_each(
     """Judge changes one by one; commit the good ones together; return outcomes in the order given."""
     found: dict[str, tuple[Finding, ...]] = {}
 
-    def decide() -> Draft:
+    def decide(kit: Kit) -> Draft:
         draft = Draft(atomic=False, personal=found)
-        with kit.store.together(who.tenant):
-            for change, folded in zip(changes, _fold_ahead(kit, who, changes, reason, draft), strict=True):
-                try:
-                    judged = _judge(kit, who, change, reason, draft, folded)
-                except (NotFound, Unauthorised) as fault:
-                    # What builds on a memory that is not there is refused by itself and spoils no other.
-                    detail = "it builds on a memory that is not there" if isinstance(fault, NotFound) else str(fault)
-                    judged = _refused(Reason(gate="shape", code="unknown_memory", detail=detail))
-                draft.items.append(judged)
+        for change, folded in zip(changes, _fold_ahead(kit, who, changes, reason, draft), strict=True):
+            try:
+                judged = _judge(kit, who, change, reason, draft, folded)
+            except (NotFound, Unauthorised) as fault:
+                # What builds on a memory that is not there is refused by itself and spoils no other.
+                detail = "it builds on a memory that is not there" if isinstance(fault, NotFound) else str(fault)
+                judged = _refused(Reason(gate="shape", code="unknown_memory", detail=detail))
+            draft.items.append(judged)
         return draft
 
     def carry_out(transaction: Transaction, draft: Draft) -> list[Outcome]:
@@ -173,17 +172,23 @@ def propose_each(
         judged = zip(changes, draft.items, strict=True)
         return [_ended(transaction, change, item, draft, stored) for change, item in judged]
 
-    return _transact(kit, who, decide, carry_out, len(changes)) if changes else []
+    return _transact(kit, who, decide, carry_out, len(changes), together=True) if changes else []
 
 
 def _transact(
-    kit: Kit, who: Who, decide: Callable[[], Draft], carry_out: Callable[[Transaction, Draft], _Result], size: int
+    kit: Kit,
+    who: Who,
+    decide: Callable[[Kit], Draft],
+    carry_out: Callable[[Transaction, Draft], _Result],
+    size: int,
+    *,
+    together: bool = False,
 ) -> _Result:
     """Decide and carry out; with memory switched off, when everything is refused, without the store."""
     if not kit.policy.enabled:
-        return carry_out(Transaction(kit, who, _NOWHERE), decide())
+        return carry_out(Transaction(kit, who, _NOWHERE), decide(kit))
     slow = kit.embedder is not None or kit.redactor is not None or size > MANY
-    return transact(kit, who, decide, carry_out, beforehand=slow)
+    return transact(kit, who, decide, carry_out, beforehand=slow, together=together)
 
 
 def _ended(transaction: Transaction, change: Change, item: Judgement, draft: Draft, stored: Stored | None) -> Outcome:
