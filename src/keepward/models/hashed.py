@@ -56,8 +56,11 @@ class HashedEmbedder:
         if dim < 16:
             raise ValueError(f"dim must be at least 16, not {dim}")
         self.dim = dim
-        #: Name, revision and dimension: equal exactly when vectors can be compared.
-        self.id = f"hashed:{_REVISION}:{dim}"
+
+    @property
+    def id(self) -> str:
+        """Name, revision and dimension: equal exactly when vectors can be compared."""
+        return f"hashed:{_REVISION}:{self.dim}"
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Return float32, shape (len(texts), dim), L2-normalised rows, in the order of `texts`."""
