@@ -142,9 +142,9 @@ def test_names_of_blocks_that_are_not_reserved_turn_a_line_red(store, without):
 
 
 def test_a_prompt_without_origins_turns_a_line_red(store, monkeypatch):
-    from keepward.context import render
+    from keepward.context import lines
 
-    monkeypatch.setattr(render, "origin", lambda *_: None)
+    monkeypatch.setattr(lines, "origin", lambda *_: None)
     assert lines(store, "borrow_voice")["borrow_voice"].status == "breached"
 
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keepward.context import Candidate, Compiled, Inputs, Screened, compile_context, memory_block, replay, snapshot
-from keepward.context.guard import guard, unguard
+from keepward.context.lines import guard, unguard
 from keepward.errors import ContextTooSmall
 from keepward.model.commit import Reason
 from keepward.model.memory import CORE_BLOCKS, Kind, Record, Sensitivity, Stability, Status, Tier

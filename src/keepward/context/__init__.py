@@ -1,7 +1,8 @@
 """The context compiler: memories in, one budgeted and replayable text out; pure."""
 
 from keepward.context.compiler import compile_context, memory_block, snapshot
-from keepward.context.render import RENDERER, replay
+from keepward.context.lines import RENDERER
+from keepward.context.render import replay
 from keepward.context.sections import Candidate, Compiled, Inputs, Screened
 from keepward.model.compiled import Excluded, Item, Replayed, Section
 

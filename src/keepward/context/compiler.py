@@ -3,33 +3,29 @@
 Invariants
 (1) A pure function of ``Inputs``; the order of the given sequences does not matter, but for ``recalled``.
 (2) The text never counts more than the budget; core is always in, or there is an error.
-(3) Every given memory is in exactly one section or excluded for exactly one reason.
-(4) Nothing is rendered that does not hold at ``now`` or that was not screened.
-(5) Recalled memories are chosen by relevance; tier and confidence decide between about equally relevant ones.
-    They are shown in reading order.
+(3) Every given memory is in exactly one section or excluded for exactly one reason. The same words with the same key,
+    speaker and day come in once.
+(4) Nothing is rendered that does not hold at ``now``, or that was not screened; a memory is screened at most once.
+(5) When room is short, what was recalled goes first, then working, then what is pinned and state. Of what was recalled
+    the less relevant goes first; of about equally relevant memories archival goes before episodic, and within a tier
+    the lowest confidence first; ties by lower score, then older, then lower id.
+(6) Tokens by section and by tier are whole numbers of at least 0 that sum to the tokens of the text.
+(7) Facts are plain JSON values, hold no memory text, and are enough to make the bytes again; the context's id is the
+    hash of all that determines the text, and of the text.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
-from keepward.context.admission import NO_ROOM, Ledger, reason
-from keepward.context.budget import (
-    IDENTITY_CAP,
-    RULE_CAP,
-    SUMMARY_CAP,
-    Entry,
-    Tally,
-    allotments,
-    banded,
-    kept_order,
-    tally,
-    victims,
-)
-from keepward.context.facts import compiled
-from keepward.context.render import Rendered, document, render, with_documents
+from keepward.context.lines import RENDERER, Entry, Line, Opened, added, alone_in, document, line_of, tidy
+from keepward.context.render import Rendered, Tally, digest, render, tally, with_documents
 from keepward.context.sections import (
     SECTIONS,
+    Candidate,
     Compiled,
     Inputs,
     core_order,
@@ -41,12 +37,36 @@ from keepward.context.sections import (
     working_order,
 )
 from keepward.errors import ContextTooSmall
-from keepward.model.memory import Kind, Tier
+from keepward.model.codec import canonical
+from keepward.model.commit import Reason
+from keepward.model.compiled import Excluded, Item, Mask, Section
+from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier, confidence_at
+from keepward.model.trust import Trust
+from keepward.model.value import to_micros
 
-_ORDER = {"core": core_order, "pinned": pinned_order, "state": state_order, "working": working_order}
-_CAPS = {Kind.IDENTITY: IDENTITY_CAP, Kind.RULE: RULE_CAP}
-#: Reasons that say only that there was no room.
-_ROOM = frozenset({"budget", "cap"})
+#: Most memories of a kind: pinned rules, and recalled summaries.
+RULE_CAP = 10
+SUMMARY_CAP = 5
+#: Share of a band's best score from which memories count as about equally relevant.
+ALIKE = 0.9
+#: Of one character. A counter that takes one for more tokens than bytes costs a screening in vain, no more.
+_MOST_BYTES = 4
+
+_ORDER: dict[str, Callable[[Record], Any]] = {
+    "core": core_order,
+    "pinned": pinned_order,
+    "state": state_order,
+    "working": working_order,
+}
+#: Sections that share a budget.
+_SHARING = (frozenset({"pinned", "state"}), frozenset({"working"}), frozenset({"recalled"}))
+_ENDED = {
+    Status.EXPIRED: "its time to live is over",
+    Status.SUPERSEDED: "another memory has replaced it",
+    Status.RETIRED: "it was retired",
+    Status.ARCHIVED: "it was archived",
+    Status.ERASED: "it was erased",
+}
 
 
 def compile_context(inputs: Inputs) -> Compiled:
@@ -79,118 +99,313 @@ def memory_block(inputs: Inputs) -> Compiled:
     return _Assembly(alone, "memory_block").result()
 
 
+def _reason(code: str, detail: str) -> Reason:
+    return Reason(gate="compile", code=code, detail=detail)
+
+
+_NO_ROOM = _reason("budget", "there was no room for it")
+
+
+def _finite(value: float) -> float:
+    return round(value, 6) if math.isfinite(value) else 0.0
+
+
+def _last_to_go(entries: Iterable[Entry]) -> list[Entry]:
+    return sorted(entries, key=lambda entry: entry.eviction, reverse=True)
+
+
+def _is_summary(entry: Entry) -> bool:
+    return entry.record.kind is Kind.SUMMARY and entry.record.tier is Tier.EPISODIC
+
+
+def _cap_order(entry: Entry) -> tuple[int, float, int, str]:
+    """Sort key of what a cap keeps: own scope first, then surest, then newest."""
+    record = entry.record
+    return -depth(record.scope), -entry.confidence, -renewed_at(record), record.id
+
+
 class _Assembly:
-    """One context being put together, most needed first."""
+    """One context being put together, most needed first: who is in, who is out and why, what has been spent."""
 
     def __init__(self, inputs: Inputs, mode: str) -> None:
         self._inputs = inputs
         self._mode = mode
-        self._ledger = Ledger(inputs, each=mode == "memory_block")
-        self._full = reason("cap", f"a context recalls at most {inputs.policy.max_items} memories")
         self._identity = document("identity", inputs.identity[1]) if inputs.identity else None
         self._user_file = document("user_file", inputs.user_file[1]) if inputs.user_file else None
+        #: Score of the best that was recalled and may come in but for the floor.
+        self._best: float | None = None
+        #: How many the floor keeps out.
+        self._below = 0
+        self._reasons: dict[tuple[str, int], Reason] = {}
+        #: Memories that say what another one says.
+        self._repeats: dict[tuple[str, int], tuple[str, int]] = {}
+        self._kept: dict[tuple[str, int], Entry] = {}
+        #: Headings that are paid for, and estimated tokens of what is in.
+        self._opened: Opened = set()
+        self._spent = 0
+        #: Who says what, by the folded words.
+        self._holders: dict[str, tuple[str, int]] = {}
+        self._findings: dict[tuple[str, int], tuple[Mask, ...] | None] = {}
+        self._counted: dict[str, int] = {}
+        self._least = inputs.policy.least_trust.get(inputs.purpose, Trust.UNKNOWN)
+        budgets = (inputs.policy.pinned_budget, inputs.policy.working_budget, inputs.policy.retrieved_budget)
+        self._limits = dict(zip(_SHARING, budgets, strict=True))
+        for name, version, why in sorted(inputs.excluded, key=lambda out: (*out[:2], *out[2].as_dict().values())):
+            self._reasons.setdefault((name, version), why)
 
     def result(self) -> Compiled:
-        entries = self._ledger.gathered()
+        entries = self._gathered()
         self._take_core([entry for entry in entries if entry.section == "core"])
         self._take_stable([entry for entry in entries if entry.section in {"pinned", "state"}])
         self._take([entry for entry in entries if entry.section == "working"])
         recalled = [entry for entry in entries if entry.section == "recalled"]
         self._take_recalled(recalled)
         rendered, tokens = self._settled(recalled)
-        return compiled(
-            self._inputs,
-            self._mode,
-            rendered=rendered,
-            tokens=tokens,
-            entries={name: self._section(name) for name in SECTIONS[1:]},
-            left_out=self._ledger.outcome(),
-            best=self._ledger.best,
-            below=self._ledger.below,
-            count=self._ledger.count,
+        return self._compiled(rendered, tokens)
+
+    # --- who may come in
+
+    def _gathered(self) -> list[Entry]:
+        """Return entries for what may come in, noting why the others may not.
+
+        A memory given for several sections has an entry for the first, and one for ``recalled``.
+        """
+        inputs, now = self._inputs, self._inputs.now
+        sources: list[tuple[str, Sequence[Candidate]]] = []
+        for section in _ORDER:
+            records: Iterable[Record] = getattr(inputs, section)
+            ordered = sorted(records, key=lambda record: (record.id, record.version))
+            sources.append((section, [Candidate(record=record) for record in ordered]))
+        sources.append(("recalled", inputs.recalled))
+        self._best = max((_finite(each.score) for each in inputs.recalled if self._may(each.record)), default=None)
+        newest: dict[str, int] = {}
+        for _, candidates in sources:
+            for each in candidates:
+                if each.record.version > newest.get(each.record.id, 0):
+                    newest[each.record.id] = each.record.version
+        entries: list[Entry] = []
+        seen: tuple[set[str], set[str]] = (set(), set())
+        for section, candidates in sources:
+            recalled = section == "recalled"
+            held = seen[recalled]
+            for rank, each in enumerate(candidates):
+                record = each.record
+                key = (record.id, record.version)
+                why = self._reasons.get(key) or self._unfit(each, section, newest[record.id])
+                if why is not None:
+                    self._reasons[key] = why
+                elif record.id not in held:
+                    held.add(record.id)
+                    entries.append(
+                        Entry(
+                            record=record,
+                            section=section,
+                            confidence=confidence_at(record, now),
+                            rank=rank,
+                            score=_finite(each.score) if recalled else None,
+                            strength=_finite(each.score if each.strength is None else each.strength),
+                            parts=each.parts,
+                        )
+                    )
+        return entries
+
+    def _unfit(self, candidate: Candidate, section: str, newest: int) -> Reason | None:
+        inputs, record = self._inputs, candidate.record
+        status = record.status_at(inputs.now)
+        if status is not Status.ACTIVE:
+            return _reason(status.value, _ENDED[status])
+        if record.version < newest:
+            return _reason("superseded", "a newer version of it was given")
+        if record.sensitivity is Sensitivity.SENSITIVE and not inputs.include_sensitive:
+            return _reason("sensitive", "it is sensitive and was not asked for")
+        if section != "core" and record.effective_trust < self._least:
+            return _reason("trust", f"the purpose needs an origin of at least {self._least.label}")
+        if section == "state" and record.key is None:
+            return _reason("unkeyed", "state without a key is found by recall alone")
+        if section == "recalled":
+            each = self._mode == "memory_block"
+            score = candidate.score if each else self._best or 0.0
+            if not score >= inputs.floor:
+                self._below += 1
+                whose = "its score" if each else "even the best score"
+                return _reason("relevance", f"{whose} is below the floor of {inputs.floor:g}")
+        return None
+
+    def _may(self, record: Record) -> bool:
+        """Whether this reader may be shown a recalled memory: what is hidden from them speaks for nothing."""
+        return (
+            record.status_at(self._inputs.now) is Status.ACTIVE
+            and record.trust >= self._least
+            and (self._inputs.include_sensitive or record.sensitivity is not Sensitivity.SENSITIVE)
         )
 
+    # --- who comes in
+
+    def _count(self, text: str) -> int:
+        """Return the tokens of a short text, each text counted once."""
+        known = self._counted.get(text)
+        if known is None:
+            known = self._counted[text] = self._inputs.count(text)
+        return known
+
+    def _price(self, line: Line, opened: Opened) -> int:
+        """Return the estimated tokens that a line adds, noting the headings it opens."""
+        return sum(map(self._count, added(line, self._inputs.format, opened)))
+
+    @property
+    def _room(self) -> int:
+        """Estimated tokens left of the whole budget."""
+        return self._inputs.budget_tokens - self._spent
+
+    def _allotment(self, section: str) -> int:
+        """Return the token budget a section shares in."""
+        return next(tokens for names, tokens in self._limits.items() if section in names)
+
+    def _screened(self, entry: Entry) -> Line | None:
+        """Return the line of an entry with its masks, or None when it must not be rendered."""
+        if entry.key not in self._findings:
+            found = self._inputs.screen(entry.record)
+            if found.drop is not None:
+                self._reasons[entry.key] = found.drop
+                self._repeats.pop(entry.key, None)
+            masks = tidy(found.text_masks, len(entry.record.text))
+            self._findings[entry.key] = None if found.drop else masks
+        known = self._findings[entry.key]
+        if known is None:
+            return None
+        entry.masks = known
+        return line_of(entry.section, entry.record, known) if known else entry.plain
+
+    def _says_known(self, entry: Entry, body: str) -> bool:
+        """Whether something that is in says the same; if so, note it."""
+        holder = self._holders.get(entry.folded(body))
+        if holder is None or holder == entry.key or holder not in self._kept:
+            return False
+        self._repeats[entry.key] = holder
+        return True
+
+    def _longer(self, entry: Entry, room: int) -> bool:
+        """Whether the text alone takes more than the room: counting costs far less than writing or screening."""
+        text = entry.record.text
+        return _MOST_BYTES * len(text) > room and self._count(text) > room
+
+    def _admit(self, entry: Entry, room: int) -> bool:
+        """Take an entry in if it fits, may be rendered and says something new; note why not."""
+        if not self._longer(entry, room):
+            line = self._screened(entry)
+            if line is None or self._says_known(entry, line.body or ""):
+                return False
+            opened = set(self._opened)
+            cost = self._price(line, opened)
+            if cost <= room:
+                self._opened = opened
+                self._spent += cost
+                entry.cost = cost
+                self._keep(entry, line)
+                return True
+        self._reasons[entry.key] = _NO_ROOM
+        return False
+
+    def _keep(self, entry: Entry, line: Line) -> None:
+        """Take an entry in whatever it costs."""
+        entry.line = line
+        self._kept[entry.key] = entry
+        self._holders[entry.folded(line.body or "")] = entry.key
+        self._reasons.pop(entry.key, None)
+        self._repeats.pop(entry.key, None)
+
+    def _drop(self, entry: Entry) -> None:
+        """Put an entry out for lack of room."""
+        del self._kept[entry.key]
+        self._reasons[entry.key] = _NO_ROOM
+
     def _take_core(self, entries: list[Entry]) -> None:
-        ledger, budget = self._ledger, self._inputs.budget_tokens
+        budget = self._inputs.budget_tokens
         lines = [line for line in (self._identity, self._user_file) if line]
         for entry in entries:
-            line = ledger.screened(entry)
+            line = self._screened(entry)
             if line is not None:
-                ledger.keep(entry, line)
+                self._keep(entry, line)
                 lines.append(line)
         for line in lines:
-            tokens, limit = ledger.count(line.body or ""), self._inputs.policy.block_budget.get(line.block or "")
+            tokens, limit = self._count(line.body or ""), self._inputs.policy.block_budget.get(line.block or "")
             if limit is not None and tokens > limit:
                 raise ContextTooSmall(
                     f"the {line.block} block is {tokens - limit} tokens over its budget of {limit}; "
                     "shorten it or raise block_budget"
                 )
-        needed = ledger.count(self._rendered().text)
+        needed = self._count(self._rendered().text)
         if needed > budget:
             raise ContextTooSmall(
                 f"core memory needs {needed} tokens, {needed - budget} more than the budget of {budget}; "
                 "raise the budget or shorten a block"
             )
-        ledger.spent = needed
+        self._spent = needed
 
     def _take_stable(self, entries: list[Entry]) -> None:
-        allowed: list[Entry] = []
-        taken = dict.fromkeys(_CAPS, 0)
-        for entry in sorted(entries, key=_cap_order):
-            kind = entry.record.kind
-            if self._mode == "context" and entry.section == "pinned" and kind in _CAPS:
-                taken[kind] += 1
-                if taken[kind] > _CAPS[kind]:
-                    detail = f"a context pins at most {_CAPS[kind]} memories of this kind"
-                    self._ledger.reasons[entry.key] = reason("cap", detail)
-                    continue
-            allowed.append(entry)
-        self._take(allowed)
+        capped = [
+            entry
+            for entry in sorted(entries, key=_cap_order)
+            if self._mode == "context" and entry.section == "pinned" and entry.record.kind is Kind.RULE
+        ][RULE_CAP:]
+        for entry in capped:
+            self._reasons[entry.key] = _reason("cap", f"a context pins at most {RULE_CAP} memories of this kind")
+        self._take([entry for entry in entries if entry not in capped])
 
     def _take(self, entries: list[Entry]) -> None:
         """Take in what fits, best kept first; a long one does not block a short one behind it."""
-        ledger = self._ledger
-        room = min((ledger.allotment(entry.section) for entry in entries), default=0)
-        for entry in kept_order(entries):
-            if entry.key not in ledger.kept and ledger.admit(entry, min(room, ledger.room)):
+        room = min((self._allotment(entry.section) for entry in entries), default=0)
+        for entry in _last_to_go(entries):
+            if entry.key not in self._kept and self._admit(entry, min(room, self._room)):
                 room -= entry.cost
 
     def _take_recalled(self, entries: list[Entry]) -> None:
-        """Choose by relevance within the section's own limits and the room that is left (5)."""
-        ledger = self._ledger
-        room, opened = min(ledger.allotment("recalled"), ledger.room), set(ledger.opened)
+        """Choose by relevance within the section's own limits and the room that is left (5).
+
+        Ranked entries fall into bands: each begins with the best that is left and holds those that score at least
+        ``ALIKE`` of it.
+        """
+        band, best = -1, 0.0
+        for entry in entries:
+            if band < 0 or entry.strength < ALIKE * best:
+                band, best = band + 1, entry.strength
+            entry.band = band
+        room, opened = min(self._allotment("recalled"), self._room), set(self._opened)
         chosen: list[Entry] = []
         said: dict[str, Entry] = {}
-        for entry in banded(entries):
-            if entry.key in ledger.kept or ledger.says_known(entry, entry.record.text):
+        for entry in _last_to_go(entries):
+            if entry.key in self._kept or self._says_known(entry, entry.record.text):
                 continue
             words = entry.folded(entry.record.text)
             if words in said:
-                ledger.repeats[entry.key] = said[words].key
+                self._repeats[entry.key] = said[words].key
             elif self._within_caps(entry, chosen):
-                price = ledger.bare(entry, ahead := set(opened))
-                if price > room:
-                    ledger.reasons[entry.key] = NO_ROOM
+                ahead = set(opened)
+                if self._longer(entry, room) or (price := self._price(entry.plain, ahead)) > room:
+                    self._reasons[entry.key] = _NO_ROOM
                     continue
                 room -= price
                 opened = ahead
                 said[words] = entry
                 chosen.append(entry)
-        for entry in kept_order(chosen):
-            ledger.admit(entry, ledger.room)
+        for entry in _last_to_go(chosen):
+            self._admit(entry, self._room)
 
     def _within_caps(self, entry: Entry, chosen: list[Entry]) -> bool:
-        if len(chosen) >= self._inputs.policy.max_items:
-            self._ledger.reasons[entry.key] = self._full
+        most = self._inputs.policy.max_items
+        if len(chosen) >= most:
+            self._reasons[entry.key] = _reason("cap", f"a context recalls at most {most} memories")
             return False
         if not _is_summary(entry) or sum(map(_is_summary, chosen)) < SUMMARY_CAP:
             return True
-        self._ledger.reasons[entry.key] = reason("cap", f"a context recalls at most {SUMMARY_CAP} summaries")
+        self._reasons[entry.key] = _reason("cap", f"a context recalls at most {SUMMARY_CAP} summaries")
         return False
+
+    # --- how it comes out
 
     def _section(self, name: str) -> list[Entry]:
         """Return the entries of a section in the order of the text."""
-        entries = [entry for entry in self._ledger.kept.values() if entry.section == name]
+        entries = [entry for entry in self._kept.values() if entry.section == name]
         if name != "recalled":
             return sorted(entries, key=lambda entry: _ORDER[name](entry.record))
         by_id = {entry.record.id: entry for entry in entries}
@@ -202,13 +417,11 @@ class _Assembly:
 
     def _excess(self, tokens: Tally) -> tuple[int, list[Entry]]:
         """Return by how many tokens a limit is broken, and who may go for it."""
-        budget = self._inputs.budget_tokens
-        movable = [entry for entry in self._ledger.kept.values() if entry.section != "core"]
-        if tokens.whole > budget:
-            return tokens.whole - budget, movable
-        for names, limit in allotments(self._inputs.policy):
-            over = tokens.of(names) - limit
-            if over > 0:
+        movable = [entry for entry in self._kept.values() if entry.section != "core"]
+        if tokens.whole > self._inputs.budget_tokens:
+            return tokens.whole - self._inputs.budget_tokens, movable
+        for names, limit in self._limits.items():
+            if (over := tokens.of(names) - limit) > 0:
                 return over, [entry for entry in movable if entry.section in names]
         return 0, []
 
@@ -221,8 +434,11 @@ class _Assembly:
             over, movable = self._excess(tokens)
             if not movable:
                 break
-            for entry in victims(movable, over):
-                self._ledger.drop(entry)
+            for entry in sorted(movable, key=lambda entry: entry.eviction):
+                if over <= 0:
+                    break
+                self._drop(entry)
+                over -= entry.cost
             rendered = self._rendered()
             tokens = tally(rendered, count)
         for _ in range(2):
@@ -233,39 +449,134 @@ class _Assembly:
                 if not self._excess(counted)[0]:
                     rendered, tokens = fuller, counted
                     break
-                self._ledger.drop(extra.pop())
+                self._drop(extra.pop())
             if not extra:
                 break
         return rendered, tokens
 
     def _take_extra(self, tokens: Tally, recalled: list[Entry]) -> list[Entry]:
         """Take in by rank what was left for lack of room and may fit by the true count."""
-        ledger = self._ledger
-        taken = [entry for entry in ledger.kept.values() if entry.section == "recalled"]
-        slack = min(
-            self._inputs.budget_tokens - tokens.whole,
-            ledger.allotment("recalled") - tokens.of({"recalled"}),
-        )
+        taken = [entry for entry in self._kept.values() if entry.section == "recalled"]
+        slack = min(self._inputs.budget_tokens - tokens.whole, self._allotment("recalled") - tokens.of({"recalled"}))
         extra: list[Entry] = []
         for entry in recalled:
             if slack <= 0 or len(taken) >= self._inputs.policy.max_items:
                 break
-            why = ledger.reasons.get(entry.key)
-            waits = entry.key in ledger.repeats or (why is not None and why.code in _ROOM)
-            if entry.key in ledger.kept or not waits or not self._within_caps(entry, taken):
+            why = self._reasons.get(entry.key)
+            waits = entry.key in self._repeats or (why is not None and why.code in {"budget", "cap"})
+            if entry.key in self._kept or not waits or not self._within_caps(entry, taken):
                 continue
-            if ledger.admit(entry, slack):
+            if self._admit(entry, slack):
                 slack -= entry.cost
                 extra.append(entry)
                 taken.append(entry)
         return extra
 
+    def _left_out(self) -> tuple[Excluded, ...]:
+        final = dict(self._reasons)
+        for key, holder in self._repeats.items():
+            known = holder in self._kept
+            final[key] = _reason("repeat", f"{holder[0]} says the same and is in the context") if known else _NO_ROOM
+        return tuple(
+            Excluded(id=key[0], version=key[1], reason=final[key]) for key in sorted(final) if key not in self._kept
+        )
 
-def _is_summary(entry: Entry) -> bool:
-    return entry.record.kind is Kind.SUMMARY and entry.record.tier is Tier.EPISODIC
+    def _compiled(self, rendered: Rendered, tokens: Tally) -> Compiled:
+        """Return the finished context with its facts (7)."""
+        inputs = self._inputs
+        digests = rendered.section_digests()
+        sections = tuple(
+            Section(
+                name=name,
+                tokens=tokens.by_section[name],
+                digest=digests[name],
+                items=() if name == "identity" else tuple(map(self._item, self._section(name))),
+            )
+            for name in SECTIONS
+            if name in digests
+        )
+        excluded = self._left_out()
+        documents = {"identity": inputs.identity, "user_file": inputs.user_file}
+        named = {
+            "compiled": self._mode,
+            "renderer": RENDERER,
+            "format": inputs.format,
+            "inputs": {
+                "objective": inputs.objective,
+                "purpose": inputs.purpose,
+                "now": to_micros(inputs.now),
+                "head": inputs.head,
+                "scope": inputs.scope,
+                "policy": inputs.policy.version,
+                "budget_tokens": inputs.budget_tokens,
+                "counter": inputs.counter_name,
+                "versions": dict(sorted(inputs.versions.items())),
+                "include_sensitive": inputs.include_sensitive,
+                # A hash is of whole numbers, so that it is the same on every machine.
+                "floor": round(inputs.floor * 1_000_000),
+            },
+            "documents": {kind: given[0] for kind, given in documents.items() if given is not None},
+            "digests": {
+                "text": digest(rendered.text),
+                "prefix": rendered.prefix_digest,
+                "tail": rendered.tail_digest,
+            },
+        }
+        context_id = digest(canonical(named).decode())
+        by_tier = dict(sorted(tokens.by_tier.items()))
+        facts = {
+            "context_id": context_id,
+            **named,
+            "tokens": tokens.whole,
+            "tokens_by_tier": by_tier,
+            "sections": [_section_facts(section) for section in sections],
+            "relevance": {"floor": inputs.floor, "below": self._below},
+            "excluded": [{"id": out.id, "version": out.version, **out.reason.as_dict()} for out in excluded],
+        }
+        return Compiled(
+            text=rendered.text,
+            context_id=context_id,
+            sections=sections,
+            excluded=excluded,
+            tokens=tokens.whole,
+            tokens_by_tier=by_tier,
+            prefix_digest=rendered.prefix_digest,
+            tail_digest=rendered.tail_digest,
+            facts=facts,
+            best=self._best,
+            below=self._below,
+        )
+
+    def _item(self, entry: Entry) -> Item:
+        record, line = entry.record, entry.line
+        return Item(
+            id=record.id,
+            version=record.version,
+            tier=record.tier._value_,
+            kind=record.kind._value_,
+            tokens=self._count(alone_in(line, self._inputs.format) if line else ""),
+            masks=entry.masks,
+            score=entry.score,
+            parts={name: _finite(part) for name, part in sorted(entry.parts.items())},
+            weak=entry.score is not None and entry.score < self._inputs.policy.relevance_weak,
+            block=line.block if line else None,
+        )
 
 
-def _cap_order(entry: Entry) -> tuple[int, float, int, str]:
-    """Sort key of what a cap keeps: own scope first, then surest, then newest."""
-    record = entry.record
-    return -depth(record.scope), -entry.confidence, -renewed_at(record), record.id
+def _section_facts(section: Section) -> dict[str, Any]:
+    items: list[dict[str, Any]] = []
+    for item in section.items:
+        facts: dict[str, Any] = {
+            "id": item.id,
+            "version": item.version,
+            "tier": item.tier,
+            "kind": item.kind,
+            "tokens": item.tokens,
+            "masks": [list(mask) for mask in item.masks],
+        }
+        if item.block is not None:
+            facts["block"] = item.block
+        if item.score is not None:
+            facts |= {"score": item.score, "weak": item.weak, "parts": dict(item.parts)}
+        items.append(facts)
+    return {"name": section.name, "tokens": section.tokens, "digest": section.digest, "items": items}

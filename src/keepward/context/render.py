@@ -4,72 +4,23 @@ Invariants
 (1) The text depends on the lines and the format alone: no policy, no clock, no counter.
 (2) ``replay`` of a context's facts gives its bytes; an erased memory shows as one fixed line instead.
 (3) The stable prefix is the same bytes whatever follows it.
-(4) Whatever changes the bytes of unchanged lines raises ``RENDERER``; receipts name it, and every earlier one is kept.
-(5) What is trusted less than a person stands under a heading that says where it is from, one for all of a section;
-    no name that it gives to a speaker or a key takes it out of there.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import Any
 
-from keepward.context.guard import guard, label, masked, xml_attribute, xml_text
-from keepward.context.sections import PREFIX, Format, happened_at, is_turn
+from keepward.context.lines import FROM, RENDERER, Line, Opened, document, escape, headings, line_of
+from keepward.context.sections import PREFIX, Format
 from keepward.errors import InvalidInput
-from keepward.model.compiled import Mask, Replayed
-from keepward.model.memory import CORE_BLOCKS, ContentType, Record
-from keepward.model.query import CONTEXT_LEGEND
-from keepward.model.trust import Trust
+from keepward.model.compiled import Replayed
+from keepward.model.memory import Record
 
-#: Number of this way of rendering. 1 marked each line of an origin below an agent, and told nothing of agents.
-RENDERER = 2
 _KNOWN = frozenset({1, RENDERER})
-#: Stands where an erased memory or a lost document stood.
-TOMBSTONE = "[erased]"
-#: Opens the dynamic tail, once.
-LEGEND = CONTEXT_LEGEND
-_HEADING = {
-    "pinned": "Lasting Memory",
-    "state": "State",
-    "working": "Working Memory",
-    "recalled": "Memory Context",
-}
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-#: How the group of an origin begins in XML; no memory's own paragraph begins so.
-_FROM = "<from "
-_escape = json.JSONEncoder(ensure_ascii=False).encode
-
-#: What has been opened so far: sections, blocks, groups.
-Opened: TypeAlias = set[tuple[str, ...]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """One thing to render."""
-
-    section: str
-    tier: str
-    #: Already masked; None when it is gone.
-    body: str | None
-    #: None for a document and for what is gone.
-    record: Record | None = None
-    #: Label of the core block it stands in.
-    block: str | None = None
-    renderer: int = RENDERER
-    #: Its own paragraph by format: a line is priced, placed and told of in the receipt, and written once.
-    _own: dict[Format, str] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def own(self, form: Format) -> str:
-        """Return the paragraph that is the line itself, without the headings above it."""
-        known = self._own.get(form)
-        if known is None:
-            known = self._own[form] = _own(self, form)
-        return known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,18 +59,6 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def line_of(section: str, record: Record, masks: Iterable[Mask], *, renderer: int = RENDERER) -> Line:
-    """Return the line of a memory with its tidy masks applied."""
-    return Line(
-        section=section,
-        tier=record.tier._value_,
-        body=masked(record.text, masks),
-        record=record,
-        block=record.key or "core" if section == "core" else None,
-        renderer=renderer,
-    )
-
-
 def with_documents(lines: Sequence[Line], identity: Line | None, user_file: Line | None) -> list[Line]:
     """Return the lines with the identity document first and the user file at the head of ``human``."""
     at = sum(1 for line in lines if line.section == "core" and line.block == "persona")
@@ -127,162 +66,14 @@ def with_documents(lines: Sequence[Line], identity: Line | None, user_file: Line
     return [*([] if identity is None else [identity]), *lines[:at], *middle, *lines[at:]]
 
 
-def document(kind: str, text: str | None) -> Line | None:
-    """Return the line of an ``identity`` or ``user_file`` document; None for a blank one."""
-    body = None if text is None else text.strip()
-    if body == "":
-        return None
-    section, block = ("identity", "persona") if kind == "identity" else ("core", "human")
-    return Line(section=section, tier="core", body=body, block=block)
-
-
-def origin(record: Record, renderer: int = RENDERER) -> str | None:
-    """Return the words for an origin that is trusted less than a person, or None."""
-    if record.trust >= Trust.AGENT and record.heard is not None:
-        return f"noted by an agent after reading {_named(record.heard)}, unverified"
-    if record.trust >= (Trust.AGENT if renderer == 1 else Trust.USER):
-        return None
-    if record.trust is Trust.AGENT:
-        return "noted by an agent"
-    return f"from {_named(record.trust)}, unverified"
-
-
-def _named(trust: Trust) -> str:
-    return "unknown source" if trust is Trust.UNKNOWN else trust.label
-
-
-def day(record: Record) -> str:
-    """Return the UTC day on which it happened, such as ``2026-03-01 Sun``."""
-    at = happened_at(record)
-    return f"{at.date().isoformat()} {_DAYS[at.weekday()]}"
-
-
-def paragraphs(line: Line, form: Format, opened: Opened) -> list[str]:
-    """Return the paragraphs a line adds, and note in ``opened`` what it opens."""
-    return [*_headings(line, form, opened), line.own(form)]
-
-
-def _headings(line: Line, form: Format, opened: Opened) -> list[str]:
-    section, record = line.section, line.record
-    mark = origin(record, line.renderer) if record is not None else None
-    # The group of an origin within its section (5); a line that is gone stands where it stood.
-    group = mark if line.renderer > 1 and section in _HEADING else None
-    if form == "xml":
-        parts = [f"<about>{LEGEND}</about>"] if section not in PREFIX and _opens(opened, ("tail",)) else []
-        parts += [f"<{section}>"] if _opens(opened, ("section", section)) else []
-        return [*parts, _group(group)] if group and _opens(opened, ("origin", section, group)) else parts
-    if section not in _HEADING:
-        block = line.block or "core"
-        return [f"## {label(block)}"] if _opens(opened, ("block", block)) else []
-    parts = []
-    fresh = _opens(opened, ("section", section))
-    if _opens(opened, ("origin", section, group)) if group else fresh:
-        legend = "" if section in PREFIX or not _opens(opened, ("tail",)) else f"\n{LEGEND}"
-        parts.append(f"## {_HEADING[section]}{f' · {group}' if group else ''}{legend}")
-    if record is not None and _grouped(line):
-        told = day(record)
-        if _opens(opened, ("group", record.session or "", told, mark or "")):
-            parts.append(f"### {told}{f' · {mark}' if mark and not group else ''}")
-    return parts
-
-
-def _group(mark: str) -> str:
-    return f"<from{xml_attribute('origin', mark)}>"
-
-
-def _opens(opened: Opened, key: tuple[str, ...]) -> bool:
-    fresh = key not in opened
-    if fresh:
-        opened.add(key)
-    return fresh
-
-
-def _grouped(line: Line) -> bool:
-    """Whether the line stands under the day of its session."""
-    return line.section == "recalled" and line.record is not None and is_turn(line.record)
-
-
-def _own(line: Line, form: Format) -> str:
-    if form == "xml":
-        return _xml_item(line)
-    if line.section in _HEADING:
-        return _item(line, grouped=_grouped(line))
-    if line.body is None:
-        return TOMBSTONE
-    # A document is the owner's own file, structure and all; a memory is not.
-    return line.body if line.record is None else guard(line.body)
-
-
-def _item(line: Line, *, grouped: bool) -> str:
-    record = line.record
-    if record is None or line.body is None:
-        return TOMBSTONE
-    marks = [record.kind._value_]
-    if record.content_type is not ContentType.TEXT:
-        marks.append(record.content_type.value)
-    if not grouped:
-        if record.occurred_at is not None:
-            marks.append(day(record))
-        marks += [mark for mark in (origin(record, 1),) if mark and line.renderer == 1]
-    text = guard(line.body)
-    for name in (_line_key(line), record.speaker):
-        if name:
-            head = f"{label(name)}:"
-            text = text if text.casefold().startswith(head.casefold()) else f"{head} {text}"
-    return f"[{' · '.join(marks)}] {text}"
-
-
-def _line_key(line: Line) -> str | None:
-    """Return the key of a memory; one that was given the name of a core block, before these were reserved, has none."""
-    key = line.record.key if line.record is not None else None
-    return None if line.renderer > 1 and key in CORE_BLOCKS else key
-
-
-def _xml_item(line: Line) -> str:
-    record = line.record
-    body = "<erased/>" if line.body is None else xml_text(line.body)
-    if line.section in {"identity", "core"}:
-        return f"<block{xml_attribute('name', line.block or 'core')}>{body}</block>"
-    if record is None or line.body is None:
-        return "<erased/>"
-    typed = None if record.content_type is ContentType.TEXT else record.content_type.value
-    dated = record.occurred_at is not None or is_turn(record)
-    attributes = (
-        xml_attribute("kind", record.kind.value)
-        + xml_attribute("type", typed)
-        + xml_attribute("key", _line_key(line))
-        + xml_attribute("speaker", record.speaker)
-        + xml_attribute("date", day(record) if dated else None)
-        + xml_attribute("origin", origin(record, 1) if line.renderer == 1 else None)
-    )
-    return f"<memory{attributes}>{body}</memory>"
-
-
-def added(line: Line, form: Format, opened: Opened) -> list[str]:
-    """Return, near enough to price them, the parts of text a line adds; the line itself is the last."""
-    closing = [f"\n</{line.section}>"] if form == "xml" and ("section", line.section) not in opened else []
-    headings = _headings(line, form, opened)
-    return [*closing, *(_added(part, form) for part in headings), alone_in(line, form)]
-
-
-def alone_in(line: Line, form: Format) -> str:
-    """Return the part of text that is the line itself, as ``added`` does."""
-    return _added(line.own(form), form)
-
-
-def _added(part: str, form: Format) -> str:
-    return _escape(f"\n\n{part}")[1:-1] if form == "messages" else f"\n\n{part}"
-
-
 def _paragraphs(lines: Iterable[Line], form: Format) -> Iterator[tuple[str, str, str]]:
     opened: Opened = set()
     group: Opened = set()
     for line in lines:
-        before = {key for key in opened if key[0] == "group"}
-        parts = paragraphs(line, form, opened)
-        fresh = {key for key in opened if key[0] == "group"} - before
+        before = len(opened)
+        parts = [*headings(line, form, opened), line.own(form)]
         # A group ends where another begins; it is opened anew when the session comes back.
-        if fresh:
+        if len(opened) > before and (fresh := {key for key in opened if key[0] == "group"} - group):
             opened -= group
             group = fresh
         yield from ((line.section, line.tier, part) for part in parts)
@@ -317,9 +108,9 @@ def _wrapped(found: Sequence[tuple[str, str, str]], border: int, form: Format) -
         pieces = [f"{part}\n" for _, _, part in found]
         within = False
         for at, name in enumerate(names):
-            within = within or found[at][2].startswith(_FROM)
+            within = within or found[at][2].startswith(FROM)
             ends = at + 1 == len(names) or names[at + 1] != name
-            if within and (ends or found[at + 1][2].startswith(_FROM)):
+            if within and (ends or found[at + 1][2].startswith(FROM)):
                 pieces[at] += "</from>\n"
                 within = False
             if ends:
@@ -328,7 +119,7 @@ def _wrapped(found: Sequence[tuple[str, str, str]], border: int, form: Format) -
         pieces[-1] += "</context>"
         return pieces
     # JSON escapes character by character, so that the parts can be escaped one by one.
-    pieces = [_escape(part if at in {0, border} else f"\n\n{part}")[1:-1] for at, (_, _, part) in enumerate(found)]
+    pieces = [escape(part if at in {0, border} else f"\n\n{part}")[1:-1] for at, (_, _, part) in enumerate(found)]
     if border:
         pieces[0] = f'[{{"role": "system", "content": "{pieces[0]}'
         pieces[border - 1] += '"}'
@@ -337,6 +128,47 @@ def _wrapped(found: Sequence[tuple[str, str, str]], border: int, form: Format) -
         pieces[-1] += '"}'
     pieces[-1] += "]"
     return pieces
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Tokens of a text."""
+
+    whole: int
+    by_section: Mapping[str, int]
+    by_tier: Mapping[str, int]
+    #: Section the text closes with, where that is of the stable prefix, and the tokens of the closing mark.
+    closing: tuple[str, int] = ("", 0)
+
+    def of(self, sections: Iterable[str]) -> int:
+        """Return the tokens of some sections together.
+
+        The mark that closes a text without a tail is left out, so that the prefix is the same with one.
+        """
+        names = frozenset(sections)
+        last, mark = self.closing
+        return sum(self.by_section.get(name, 0) for name in names) - (mark if last in names else 0)
+
+
+def tally(rendered: Rendered, count: Callable[[str], int]) -> Tally:
+    """Count a text as a whole, and give each run what the text up to its end has more than up to its start.
+
+    A counter for which a longer text counts less gives that run 0, so that numbers are at least 0 and sum to the whole.
+    """
+    whole = count(rendered.text)
+    by_section: dict[str, int] = {}
+    by_tier: dict[str, int] = {}
+    before = 0
+    closing = ("", 0)
+    for at, (section, tier, end) in enumerate(rendered.runs):
+        last = at + 1 == len(rendered.runs)
+        until = whole if last else max(before, min(whole, count(rendered.text[:end])))
+        if last and section in PREFIX:
+            closing = section, until - max(before, min(whole, count(rendered.text[: rendered.split])))
+        by_section[section] = by_section.get(section, 0) + until - before
+        by_tier[tier] = by_tier.get(tier, 0) + until - before
+        before = until
+    return Tally(whole=whole, by_section=by_section, by_tier=by_tier, closing=closing)
 
 
 def replay(

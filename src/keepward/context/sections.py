@@ -150,10 +150,16 @@ def origin_rank(record: Record) -> int:
     return max(0, int(Trust.USER) - int(record.trust))
 
 
-def pinned_order(record: Record) -> tuple[int, int, int, str, int, str]:
-    """Sort key of pinned: by origin; identity, rules, the rest; within, own scope first, then oldest first."""
-    rank = {Kind.IDENTITY: 0, Kind.RULE: 1}.get(record.kind, 2)
-    return origin_rank(record), rank, -depth(record.scope), record.scope, to_micros(record.created_at), record.id
+def pinned_order(record: Record) -> tuple[int, bool, int, str, int, str]:
+    """Sort key of pinned: by origin; rules, the rest; within, own scope first, then oldest first."""
+    return (
+        origin_rank(record),
+        record.kind is not Kind.RULE,
+        -depth(record.scope),
+        record.scope,
+        to_micros(record.created_at),
+        record.id,
+    )
 
 
 def state_order(record: Record) -> tuple[int, int, str, str, str]:
@@ -185,18 +191,13 @@ def recalled_order(records: Mapping[str, tuple[Record, int]]) -> list[str]:
             opened[record.session] = min(at, opened.get(record.session, at))
 
     def place(entry: tuple[str, tuple[Record, int]]) -> tuple[int, int, int, str, int, int, str]:
-        return origin_rank(entry[1][0]), *placed(entry)
-
-    def placed(entry: tuple[str, tuple[Record, int]]) -> tuple[int, int, str, int, int, str]:
         name, (record, rank) = entry
-        at = to_micros(happened_at(record))
-        if record.tier is Tier.ARCHIVAL:
-            return 0, rank, "", 0, 0, name
+        origin, at = origin_rank(record), to_micros(happened_at(record))
         if record.tier is not Tier.EPISODIC:
-            return 1, rank, "", 0, 0, name
+            return origin, int(record.tier is not Tier.ARCHIVAL), rank, "", 0, 0, name
         if not is_turn(record):
-            return (2 if record.kind is Kind.SUMMARY else 3), at, "", 0, 0, name
+            return origin, (2 if record.kind is Kind.SUMMARY else 3), at, "", 0, 0, name
         session = record.session or ""
-        return 4, opened.get(session, at), session, at, to_micros(record.created_at), name
+        return origin, 4, opened.get(session, at), session, at, to_micros(record.created_at), name
 
     return [name for name, _ in sorted(records.items(), key=place)]

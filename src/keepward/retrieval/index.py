@@ -201,24 +201,28 @@ class Index:
         if weights is not None:
             parts["learned"] = self._learned(weights, query, near.rows, picks, parts, allowed.now)
             total = rounded(total + parts["learned"])
-        picks.sort(key=lambda n: (-total[n], -int(positions[near.rows[n]]), ids[int(near.rows[n])]))
-        bears = relevance.shares(odds, total[picks[:limit]]).tolist()
-        found: list[Scored] = []
-        for n, share in zip(picks[:limit], bears, strict=True):
-            row = int(near.rows[n])
-            signals = {"text": cover is not None and cover.own[row] > 0, "vector": near.compared[n]}
-            signals["link"] = parts["link"][n] > 0
-            found.append(
-                Scored(
-                    id=ids[row],
-                    version=int(self._columns["version"][row]),
-                    score=max(float(total[n]), 0.0),
-                    relevance=share,
-                    parts={name: float(values[n]) for name, values in parts.items()},
-                    used=tuple(name for name, spoke in signals.items() if spoke),
-                )
+        # Positions are unique, so the order is total.
+        places = np.array(picks, dtype=np.intp)[np.lexsort((-positions[near.rows[picks]], -total[picks]))][:limit]
+        rows = near.rows[places]
+        spoke = {"text": np.zeros(len(rows), dtype=np.bool_) if cover is None else cover.own[rows] > 0}
+        spoke |= {"vector": near.compared[places], "link": parts["link"][places] > 0}
+        signals = zip(*(flags.tolist() for flags in spoke.values()), strict=True)
+        values = zip(*(part[places].tolist() for part in parts.values()), strict=True)
+        scores, versions = np.maximum(total[places], 0.0).tolist(), self._columns["version"][rows].tolist()
+        bears = relevance.shares(odds, total[places]).tolist()
+        return [
+            Scored(
+                id=ids[row],
+                version=version,
+                score=score,
+                relevance=share,
+                parts=dict(zip(parts, numbers, strict=True)),
+                used=tuple(name for name, flag in zip(spoke, flags, strict=True) if flag),
             )
-        return found
+            for row, version, score, share, numbers, flags in zip(
+                rows.tolist(), versions, scores, bears, values, signals, strict=True
+            )
+        ]
 
     def _odds(
         self, query: Query, sight: Sight, cover: Coverage | None, near: Candidates, places: Places, total: Doubles

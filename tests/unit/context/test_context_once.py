@@ -7,20 +7,20 @@ from collections import Counter
 import pytest
 from context_made import POLICY, alike, block, event, inputs, record
 
-from keepward.context import budget, compile_context, render
+from keepward.context import compile_context, lines
 
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count how often the paragraph of each memory is made."""
     made: Counter[str] = Counter()
-    original = render._own
+    original = lines._own
 
-    def spy(line: render.Line, form: render.Format) -> str:
+    def spy(line: lines.Line, form: lines.Format) -> str:
         made[line.record.id if line.record else line.section] += 1
         return original(line, form)
 
-    monkeypatch.setattr(render, "_own", spy)
+    monkeypatch.setattr(lines, "_own", spy)
     return made
 
 
@@ -39,7 +39,7 @@ def test_a_memory_that_a_limit_keeps_out_is_not_written(written: Counter[str]) -
 
 def test_what_a_memory_says_is_folded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     folded: list[str] = []
-    original = budget.folded
-    monkeypatch.setattr(budget, "folded", lambda each, body: folded.append(body) or original(each, body))
+    original = lines.folded
+    monkeypatch.setattr(lines, "folded", lambda each, body: folded.append(body) or original(each, body))
     compile_context(inputs(recalled=alike(record("a", "tea"), record("b", "coffee"))))
     assert sorted(folded) == ["coffee", "tea"]

@@ -11,7 +11,7 @@ import pytest
 from context_made import NOW, again, block, event, found, ids, inputs, record, rule, why, working
 
 from keepward.context import Inputs, Screened, compile_context
-from keepward.context.guard import guard, masked, tidy
+from keepward.context.lines import guard, masked, tidy
 from keepward.errors import InvalidInput
 from keepward.model.commit import Reason
 from keepward.model.memory import Record

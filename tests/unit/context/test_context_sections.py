@@ -53,13 +53,12 @@ def test_sections_follow_each_other_from_the_stablest_to_the_most_fleeting() -> 
     assert names == ["identity", "core", "pinned", "state", "working", "recalled"]
 
 
-def test_pinned_identities_come_before_rules_before_facts() -> None:
+def test_pinned_rules_come_before_facts() -> None:
     pinned = [
         record("f", "a fact", stability=Stability.PERMANENT),
         rule("r", "a rule"),
-        record("i", "a self", kind="identity", stability=Stability.PERMANENT),
     ]
-    assert ids(compile_context(inputs(pinned=pinned)), "pinned") == ["i", "r", "f"]
+    assert ids(compile_context(inputs(pinned=pinned)), "pinned") == ["r", "f"]
 
 
 def test_pinned_memories_of_the_own_scope_come_first() -> None:
@@ -70,11 +69,6 @@ def test_pinned_memories_of_the_own_scope_come_first() -> None:
 def test_at_most_ten_rules_are_pinned() -> None:
     compiled = compile_context(inputs(pinned=[rule(f"r{n:02}", f"rule {n}") for n in range(12)]))
     assert (len(ids(compiled, "pinned")), sorted(why(compiled).values())) == (10, ["cap", "cap"])
-
-
-def test_at_most_five_identities_are_pinned() -> None:
-    pinned = [record(f"i{n}", f"self {n}", kind="identity", stability=Stability.PERMANENT) for n in range(7)]
-    assert len(ids(compile_context(inputs(pinned=pinned)), "pinned")) == 5
 
 
 def test_a_rule_cut_by_the_cap_still_comes_in_when_it_is_recalled() -> None:

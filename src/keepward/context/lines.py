@@ -1,0 +1,369 @@
+"""Lines: one memory or document as it stands in a context, kept inside its place.
+
+Invariants
+(1) Whatever changes the bytes of unchanged lines raises ``RENDERER``; receipts name it, and every earlier one is kept.
+(2) What is trusted less than a person stands under a heading that says where it is from, one for all of a section;
+    no name that it gives to a speaker or a key takes it out of there.
+(3) ``unguard(guard(text)) == text``, and after ``guard`` no line of a memory opens a heading, a code fence, a rule, one
+    of our own ``[kind]`` markers or a chat turn, and no chat markup stands whole anywhere in it. Text without any of
+    these is left byte for byte as it is. The escape is one backslash: before the first character of a structural line,
+    and after the first character of chat markup; text that already carries backslashes there gets one more.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from keepward.context.sections import PREFIX, Format, happened_at, is_turn, renewed_at
+from keepward.model.compiled import Mask
+from keepward.model.memory import CORE_BLOCKS, ContentType, Record, Tier
+from keepward.model.query import CONTEXT_LEGEND
+from keepward.model.trust import Trust
+
+#: Number of this way of rendering. 1 marked each line of an origin below an agent, and told nothing of agents.
+RENDERER = 2
+#: Stands where an erased memory or a lost document stood.
+TOMBSTONE = "[erased]"
+#: Opens the dynamic tail, once.
+LEGEND = CONTEXT_LEGEND
+_HEADING = {
+    "pinned": "Lasting Memory",
+    "state": "State",
+    "working": "Working Memory",
+    "recalled": "Memory Context",
+}
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+#: How the group of an origin begins in XML; no memory's own paragraph begins so.
+FROM = "<from "
+escape = json.JSONEncoder(ensure_ascii=False).encode
+
+_BREAK = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_PAD = "[ \t\xa0\xad\u1680\u180e\u2000-\u200f\u202a-\u202f\u205f-\u2064\u3000\ufeff]*"
+_END = rf"(?=[ \t]*(?:\Z|[{_BREAK}]))"
+_STRUCTURE = (
+    r"#|```|~~~"
+    rf"|=+{_END}|-+{_END}|\*\*\*+{_END}|___+{_END}"
+    r"|\[(?:identity|rule|fact|state|event|summary|document|erased)\b"
+    r"|(?i:system|assistant|user|human|developer|tool)[ \t]{0,3}[:：]"
+)
+_BREAKS = re.compile(rf"[{_BREAK}]")
+_LINE = re.compile(rf"(?:\A|(?<=[{_BREAK}]))({_PAD})(\\*)(?={_STRUCTURE})")
+_MARKUP = re.compile(
+    r"(?i)(?:"
+    r"(?P<tag><)(?P<a>\\*)(?=[|｜]|</?sys>>|/?(?:system|assistant|human|think|thinking|antml:\w+"
+    r"|tool_\w+|function_\w+|start_of_turn|end_of_turn|s)\b[^<>\n]{0,80}>)"
+    r"|(?P<box>\[)(?P<b>\\*)(?=/?inst\])"
+    r")"
+)
+_SPACE = re.compile(rf"[\s{_BREAK}\0]+")
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+#: What has been opened so far: sections, blocks, groups.
+Opened: TypeAlias = set[tuple[str, ...]]
+_CLASS = {Tier.CORE: 0, Tier.WORKING: 1, Tier.EPISODIC: 2, Tier.ARCHIVAL: 3}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One thing to render."""
+
+    section: str
+    tier: str
+    #: Already masked; None when it is gone.
+    body: str | None
+    #: None for a document and for what is gone.
+    record: Record | None = None
+    #: Label of the core block it stands in.
+    block: str | None = None
+    renderer: int = RENDERER
+    #: Its own paragraph by format: a line is priced, placed and told of in the receipt, and written once.
+    _own: dict[Format, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def own(self, form: Format) -> str:
+        """Return the paragraph that is the line itself, without the headings above it."""
+        known = self._own.get(form)
+        if known is None:
+            known = self._own[form] = _own(self, form)
+        return known
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Entry:
+    """A memory on its way into a section."""
+
+    record: Record
+    section: str
+    #: Faded to the instant of the context, 0..1.
+    confidence: float
+    #: Position among what was recalled, from 0.
+    rank: int = 0
+    #: Which of the groups of about equally relevant memories it is in, from 0, the most relevant.
+    band: int = 0
+    score: float | None = None
+    strength: float = 0.0
+    parts: Mapping[str, float] = field(default_factory=dict)
+    #: Set once it is screened.
+    masks: tuple[Mask, ...] = ()
+    line: Line | None = None
+    #: Estimated tokens, headings it opened included.
+    cost: int = 0
+    #: Id and version.
+    key: tuple[str, int] = field(init=False)
+    _plain: Line | None = field(default=None, init=False)
+    _folded: str | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.key = self.record.id, self.record.version
+
+    @property
+    def plain(self) -> Line:
+        """The line of the memory as it stands, unscreened: made when it is first asked for."""
+        if self._plain is None:
+            self._plain = line_of(self.section, self.record, ())
+        return self._plain
+
+    def folded(self, body: str) -> str:
+        """Return what equal memories share, given the words that are shown; what it says unmasked is folded once."""
+        if body != self.record.text:
+            return folded(self.record, body)
+        if self._folded is None:
+            self._folded = folded(self.record, body)
+        return self._folded
+
+    @property
+    def eviction(self) -> tuple[int, int, int, float, float, int, str, int]:
+        """Sort key: what is evicted first comes first (5)."""
+        record = self.record
+        section, band, tier = 0, 0, 0
+        if self.section == "working":
+            section = 1
+        elif self.section not in {"pinned", "state"}:
+            section, band, tier = 2, self.band, _CLASS[record.tier]
+        return -section, -band, -tier, self.confidence, self.strength, renewed_at(record), record.id, record.version
+
+
+def folded(record: Record, body: str) -> str:
+    """Return what equal memories share: their words, and the key, speaker and day that give them meaning."""
+    day = record.occurred_at.date().isoformat() if record.occurred_at else ""
+    speaker = record.speaker if is_turn(record) else None
+    return "\0".join((record.key or "", speaker or "", day, " ".join(body.split()).casefold()))
+
+
+def guard(text: str) -> str:
+    """Return the text with every structural line start and all chat markup escaped."""
+    # Most memories are one plain line: then there is one place to look at, and no markup.
+    plain = _BREAKS.search(text) is None and _LINE.match(text) is None
+    lined = text if plain else _LINE.sub(r"\1\\\2", text)
+    if "<" not in lined and "[" not in lined:
+        return lined
+    return _MARKUP.sub(lambda found: f"{found['tag'] or found['box']}\\{found['a'] or found['b'] or ''}", lined)
+
+
+def unguard(text: str) -> str:
+    """Return the text that ``guard`` was given."""
+    plain = _MARKUP.sub(lambda found: (found["tag"] or found["box"]) + (found["a"] or found["b"] or "")[1:], text)
+    return _LINE.sub(lambda found: found[1] + found[2][1:], plain)
+
+
+def label(text: str) -> str:
+    """Return a name such as a key or speaker as one guarded line; runs of white space become one space."""
+    return guard(_SPACE.sub(" ", text).strip())
+
+
+def tidy(masks: Iterable[Mask], length: int) -> tuple[Mask, ...]:
+    """Return masks in order and without overlap, within a text of ``length`` characters.
+
+    Overlapping spans become one, named after the first; empty ones are dropped.
+    """
+    clean: list[Mask] = []
+    for start, end, name in sorted(masks):
+        begin, stop = max(0, start), min(length, end)
+        if begin >= stop:
+            continue
+        if clean and begin < clean[-1][1]:
+            first, until, kept = clean[-1]
+            clean[-1] = (first, max(until, stop), kept)
+        else:
+            clean.append((begin, stop, name))
+    return tuple(clean)
+
+
+def masked(text: str, masks: Iterable[Mask]) -> str:
+    """Return the text with each span of tidy masks replaced by ``[NAME]``."""
+    parts: list[str] = []
+    at = 0
+    for start, end, name in masks:
+        parts += (text[at:start], f"[{name}]")
+        at = end
+    return "".join((*parts, text[at:]))
+
+
+def xml_text(text: str) -> str:
+    """Return the text as XML character data; characters XML cannot hold become U+FFFD."""
+    return html.escape(_NOT_XML.sub("\ufffd", text), quote=False)
+
+
+def xml_attribute(name: str, value: str | None) -> str:
+    """Return `` name="value"``, or nothing for None."""
+    if value is None:
+        return ""
+    plain = _NOT_XML.sub("\ufffd", _SPACE.sub(" ", value).strip())
+    return f' {name}="{html.escape(plain)}"'
+
+
+def line_of(section: str, record: Record, masks: Iterable[Mask], *, renderer: int = RENDERER) -> Line:
+    """Return the line of a memory with its tidy masks applied."""
+    return Line(
+        section=section,
+        tier=record.tier._value_,
+        body=masked(record.text, masks),
+        record=record,
+        block=record.key or "core" if section == "core" else None,
+        renderer=renderer,
+    )
+
+
+def document(kind: str, text: str | None) -> Line | None:
+    """Return the line of an ``identity`` or ``user_file`` document; None for a blank one."""
+    body = None if text is None else text.strip()
+    if body == "":
+        return None
+    section, block = ("identity", "persona") if kind == "identity" else ("core", "human")
+    return Line(section=section, tier="core", body=body, block=block)
+
+
+def origin(record: Record, renderer: int = RENDERER) -> str | None:
+    """Return the words for an origin that is trusted less than a person, or None."""
+    if record.trust >= Trust.AGENT and record.heard is not None:
+        return f"noted by an agent after reading {_named(record.heard)}, unverified"
+    if record.trust >= (Trust.AGENT if renderer == 1 else Trust.USER):
+        return None
+    if record.trust is Trust.AGENT:
+        return "noted by an agent"
+    return f"from {_named(record.trust)}, unverified"
+
+
+def _named(trust: Trust) -> str:
+    return "unknown source" if trust is Trust.UNKNOWN else trust.label
+
+
+def day(record: Record) -> str:
+    """Return the UTC day on which it happened, such as ``2026-03-01 Sun``."""
+    at = happened_at(record)
+    return f"{at.date().isoformat()} {_DAYS[at.weekday()]}"
+
+
+def headings(line: Line, form: Format, opened: Opened) -> list[str]:
+    section, record = line.section, line.record
+    mark = origin(record, line.renderer) if record is not None else None
+    # The group of an origin within its section (5); a line that is gone stands where it stood.
+    group = mark if line.renderer > 1 and section in _HEADING else None
+    if form == "xml":
+        parts = [f"<about>{LEGEND}</about>"] if section not in PREFIX and _opens(opened, ("tail",)) else []
+        parts += [f"<{section}>"] if _opens(opened, ("section", section)) else []
+        return [*parts, _group(group)] if group and _opens(opened, ("origin", section, group)) else parts
+    if section not in _HEADING:
+        block = line.block or "core"
+        return [f"## {label(block)}"] if _opens(opened, ("block", block)) else []
+    parts = []
+    fresh = _opens(opened, ("section", section))
+    if _opens(opened, ("origin", section, group)) if group else fresh:
+        legend = "" if section in PREFIX or not _opens(opened, ("tail",)) else f"\n{LEGEND}"
+        parts.append(f"## {_HEADING[section]}{f' · {group}' if group else ''}{legend}")
+    if record is not None and _grouped(line):
+        told = day(record)
+        if _opens(opened, ("group", record.session or "", told, mark or "")):
+            parts.append(f"### {told}{f' · {mark}' if mark and not group else ''}")
+    return parts
+
+
+def _group(mark: str) -> str:
+    return f"<from{xml_attribute('origin', mark)}>"
+
+
+def _opens(opened: Opened, key: tuple[str, ...]) -> bool:
+    fresh = key not in opened
+    if fresh:
+        opened.add(key)
+    return fresh
+
+
+def _grouped(line: Line) -> bool:
+    """Whether the line stands under the day of its session."""
+    return line.section == "recalled" and line.record is not None and is_turn(line.record)
+
+
+def _own(line: Line, form: Format) -> str:
+    if form == "xml":
+        return _xml_item(line)
+    if line.section in _HEADING:
+        return _item(line, grouped=_grouped(line))
+    if line.body is None:
+        return TOMBSTONE
+    # A document is the owner's own file, structure and all; a memory is not.
+    return line.body if line.record is None else guard(line.body)
+
+
+def _item(line: Line, *, grouped: bool) -> str:
+    record = line.record
+    if record is None or line.body is None:
+        return TOMBSTONE
+    marks = [record.kind._value_]
+    if record.content_type is not ContentType.TEXT:
+        marks.append(record.content_type.value)
+    if not grouped:
+        if record.occurred_at is not None:
+            marks.append(day(record))
+        marks += [mark for mark in (origin(record, 1),) if mark and line.renderer == 1]
+    text = guard(line.body)
+    for name in (_line_key(line), record.speaker):
+        if name:
+            head = f"{label(name)}:"
+            text = text if text.casefold().startswith(head.casefold()) else f"{head} {text}"
+    return f"[{' · '.join(marks)}] {text}"
+
+
+def _line_key(line: Line) -> str | None:
+    """Return the key of a memory; one that was given the name of a core block, before these were reserved, has none."""
+    key = line.record.key if line.record is not None else None
+    return None if line.renderer > 1 and key in CORE_BLOCKS else key
+
+
+def _xml_item(line: Line) -> str:
+    record = line.record
+    body = "<erased/>" if line.body is None else xml_text(line.body)
+    if line.section in {"identity", "core"}:
+        return f"<block{xml_attribute('name', line.block or 'core')}>{body}</block>"
+    if record is None or line.body is None:
+        return "<erased/>"
+    typed = None if record.content_type is ContentType.TEXT else record.content_type.value
+    dated = record.occurred_at is not None or is_turn(record)
+    attributes = (
+        xml_attribute("kind", record.kind.value)
+        + xml_attribute("type", typed)
+        + xml_attribute("key", _line_key(line))
+        + xml_attribute("speaker", record.speaker)
+        + xml_attribute("date", day(record) if dated else None)
+        + xml_attribute("origin", origin(record, 1) if line.renderer == 1 else None)
+    )
+    return f"<memory{attributes}>{body}</memory>"
+
+
+def added(line: Line, form: Format, opened: Opened) -> list[str]:
+    """Return, near enough to price them, the parts of text a line adds; the line itself is the last."""
+    closing = [f"\n</{line.section}>"] if form == "xml" and ("section", line.section) not in opened else []
+    return [*closing, *(_added(part, form) for part in headings(line, form, opened)), alone_in(line, form)]
+
+
+def alone_in(line: Line, form: Format) -> str:
+    """Return the part of text that is the line itself, as ``added`` does."""
+    return _added(line.own(form), form)
+
+
+def _added(part: str, form: Format) -> str:
+    return escape(f"\n\n{part}")[1:-1] if form == "messages" else f"\n\n{part}"
