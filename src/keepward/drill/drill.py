@@ -20,7 +20,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from keepward.errors import KeepwardError, StoreUnavailable
 from keepward.model.trust import Actor
@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from keepward.memory import Memory
     from keepward.model.policy import Policy
 
+#: A word that no memory holds, so that what is planted can be told apart.
+WORD = "quillzephyr"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+
+class Tried(NamedTuple):
     """How one attack went."""
 
     #: Whether the attack came to nothing.
@@ -42,8 +44,7 @@ class Tried:
     by: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attack:
+class Attack(NamedTuple):
     """One attack: a name, what it tries in a few words, and how."""
 
     name: str
@@ -80,20 +81,27 @@ class Dial:
 class Ground:
     """The copy under attack: its files, its handles and its clock."""
 
+    owner: Memory
+    agent: Memory
+
     def __init__(self, folder: Path, tenant: str, policy: Policy) -> None:
-        self.folder = folder
-        self.path = folder / "copy.db"
-        self.tenant = tenant
+        self.folder, self.path, self.tenant = folder, folder / "copy.db", tenant
         # The switches that pause memory would refuse everything, and nothing could be learnt.
         self.policy = replace(policy, enabled=True, capture=True, recall=True)
-        with self._open(None) as first:
+        self.clock: Dial | None = None
+        with self.opened() as first:
             # In a home of its own the copy is foreign.
             first.adopt(first.plan_adopt().digest)
             self.clock = Dial(first.now)
-        self.owner = self._open(self.clock)
-        self.agent = self.owner.acting_as(Actor.agent("drill-agent"))
+        self.begin()
 
-    def _open(self, clock: Dial | None, home: str = "config") -> Memory:
+    def begin(self) -> None:
+        """Open the handles of the owner and an agent."""
+        self.owner = self.opened()
+        self.agent = self.bearer("agent")
+
+    def opened(self, home: str = "config") -> Memory:
+        """Return another opening of the copy, which knows nothing yet; in another home it is foreign."""
         from keepward.memory import Memory
 
         return Memory.open(
@@ -103,55 +111,47 @@ class Ground:
             policy=self.policy,
             embedder=None,
             create=False,
-            clock=clock,
+            clock=self.clock,
             config_dir=self.folder.parent / home,
             maintenance=False,
         )
 
+    def bearer(self, name: str, **more: Any) -> Memory:
+        """Return the handle of an agent of this name."""
+        return self.owner.acting_as(Actor.agent(f"drill-{name}", **more))
+
     @property
-    def block(self) -> str:
-        """A core block that memory may write."""
+    def core(self) -> dict[str, Any]:
+        """What a memory takes that writes a core block which memory may write."""
         written = (key for key in self.policy.core_keys if key not in {"persona", "human"})
-        return min(written, key=lambda key: (key != "mission", key), default="mission")
+        block = min(written, key=lambda key: (key != "mission", key), default="mission")
+        return {"tier": "core", "kind": "fact", "key": block, "confidence": 0.95}
 
-    def reopen(self) -> None:
-        """Close every handle and open them anew, as another process would."""
-        self.owner.close()
-        self.owner = self._open(self.clock)
-        self.agent = self.owner.acting_as(Actor.agent("drill-agent"))
-
-    def fresh(self) -> Memory:
-        """Return another opening of the copy, which knows nothing yet."""
-        return self._open(self.clock)
-
-    def stranger(self) -> Memory:
-        """Return an opening of the copy by a machine that does not know it."""
-        return self._open(self.clock, "stranger")
-
-    @contextmanager
-    def raw(self) -> Iterator[sqlite3.Connection]:
-        """Open the file behind the store's back, without its key."""
-        with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
-            yield connection
-
-    def edit(self, statement: str, *values: Any) -> None:
-        """Run one statement behind the store's back."""
-        with self.raw() as connection:
-            connection.execute(statement, values)
-
-    def faults(self) -> set[str]:
-        """Return which checks of ``verify`` find a fault."""
-        return {fault.check for fault in self.owner.verify().faults}
-
-    def close(self) -> None:
-        """Close every handle."""
-        self.owner.close()
+    def move(self, **span: float) -> None:
+        """Move the clock forward."""
+        assert self.clock is not None
+        self.clock.move(timedelta(**span))
 
 
-def refusal(attempt: Callable[[], object]) -> str:
+def note(memory: Memory, text: str, **fields: Any) -> Any:
+    """Remember a text and return what became of it."""
+    return memory.remember(text, **{"tier": "archival", "reason": "drill", **fields})
+
+
+def kept(outcome: Any) -> bool:
+    """Whether a write was committed."""
+    return bool(outcome.outcome == "committed")
+
+
+def shows(memory: Memory, text: str, **options: Any) -> bool:
+    """Whether the compiled prompt for a text holds it."""
+    return text in memory.context(text, **options).text
+
+
+def refusal(attempt: Callable[..., object], *given: Any, **more: Any) -> str:
     """Return the code of the error with which an attempt is refused; empty when it is not."""
     try:
-        attempt()
+        attempt(*given, **more)
     except KeepwardError as fault:
         return fault.code
     return ""
@@ -165,11 +165,23 @@ def named(outcome: Any) -> str:
 
 def attacks() -> tuple[Attack, ...]:
     """Return every attack, in the order in which they are made."""
-    from keepward.drill import bytes as drill_bytes
-    from keepward.drill import origin as drill_origin
-    from keepward.drill import words as drill_words
+    from keepward.drill import asked, bent
 
-    return (*drill_words.ATTACKS, *drill_origin.ATTACKS, *drill_bytes.ATTACKS)
+    return (*asked.ATTACKS, *bent.ATTACKS)
+
+
+def table() -> tuple[list[Attack], Callable[[str], Callable[[Any], Any]]]:
+    """Return an empty table of attacks, and a decorator that adds a function to it under a title."""
+    rows: list[Attack] = []
+
+    def attack(title: str) -> Callable[[Any], Any]:
+        def added(run: Any) -> Any:
+            rows.append(Attack(run.__name__, title, run))
+            return run
+
+        return added
+
+    return rows, attack
 
 
 def drill(store: Path, *, tenant: str, policy: Policy, chosen: Sequence[Attack] | None = None) -> list[Line]:
@@ -187,20 +199,19 @@ def drill(store: Path, *, tenant: str, policy: Policy, chosen: Sequence[Attack] 
         try:
             return [_line(attack, ground) for attack in (attacks() if chosen is None else chosen)]
         finally:
-            ground.close()
+            ground.owner.close()
 
 
 def _line(attack: Attack, ground: Ground) -> Line:
     try:
-        tried = attack.run(ground)
+        held, control, by = attack.run(ground)
     except KeepwardError as fault:
         # Neither refused where it was meant to be, nor let through: it says nothing.
-        return Line(name=attack.name, title=attack.title, status="inconclusive", defence=f"error: {fault.code}")
-    if not tried.held:
-        return Line(name=attack.name, title=attack.title, status="breached", defence="none")
-    if not tried.control:
-        return Line(name=attack.name, title=attack.title, status="inconclusive", defence="its control failed")
-    return Line(name=attack.name, title=attack.title, status="fired", defence=tried.by)
+        held, control, by = True, False, f"error: {fault.code}"
+    else:
+        by = by if held and control else "its control failed" if held else "none"
+    status: Any = "breached" if not held else "fired" if control else "inconclusive"
+    return Line(name=attack.name, title=attack.title, status=status, defence=by)
 
 
 def _copy(store: Path, target: Path) -> None:
