@@ -10,7 +10,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import attrgetter
@@ -40,8 +40,7 @@ class Case:
     after: Record
     reason: str = ""
     #: What ``texts`` and ``whole`` found: three gates read every text, and each is brought into normal form once.
-    collected: list[tuple[str, Text]] = field(default_factory=list, init=False, compare=False, repr=False)
-    joined: list[Text] = field(default_factory=list, init=False, compare=False, repr=False)
+    found: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,27 +131,34 @@ NAMES = frozenset({"key", "subject", "session", "job", "source"})
 HANDLES = frozenset({"aliases", "blob"})
 
 
-def texts(case: Case) -> Sequence[tuple[str, Text]]:
-    """Return (field name, text) for every non-empty stored text of a case; the reason comes last."""
-    found = case.collected
-    if not found:
-        found += [(name, Text(text)) for name, text in named(case.after)]
+def _strings(case: Case) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] | None = case.found.get("strings")
+    if found is None:
+        found = case.found["strings"] = named(case.after)
         if case.reason:
-            found.append(("reason", Text(case.reason)))
+            found.append(("reason", case.reason))
+    return found
+
+
+def texts(case: Case) -> list[tuple[str, Text]]:
+    """Return (field name, text) for every non-empty stored text of a case; the reason comes last."""
+    found: list[tuple[str, Text]] | None = case.found.get("texts")
+    if found is None:
+        found = case.found["texts"] = [(name, Text(text)) for name, text in _strings(case)]
     return found
 
 
 def whole(case: Case) -> Text:
     """Return all stored texts, one a line, for one quick look at once."""
-    if not case.joined:
-        found = texts(case)
-        case.joined.append(found[0][1] if len(found) == 1 else Text("\n".join([text.text for _, text in found])))
-    return case.joined[0]
+    found: Text | None = case.found.get("whole")
+    if found is None:
+        found = case.found["whole"] = Text("\n".join([text for _, text in _strings(case)]))
+    return found
 
 
 def aside(case: Case) -> Text:
     """Return all stored texts but the memory's own, one a line, for one quick look at once."""
-    return Text("\n".join([text.text for name, text in texts(case) if name != "text"]))
+    return Text("\n".join([text for name, text in _strings(case) if name != "text"]))
 
 
 def named(record: Record) -> list[tuple[str, str]]:

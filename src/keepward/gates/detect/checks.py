@@ -425,7 +425,7 @@ def check_named(name: str) -> Check:
     if kind == "fits":
         return lambda text, start, end: fits(text, start, end, number(argument))
     if kind == "number":
-        return _of_value(number(argument))
+        return _of_value(lambda value: number(argument)(value))  # noqa: PLW0108 - modules of numbers load when asked
     raise KeyError(name)
 
 

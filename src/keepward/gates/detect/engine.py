@@ -148,12 +148,7 @@ class Pack:
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = tuple(rules)
         self._literals = tuple(sorted({literal for rule in self.rules for literal in rule.literals}))
-        # A literal that begins with a shorter one adds nothing to the gate.
-        begin: list[str] = []
-        for literal in self._literals:
-            if not begin or not literal.startswith(begin[-1]):
-                begin.append(literal)
-        self._gate = "(?i)(?:" + "|".join(map(quoted, begin)) + ")"
+        self._gate = any_literal(self._literals)
         place = {literal: index for index, literal in enumerate(self._literals)}
         users: list[list[int]] = [[] for _ in self._literals]
         for number, rule in enumerate(self.rules):
@@ -194,6 +189,16 @@ def literal_set(literals: Iterable[str], *, case_sensitive: bool = True) -> Any:
         found.Add(quoted(literal))
     found.Compile()
     return found
+
+
+def any_literal(literals: Iterable[str]) -> str:
+    """Return a pattern for any of the literals, in any case."""
+    begin: list[str] = []
+    for literal in sorted(literals):
+        # One that begins with a shorter one adds nothing.
+        if not begin or not literal.startswith(begin[-1]):
+            begin.append(literal)
+    return "(?i)(?:" + "|".join(map(quoted, begin)) + ")"
 
 
 def quoted(literal: str) -> str:

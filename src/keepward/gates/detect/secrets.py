@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keepward.gates.detect.checks import digits, entropy, high_entropy, not_example, ordinary, placeholder, strong
-from keepward.gates.detect.engine import Finding, Pack, Sieve, literal_set, settled
+from keepward.gates.detect.engine import Finding, Pack, Sieve, any_literal, literal_set, settled
 from keepward.gates.detect.rules import any_word, expanded, literals_of, load, split_forms
 from keepward.gates.detect.tables import read, words
 from keepward.gates.detect.text import TRACES, Text
@@ -225,12 +225,7 @@ class _Foreign:
             self.phrases += [(kind, literals, pattern) for pattern in patterns]
         self.literals = tuple(sorted({literal for _, literals, _ in self.phrases for literal in literals}))
         self._matcher: Any = None
-        least = [
-            word
-            for word in self.literals
-            if word not in {"pin", "pw"} and not any(other != word and other in word for other in self.literals)
-        ]
-        self.gate = rf"(?i){any_word(least)}|(?i:\bpin\b|pin-?co|pin-?ko|\bpw\b)"
+        self.gate = any_literal(set(self.literals) - {"pin", "pw"}) + r"|(?i:\bpin\b|pin-?co|pin-?ko|\bpw\b)"
 
     def in_text(self, text: Text) -> set[str]:
         """Return the literals that stand in a text in lower case, found in one pass."""

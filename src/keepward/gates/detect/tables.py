@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import functools
 import pkgutil
+import re
 import tomllib
 from typing import Any
 
+#: What is there for readers and for tests; parsing it would take as long as all the rest.
+_FOR_TESTS = re.compile(r"^(?:positive|negative|source) = .*\n", re.MULTILINE)
+
 
 @functools.cache
-def read(name: str) -> dict[str, Any]:
-    """Return the tables of one file."""
-    return tomllib.loads((pkgutil.get_data(__package__, f"rules/{name}.toml") or b"").decode())
+def read(name: str, *, whole: bool = False) -> dict[str, Any]:
+    """Return the tables of one file, without examples and sources unless it is asked for whole."""
+    text = (pkgutil.get_data(__package__, f"rules/{name}.toml") or b"").decode()
+    return tomllib.loads(text if whole else _FOR_TESTS.sub("", text))
 
 
 @functools.cache

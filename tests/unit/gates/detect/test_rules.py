@@ -21,7 +21,7 @@ TABLES = {
     "identifiers": (privacy, ("rule", "shape", "label", "dated")),
 }
 RULES = [
-    pytest.param(detector, read(file)[table], load(file, table), id=f"{file}-{table}")
+    pytest.param(detector, read(file, whole=True)[table], load(file, table), id=f"{file}-{table}")
     for file, (detector, names) in TABLES.items()
     for table in names
 ]
@@ -65,17 +65,20 @@ def test_a_literal_of_each_rule_stands_in_its_positive_example(detector, rows, r
 
 @pytest.mark.parametrize("file", FILES)
 def test_every_table_names_where_it_is_from(file):
-    rows = [row for table in read(file).values() if isinstance(table, list) for row in table if isinstance(row, dict)]
-    assert read(file).get("source") or (rows and all(row.get("source") for row in rows))
+    tables = read(file, whole=True)
+    rows = [row for table in tables.values() if isinstance(table, list) for row in table if isinstance(row, dict)]
+    assert tables.get("source") or (rows and all(row.get("source") for row in rows))
 
 
-@pytest.mark.parametrize("row", read("told")["language"], ids=lambda row: row["name"])
+@pytest.mark.parametrize("row", read("told", whole=True)["language"], ids=lambda row: row["name"])
 def test_a_language_tells_a_password(row):
     assert names(secrets, row["positive"]) == {"told_secret"}
     assert not secrets.scan(row["negative"])
 
 
-@pytest.mark.parametrize("row", [*read("told")["phrase"], read("told")["assigned"]], ids=lambda row: row["positive"])
+@pytest.mark.parametrize(
+    "row", [*read("told", whole=True)["phrase"], read("told", whole=True)["assigned"]], ids=lambda row: row["positive"]
+)
 def test_a_phrase_tells_a_password(row):
     assert secrets.scan(row["positive"])
     assert not secrets.scan(row["negative"])
@@ -111,7 +114,8 @@ def test_a_rule_that_somebody_adds_is_read(monkeypatch):
     given = tables.read
     for module in ("tables", "rules", "secrets"):
         monkeypatch.setattr(
-            f"keepward.gates.detect.{module}.read", lambda name: added if name == "providers" else given(name)
+            f"keepward.gates.detect.{module}.read",
+            lambda name, **how: added if name == "providers" else given(name, **how),
         )
     caches = (load, secrets._pack, secrets._anything, secrets._split_pack)
     try:
