@@ -24,7 +24,7 @@ from keepward.engine.view import reaches, veiled, withholds
 from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
 from keepward.gates import pipeline
 from keepward.gates.authority import vouches
-from keepward.gates.content import scrub_private, scrub_secret
+from keepward.gates.content import glance, scrub_private, scrub_secret
 from keepward.gates.detect.engine import Finding
 from keepward.gates.shape import ill_formed, oversized
 from keepward.gates.state import makes_room
@@ -217,9 +217,7 @@ def _refused(*reasons: Reason) -> Judgement:
 class _Folded:
     """One change with what it would make of a memory, before anybody has judged it."""
 
-    change: Change
-    before: Record | None
-    after: Record
+    case: Case
     frame: Frame
 
 
@@ -252,7 +250,8 @@ def _fold(kit: Kit, who: Who, change: Change, reason: str, draft: Draft) -> _Fol
     objection = blobs.objection(kit, who, before, after)
     if objection is not None:
         return _refused(objection)
-    return _Folded(change=change, before=before, after=after, frame=frame)
+    case = Case(change=change, actor=who.actor, scope=who.scope, before=before, after=after, reason=reason)
+    return _Folded(case=case, frame=frame)
 
 
 def _fold_ahead(
@@ -265,7 +264,9 @@ def _fold_ahead(
     folded = [
         _fold(kit, who, change, reason, draft) if apart else None for change, apart in zip(changes, alone, strict=True)
     ]
-    look_ahead(kit, who, [each.after for each in folded if isinstance(each, _Folded)], draft.overlay)
+    cases = [each.case for each in folded if isinstance(each, _Folded)]
+    look_ahead(kit, who, [case.after for case in cases], draft.overlay)
+    glance(cases)
     return folded
 
 
@@ -275,8 +276,8 @@ def _judge(
     folded = _fold(kit, who, change, reason, draft) if folded is None else folded
     if isinstance(folded, Judgement):
         return folded
-    change, before, after, frame = folded.change, folded.before, folded.after, folded.frame
-    case = Case(change=change, actor=who.actor, scope=who.scope, before=before, after=after, reason=reason)
+    case, frame = folded.case, folded.frame
+    change, before, after = case.change, case.before, case.after
     view = look(kit, who, change, before, after, draft.overlay)
     view = replace(view, personal=personal(kit, case, draft.personal))
     judged = pipeline.judge(case, view, kit.policy, meter=time.thread_time)

@@ -46,9 +46,42 @@ from keepward.model.memory import Kind, Record, Sensitivity, Stability, Tier
 from keepward.model.policy import Policy
 from keepward.model.trust import ActorKind, Trust
 
+#: Texts that are looked at together, in characters: together with its disguises such a text is short to a sieve.
+_TOGETHER = 1_900
+#: Stands between two of them; no pattern goes on beyond it.
+_BETWEEN = "\n.\n"
 #: What can be told from an id for certain.
 _PLAIN = frozenset({"email", "phone", "iban", "us_ssn", "payment_card"})
 _secret, _private, _order, _ethics, _noise = map(reasons_of, ("secrets", "privacy", "injection", "ethics", "noise"))
+
+
+def glance(cases: Iterable[Case]) -> None:
+    """Look at the texts of many cases together, so that where nothing rings none needs a look of its own."""
+    batch: list[Case] = []
+    size = 0
+    for case in cases:
+        text = whole(case)
+        if not text.is_plain or len(text.text) > _TOGETHER // 2:
+            continue
+        if size + len(text.text) > _TOGETHER:
+            _glance(batch)
+            batch, size = [], 0
+        batch.append(case)
+        size += len(text.text) + len(_BETWEEN)
+    _glance(batch)
+
+
+def _glance(batch: list[Case]) -> None:
+    if len(batch) > 1:
+        text = Text(_BETWEEN.join([whole(case).text for case in batch]))
+        silent = [each for each in (credentials, identifiers, orders) if each.calm(text)]
+        for case in batch:
+            case.found["calm"] = silent
+
+
+def _calm(case: Case, detector: Any) -> bool:
+    """Whether one look rules out that a detector finds anything in the case."""
+    return detector in case.found.get("calm", ()) or bool(detector.calm(whole(case)))
 
 
 def secrets(case: Case, view: View, policy: Policy) -> Verdict | None:
@@ -56,7 +89,7 @@ def secrets(case: Case, view: View, policy: Policy) -> Verdict | None:
     del view, policy
     if case.after.scope != "/" and scrub_secret(case.after.scope) != case.after.scope:
         return Refuse(reasons=(_secret("scope", "the scope holds what looks like a secret: choose another"),))
-    if credentials.calm(whole(case)):
+    if _calm(case, credentials):
         return None
     beside = aside(case)
     if not credentials.scan(case.after.text) and not _spread(beside):
@@ -108,7 +141,7 @@ def privacy(case: Case, view: View, policy: Policy) -> Verdict | None:
     With consent they stay, and no context holds the memory unasked.
     """
     del policy
-    if not view.personal and identifiers.calm(whole(case)):
+    if not view.personal and _calm(case, identifiers):
         return None
     # What stands already was judged when it was written: it may have been kept with consent.
     stood = set() if case.before is None else set(named(case.before))
@@ -179,9 +212,9 @@ def injection(case: Case, view: View, policy: Policy) -> Verdict | None:
     since origin decides and wording only helps.
     """
     del view, policy
-    everything = whole(case)
-    if orders.calm(everything):
+    if _calm(case, orders):
         return None
+    everything = whole(case)
     soft = softly_worded_counts(case.after)
     codes = sorted(
         {
