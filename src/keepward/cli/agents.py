@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -272,38 +270,33 @@ def connect(
 
     # A file that cannot be edited is refused before a token is made for it.
     change = change_with(MASKED if tokened else "")
-    token: dict[str, Any] | None = None
-    backup, talk = None, []
-    if tokened:
-        with _owner(call, dry_run=dry_run) as memory:
-            held = _fitting(memory, standing.secret if standing and not expires else "", bearer)
-            issued = None
-            if standing and held:
-                change = change_with(standing.secret)
-            elif memory and not dry_run:
-                issued = memory.create_token(bearer, can=_RIGHTS, expires=expires)
-                change = change_with(issued.secret)
-            known = held or (issued.token if issued else None)
-            token = {
-                "id": known.id if known else None,
-                "state": "kept" if held else "made" if issued else "would be made",
-                "name": bearer,
-                "scope": memory.scope if memory else call.scope or call.settings.scope,
-            }
-            try:
-                backup = carry_out(change) if change.after != change.before and not dry_run else None
-            except KeepwardError:
-                if memory and issued:
-                    memory.revoke_token(issued.token.id)
-                raise
-        if call.settings.policy.chat_approval:
-            talk.append("chat_approval is for an agent without a token: connect with --no-token to decide in the chat")
-    elif change.after != change.before and not dry_run:
-        backup = carry_out(change)
+    memory = _owner(call, dry_run=dry_run) if tokened else None
+    held = _fitting(memory, standing.secret, bearer) if memory and standing and not expires else None
+    issued = memory.create_token(bearer, can=_RIGHTS, expires=expires) if memory and not held and not dry_run else None
+    if issued:
+        change = change_with(issued.secret)
+    elif standing and held:
+        change = change_with(standing.secret)
+    try:
+        backup = carry_out(change) if change.after != change.before and not dry_run else None
+    except KeepwardError:
+        if memory and issued:
+            memory.revoke_token(issued.token.id)
+        raise
+    known = held or (issued.token if issued else None)
+    token = {
+        "id": known.id if known else None,
+        "state": "kept" if held else "made" if issued else "would be made",
+        "name": bearer,
+        "scope": memory.scope if memory else call.scope or call.settings.scope,
+    }
+    talk = []
+    if tokened and call.settings.policy.chat_approval:
+        talk.append("chat_approval is for an agent without a token: connect with --no-token to decide in the chat")
     if folder is not None and not (no_token or remove):
         talk.append("a project's settings are shared, so no token is in them; each person sets KEEPWARD_TOKEN")
     ended = None
-    if standing and not dry_run and (token is None or token["state"] != "kept"):
+    if standing and not dry_run and not held:
         ended, complaint = _end(call, standing)
         talk += complaint
     data = {
@@ -314,37 +307,34 @@ def connect(
         "diff": change.diff,
         "backup": str(backup) if backup else None,
         "command": line,
-        "token": token,
+        "token": token if tokened else None,
         "ended": ended,
         "next": chosen.then if change.action in {"added", "updated"} and not dry_run else None,
     }
     return Answer(data, lambda screen, data: _show_connected(screen, data, chosen.title), talk=tuple(talk))
 
 
-@contextmanager
-def _owner(call: Call, *, dry_run: bool) -> Iterator[Memory | None]:
-    """Lend the owner's handle on the store, made where it is the user's own; None where a dry run finds no store.
+def _owner(call: Call, *, dry_run: bool) -> Memory | None:
+    """Return the owner's handle on the store, made where it is the user's own; None where a dry run finds no store.
 
     Raises:
         Unauthorised: whoever calls is no owner.
     """
     if dry_run and not call.path.exists():
-        yield None
-        return
+        return None
     # A path that was typed has to be there: what is bound to a typing error is found out much later.
     own = not (call.db or call.environ.get("KEEPWARD_DB"))
-    with call.memory("decide", create=own and not dry_run) as memory:
-        if not memory.actor.is_owner:
-            raise Unauthorised("a token is made by the owner at the terminal; --no-token connects without one")
-        yield memory
+    memory = call.memory("decide", create=own and not dry_run)
+    if not memory.actor.is_owner:
+        raise Unauthorised("a token is made by the owner at the terminal; --no-token connects without one")
+    return memory
 
 
-def _fitting(memory: Memory | None, secret: str, name: str) -> Token | None:
+def _fitting(memory: Memory, secret: str, name: str) -> Token | None:
     """Return what the store knows of a token that stands in an entry, where it is what would be made now."""
-    found = _known(memory, secret) if memory and secret else None
-    if memory is None or found is None or (found.rights.value, found.name) != ("agent", name):
-        return None
-    same = (found.tenant, found.scope, found.can) == (memory.tenant, memory.scope, tuple(sorted(_RIGHTS)))
+    found = _known(memory, secret)
+    wanted = ("agent", name, memory.tenant, memory.scope, tuple(sorted(_RIGHTS)))
+    same = found and (found.rights.value, found.name, found.tenant, found.scope, found.can) == wanted
     return found if same else None
 
 

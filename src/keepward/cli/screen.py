@@ -9,22 +9,21 @@ Invariants
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
-if TYPE_CHECKING:
-    from rich.console import Console
+import click
 
 _NARROWEST = 40
 #: Most cells of a table's first column, and of those between it and the last.
 _NAME, _ASIDE = 36, 16
 #: What stands in for a sign that the stream's encoding lacks.
 _NEAREST = {"“": '"', "”": '"', "·": "-", "…": "...", "’": "'"}
-
 #: Joiners that ordinary writing needs: Persian, Indic scripts, emoji.
 _JOINERS = "\u200c\u200d"
 
@@ -48,23 +47,29 @@ def visible(text: str, *, joiners: bool = True) -> str:
 
 
 class Screen:
-    """Writes to one stream."""
+    """Writes to one stream. A style is words such as `bold green`."""
 
     def __init__(self, stream: TextIO) -> None:
-        from rich.console import Console
-
-        wide = stream.isatty()
+        self._stream, self._terminal = stream, stream.isatty()
+        self._coloured = self._terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         columns = os.environ.get("COLUMNS", "")
-        width = int(columns) if columns.isdecimal() else None if wide else 80
-        self._console: Console = Console(
-            file=stream, highlight=False, markup=False, emoji=False, soft_wrap=True, width=width
-        )
-        self.width = max(_NARROWEST, self._console.width)
+        own = shutil.get_terminal_size().columns if self._terminal else 80
+        self.width = max(_NARROWEST, int(columns) if columns.isdecimal() else own)
         self._margin = 0
 
     def shift(self, columns: int) -> None:
         """Move the left margin of what follows by that many columns."""
         self._margin += columns
+
+    def _put(self, *parts: tuple[str, str]) -> None:
+        """Print texts in a row, each in its style."""
+        self._stream.write("".join(self._styled(text, style) for text, style in parts) + "\n")
+
+    def _styled(self, text: str, style: str) -> str:
+        if not (self._coloured and style and text):
+            return text
+        ways: dict[str, Any] = {word: True for word in style.split() if word in {"bold", "dim"}}
+        return click.style(text, fg=next((word for word in style.split() if word not in ways), None), **ways)
 
     def line(self, text: str = "", style: str = "", *, indent: int = 0, hang: int = 0) -> None:
         """Print a paragraph, wrapped at the width; its further lines are indented by `hang` more spaces."""
@@ -75,26 +80,22 @@ class Screen:
             if hang and len(pieces) > 1:
                 pieces = _wrapped(paragraph, room - hang)
             for number, piece in enumerate(pieces):
-                self._console.print((" " * (indent + (hang if number else 0)) + piece).rstrip(), style=style or None)
+                self._put(((" " * (indent + (hang if number else 0)) + piece).rstrip(), style))
 
     def heading(self, text: str) -> None:
         """Print a heading with an empty line before it."""
-        self._console.print()
+        self._put()
         self.line(text, "bold cyan")
 
     def labelled(
         self, label: str, told: str | Iterable[str] | None, style: str = "", *, width: int = 12, indent: int = 0
     ) -> None:
         """Print `label   text` for each text, wrapped beneath itself; nothing where there is none."""
-        from rich.text import Text
-
         for text in [told] if isinstance(told, str) else told or ():
             pieces = _wrapped_all(text.expandtabs(4), max(20, self.width - self._margin - indent - width))
             for number, piece in enumerate(pieces if text else ()):
-                row = Text(" " * (self._margin + indent))
-                row.append(f"{visible(label) if number == 0 else '':<{width - 1}} ", style="dim")
-                row.append(piece, style=style or None)
-                self._console.print(row)
+                head = f"{visible(label) if number == 0 else '':<{width - 1}} "
+                self._put((" " * (self._margin + indent), ""), (head, "dim"), (piece, style))
 
     def fields(self, data: Mapping[str, Any], names: Iterable[str], style: str = "", **more: Any) -> None:
         """Print fields that are not empty, each under its name; a list in one line."""
@@ -105,34 +106,24 @@ class Screen:
         """Print what a result can be looked up by: its commit and its receipt, where nothing else is named."""
         self.fields(data, names or ("commit", "receipt"), "dim", indent=indent)
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str = "") -> None:
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str = "") -> None:
         """Print rows under headings; the last column takes what room is left and is wrapped in it."""
-        from rich.text import Text
-
         # The first column holds what names the row; the others give way.
-        shown = [
-            [_cut(_flat(cell), _NAME if place == 0 else _ASIDE) for place, cell in enumerate(row[:-1])]
-            + [_flat(row[-1])]
-            for row in rows
-        ]
+        shown = [[_cut(_flat(cell), _ASIDE if place else _NAME) for place, cell in enumerate(row[:-1])] for row in rows]
         if not shown:
             self.line(empty, "dim")
             return
         widths = [max(len(name), *(_cells(row[place]) for row in shown)) for place, name in enumerate(columns[:-1])]
-        last = max(16, self.width - sum(widths) - 2 * len(widths))
-        self._console.print(
-            Text("  ".join([f"{name:<{size}}" for name, size in zip(columns, widths, strict=False)] + [columns[-1]])),
-            style="dim",
-        )
-        for row in shown:
-            lead = "".join(cell + " " * (size - _cells(cell) + 2) for cell, size in zip(row, widths, strict=False))
-            for number, piece in enumerate(_wrapped(row[-1], last)):
-                self._console.print(Text((lead if number == 0 else " " * _cells(lead)) + piece))
+        heads = [f"{name:<{size}}" for name, size in zip(columns, widths, strict=False)]
+        self._put(("  ".join([*heads, columns[-1]]), "dim"))
+        for row, last in zip(shown, (_flat(row[-1]) for row in rows), strict=True):
+            lead = "".join(cell + " " * (size - _cells(cell) + 2) for cell, size in zip(row, widths, strict=True))
+            for number, piece in enumerate(_wrapped(last, max(16, self.width - sum(widths) - 2 * len(widths)))):
+                self._put(((" " * _cells(lead) if number else lead) + piece, ""))
 
     def exact(self, text: str) -> None:
         """Print a text as it is, unwrapped; at a terminal control characters are written out all the same."""
-        shown = visible(text) if self._console.is_terminal else text
-        self._console.out(shown, style=None, highlight=False, end="" if shown.endswith("\n") else "\n")
+        self._stream.write((visible(text) if self._terminal else text).removesuffix("\n") + "\n")
 
     def change(self, field: str, before: object, after: object, *, joiners: bool = True) -> None:
         """Print one field of a diff: the old line marked `-`, the new one `+`."""
@@ -140,7 +131,7 @@ class Screen:
         for mark, value, style in (("-", before, "red"), ("+", after, "green")):
             text = visible(as_text(value), joiners=joiners)
             for number, piece in enumerate(_wrapped_all(text, max(20, self.width - self._margin - 6)) if text else ()):
-                self.line(f"{mark} {piece}" if number == 0 else f"  {piece}", style, indent=4)
+                self.line(f"{' ' if number else mark} {piece}", style, indent=4)
 
 
 @contextmanager
@@ -149,13 +140,13 @@ def progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] |
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    with click.progressbar(length=1, label=what, file=sys.stderr, show_pos=True) as bar:
 
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        def report(done: int, total: int) -> None:
+            bar.length = max(1, total)
+            bar.update(done - bar.pos)
+
+        yield report
 
 
 def as_text(value: object) -> str:
@@ -165,20 +156,25 @@ def as_text(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _wrapped(paragraph: str, room: int) -> list[str]:
-    from rich.cells import cell_len
+def _cells(text: str) -> int:
+    """Return how many cells of a terminal a text takes: wide signs take two, joined and combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.category(char) in {"Mn", "Me", "Cf"} else 1 + (unicodedata.east_asian_width(char) in "WF")
+        for char in text
+    )
 
-    if cell_len(paragraph) <= room:
+
+def _wrapped(paragraph: str, room: int) -> list[str]:
+    taken = _cells(paragraph)
+    if taken <= room:
         return [paragraph.rstrip()]
     lead = len(paragraph) - len(paragraph.lstrip())
     # Wide characters take two cells: wrap at half the count rather than run over the edge.
-    wide = cell_len(paragraph) > len(paragraph) * 1.3
-    return textwrap.wrap(
-        paragraph,
-        room // 2 if wide else room,
-        subsequent_indent=" " * min(lead, room // 4),
-        break_on_hyphens=False,
-    ) or [""]
+    room = room // 2 if taken > len(paragraph) * 1.3 else room
+    hanging = " " * min(lead, room // 4)
+    return textwrap.wrap(paragraph, room, subsequent_indent=hanging, break_on_hyphens=False) or [""]
 
 
 def _wrapped_all(text: str, room: int) -> list[str]:
@@ -190,20 +186,14 @@ def _flat(text: str) -> str:
 
 
 def _cut(text: str, most: int) -> str:
-    from rich.text import Text
-
-    shown = Text(text)
-    shown.truncate(most, overflow="ellipsis")
-    return shown.plain
+    if _cells(text) <= most:
+        return text
+    while _cells(text) >= most:
+        text = text[:-1]
+    return f"{text}…"
 
 
 def nearest(fault: UnicodeError) -> tuple[str, int]:
     """Answer a codec that cannot encode a character: the plainest sign like it, or a question mark."""
     assert isinstance(fault, UnicodeEncodeError)
     return "".join(_NEAREST.get(char, "?") for char in fault.object[fault.start : fault.end]), fault.end
-
-
-def _cells(text: str) -> int:
-    from rich.cells import cell_len
-
-    return cell_len(text)

@@ -1,0 +1,80 @@
+"""The commands against the registry of verbs: the same arguments, the same defaults, and what is left out is named."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from keepward.cli.command import COMMON
+from keepward.cli.main import command_tree
+from keepward.verbs import MISSING, registry
+
+#: By command: its verb, arguments that it calls otherwise, and arguments that it does not offer.
+COMMANDS: dict[str, tuple[str, dict[str, str], set[str]]] = {
+    "remember": (
+        "remember",
+        {"ref": "blob"},
+        # The scope is an option of every command; the rest is for programs.
+        {"scope", "content_type", "access", "speaker", "job", "aliases", "occurred_at", "vector"},
+    ),
+    "revise": ("revise", {"memory_id": "id"}, set()),
+    "forget": ("forget", {"memory_id": "id"}, set()),
+    "archive": ("archive", {"memory_id": "id"}, set()),
+    "restore": ("restore", {"memory_id": "id"}, set()),
+    "recall": ("recall", {}, {"content_types"}),
+    "context": ("context", {}, set()),
+    "replay": ("replay", {"receipt": "id"}, set()),
+    "list": ("find", {}, {"content_types", "job", "min_importance", "include_sensitive"}),
+    "get": ("get", {"memory_id": "id"}, set()),
+    "history": ("history", {"memory_id": "id"}, set()),
+    "feedback": ("feedback", {}, set()),
+    "pending": ("pending", {}, set()),
+    "approve": ("approve", {"ids": "id"}, set()),
+    "reject": ("reject", {"ids": "id"}, set()),
+    "log": ("log", {}, set()),
+    "show": ("show", {"commit": "commit_id"}, set()),
+    "diff": ("diff", {"first": "earlier", "second": "later"}, set()),
+    "receipt": ("receipt", {"receipt_id": "id"}, set()),
+    "rollback": ("rollback", {"commit": "commit_id"}, set()),
+    "impact": ("impact", {"writer": "actor"}, set()),
+    "contain": ("contain", {"writer": "actor", "apply": "digest"}, set()),
+    "blame": ("blame", {}, set()),
+    "bisect": ("bisect", {}, {"purpose"}),
+    "context-diff": ("context_diff", {"first": "id", "second": "other"}, set()),
+    "erase": ("plan_erase", {}, set()),
+}
+#: What commands take beside the arguments of their verb: other ways to give one, other verbs, the way it is shown.
+OWN = {
+    "remember": {"file", "media_type"},
+    "revise": {"append"},
+    "recall": {"every"},
+    "context": {"every"},
+    "list": {"everything"},
+    "erase": {"apply", "certificate", "lift"},
+}
+
+
+def parameters(name: str) -> dict[str, click.Parameter]:
+    command = command_tree().get_command(click.Context(command_tree()), name)
+    assert command is not None
+    renamed = COMMANDS[name][1]
+    return {renamed.get(str(each.name), str(each.name)): each for each in command.params if each.name not in COMMON}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_offers_the_arguments_of_its_verb(name: str) -> None:
+    verb, _, without = COMMANDS[name]
+    wanted = {each.name for each in registry()[verb].arguments.values()}
+    assert parameters(name).keys() - OWN.get(name, set()) == wanted - without
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_has_the_defaults_of_its_verb(name: str) -> None:
+    wanted = {each.name: each.default for each in registry()[COMMANDS[name][0]].arguments.values()}
+    # What has to be given in Python may be given as nothing at a prompt; left out is left out in both.
+    told = {
+        key: (each.default, wanted[key])
+        for key, each in parameters(name).items()
+        if isinstance(each, click.Option) and wanted.get(key, MISSING) not in (MISSING, None, (), False)
+    }
+    assert {key: pair for key, pair in told.items() if pair[0] != pair[1] and repr(pair[1]) != "KEEP"} == {}
