@@ -74,7 +74,7 @@ NAMES = (
     CONSENT,
     REASON,
     option("--file", "A picture, recording or other file that TEXT describes.", "FILE"),
-    option("--blob", "The same for one that `blob put` keeps.", "REF", "ref"),
+    option("--blob", "The same for one that `blob put` keeps.", "REF"),
     MEDIA_TYPE,
 )
 def remember(
@@ -82,7 +82,7 @@ def remember(
     text: str,
     metadata: str | None,
     file: str | None,
-    ref: str | None,
+    blob: str | None,
     media_type: str | None,
     **fields: Any,
 ) -> Answer:
@@ -90,11 +90,11 @@ def remember(
     own = _object(metadata)
     memory = call.memory(create=True)
     said = text_of(text)
-    if (file is not None and ref is not None) or (media_type is not None and file is None):
+    if (file is not None and blob is not None) or (media_type is not None and file is None):
         raise InvalidInput("give --file, with --media-type if you like, or --blob for one that is kept already")
     if file is not None:
-        ref = memory.put_blob(_content_of(file), media_type=media_type).ref
-    return written(memory.remember(said, metadata=own, blob=ref, **fields))
+        blob = memory.put_blob(_content_of(file), media_type=media_type).ref
+    return written(memory.remember(said, metadata=own, blob=blob, **fields))
 
 
 @command(
@@ -352,12 +352,12 @@ def compiled_data(compiled: Any) -> dict[str, Any]:
     return data
 
 
-@command(argument("RECEIPT", "Receipt of a context.", "receipt"))
-def replay(call: Call, receipt: str) -> Answer:
+@command(argument("RECEIPT", "Receipt of a context.", "receipt_id"))
+def replay(call: Call, receipt_id: str) -> Answer:
     """Compile a context again from its receipt, byte for byte as it was."""
-    again = call.memory().replay(receipt)
+    again = call.memory().replay(receipt_id)
     missing = [{"id": name, "version": version} for name, version in again.missing]
-    data = data_of(again, "prefix_digest", "tail_digest", receipt=receipt, missing=missing)
+    data = data_of(again, "prefix_digest", "tail_digest", receipt=receipt_id, missing=missing)
     word = "the same bytes as then" if again.same else f"not the same as then: {len(missing)} sources are gone"
     return Answer(data, _show_text, 0 if again.same else 1, (word,))
 
@@ -433,16 +433,16 @@ def _show_history(screen: Screen, data: dict[str, Any]) -> None:
 
 
 @command(
-    argument("RECEIPT", "Of `context`, or of `recall --receipt`.", "receipt"),
+    argument("RECEIPT", "Of `context`, or of `recall --receipt`.", "receipt_id"),
     option("--used", "A memory that was of use. Several times.", "ID", multiple=True),
     option("--ignored", "One that was not. Several times.", "ID", multiple=True),
 )
-def feedback(call: Call, receipt: str, **said: Any) -> Answer:
+def feedback(call: Call, **said: Any) -> Answer:
     """Say which memories of a recall or context were used; `train` learns from it. Nothing changes until then.
 
     It counts as an agent's, up to a share of what people say; with `--as operator` as a person's.
     """
-    given = call.memory().feedback(receipt, **said)
+    given = call.memory().feedback(**said)
 
     def show(screen: Screen, data: dict[str, Any]) -> None:
         kept = f"kept as number {given.n}" if given.n else "not kept: memory is switched off by policy"

@@ -181,19 +181,19 @@ def _show_differences(screen: Screen, items: list[dict[str, Any]]) -> None:
 
 
 @command(
-    argument("A", "A commit, or 0 for the empty store.", "first"),
-    argument("B", "Another commit.", "second"),
+    argument("A", "A commit, or 0 for the empty store.", "earlier"),
+    argument("B", "Another commit.", "later"),
 )
-def diff(call: Call, first: str, second: str) -> Answer:
+def diff(call: Call, earlier: str, later: str) -> Answer:
     """Show which memories differ between the states after two commits."""
-    found = as_json(call.memory("decide").diff(first, second))
+    found = as_json(call.memory("decide").diff(earlier, later))
 
     def draw(screen: Screen, data: dict[str, Any]) -> None:
         _show_differences(screen, data["differences"])
         if not found:
             screen.line("The two states are equal.", "dim")
 
-    return Answer({"from": first, "to": second, "differences": found, "count": len(found)}, draw)
+    return Answer({"from": earlier, "to": later, "differences": found, "count": len(found)}, draw)
 
 
 @command(
