@@ -8,6 +8,7 @@ Invariants
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,6 +19,7 @@ from keepward.engine.learned import Standing, unfit
 from keepward.engine.view import (
     GRANT,
     WITHHELD,
+    commit_of,
     fetch,
     ids_of,
     notes_of,
@@ -87,30 +89,18 @@ def seq_of(kit: Kit, who: Who, as_of: AsOf) -> int | None:
     if isinstance(as_of, datetime):
         if as_of.tzinfo is None:
             raise InvalidInput("an instant needs a time zone")
-        return _seq_at(kit, who, as_of)
+        commits = range(1, kit.store.head(who.tenant).seq + 1)
+        return bisect_right(commits, as_of, key=lambda seq: commit_of(kit, who, str(seq)).commit.at)
     if as_of < 0 or as_of > kit.store.head(who.tenant).seq:
         raise NotFound(f"there is no commit {as_of} in this tenant; `keepward log` lists them")
     return as_of
 
 
-def _seq_at(kit: Kit, who: Who, instant: datetime) -> int:
-    """Return the last commit at or before an instant, by bisection over the journal."""
-    low, high = 0, kit.store.head(who.tenant).seq
-    while low < high:
-        middle = (low + high + 1) // 2
-        view = kit.store.commit(who.tenant, str(middle))
-        if view is not None and view.commit.at <= instant:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
 def moment(kit: Kit, who: Who, as_of: AsOf, seq: int | None) -> datetime:
     """Return the clock of a read: now, the instant named, or that of the commit named."""
-    if seq is None:
-        return kit.clock.now()
-    return as_of if isinstance(as_of, datetime) else _told(kit, who, seq)[0]
+    view = kit.store.commit(who.tenant, str(seq)) if seq and not isinstance(as_of, datetime) else None
+    at = view.commit.at if view else kit.clock.now()
+    return as_of if isinstance(as_of, datetime) else at
 
 
 def stand(kit: Kit, who: Who, as_of: AsOf) -> Stand:
@@ -119,21 +109,14 @@ def stand(kit: Kit, who: Who, as_of: AsOf) -> Stand:
     Raises:
         NotFound, InvalidInput: as for ``seq_of``.
     """
-    seq = seq_of(kit, who, as_of)
-    if seq is None:
-        now, head = kit.clock.now(), kit.store.head(who.tenant)
-        return Stand(seq=None, now=now, level=head.seq, head=head.name)
-    now, name = _told(kit, who, seq)
-    return Stand(seq=seq, now=as_of if isinstance(as_of, datetime) else now, level=seq, head=name)
-
-
-def _told(kit: Kit, who: Who, seq: int) -> tuple[datetime, str]:
-    """Return instant and name of a commit."""
-    # A commit is read whole, and some are large: both come of one reading.
+    seq, now, head = seq_of(kit, who, as_of), kit.clock.now(), Head(seq=0, hash=EMPTY_HASH)
+    # A commit is read whole, and some are large: instant and name come of one reading.
     view = kit.store.commit(who.tenant, str(seq)) if seq else None
-    if view is None:
-        return kit.clock.now(), Head(seq=0, hash=EMPTY_HASH).name
-    return view.commit.at, Head(seq=seq, hash=view.commit.hash).name
+    if seq is None:
+        head = kit.store.head(who.tenant)
+    elif view is not None:
+        now, head = view.commit.at, Head(seq=seq, hash=view.commit.hash)
+    return Stand(seq=seq, now=as_of if isinstance(as_of, datetime) else now, level=head.seq, head=head.name)
 
 
 def recall(
@@ -397,15 +380,16 @@ def get(kit: Kit, who: Who, memory_id: str, *, as_of: AsOf = None) -> Record:
 
     It has faded to then; how often it was used, and what was made from it, stand beside.
     """
-    seq = seq_of(kit, who, as_of)
-    record = fetch(kit, who, memory_id, as_of=seq)
-    pending = kit.uses[who.tenant, record.id]
-    count, last = kit.store.usage(who.tenant, [record.id]).get(record.id, (0, None))
-    read = as_read(record, moment(kit, who, as_of, seq))
-    made = kit.store.records(who.tenant, kit.store.children(who.tenant, [record.id]), as_of=seq).records
+    with kit.store.together(who.tenant):
+        seq = seq_of(kit, who, as_of)
+        record = fetch(kit, who, memory_id, as_of=seq)
+        count, last = kit.store.usage(who.tenant, [record.id]).get(record.id, (0, None))
+        read = as_read(record, moment(kit, who, as_of, seq))
+        children = kit.store.children(who.tenant, [record.id])
+        made = kit.store.records(who.tenant, children, as_of=seq).records if children else []
     return replace(
         read,
-        uses=count + pending,
+        uses=count + kit.uses[who.tenant, record.id],
         last_used=kit.used_at.get((who.tenant, record.id), last),
         children=tuple(sorted(each.id for each in made if reaches(who, each.scope))),
     )
