@@ -12,7 +12,7 @@ import pytest
 
 from keepward.errors import Conflict, InvalidInput, StaleVersion
 from keepward.model.commit import EMPTY_HASH, Head, recompute
-from keepward.model.memory import Status, Tier
+from keepward.model.memory import Status
 from keepward.store.store import Store
 
 from .stages import Maker
@@ -84,20 +84,6 @@ class StoreSuite(ReadSuite, JobsSuite):
         self.put(store, make, left, right)
         self.put(store, make, make.revised(left, key="right"), make.revised(right, key="left"))
         assert [each.key for each in store.records(TENANT, [left.id, right.id]).records] == ["right", "left"]
-
-    def test_a_digest_that_was_free_and_is_taken_is_a_conflict(self, store: Store, make: Maker) -> None:
-        first, second = make.record(), make.record()
-        self.put(store, make, first)
-        free = (("archival", "/", "normal", None, make.features(second.text).digest),)
-        with pytest.raises(Conflict):
-            self.put(store, make, second, free_digests=free)
-
-    def test_a_digest_held_in_another_tier_stays_free(self, store: Store, make: Maker) -> None:
-        self.put(store, make, make.record(tier=Tier.WORKING))
-        second = make.record()
-        free = (("archival", "/", "normal", None, make.features(second.text).digest),)
-        self.put(store, make, second, free_digests=free)
-        assert store.head(TENANT).seq == 2
 
     def test_a_stage_without_salts_is_refused(self, store: Store, make: Maker) -> None:
         with pytest.raises(InvalidInput), store.write() as writer:

@@ -39,11 +39,11 @@ from keepward.model.change import (
     Revert,
     Supersede,
 )
-from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier, importance_at
+from keepward.model.memory import Kind, Record, Status, Tier, importance_at
 from keepward.model.query import Filter
 from keepward.model.trust import ActorKind, Trust
 from keepward.ports.searching import Likely
-from keepward.ports.store import Features, Slot
+from keepward.ports.store import Features
 from keepward.store.reads import Reader
 
 #: Versions of a memory that are looked through for a text that was corrected.
@@ -398,11 +398,3 @@ def _recorded(kit: Kit, who: Who, evidence: tuple[str, ...]) -> frozenset[str]:
     messages = [each for each in found if each.source in _USER_SOURCES and each.trust >= Trust.USER]
     names = {name for record in messages for name in (record.id, *record.aliases)}
     return frozenset(names & set(evidence))
-
-
-def digest_slot(record: Record, features: Features) -> Slot | None:
-    """Return the slot that must still be free when a new text is written, None where repeats are allowed."""
-    if record.kind is Kind.EVENT or record.key is not None:
-        return None
-    sensitive = Sensitivity(record.sensitivity)
-    return record.tier.value, record.scope, sensitive.value, record.subject, features.digest

@@ -9,9 +9,6 @@ from datetime import datetime
 from keepward.model.commit import CommitDetails, Step
 from keepward.model.memory import Record
 
-#: Where a text may stand once: tier, scope, sensitivity, subject, and the normalised text's digest.
-Slot = tuple[str, str, str, str | None, bytes]
-
 #: Characters of an id that are taken for the whole of it, where no other begins so.
 PREFIX = 8
 
@@ -60,10 +57,8 @@ class Stage:
     steps: tuple[Step, ...]
     #: One for each step; None keeps what the version before had.
     features: tuple[Features | None, ...]
-    #: Versions the steps were judged on, by memory id; 0 for "not there".
+    #: Versions the steps were decided on, by memory id, 0 for "not there"; empty where this transaction read them.
     base: Mapping[str, int]
-    #: Slots that were free when judged.
-    free_digests: tuple[Slot, ...] = ()
     #: Salts, one for the commit and one for each step.
     salts: tuple[bytes, ...] = ()
 

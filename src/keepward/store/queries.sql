@@ -45,13 +45,6 @@ SELECT memory_id, seq * 1048576 + n FROM events
 -- Fragment: active and not past its term.
 r.status = 'active' AND (r.expires_at IS NULL OR r.expires_at > :now)
 
--- digest_taken --
--- Live memories that have the digest; an event may say what a fact says.
-SELECT r.id FROM records r
- WHERE r.tenant = :tenant AND r.digest = :digest AND r.kind <> 'event' AND {{live}}
-   AND r.tier = :tier AND r.scope = :scope AND r.sensitivity = :sensitivity
-   AND (r.subject = :subject OR (r.subject IS NULL AND :subject IS NULL));
-
 -- add_commit --
 INSERT INTO commits (tenant, seq, id, at, kind, actor_kind, prev, events_hash, salt, payload, hash, seal)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);

@@ -24,7 +24,7 @@ from keepward.model.value import to_micros
 from keepward.ports.store import Features, Stage
 from keepward.store import tenant as tenants
 from keepward.store.erasing import Erasing
-from keepward.store.reads import Reader, is_known
+from keepward.store.reads import Reader
 from keepward.store.rows import (
     WIDTH,
     event_hash,
@@ -109,7 +109,7 @@ class Writer(Erasing, Reader):
 
         Raises:
             StaleVersion: a base version has moved.
-            Conflict: a key is taken, or a digest is no longer free.
+            Conflict: a key is taken.
             InvalidInput: salts or features are not one for each step, or there are over a million steps.
         """
         steps = stage.steps
@@ -117,8 +117,8 @@ class Writer(Erasing, Reader):
             raise InvalidInput("a commit needs a salt of its own, and a salt and features for each of its steps")
         state = self.state(tenant)
         head = state.head
-        self._check_base(tenant, stage)
-        self._check_digests(tenant, stage)
+        if stage.base:
+            self._check_base(tenant, stage)
         seq, tenant_bytes = head.seq + 1, tenant.encode()
         hashes, events = [], []
         for n, (step, salt) in enumerate(zip(steps, stage.salts[1:], strict=True)):
@@ -170,25 +170,6 @@ class Writer(Erasing, Reader):
             if step.after.version != version:
                 raise StaleVersion(f"memory {step.after.id} is not at the version this change follows")
             newest[step.after.id] = version
-
-    def _check_digests(self, tenant: str, stage: Stage) -> None:
-        own = {step.after.id for step in stage.steps}
-        for tier, scope, sensitivity, subject, digest in stage.free_digests:
-            # Nearly every text is new, and then the longer question need not be asked.
-            if not is_known(self._db, tenant, digest):
-                continue
-            taken = self._db.run(
-                "digest_taken",
-                tenant=tenant,
-                tier=tier,
-                scope=scope,
-                sensitivity=sensitivity,
-                subject=subject,
-                digest=digest,
-                now=to_micros(stage.at),
-            )
-            if any(memory_id not in own for (memory_id,) in taken):
-                raise Conflict("the same was remembered in the meantime; propose again")
 
     def _project(self, tenant: str, seq: int, stage: Stage, state: State) -> None:
         final: dict[str, tuple[int, Record, Features | None]] = {}
