@@ -26,7 +26,7 @@ def _crashed(folder: Path, commits: int) -> None:
     """Leave a store of so many commits as a killed writer leaves it: the newest of them in the log alone."""
     from tests.support.stages import Maker
 
-    from keepward.adapters.anchor import FileAnchor
+    from keepward.adapters.home import FileAnchor
     from keepward.store.store import open_store
 
     child = os.fork()

@@ -205,7 +205,7 @@ def default_store(environ: Mapping[str, str] | None = None, *, config_dir: Path 
     own, here = data_folder(environ) / STORE_NAME, Path.cwd() / STORE_NAME
     if here == own or not here.is_file():
         return own, ""
-    from keepward.adapters.anchor import store_at
+    from keepward.adapters.home import store_at
     from keepward.store.file import id_in
 
     known = store_at(config_dir or home(environ), here)

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward import durable
-from keepward.adapters import sealedfile
-from keepward.adapters.anchor import FileAnchor, default_config_dir
-from keepward.adapters.erasures import FileErasures
+from keepward.adapters.home import FileAnchor, FileErasures, default_config_dir, seal, unseal
 from keepward.copies.erasures import CARRIED
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
 from keepward.model.copies import CarriedKey
@@ -59,7 +57,7 @@ def export_key(memory: Memory, path: str | Path, passphrase: str, *, config_dir:
             "erasures": entries,
             "tombstones": None if tombstones is None else tombstones.hex(),
         }
-        durable.replace(target, sealedfile.seal(content, passphrase))
+        durable.replace(target, seal(content, passphrase))
     except OSError as fault:
         raise StoreUnavailable(f"the key cannot be written: {fault.strerror or 'output error'}") from fault
     return CarriedKey(path=str(target), store_id=store_id, entries=len(entries), tombstones=True)
@@ -78,7 +76,7 @@ def import_key(
 
     file = Path(path).expanduser()
     try:
-        content = sealedfile.unseal(file.read_bytes(), passphrase)
+        content = unseal(file.read_bytes(), passphrase)
         home = config_dir or default_config_dir()
         anchor, erasures = FileAnchor(home), FileErasures(home)
         anchor.bind(content["store"])

@@ -252,7 +252,7 @@ class Memory(Use, Govern):
             Unauthorised: this handle is not an owner's.
             StoreUnavailable: this machine has no place for it.
         """
-        from keepward.adapters.tokenfile import TokenFile
+        from keepward.adapters.home import TokenFile
         from keepward.engine.credentials import recognise
 
         session = _owners(self, "the owner's token")
@@ -317,7 +317,7 @@ class Memory(Use, Govern):
 
     def restore_journal(self, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
         """Write an exported journal into this empty tenant, byte for byte, and index it."""
-        from keepward.engine.reindex import reindex
+        from keepward.engine.index import reindex
         from keepward.engine.traces import unerased
 
         session = _owners(self, "restoring a journal")

@@ -10,11 +10,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from keepward.accepted import host_of_key
-from keepward.adapters.anchor import FileAnchor, default_config_dir
 from keepward.adapters.blobs import FileBlobs, MemoryBlobs, folder_of
-from keepward.adapters.clock import SystemClock
-from keepward.adapters.erasures import FileErasures
-from keepward.adapters.ids import RandomIds
+from keepward.adapters.home import FileAnchor, FileErasures, default_config_dir
+from keepward.adapters.world import RandomIds, SystemClock
 from keepward.engine.index import Indexes
 from keepward.engine.kit import Kit
 from keepward.errors import InvalidInput, StoreUnavailable

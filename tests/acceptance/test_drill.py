@@ -114,7 +114,7 @@ def test_a_sealer_that_accepts_everything_turns_a_line_red(store, monkeypatch):
 
 @pytest.mark.promise("F5")
 def test_an_anchor_that_forgets_turns_a_line_red(store, monkeypatch):
-    from keepward.adapters.anchor import FileAnchor
+    from keepward.adapters.home import FileAnchor
 
     monkeypatch.setattr(FileAnchor, "noted", lambda *_: None)
     assert lines(store, "restore_older")["restore_older"].status == "breached"

@@ -14,7 +14,7 @@ import pytest
 from outcomes import codes, kept, refused
 
 from keepward import SOURCES, Insert, InvalidInput, Kind, Memory, Policy, Stability, Tier
-from keepward.adapters.ids import RandomIds
+from keepward.adapters.world import RandomIds
 from keepward.gates.detect import privacy, secrets
 from keepward.gates.detect.noise import phrases
 from keepward.interchange import load

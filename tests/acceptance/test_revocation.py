@@ -171,7 +171,7 @@ def test_the_receipt_says_whether_the_revocation_is_kept_outside_the_store(opene
 def test_a_list_that_cannot_be_read_opens_nothing(
     issued: Issued, opened: Callable[..., Memory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from keepward.adapters.erasures import FileErasures
+    from keepward.adapters.home import FileErasures
 
     def denied(self: FileErasures) -> frozenset[str]:
         raise PermissionError

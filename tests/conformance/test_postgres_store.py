@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keepward.adapters.anchor import FileAnchor
+from keepward.adapters.home import FileAnchor
 from keepward.store.store import open_store
 from support.store_suite import StoreSuite
 

@@ -119,30 +119,24 @@ class MemoryBlobs:
 
     @contextmanager
     def holding(self, *, alone: bool = False) -> Iterator[None]:
-        """Hold it against all others."""
         del alone
         with self._lock:
             yield
 
     def keep(self, place: str, data: bytes) -> None:
-        """Keep bytes."""
         self._held[place] = bytes(data)
 
     def read(self, place: str) -> bytes | None:
-        """Return bytes."""
         return self._held.get(place)
 
     def size(self, place: str) -> int | None:
-        """Return how many there are."""
         held = self._held.get(place)
         return None if held is None else len(held)
 
     def remove(self, place: str) -> None:
-        """Forget bytes."""
         self._held.pop(place, None)
 
     def places(self) -> list[str]:
-        """Return all places, sorted."""
         return sorted(self._held)
 
 

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from keepward.engine.blobs import put
 from keepward.engine.commit import store_steps
+from keepward.engine.index import reindex
 from keepward.engine.kit import Kit, Who
-from keepward.engine.reindex import reindex
 from keepward.engine.traces import erased_commitments
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
 from keepward.model.blob import place

@@ -1,4 +1,4 @@
-"""The in-process indexes: one for each tenant, kept level with the journal.
+"""The in-process indexes, one for each tenant and level with the journal, and the features that they are made of.
 
 Invariants
 (1) An index is level with the journal's position at every search: commits of other processes are taken in
@@ -11,24 +11,30 @@ Invariants
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from threading import RLock
 from typing import TYPE_CHECKING
 
-from keepward.engine.features import words
+from keepward.engine.features import embedded, questions, words
+from keepward.errors import ModelUnavailable
+from keepward.model.memory import Status
+from keepward.model.query import Filter
 from keepward.ports.searching import Profile
-from keepward.ports.store import Indexed
+from keepward.ports.store import Features, Indexed
 from keepward.store.reads import Reader
 
 if TYPE_CHECKING:
+    from keepward.engine.kit import Kit, Who
     from keepward.retrieval.index import Index
 
 #: States of the past kept at hand.
 PAST = 2
 #: Memories taken in together.
 _TOGETHER = 2_000
+#: Memories embedded between two writes of ``reindex``.
+BATCH = 64
 
 
 @dataclass(slots=True)
@@ -139,3 +145,69 @@ def _then(rows: Iterable[tuple[str, Indexed | None]]) -> Iterator[tuple[str, Pro
             yield memory_id, None
         else:
             yield memory_id, Profile.of(each.record, each.features, touched=each.position, position=each.arrival)
+
+
+def reindex(
+    kit: Kit,
+    who: Who,
+    *,
+    ended: bool = False,
+    batch: int = BATCH,
+    before_batch: Callable[[], None] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> int:
+    """Bring every active memory's features up to the present embedder and release; return how many were computed.
+
+    What is done is written batch by batch, and a second run goes on with the rest.
+
+    ``ended`` also computes the words of memories that no longer hold, as after a journal was restored.
+    ``before_batch`` may raise, and what was computed until then is kept.
+
+    Raises:
+        ModelUnavailable: the embedder failed; what it had done is kept, and so is what the others had.
+    """
+    wanted = kit.embedder.id if kit.embedder else None
+    if ended:
+        _words_of_ended(kit, who)
+    active = [indexed for _, indexed in kit.store.indexed(who.tenant, after=0) if indexed is not None]
+    stale = [each.record for each in active if _stale(each.features, wanted)]
+    # A turn's vectors hold the question that it answers, as they did when it was told.
+    in_order = [each.record for each in sorted(active, key=lambda each: each.arrival)] if stale else []
+    asked = questions(in_order, lambda _: None)
+    for start in range(0, len(stale), batch):
+        if before_batch is not None:
+            before_batch()
+        part = stale[start : start + batch]
+        computed = embedded(kit.embedder, part, [words(record) for record in part], asked)
+        if computed[0].model != wanted and not ended:
+            raise ModelUnavailable("the embedder failed; try again, and this goes on where it stopped")
+        with kit.store.write() as writer:
+            writer.put_features(
+                who.tenant,
+                {record.id: features for record, features in zip(part, computed, strict=True)},
+                {record.id: record.version for record in part},
+            )
+        if on_progress is not None:
+            on_progress(min(start + batch, len(stale)), len(stale))
+    kit.indexes.forget(who.tenant)
+    return len(stale)
+
+
+def _stale(features: Features, wanted: str | None) -> bool:
+    from keepward.retrieval.analyze import readable
+
+    return not readable(features.terms) or (wanted is not None and features.model != wanted)
+
+
+def _words_of_ended(kit: Kit, who: Who) -> None:
+    everything = Filter(scopes=(), include_sensitive=True)
+    records = kit.store.find(who.tenant, everything, live_at=None, limit=None).records
+    gone = [record for record in records if record.status is not Status.ACTIVE]
+    for start in range(0, len(gone), BATCH):
+        part = gone[start : start + BATCH]
+        with kit.store.write() as writer:
+            writer.put_features(
+                who.tenant,
+                {record.id: words(record) for record in part},
+                {record.id: record.version for record in part},
+            )

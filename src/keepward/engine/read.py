@@ -284,7 +284,7 @@ def _reranker(kit: Kit, who: Who, asked: Query, seq: int) -> tuple[Standing | No
 def _query(kit: Kit, text: str, now: datetime) -> tuple[Query, list[str]]:
     from keepward.retrieval.analyze import terms
     from keepward.retrieval.index import Query
-    from keepward.retrieval.times import resolve
+    from keepward.retrieval.units import resolve
 
     # "yesterday" in a question names a day, as it does in what was said.
     words = tuple(terms("\n".join((text, *resolve(text, to_micros(now))))))

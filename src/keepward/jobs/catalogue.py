@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from keepward.engine import blobs, review
+from keepward.engine.index import reindex
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import standing, unseen
-from keepward.engine.reindex import reindex
 from keepward.engine.training import train_reranker
 from keepward.engine.use import learn_importance
 from keepward.errors import KeepwardError

@@ -21,8 +21,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from keepward.retrieval.times import MONTHS, WEEKDAYS
-
 #: Lists of words, patterns among them.
 WORDS: Final[dict[str, Any]] = tomllib.loads(files(__package__).joinpath("words.toml").read_text("utf-8"))
 #: Layout of a packed blob: version byte, uint32 document length, n ascending uint32 hashes, n bytes of a count
@@ -33,6 +31,11 @@ _MOST: Final = 0x7F
 _NAME: Final = 0x80
 #: Behind these a capital letter starts a sentence, a line or a quotation and names nothing.
 _OPENING: Final = frozenset(".!?:;\n\r\"'“”‘„«»([{-–—*•>|。！？…")
+MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 #: Capitals of dates are no names: two memories of the same month have nothing else in common.
 _DATES: Final = frozenset(word.casefold() for word in (*MONTHS, *WEEKDAYS))
 _LONGEST_TERM: Final = 64

@@ -98,7 +98,7 @@ class Rebuild(Request[int]):
 class Reindex(Request[int]):
     """Compute terms and vectors anew where they are missing or of another embedder; for the owner alone."""
 
-    function = "engine.reindex:reindex"
+    function = "engine.index:reindex"
     owner = "reindexing"
 
 

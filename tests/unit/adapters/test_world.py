@@ -7,9 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from keepward.adapters.anchor import FileAnchor, default_config_dir
-from keepward.adapters.clock import SystemClock
-from keepward.adapters.ids import RandomIds
+from keepward.adapters.home import FileAnchor, default_config_dir
+from keepward.adapters.world import RandomIds, SystemClock
 from keepward.errors import Tampered
 from keepward.model.commit import Head
 

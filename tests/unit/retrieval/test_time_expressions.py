@@ -2,7 +2,7 @@
 
 import pytest
 
-from keepward.retrieval import times, units
+from keepward.retrieval import units
 
 MAY_8 = 1_683_554_160_000_000
 
@@ -29,21 +29,21 @@ MAY_8 = 1_683_554_160_000_000
     ],
 )
 def test_an_expression_means_a_date(text: str, meant: str) -> None:
-    assert times.resolve(text, MAY_8) == [meant]
+    assert units.resolve(text, MAY_8) == [meant]
 
 
 @pytest.mark.parametrize("text", ["2023-02-31", "9000 years ago", "0 years hence", "gestern"])
 def test_what_is_no_date_means_nothing(text: str) -> None:
-    assert times.resolve(text, MAY_8) == []
+    assert units.resolve(text, MAY_8) == []
 
 
 def test_a_date_meant_twice_is_given_once() -> None:
-    assert times.resolve("yesterday, I said yesterday", MAY_8) == ["7 May 2023"]
+    assert units.resolve("yesterday, I said yesterday", MAY_8) == ["7 May 2023"]
 
 
 @pytest.mark.parametrize("instant", [10**19, -(10**19)])
 def test_an_instant_outside_the_calendar_is_clipped(instant: int) -> None:
-    assert times.resolve("tea", instant) == []
+    assert units.resolve("tea", instant) == []
 
 
 def test_the_dates_a_turn_speaks_of_are_indexed() -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from keepward.adapters.anchor import FileAnchor
+from keepward.adapters.home import FileAnchor
 from keepward.errors import KeepwardError
 from keepward.model.memory import Status
 from keepward.model.query import Feedback, Filter

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from keepward.adapters.anchor import FileAnchor
+from keepward.adapters.home import FileAnchor
 from keepward.errors import KeepwardError, Tampered
 from keepward.model.blob import Blob, Kept, Put, place, ref_of
 from keepward.store.store import Store, open_store

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 from filled import ANY, TENANT, by_hand, opened
 
-from keepward.adapters.anchor import FileAnchor
+from keepward.adapters.home import FileAnchor
 from keepward.errors import NewerSchema, NotAdopted, NotAStore, StoreUnavailable, Tampered
 from keepward.store.sqlite import Connections, explained
 from keepward.store.store import open_store

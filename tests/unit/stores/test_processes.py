@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keepward.adapters.anchor import FileAnchor
+from keepward.adapters.home import FileAnchor
 from keepward.store.store import open_store
 
 SCRIPT = Path(__file__).with_name("writers.py")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from keepward.adapters.anchor import FileAnchor
-from keepward.adapters.ids import RandomIds
+from keepward.adapters.home import FileAnchor
+from keepward.adapters.world import RandomIds
 from keepward.store.store import open_store
 
 sys.path.insert(0, str(Path(__file__).parents[2]))

@@ -1,32 +1,37 @@
-"""The anchor on disk: a sealing key, noted heads and the store's place, in the user's configuration folder.
+"""What this machine keeps of stores for its user, in the configuration folder: keys, heads, tokens, erasures.
 
-Layout: ``<config_dir>/stores/<store_id>/key`` (32 bytes), ``place`` (JSON: where the store was opened last) and
+Layout: ``stores/<store_id>/key`` (32 bytes), ``owner.token``, ``place`` (JSON: where the store was opened last) and
 ``heads/<digest of the tenant's name>`` (two records of 72 bytes, of the journal and of what stands beside it: seq as
 8 bytes big-endian, the head's 32-byte hash, and a 32-byte HMAC over tenant and both; zeros where nothing was noted).
-A copy of the store, which has the same id, has the same three under ``copies/<digest of its path>``.
+A copy of the store, which has the same id, has the same under ``copies/<digest of its path>``. One list of erasures
+serves all stores: ``erasures/key`` and ``erasures/list.jsonl`` (one JSON object a line).
 
 Invariants
-(1) Folders are 0700, files 0600. The key never enters the store's folder.
+(1) Folders are 0700, files 0600. Neither key nor token ever enters the store's folder.
 (2) A noted head only moves forward, also when several processes note at once.
-(3) The key is flushed to disk, since without it the store must be adopted again. A head is not: one that is lost in
-    a power cut is only older than the store.
+(3) The key is flushed to disk, since without it the store must be adopted again; so are erasures, since backups are
+    trusted to them. A head is not: one that is lost in a power cut is only older than the store.
 (4) A store is known by its id and its place. One whose file has gone from there has moved, and keeps its heads; one
     whose file is still there has been copied, and the copy has heads of its own.
+(5) The key of erasures outlives that of any store: accepting a store anew must not make its tombstones blind.
+(6) A token is listed by its hash. What was revoked stays so when its row, or the whole store, is put back.
+(7) A last line of the list that a crash cut short is passed over; the journal says it again.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import hmac
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from keepward import durable
-from keepward.errors import Tampered
+from keepward.errors import InvalidInput, ModelUnavailable, Tampered
 from keepward.model.codec import digest
 from keepward.model.commit import Head
 from keepward.ports.world import Sort, Standing
@@ -37,6 +42,15 @@ _FILES = 1_024
 _PLACES: dict[Sort, int] = {"journal": 0, "beside": _RECORD}
 _LABELS: dict[Sort, bytes] = {"journal": b"keepward/anchor/v1\0", "beside": b"keepward/anchor/beside/v1\0"}
 _DAMAGED = "what this machine noted of the store is damaged; run `keepward verify`, then `adopt`"
+
+#: The format of a file sealed with a passphrase: scrypt for the key (RFC 7914), ChaCha20-Poly1305 for the seal
+#: (RFC 8439). One JSON object with ``format``, ``n``, ``r``, ``p``, ``salt``, ``nonce`` and ``sealed``, the last three
+#: in hex; everything but ``sealed`` is authenticated as it stands.
+FORMAT = "keepward-key/1"
+#: 128 MB and about half a second a guess.
+_COST = {"n": 1 << 17, "r": 8, "p": 1}
+#: What a file may ask for, so that none can exhaust the memory.
+_MOST = {"n": 1 << 18, "r": 16, "p": 4}
 
 
 def default_config_dir() -> Path:
@@ -55,6 +69,19 @@ def default_config_dir() -> Path:
         return Path.home() / ".config" / "keepward"
     except RuntimeError as fault:
         raise FileNotFoundError("this user has no home folder") from fault
+
+
+def _read(path: Path) -> bytes | None:
+    """Return what a file holds, None where there is none."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _make(*folders: Path) -> None:
+    for folder in folders:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 class FileAnchor:
@@ -95,8 +122,7 @@ class FileAnchor:
                         durable.replace(folder / "place", json.dumps(here).encode())
                     return "known"
         self._folder = home / "copies" / digest("place", os.fsencode(here["path"])).hex()[:32]
-        for each in (home / "copies", self._folder, self._folder / "heads"):
-            each.mkdir(mode=0o700, exist_ok=True)
+        _make(home / "copies", self._folder, self._folder / "heads")
         durable.replace(self._folder / "place", json.dumps(here).encode())
         # Last: a folder without a key is not yet one of the store's.
         durable.replace(self._folder / "key", (home / "key").read_bytes())
@@ -112,9 +138,8 @@ class FileAnchor:
         Raises:
             OSError: it cannot be read.
         """
-        try:
-            key = (self._place() / "key").read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
+        key = _read(self._place() / "key")
+        if key is None:
             return None
         self._key = key if len(key) == 32 else None
         return self._key
@@ -122,12 +147,11 @@ class FileAnchor:
     def adopt(self) -> bytes:
         """Make a new key, forgetting all heads."""
         folder = self._place()
-        for each in (self._config, self._config / "stores", folder):
-            each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make(self._config, self._config / "stores", folder)
         if self._place_file is not None:
             durable.replace(folder / "place", json.dumps(self._place_file).encode())
         shutil.rmtree(folder / "heads", ignore_errors=True)
-        (folder / "heads").mkdir(mode=0o700, exist_ok=True)
+        _make(folder / "heads")
         key = os.urandom(32)
         durable.replace(folder / "key", key)
         self._key = key
@@ -151,8 +175,7 @@ class FileAnchor:
         if fresh:
             # Seals of the heads are of the other key, and so is what was known of copies.
             shutil.rmtree(folder, ignore_errors=True)
-        for each in (self._config, self._config / "stores", folder, folder / "heads"):
-            each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make(self._config, self._config / "stores", folder, folder / "heads")
         for name, raw in carried["heads"].items():
             if name.isalnum() and not (folder / "heads" / name).exists():
                 durable.replace(folder / "heads" / name, bytes.fromhex(raw))
@@ -254,8 +277,8 @@ def _place_of(path: Path) -> dict[str, Any]:
 def _read_place(folder: Path) -> dict[str, Any] | None:
     """Return what was noted of a place; None where nothing was, as by releases that did not."""
     try:
-        place = json.loads((folder / "place").read_bytes())
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+        place = json.loads(_read(folder / "place") or b"null")
+    except ValueError:
         return None
     return place if isinstance(place, dict) and place.keys() == {"path", "device", "inode"} else None
 
@@ -277,3 +300,164 @@ def _lives(there: dict[str, Any], store_id: str) -> bool:
         return True
     except OSError:
         return False
+
+
+class TokenFile:
+    """The file of an owner's token of one store. ``config_dir`` None is the default one.
+
+    Raises:
+        OSError: this user has no home.
+    """
+
+    def __init__(self, config_dir: str | Path | None, store_id: str) -> None:
+        #: Where the token is, or would be.
+        self.path = Path(config_dir or default_config_dir()) / "stores" / store_id / "owner.token"
+
+    def read(self) -> str | None:
+        """Return the token, or None when there is no file."""
+        raw = _read(self.path) or b""
+        return raw.decode().strip() or None if raw.isascii() else None
+
+    def write(self, secret: str) -> None:
+        """Keep a token in place of any other.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        _make(self.path.parent)
+        durable.replace(self.path, f"{secret}\n".encode("ascii"))
+
+
+class FileErasures:
+    """Keeps the list of erasures and of revoked tokens in ``config_dir``, which need not exist yet."""
+
+    def __init__(self, config_dir: str | Path) -> None:
+        self._folder = Path(config_dir) / "erasures"
+        self._key_file = str(self._folder / "key")
+        self._key: bytes | None = None
+        #: Time of change and size of the list, and the hashes that it names.
+        self._revoked: tuple[tuple[int, int], frozenset[str]] = ((0, 0), frozenset())
+
+    def key(self, *, make: bool = False) -> bytes | None:
+        """Return the key; with ``make`` a missing one is made.
+
+        Raises:
+            OSError: it cannot be read or made.
+        """
+        if self._key is not None:
+            return self._key
+        # Asked before every write, mostly of a file that is not there.
+        try:
+            handle = os.open(self._key_file, os.O_RDONLY | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            held = b""
+        else:
+            try:
+                held = os.read(handle, 33)
+            finally:
+                os.close(handle)
+        if len(held) == 32:
+            self._key = held
+        elif make:
+            self.take_key(os.urandom(32))
+        return self._key
+
+    def take_key(self, key: bytes) -> bytes:
+        """Keep a key from another home where there is none; return the one that is kept."""
+        _make(self._folder)
+        self._key = durable.settle(Path(self._key_file), key)
+        return self._key
+
+    def note(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        """Add entries, each a line."""
+        if not entries:
+            return
+        _make(self._folder)
+        lines = "".join(json.dumps(entry, sort_keys=True, separators=(",", ":")) + "\n" for entry in entries)
+        handle = os.open(self._folder / "list.jsonl", os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            size = os.fstat(handle).st_size
+            if size and os.pread(handle, 1, size - 1) != b"\n":
+                lines = "\n" + lines
+            os.write(handle, lines.encode("ascii"))
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def revoked(self) -> frozenset[str]:
+        """Return the hashes of revoked tokens; the list is read again only when it has changed."""
+        try:
+            about = (self._folder / "list.jsonl").stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return frozenset()
+        stamp = (about.st_mtime_ns, about.st_size)
+        if stamp != self._revoked[0]:
+            hashes = {str(each.get("hash")) for each in self.entries() if each.get("entry") == "revocation"}
+            self._revoked = (stamp, frozenset(hashes))
+        return self._revoked[1]
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Return all entries, oldest first."""
+        found = []
+        for line in (_read(self._folder / "list.jsonl") or b"").decode("ascii", "replace").splitlines():
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(entry, dict):
+                found.append(entry)
+        return found
+
+
+def seal(content: dict[str, Any], passphrase: str) -> bytes:
+    """Return a file that only the passphrase opens.
+
+    Raises:
+        ModelUnavailable: the package for it is not installed.
+    """
+    head = {"format": FORMAT, **_COST, "salt": os.urandom(16).hex(), "nonce": os.urandom(12).hex()}
+    cipher = _cipher(head, passphrase)
+    sealed = cipher.encrypt(bytes.fromhex(str(head["nonce"])), json.dumps(content).encode(), _bound(head))
+    return json.dumps({**head, "sealed": sealed.hex()}, indent=1).encode() + b"\n"
+
+
+def unseal(raw: bytes, passphrase: str) -> dict[str, Any]:
+    """Return what a file holds.
+
+    Raises:
+        InvalidInput: it is no such file, or the passphrase is another, or it was changed.
+        ModelUnavailable: the package for it is not installed.
+    """
+    try:
+        whole = json.loads(raw)
+        head = {name: value for name, value in whole.items() if name != "sealed"}
+        fits = head["format"] == FORMAT and all(0 < int(head[name]) <= most for name, most in _MOST.items())
+        nonce, sealed = bytes.fromhex(head["nonce"]), bytes.fromhex(whole["sealed"])
+        bytes.fromhex(head["salt"])
+    except (ValueError, KeyError, TypeError, AttributeError) as fault:
+        raise InvalidInput("the file is no key that was exported by Keepward") from fault
+    if not fits:
+        raise InvalidInput("the file is no key that was exported by Keepward, or by a newer one")
+    cipher = _cipher(head, passphrase)
+    from cryptography.exceptions import InvalidTag
+
+    try:
+        return dict(json.loads(cipher.decrypt(nonce, sealed, _bound(head))))
+    except (InvalidTag, ValueError) as fault:
+        raise InvalidInput("the passphrase does not open the file, or the file was changed") from fault
+
+
+def _cipher(head: dict[str, Any], passphrase: str) -> Any:
+    try:
+        from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+    except ModuleNotFoundError as fault:
+        raise ModelUnavailable("carrying a key takes `pip install 'keepward[key]'`") from fault
+    cost = {name: int(head[name]) for name in ("n", "r", "p")}
+    salt = bytes.fromhex(str(head["salt"]))
+    key = hashlib.scrypt(passphrase.encode(), salt=salt, **cost, maxmem=1 << 30, dklen=32)
+    return ChaCha20Poly1305(key)
+
+
+def _bound(head: dict[str, Any]) -> bytes:
+    return json.dumps(head, sort_keys=True, separators=(",", ":")).encode()

@@ -1,4 +1,4 @@
-"""Fresh ids and salts from the operating system's randomness.
+"""The system's clock, and fresh ids and salts from its randomness.
 
 Invariants
 (1) Ids of one source rise in the order given, also when the clock stands still or steps back.
@@ -9,11 +9,19 @@ from __future__ import annotations
 
 import os
 import threading
-from datetime import datetime
+from datetime import UTC, datetime
 
 from keepward.model.value import to_micros
 
 _COUNTER_BITS = 74
+
+
+class SystemClock:
+    """Tells the present instant in UTC; ``datetime`` counts whole microseconds already."""
+
+    def now(self) -> datetime:
+        """Return the present instant."""
+        return datetime.now(UTC)
 
 
 class RandomIds:
