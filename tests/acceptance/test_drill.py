@@ -13,14 +13,24 @@ from keepward.drill.drill import Attack, Tried, attacks, drill
 NAMES = [attack.name for attack in attacks()]
 
 
-@pytest.fixture
-def store(tmp_path):
-    path = tmp_path / "store" / "m.db"
+def filled(folder):
+    path = folder / "store" / "m.db"
     path.parent.mkdir()
-    with Memory.open(path, embedder=None, config_dir=tmp_path / "config", actor=Actor.operator("olga")) as memory:
+    with Memory.open(path, embedder=None, config_dir=folder / "config", actor=Actor.operator("olga")) as memory:
         memory.remember("Ship the app before Easter", tier="core", key="mission", confidence=0.95)
         memory.remember("Ana prefers tabs", tier="archival")
     return path
+
+
+@pytest.fixture
+def store(tmp_path):
+    return filled(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def drilled(tmp_path_factory):
+    """One drill of a store in use, with every attack."""
+    return lines(filled(tmp_path_factory.mktemp("drilled")))
 
 
 def lines(store, *names, policy=None):
@@ -69,8 +79,8 @@ def test_settings_that_hold_unaccepted_turn_a_line_red(store, monkeypatch):
 
 @pytest.mark.promise("F5")
 @pytest.mark.parametrize("name", NAMES)
-def test_every_defence_fires_on_a_store_in_use(store, name):
-    assert lines(store, name)[name].status == "fired"
+def test_every_defence_fires_on_a_store_in_use(drilled, name):
+    assert drilled[name].status == "fired"
 
 
 @pytest.mark.slow
@@ -142,9 +152,7 @@ def test_names_of_blocks_that_are_not_reserved_turn_a_line_red(store, without):
 
 
 def test_a_prompt_without_origins_turns_a_line_red(store, monkeypatch):
-    from keepward.context import lines
-
-    monkeypatch.setattr(lines, "origin", lambda *_: None)
+    monkeypatch.setattr("keepward.context.lines.origin", lambda *_: None)
     assert lines(store, "borrow_voice")["borrow_voice"].status == "breached"
 
 
