@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from keepward.gates import content, pipeline, state
 from keepward.gates.shape import shape
-from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, View
+from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, View, reasons_of
 from keepward.model.change import Insert
 from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier
 from keepward.model.policy import Policy
 from keepward.model.trust import Actor, Trust
 from support.clock import START
+from support.stages import Maker
 from support.strategies import records, texts
 
 law = settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.filter_too_much])
@@ -198,3 +199,17 @@ def test_a_secret_that_is_split_hides_behind_no_other():
         reinforced_at=START,
     )
     assert isinstance(content.secrets(case_of(base, Actor.agent()), VIEW, POLICY), Refuse)
+
+
+def test_a_gate_that_somebody_adds_is_asked():
+    def shouting(case, view, policy):
+        loud = case.after.text.isupper()
+        return Quarantine(reasons=(reasons_of("shouting")("capitals", "it is all in capitals"),)) if loud else None
+
+    def decided(text):
+        record = Maker().record(text, trust=Trust.OWNER)
+        return pipeline.judge(case_of(record, Actor.operator()), VIEW, POLICY).decision
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "GATES", (*pipeline.GATES, ("shouting", shouting)))
+        assert [decided("THE FERRY LEAVES AT SIX"), decided("The ferry leaves at six")] == ["quarantine", "allow"]

@@ -25,6 +25,11 @@ from keepward.model.trust import ActorKind, Trust
 
 #: Neighbours looked at for a likeness worth a word.
 NEAREST = 1
+#: What an upsert brings and what says nothing new.
+_PASSING = (
+    *("updated_at", "reinforced_at", "expires_at", "occurred_at", "session"),
+    *("source", "trust", "heard", "confidence"),
+)
 _MAY_REAFFIRM = {ActorKind.OPERATOR, ActorKind.USER, ActorKind.SYSTEM}
 _confidence, _duplicate, _capacity = map(reasons_of, ("confidence", "duplicate", "capacity"))
 
@@ -107,19 +112,7 @@ def _naming(other: Record, code: str, what: str) -> Reason:
 
 def _says_nothing_new(before: Record, after: Record) -> bool:
     """Whether an upsert changes nothing but times and trust."""
-    same = replace(
-        after,
-        updated_at=before.updated_at,
-        reinforced_at=before.reinforced_at,
-        expires_at=before.expires_at,
-        occurred_at=before.occurred_at,
-        session=before.session,
-        source=before.source,
-        trust=before.trust,
-        heard=before.heard,
-        confidence=before.confidence,
-    )
-    return content(same) == content(before)
+    return content(replace(after, **{name: getattr(before, name) for name in _PASSING})) == content(before)
 
 
 def _same_event(after: Record, view: View) -> Verdict | None:

@@ -17,14 +17,16 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
+from enum import Enum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, assert_never, get_args
 
 from keepward.errors import InvalidInput, NotFound
 from keepward.interchange import legacy, markdown, messages, vault
 from keepward.interchange.reading import Flaw, Item, Plan, Source, Unusable, opened, parse
+from keepward.model.change import Insert
 from keepward.model.commit import Reason
 from keepward.model.memory import Record, Status, Tier
 from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused
@@ -398,10 +400,9 @@ class Known:
 
 def _named(view: Memory, alias: str) -> Record | None:
     try:
-        record: Record = view.get(alias)
+        return view.get(alias)
     except NotFound:
         return None
-    return record
 
 
 def _said(fields: dict[str, Any]) -> _Said:
@@ -409,9 +410,8 @@ def _said(fields: dict[str, Any]) -> _Said:
 
 
 def _same_place(record: Record, fields: dict[str, Any]) -> bool:
-    if (record.speaker, record.occurred_at) != (fields.get("speaker"), fields.get("occurred_at")):
-        return False
-    return record.version > 1 or _redacted(record.text, fields["text"])
+    same = (record.speaker, record.occurred_at) == _said(fields)[:2]
+    return same and (record.version > 1 or _redacted(record.text, fields["text"]))
 
 
 def _redacted(stored: str, text: str) -> bool:
@@ -456,32 +456,20 @@ def _review(record: Record) -> Literal["no", "unless_owner", "always"]:
     return "unless_owner" if record.pinned else "no"
 
 
+#: What a memory brings from one store to another as it is.
+_CARRIED = {each.name for each in fields(Insert)} & {each.name for each in fields(Record)} - {
+    *("id", "source", "derived_from"),
+}
+
+
 def _fields(record: Record, now: datetime) -> dict[str, Any]:
-    return {
-        "text": record.text,
-        "tier": record.tier.value,
-        "kind": record.kind.value,
-        "key": record.key,
-        "scope": record.scope,
-        "subject": record.subject,
-        "category": record.category,
-        "tags": record.tags,
-        "content_type": record.content_type.value,
-        "blob": record.blob,
+    found = {name: getattr(record, name) for name in sorted(_CARRIED)}
+    return {name: value.value if isinstance(value, Enum) else value for name, value in found.items()} | {
         "metadata": record.metadata or None,
-        "evidence": record.evidence,
         # A core block was judged by a person there, and is judged again here: its floor is not in question.
         "confidence": None if record.tier is Tier.CORE else record.confidence,
-        "importance": record.importance,
         "ttl": None if record.expires_at is None else record.expires_at - now,
-        "stability": record.stability.value,
-        "sensitivity": record.sensitivity.value,
-        "access": None if record.access is None else record.access.value,
-        "session": record.session,
-        "speaker": record.speaker,
-        "job": record.job,
         "aliases": (record.id, *record.aliases),
-        "occurred_at": record.occurred_at,
     }
 
 

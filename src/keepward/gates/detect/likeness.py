@@ -235,37 +235,25 @@ _VERBS: Final = frozenset({"is", "was", "has", "will", "can", "must", "may", "sh
 class Form:
     """A text as it is compared: its normal form, and what it says. Made once where a text meets many."""
 
-    __slots__ = ("_different", "_numbers", "_tokens", "plain", "text")
-
     def __init__(self, text: str) -> None:
         self.text = text
         #: ``normalise(text)``.
         self.plain = normalise(text)
-        self._tokens: list[str] | None = None
-        self._different: frozenset[str] | None = None
-        self._numbers: frozenset[str] | None = None
 
-    @property
+    @functools.cached_property
     def tokens(self) -> list[str]:
         """What the first ``LONGEST`` characters of the normal form say, in order."""
-        if self._tokens is None:
-            self._tokens = tokens_of(self.plain[:LONGEST])
-        return self._tokens
+        return tokens_of(self.plain[:LONGEST])
 
-    @property
+    @functools.cached_property
     def different(self) -> frozenset[str]:
         """The tokens, each once."""
-        if self._different is None:
-            self._different = frozenset(self.tokens)
-        return self._different
+        return frozenset(self.tokens)
 
-    @property
+    @functools.cached_property
     def numbers(self) -> frozenset[str]:
         """The tokens that hold a digit."""
-        if self._numbers is None:
-            held = [token for token in self.different if not token.isalpha() and any(map(str.isdigit, token))]
-            self._numbers = frozenset(held)
-        return self._numbers
+        return frozenset(token for token in self.different if not token.isalpha() and any(map(str.isdigit, token)))
 
     @property
     def trait(self) -> bytes:
@@ -302,19 +290,13 @@ def compare(a: str, b: str) -> Likeness:
     difference "value". "order" means the same tokens in another order, except for one phrase moved to the front.
     A word in another inflection (plural, third person, -ing) is the same; another tense is not.
     """
-    plain_a, plain_b = normalise(a), normalise(b)
-    if plain_a == plain_b:
+    one, other = Form(a), Form(b)
+    if one.plain == other.plain:
         return Likeness(overlap=1.0, ratio=1.0, differs=())
-    head_a, head_b = plain_a[:LONGEST], plain_b[:LONGEST]
-    tokens_a, tokens_b = tokens_of(head_a), tokens_of(head_b)
-    found: set[Protected] = set()
-    if max(len(plain_a), len(plain_b)) > LONGEST:
-        found.add("value")
-    elif tokens_a != tokens_b:
-        found = _differences(tokens_a, tokens_b, _capitalised(a) | _capitalised(b))
+    found: set[Protected] = {"value"} if max(len(one.plain), len(other.plain)) > LONGEST else _differences(one, other)
     return Likeness(
-        overlap=_overlap(set(tokens_a), set(tokens_b)),
-        ratio=_ratio(head_a, head_b),
+        overlap=_overlap(one.different, other.different),
+        ratio=_ratio(one, other),
         differs=tuple(kind for kind in PROTECTED if kind in found),
     )
 
@@ -324,7 +306,7 @@ def alike(a: str | Form, b: str | Form, *, overlap_floor: float, ratio_floor: fl
     one, other = _formed(a), _formed(b)
     if one.plain == other.plain or _overlap(one.different, other.different) >= overlap_floor:
         return True
-    return _ratio(one.plain[:LONGEST], other.plain[:LONGEST]) >= ratio_floor
+    return _ratio(one, other) >= ratio_floor
 
 
 def match(
@@ -344,11 +326,7 @@ def match(
         if max(len(form.plain), len(other.plain)) > LONGEST or form.numbers != other.numbers:
             continue
         # The floors come first: most pairs are far apart, and naming what differs costs the most.
-        if not alike(form, other, overlap_floor=overlap_floor, ratio_floor=ratio_floor):
-            continue
-        if form.tokens == other.tokens or not _differences(
-            form.tokens, other.tokens, _capitalised(form.text) | _capitalised(other.text)
-        ):
+        if alike(form, other, overlap_floor=overlap_floor, ratio_floor=ratio_floor) and not _differences(form, other):
             return at, False
     return None
 
@@ -358,8 +336,8 @@ def _overlap(a: Set[str], b: Set[str]) -> float:
     return len(a & b) / smaller if smaller else 0.0
 
 
-def _ratio(a: str, b: str) -> float:
-    return _indel()(a, b)
+def _ratio(a: Form, b: Form) -> float:
+    return _indel()(a.plain[:LONGEST], b.plain[:LONGEST])
 
 
 @functools.cache
@@ -369,24 +347,24 @@ def _indel() -> Callable[[str, str], float]:
     return Indel.normalized_similarity
 
 
-def _differences(a: list[str], b: list[str], names: set[str]) -> set[Protected]:
-    """Name what differs between two token lists; ``names`` holds what is capitalised inside a sentence."""
+def _differences(one: Form, other: Form) -> set[Protected]:
+    """Name what differs between two texts; a name is what is capitalised inside a sentence."""
+    a, b = one.tokens, other.tokens
+    if a == b:
+        return set()
+    names = _capitalised(one.text) | _capitalised(other.text)
     left_a, left_b = Counter(a), Counter(b)
-    left_a.subtract(b)
-    left_b.subtract(a)
-    only_a, only_b = list((+left_a).elements()), list((+left_b).elements())
+    only_a, only_b = list((left_a - left_b).elements()), list((left_b - left_a).elements())
     same = _inflections(only_a, only_b, names)
     found: set[Protected] = set()
     opposed = _opposed(only_a, only_b)
-    if opposed:
+    if opposed or len(_NEGATIONS_CJK.findall("".join(a))) != len(_NEGATIONS_CJK.findall("".join(b))):
         found.add("negation")
     found |= {_kind(token, names) for token in {*only_a, *only_b} - opposed}
-    if len(_NEGATIONS_CJK.findall("".join(a))) != len(_NEGATIONS_CJK.findall("".join(b))):
-        found.add("negation")
     b = [same.get(token, token) for token in b]
     if found:
         shared = Counter(a) & Counter(b)
-        a, b = _keep(a, shared), _keep(b, shared)
+        a, b = _shared_only(a, shared), _shared_only(b, shared)
     if a != b and not _is_fronted(a, b):
         found.add("order")
     return found
@@ -479,14 +457,14 @@ def _capitalised(raw: str) -> set[str]:
     }
 
 
-def _keep(tokens: list[str], shared: Counter[str]) -> list[str]:
+def _shared_only(tokens: list[str], shared: Counter[str]) -> list[str]:
     room = Counter(shared)
-    kept: list[str] = []
+    found: list[str] = []
     for token in tokens:
         room[token] -= 1
         if room[token] >= 0:
-            kept.append(token)
-    return kept
+            found.append(token)
+    return found
 
 
 def _is_fronted(a: list[str], b: list[str]) -> bool:

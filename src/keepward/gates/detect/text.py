@@ -84,19 +84,6 @@ class Text:
     A lone surrogate becomes one question mark in ``data``, so positions stay true for any str.
     """
 
-    __slots__ = (
-        "_hidden",
-        "_index",
-        "_lower",
-        "_normal",
-        "_unescaped",
-        "data",
-        "encoded",
-        "origin",
-        "parses_left",
-        "text",
-    )
-
     #: Phone numbers that are parsed in one scan; it takes long.
     MOST_PARSES = 60
 
@@ -108,47 +95,49 @@ class Text:
         #: Whether several original code points may stand for one, so that a span must reach to the next.
         self.encoded = encoded
         self.parses_left = self.MOST_PARSES
-        self._index: list[int] | None = None
-        self._lower: str | None = None
-        self._normal: Text | None = None
-        self._unescaped: tuple[Text | None] | None = None
-        self._hidden: list[Hidden] | None = None
 
-    @property
+    @functools.cached_property
     def lower(self) -> str:
         """The text in lower case, for literal tests only; its length may differ."""
-        if self._lower is None:
-            self._lower = self.text.lower()
-        return self._lower
+        return self.text.lower()
 
-    @property
+    @functools.cached_property
     def is_plain(self) -> bool:
         """Whether the text is its own normal form (2)."""
         return self.text.isascii() and "\x00" not in self.text and "\x08" not in self.text
 
-    @property
+    @functools.cached_property
     def normal(self) -> Text:
         """The text without invisible characters; compatibility forms, accents and look-alike letters folded.
 
         Case, spacing and line breaks stay.
         """
-        if self._normal is None:
-            self._normal = self if self.is_plain else _folded(self.text)
-        return self._normal
+        return self if self.is_plain else _folded(self.text)
 
-    @property
+    @functools.cached_property
     def unescaped(self) -> Text | None:
         """The text with percent, entity and backslash escapes undone; None when there are none."""
-        if self._unescaped is None:
-            self._unescaped = (_unescaped(self),)
-        return self._unescaped[0]
+        if "%" not in self.text and "&" not in self.text and "\\" not in self.text:
+            return None
+        pieces = ((start, end, _unescape(self.text[start:end]), 0) for start, end in self.spans(_ESCAPES))
+        found = self.replaced(pieces, encoded=True)
+        return None if found is self else found
 
-    @property
+    @functools.cached_property
     def hidden(self) -> list[Hidden]:
         """What runs of base64, hexadecimal, binary or decimal character codes say, in order of position (5)."""
-        if self._hidden is None:
-            self._hidden = _decoded(self)
-        return self._hidden
+        found: list[Hidden] = []
+        for pattern, decode in _DECODERS.items() if self.occurs(_GATE) else ():
+            for start, end in self.spans(pattern):
+                if len(found) >= _MOST_HIDDEN:
+                    break
+                found += (Hidden(plain, *self.span(start, end)) for plain in decode(self.text[start:end]))
+        return sorted(found, key=lambda h: (h.start, h.end, h.text))
+
+    @functools.cached_property
+    def _points(self) -> list[int]:
+        # Every byte but a continuation byte (10xxxxxx) begins a code point.
+        return list(accumulate(self.data.translate(_LEADS), initial=0))
 
     def derived(self, text: str, places: Iterable[int], *, encoded: bool = False) -> Text:
         """Return a form of this text whose code points, and its end, stand at these places in it."""
@@ -166,12 +155,7 @@ class Text:
 
     def point(self, offset: int) -> int:
         """Turn a byte offset into a code point offset."""
-        if len(self.data) == len(self.text):
-            return offset
-        if self._index is None:
-            # Every byte but a continuation byte (10xxxxxx) begins a code point.
-            self._index = list(accumulate(self.data.translate(_LEADS), initial=0))
-        return self._index[offset]
+        return offset if len(self.data) == len(self.text) else self._points[offset]
 
     def occurs(self, pattern: str) -> bool:
         """Whether the pattern matches anywhere."""
@@ -332,17 +316,15 @@ def invisible(char: str) -> bool:
 
 def tag_text(text: str) -> str:
     """Return what tag characters or variation selectors spell, which no reader sees: whichever are more."""
-    tags = "".join(chr(ord(char) - 0xE0000) for char in text if 0xE0020 <= ord(char) <= 0xE007E)
-    selectors = [_selected(ord(char)) for char in text]
-    spelt = [code for code in selectors if code is not None]
+    codes = list(map(ord, text))
+    tags = [code - 0xE0000 for code in codes if 0xE0020 <= code <= 0xE007E]
+    selectors = [code & 15 if code < 0xE0000 else code - 0xE00F0 for code in codes if _selects(code)]
     # A selector may stand for any byte; those that are no signs are of emoji.
-    return "".join(chr(code) for code in spelt if 32 <= code < 127) if len(spelt) > len(tags) else tags
+    return "".join(chr(code) for code in (selectors if len(selectors) > len(tags) else tags) if 32 <= code < 127)
 
 
-def _selected(code: int) -> int | None:
-    if 0xFE00 <= code <= 0xFE0F:
-        return code - 0xFE00
-    return code - 0xE0100 + 16 if 0xE0100 <= code <= 0xE01EF else None
+def _selects(code: int) -> bool:
+    return 0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF
 
 
 def show_invisible(text: str) -> str:
@@ -369,15 +351,16 @@ def odd_unicode(text: str) -> str | None:
     if text.isascii() and text.isprintable():
         return None
     for char in text:
-        code = ord(char)
-        if code < 0x20 and char not in "\n\t\r":
-            return f"U+{code:04X} {'NUL' if code == 0 else 'control character'}"
-        if 0x7F <= code <= 0x9F:
-            return f"U+{code:04X} control character"
-        if 0xD800 <= code <= 0xDFFF:
-            return f"U+{code:04X} lone surrogate"
-        if 0xFDD0 <= code <= 0xFDEF or code & 0xFFFE == 0xFFFE:
-            return f"U+{code:04X} noncharacter"
+        code, category = ord(char), unicodedata.category(char)
+        what = None
+        if category == "Cc" and char not in "\n\t\r":
+            what = "control character" if code else "NUL"
+        elif category == "Cs":
+            what = "lone surrogate"
+        elif 0xFDD0 <= code <= 0xFDEF or code & 0xFFFE == 0xFFFE:
+            what = "noncharacter"
+        if what is not None:
+            return f"U+{code:04X} {what}"
     return None
 
 
@@ -402,14 +385,6 @@ class Hidden(NamedTuple):
     end: int
 
 
-def _unescaped(text: Text) -> Text | None:
-    if "%" not in text.text and "&" not in text.text and "\\" not in text.text:
-        return None
-    pieces = ((start, end, _unescape(text.text[start:end]), 0) for start, end in text.spans(_ESCAPES))
-    found = text.replaced(pieces, encoded=True)
-    return None if found is text else found
-
-
 def _unescape(escape: str) -> str:
     if escape[0] == "%":
         return urllib.parse.unquote(escape, errors="replace")
@@ -417,18 +392,6 @@ def _unescape(escape: str) -> str:
         return html.unescape(escape)
     code = int(escape[2:].strip("{}"), 16)
     return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
-
-
-def _decoded(text: Text) -> list[Hidden]:
-    if not text.occurs(_GATE):
-        return []
-    found: list[Hidden] = []
-    for pattern, decode in _DECODERS.items():
-        for start, end in text.spans(pattern):
-            if len(found) >= _MOST_HIDDEN:
-                break
-            found += (Hidden(plain, *text.span(start, end)) for plain in decode(text.text[start:end]))
-    return sorted(found, key=lambda h: (h.start, h.end, h.text))
 
 
 def _readable(raw: bytes) -> Iterator[str]:
