@@ -293,11 +293,11 @@ def test_what_fails_half_way_ends_the_answer_with_an_error_and_keeps_what_was_st
 
     real, calls = imports._Intake._remember, []
 
-    def full(self, mem, batch):
+    def full(self, batch):
         calls.append(len(batch))
         if len(calls) > 1:
             raise StoreUnavailable("the disk is full; free space and try again")
-        real(self, mem, batch)
+        real(self, batch)
 
     monkeypatch.setattr(imports, "BATCH", 1)
     monkeypatch.setattr(imports._Intake, "_remember", full)
