@@ -8,10 +8,10 @@ Invariants
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -43,7 +43,8 @@ from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, 
 from keepward.model.query import Memories, Recall
 from keepward.model.trust import Token
 from keepward.model.value import parse_instant
-from keepward.verbs import Verb, arguments
+from keepward.verbs import Request as Asked
+from keepward.verbs import Verb, arguments, fields
 from keepward.verbs.write import new_memory
 
 _STATUS = {"committed": 201, "quarantined": 202, "duplicate": 200}
@@ -95,6 +96,32 @@ def parse_as_of(value: str) -> int | str | datetime:
         return parse_instant(value)
     except InvalidInput:
         return value
+
+
+#: What is no verb and has a route all the same, by operation.
+OVER_HTTP: dict[str, Verb] = {}
+Q = TypeVar("Q", bound=type[Asked[Any]])
+
+
+def over_http(operation: str, http: str, *, right: str, status: int = 200, changes: bool = False) -> Callable[[Q], Q]:
+    """Give a request a route that is HTTP's own; ``http`` is a method and a path."""
+    method, path = http.split(" ")
+
+    def register(request: Q) -> Q:
+        OVER_HTTP[operation] = Verb(
+            name=operation,
+            request=request,
+            right=right,
+            group="http",
+            method=method,
+            path=path,
+            operation=operation,
+            status=status,
+            changes=changes,
+        )
+        return request
+
+    return register
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +188,11 @@ def status(call: Call) -> Response:
         "now": present.instant(memory.now),
     }
     return json_response({**present.plain(found), **beside}, headers={"ETag": tag})
+
+
+@over_http("core", "GET /memory/core", right="read")
+class Core(Asked[Any]):
+    """Return the core blocks as they stand now; of two with one key the nearer scope's counts."""
 
 
 def core(call: Call) -> Response:
@@ -314,6 +346,13 @@ def proposal(memory: Memory, name: str) -> Waiting:
         if each.id == name:
             return each
     raise NotFound("there is no proposal by that id in this tenant")
+
+
+@over_http("get_proposal", "GET /memory/quarantine/{id}", right="read")
+class GetProposal(Asked[Any]):
+    """Return a proposal, whatever became of it; its ETag is the digest that an approval is bound to."""
+
+    id: fields.Name
 
 
 def get_proposal(call: Call) -> Response:

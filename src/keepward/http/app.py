@@ -20,14 +20,12 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 
 from keepward.errors import KeepwardError
-from keepward.http.drafts import drafts
 from keepward.http.edge import Edge
 from keepward.http.frame import Told, private, public
 from keepward.http.options import ServerOptions
 from keepward.http.problems import answer_of
-from keepward.http.routes import ROWS, router
+from keepward.http.routes import routes as application_routes
 from keepward.http.serving import Serving
-from keepward.http.streams import blobs, carry, events
 from keepward.memory import Memory
 
 ABOUT = """Memory for AI agents that one can audit, approve and undo.
@@ -74,10 +72,7 @@ def create_app(
 
 
 def _routes(routers: Sequence[APIRouter] | None) -> list[BaseRoute]:
-    if routers is None:
-        # In the order of the description.
-        of_verbs = {tag: router(tag) for tag in ROWS}
-        routers = [blobs, carry, drafts, of_verbs.pop("erase"), events, *of_verbs.values()]
+    routers = application_routes() if routers is None else routers
     # One flat table: a path's methods may stand in several modules, and `Allow` names all of them.
     return [route for each in (public, private, *routers) for route in each.routes]
 

@@ -8,65 +8,83 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, create_model
-
 from keepward.http.problems import MEDIA_TYPE
+
+_SAID = {
+    200: "Done; of a write: the same was there already.",
+    201: "Made; of a write: committed.",
+    202: "Held for review.",
+}
+#: What a caller may do next, by operation: a name, and the operation with where its arguments are in the answer.
+#: `body.digest=digest` is a field of the next body.
+_LINKS: Mapping[str, Mapping[str, str]] = {
+    "put_blob": {"bytes": "read_blob ref=ref", "about": "blob ref=ref"},
+    "begin_draft": {
+        "draft": "get_draft draft_id=id",
+        "stage": "stage_draft draft_id=id",
+        "finish": "finish_draft draft_id=id",
+        "discard": "discard_draft draft_id=id",
+    },
+    "erase": {"certificate": "certificate name=commit"},
+    "plan_adopt": {"adopt": "adopt body.digest=digest"},
+    "log": {
+        "commit": "show commit_id=items/0/id",
+        "rollback": "rollback commit_id=items/0/id If-Match=etag",
+    },
+    "show": {"receipt": "receipt id=receipt"},
+    "search": {"memory": "get id=hits/0/id"},
+    "compile": {
+        "receipt": "receipt id=receipt",
+        "feedback": "feedback body.receipt=receipt",
+        "replay": "replay id=receipt",
+    },
+    "find": {"memory": "get id=items/0/id"},
+    "get": {
+        "revise": "revise id=id If-Match=header.ETag",
+        "forget": "forget id=id If-Match=header.ETag",
+        "history": "history id=id",
+    },
+    "pending": {"proposal": "get_proposal id=items/0/id", "reject": "reject id=items/0/id"},
+    "get_proposal": {"approve": "approve id=id If-Match=header.ETag", "reject": "reject id=id"},
+    "create_token": {"revoke": "revoke_token id=token/id"},
+    "jobs": {"run": "run_job name=items/0/name"},
+    "remember": {"memory": "get id=id", "history": "history id=id", "commit": "show commit_id=commit"},
+    "revise": {"memory": "get id=id", "history": "history id=id"},
+    "update_by_key": {"memory": "get id=id", "history": "history id=id"},
+    "propose": {"commit": "show commit_id=commit"},
+}
 
 
 def problems_of(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the documentation of statuses that are problems, for ``responses`` of a route."""
-    return {
-        status: {
-            "description": "A problem.",
-            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
-        }
-        for status in statuses
-    }
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {each: {"description": "A problem.", "content": {MEDIA_TYPE: {"schema": schema}}} for each in statuses}
 
 
 def answered(
-    model: Any,
-    *,
-    status: int = 200,
-    also: Mapping[int, Any] | None = None,
-    problems: tuple[int, ...] = (),
-    body: bool = False,
-    changes: bool = False,
-    links: Mapping[str, Any] | None = None,
+    operation: str, status: int, answers: Mapping[int, Any], problems: tuple[int, ...]
 ) -> dict[int | str, dict[str, Any]]:
     """Return the documentation of every status that a route which takes a token answers.
 
-    ``body`` adds what a JSON body can do wrong, ``changes`` the rate of changes; ``links`` hang on ``status``.
+    ``answers`` has models, or the whole documentation, by status; links hang on ``status``.
     """
-    found: dict[int | str, dict[str, Any]] = {status: {"model": model, "description": _said(status)}}
-    if links:
-        found[status]["links"] = dict(links)
-    for code, each in (also or {}).items():
-        found[code] = each if isinstance(each, dict) else {"model": each, "description": _said(code)}
+    found: dict[int | str, dict[str, Any]] = {
+        code: dict(each) if isinstance(each, dict) else {"model": each, "description": _SAID[code]}
+        for code, each in answers.items()
+    }
+    if operation in _LINKS:
+        found[status]["links"] = {name: _link(*words.split()) for name, words in _LINKS[operation].items()}
     # 422 is told of in any case: for a route that says nothing of it the framework describes a body that is never sent.
-    codes = {400, 401, 403, 421, 422, 503, *problems, *((413, 415) if body else ()), *((429,) if changes else ())}
-    return found | problems_of(*sorted(codes - found.keys()))
+    return found | problems_of(*sorted({400, 401, 403, 421, 422, 503, *problems} - found.keys()))
 
 
-def link(operation: str, *, body: Mapping[str, Any] | None = None, **parameters: str) -> dict[str, Any]:
-    """Return a link from an answer to an operation that takes something of it; ``If_Match`` stands for the header."""
-    named = {name.replace("If_Match", "If-Match"): value for name, value in parameters.items()}
-    found: dict[str, Any] = {"operationId": operation, "parameters": named}
-    return found | ({"requestBody": dict(body)} if body else {})
-
-
-def _said(status: int) -> str:
-    return {
-        200: "Done; of a write: the same was there already.",
-        201: "Made; of a write: committed.",
-        202: "Held for review.",
-        304: "As it was.",
-    }[status]
-
-
-def page(item: Any, name: str, **more: Any) -> type[BaseModel]:
-    """Return the model of one page of a list."""
-    fields: dict[str, Any] = {"items": list[item], "cursor": str | None, **more}
-    asked: dict[str, Any] = {field: (hint, ...) for field, hint in fields.items()}
-    made: type[BaseModel] = create_model(name, __doc__="One page.", **asked)
-    return made
+def _link(operation: str, *pairs: str) -> dict[str, Any]:
+    parameters, body = {}, {}
+    for pair in pairs:
+        name, _, place = pair.partition("=")
+        value = f"$response.{place}" if place.startswith("header.") else f"$response.body#/{place}"
+        if name.startswith("body."):
+            body[name.removeprefix("body.")] = value
+        else:
+            parameters[name] = value
+    return {"operationId": operation, "parameters": parameters} | ({"requestBody": body} if body else {})

@@ -10,6 +10,7 @@ Invariants
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,34 +18,25 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
 from pydantic import BaseModel
-from starlette.requests import Request
 from starlette.responses import Response
 
 from keepward import present
 from keepward.errors import Conflict, InvalidInput, NotFound
-from keepward.http.answers import json_response, proposed, staged, write_response
-from keepward.http.credentials import Handle, Writes, principal_of, serving_of
-from keepward.http.documented import answered, link, problems_of
-from keepward.http.models import Body, Ops, typed
+from keepward.http.answers import Call, json_response, over_http, proposed, staged, write_response
+from keepward.http.credentials import principal_of, serving_of
 from keepward.http.problems import Problem
-from keepward.http.route import KeepwardRoute
-from keepward.http.schemas import Instant, Written
+from keepward.http.schemas import Instant
 from keepward.http.serving import DRAFT
-from keepward.http.state import State
-from keepward.memory import Memory
 from keepward.model.change import Change
 from keepward.verbs import Judged, Limit
+from keepward.verbs import Request as Asked
 from keepward.verbs.fields import ReadLine
-
-drafts = APIRouter(route_class=KeepwardRoute, tags=["drafts"])
 
 #: Most drafts of one principal; most changes in one draft, and most characters of their JSON.
 MOST_OWN = 16
 MOST_CHANGES = 500
 MOST_CHARACTERS = 4_000_000
-_GONE = "there is no draft by that id; drafts are kept for an hour, and not over a restart"
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -77,42 +69,60 @@ class Draft:
 
 
 @contextmanager
-def _held(request: Request, memory: Memory, name: str) -> Iterator[tuple[State, Draft]]:
-    """Give a draft of the handle's principal, to one caller at a time.
+def _held(call: Call) -> Iterator[Draft]:
+    """Give the draft that a call names, if it is its principal's own (2), to one caller at a time.
 
     Raises:
-        NotFound: there is none by that name, it has ended, or it is somebody else's (2).
+        NotFound: there is none by that name, it has ended, or it is somebody else's.
     """
-    state = serving_of(request).state
+    state, memory = serving_of(call.http).state, call.memory
 
     def find() -> Draft:
-        draft: Draft | None = state.get(DRAFT, name, owner=principal_of(memory))
+        draft: Draft | None = state.get(DRAFT, call.given["draft_id"], owner=principal_of(memory))
         if draft is None or (draft.tenant, draft.scope) != (memory.tenant, memory.scope):
-            raise NotFound(_GONE)
+            raise NotFound("there is no draft by that id; drafts are kept for an hour, and not over a restart")
         return draft
 
     draft = find()
     with draft.lock:
         # Finished or discarded while this call waited for it.
         find()
-        yield state, draft
+        yield draft
 
 
-DraftId = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$", description="As `POST /memory/drafts` gave it.")]
-_Reason = Annotated[str, Limit(maxLength=1000), Judged("Why.", minLength=1, pattern=r"\S")]
+DraftId = Annotated[str, Limit("As `POST /memory/drafts` gave it.", pattern=r"^[0-9a-f]{32}$")]
 
 
-class Begin(Body):
-    """A draft to be."""
+@over_http("begin_draft", "POST /memory/drafts", right="propose", status=201, changes=True)
+class Begin(Asked[Any]):
+    """Begin a draft; it is kept in memory alone, for an hour, for the principal who began it."""
 
-    reason: typed(_Reason)  # type: ignore[valid-type]
-    session: typed(ReadLine) | None = None  # type: ignore[valid-type]
+    reason: Annotated[str, Limit(maxLength=1000), Judged("Why.", minLength=1, pattern=r"\S")]
+    session: ReadLine | None = None
 
 
-class Stage(Body):
-    """Changes to add to a draft."""
+@over_http("get_draft", "GET /memory/drafts/{draft_id}", right="propose")
+class Look(Asked[Any]):
+    """Return a draft: what is staged, by operation and id."""
 
-    changes: Ops
+    draft_id: DraftId
+
+
+@over_http("stage_draft", "POST /memory/drafts/{draft_id}/changes", right="propose", changes=True)
+class Stage(Look):
+    """Add changes to a draft; later ones may name what earlier ones will make."""
+
+    changes: list[Any]
+
+
+@over_http("finish_draft", "POST /memory/drafts/{draft_id}/finish", right="propose", status=201, changes=True)
+class Finish(Look):
+    """Propose what was staged, together; after an error the draft is still there."""
+
+
+@over_http("discard_draft", "DELETE /memory/drafts/{draft_id}", right="propose", status=204, changes=True)
+class Discard(Look):
+    """Drop a draft and everything staged in it."""
 
 
 class StagedChange(BaseModel):
@@ -142,29 +152,12 @@ class Staged(BaseModel):
     ids: list[str | None]
 
 
-_NEXT = {
-    word: link(operation, draft_id="$response.body#/id")
-    for word, operation in {
-        "draft": "get_draft",
-        "stage": "stage_draft",
-        "finish": "finish_draft",
-        "discard": "discard_draft",
-    }.items()
-}
-
-
-@drafts.post(
-    "/memory/drafts",
-    operation_id="begin_draft",
-    status_code=201,
-    dependencies=[Writes],
-    responses=answered(DraftState, status=201, problems=(409,), body=True, changes=True, links=_NEXT),
-)
-def begin(request: Request, memory: Handle, body: Begin) -> Response:
-    """Begin a draft; it is kept in memory alone, for an hour, for the principal who began it."""
-    if not body.reason.strip():
+def begin(call: Call) -> Response:
+    """Answer with a new draft."""
+    memory, reason = call.memory, call.given["reason"]
+    if not reason.strip():
         raise InvalidInput("say why: a change carries a `reason`")
-    serving, principal = serving_of(request), principal_of(memory)
+    serving, principal = serving_of(call.http), principal_of(memory)
     own = serving.state.count(DRAFT, owner=principal)
     if own >= MOST_OWN:
         raise Conflict(f"there are {own} drafts of yours already; finish or discard one")
@@ -174,69 +167,52 @@ def begin(request: Request, memory: Handle, body: Begin) -> Response:
         id=serving.random(16).hex(),
         tenant=memory.tenant,
         scope=memory.scope,
-        reason=body.reason,
-        session=body.session,
+        reason=reason,
+        session=call.given.get("session"),
         expires_at=memory.now + timedelta(seconds=DRAFT.seconds),
     )
     serving.state.change(DRAFT, draft.id, lambda _: draft, owner=principal)
     return json_response(draft.as_dict(), 201, {"Location": f"/memory/drafts/{draft.id}"})
 
 
-@drafts.get("/memory/drafts/{draft_id}", operation_id="get_draft", responses=answered(DraftState, problems=(404,)))
-def look(request: Request, memory: Handle, draft_id: DraftId) -> Response:
-    """Return a draft: what is staged, by operation and id."""
-    with _held(request, memory, draft_id) as (_, draft):
+def look(call: Call) -> Response:
+    """Answer with a draft."""
+    with _held(call) as draft:
         return json_response(draft.as_dict())
 
 
-@drafts.post(
-    "/memory/drafts/{draft_id}/changes",
-    operation_id="stage_draft",
-    dependencies=[Writes],
-    responses=answered(Staged, problems=(404,), body=True, changes=True),
-)
-def stage(request: Request, memory: Handle, draft_id: DraftId, body: Stage) -> Response:
-    """Add changes to a draft; later ones may name what earlier ones will make."""
-    with _held(request, memory, draft_id) as (_, draft):
-        size = sum(len(each.model_dump_json(exclude_unset=True)) for each in body.changes)
-        if len(draft.items) + len(body.changes) > MOST_CHANGES or draft.characters + size > MOST_CHARACTERS:
+def stage(call: Call) -> Response:
+    """Answer with what was staged."""
+    sent = call.given["changes"]
+    with _held(call) as draft:
+        size = sum(len(json.dumps(each, ensure_ascii=False)) for each in sent)
+        if len(draft.items) + len(sent) > MOST_CHANGES or draft.characters + size > MOST_CHARACTERS:
             detail = f"a draft holds at most {MOST_CHANGES} changes and 4 MB; finish this one and begin another"
             raise Problem(413, "too_large", detail)
         # All are read before one is staged: one that cannot be read must not leave half of a call behind.
-        made = [staged(memory, each.given()) for each in body.changes]
+        made = [staged(call.memory, each) for each in sent]
+        named = [(each["op"], change.id) for each, change in zip(sent, made, strict=True)]
         draft.changes += made
-        draft.items += [(each.op, change.id) for each, change in zip(body.changes, made, strict=True)]
+        draft.items += named
         draft.characters += size
-        ids = [change.id if each.op == "insert" else None for each, change in zip(body.changes, made, strict=True)]
+        ids = [name if op == "insert" else None for op, name in named]
         return json_response({"id": draft.id, "changes": len(draft.items), "ids": ids})
 
 
-@drafts.post(
-    "/memory/drafts/{draft_id}/finish",
-    operation_id="finish_draft",
-    status_code=201,
-    dependencies=[Writes],
-    responses=answered(
-        Written, status=201, also={200: Written, 202: Written}, problems=(404, 409, 413, 415), changes=True
-    ),
-)
-def finish(request: Request, memory: Handle, draft_id: DraftId) -> Response:
-    """Propose what was staged, together; after an error the draft is still there."""
-    with _held(request, memory, draft_id) as (state, draft):
-        outcome = proposed(memory, draft.changes, reason=draft.reason, session=draft.session)
-        state.change(DRAFT, draft.id, lambda _: None, owner=principal_of(memory))
+def finish(call: Call) -> Response:
+    """Answer with what became of a draft."""
+    with _held(call) as draft:
+        outcome = proposed(call.memory, draft.changes, reason=draft.reason, session=draft.session)
+        _drop(call, draft)
     return write_response(outcome)
 
 
-@drafts.delete(
-    "/memory/drafts/{draft_id}",
-    operation_id="discard_draft",
-    status_code=204,
-    dependencies=[Writes],
-    responses={204: {"description": "Gone."}, **problems_of(400, 401, 403, 404, 421, 422, 429, 503)},
-)
-def discard(request: Request, memory: Handle, draft_id: DraftId) -> Response:
-    """Drop a draft and everything staged in it."""
-    with _held(request, memory, draft_id) as (state, draft):
-        state.change(DRAFT, draft.id, lambda _: None, owner=principal_of(memory))
+def discard(call: Call) -> Response:
+    """Answer that a draft is gone."""
+    with _held(call) as draft:
+        _drop(call, draft)
     return Response(status_code=204)
+
+
+def _drop(call: Call, draft: Draft) -> None:
+    serving_of(call.http).state.change(DRAFT, draft.id, lambda _: None, owner=principal_of(call.memory))

@@ -230,6 +230,7 @@ OneOfMany = body_model("OneOfMany", _each, _of_memory(), json_schema_extra=_each
 #: Types of what the registry leaves open.
 _WITHIN: Mapping[str, Mapping[str, Any]] = {
     "propose": {"changes": Ops},
+    "stage_draft": {"changes": Ops},
     "approve_many": {"items": Annotated[list[Approval], Field(min_length=1, max_length=MANY)]},
     "remember_many": {"items": Annotated[list[OneOfMany], Field(min_length=1, max_length=MOST)]},  # type: ignore[valid-type]
 }
@@ -275,6 +276,8 @@ BODIES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "promote": ("PromoteBody", "The canonical text of lasting knowledge.", {}),
     "supersede": ("SupersedeBody", "What takes a memory's place.", {}),
     "update_by_key": ("Keyed", "The text that a key is to have; without a kind it is a state.", {}),
+    "begin_draft": ("Begin", "A draft to be.", {}),
+    "stage_draft": ("Stage", "Changes to add to a draft.", {}),
     "propose": ("Edit", "One proposal of one or many changes, carried out, held or refused together.", {}),
 }
 

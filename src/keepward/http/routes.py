@@ -1,10 +1,11 @@
-"""Routes of the verbs: each is made from its request in the registry, and from what a row says beside.
+"""Routes: each is made from its request in the registry, and from what a row says beside.
 
 Invariants
-(1) A write answers 201 committed, 202 held for review, 200 the same was there already, 422 refused by a gate.
-(2) Where a call names the version it saw, a change made since refuses it before and while it is written; mere
+(1) Where a call names the version it saw, a change made since refuses it before and while it is written; mere
     bookkeeping does not. An approval is bound to the digest of what its reviewer saw, a rollback to the head.
-(3) What changes something counts against the rate of changes.
+(2) What changes something counts against the rate of changes.
+(3) An endpoint confirms the credential of its handle in the thread in which it reads the store; what first receives a
+    body of another kind than JSON confirms it before.
 """
 
 from __future__ import annotations
@@ -15,22 +16,26 @@ from functools import cache
 from inspect import Parameter, Signature
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Query
+from fastapi import APIRouter, Depends, Header, Path, Query
 from pydantic import Field
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 
 from keepward import verbs
-from keepward.http import answers, schemas
+from keepward.http import answers, drafts, schemas, streams
+from keepward.http.answers import OVER_HTTP, Call
 from keepward.http.credentials import Handle, Writes, confirm
-from keepward.http.documented import answered, link, page
-from keepward.http.models import Absent, Body, body_of, typed
+from keepward.http.documented import answered
+from keepward.http.models import BODIES, Absent, body_of, typed
 from keepward.http.reading import LONGEST
 from keepward.http.route import KeepwardRoute
-from keepward.http.schemas import Given, Written
+from keepward.http.schemas import Written, mirror, page
+from keepward.model.copies import ExportPlan, RestoredExport
+from keepward.model.job import Alike, JobState, Run
+from keepward.model.journal import Check, Difference
+from keepward.model.proposal import Outcome
 from keepward.verbs import MISSING, Limit, Verb, fields, registry
-from keepward.verbs import Request as Asked
 
 _TAG = r'^(\*|"[!#-~]*")$'
 
@@ -44,23 +49,9 @@ register_url_convertor("named", _Named())
 
 
 class VerbRoute(KeepwardRoute):
-    """A route whose endpoint confirms the credential itself, in the thread in which it reads the store."""
+    """A route whose endpoint confirms the credential itself; see (3)."""
 
     confirms = True
-
-
-def _header(name: str, about: str) -> Any:
-    tag = Annotated[str, Field(json_schema_extra={"pattern": _TAG})] | Absent
-    return Annotated[tag, Header(alias=name, description=about)]
-
-
-IfMatch: Any = _header("If-Match", "The ETag that was read.")
-IfNoneMatch: Any = _header("If-None-Match", "An ETag; 304 where it is still that of the answer.")
-Cursor = Annotated[
-    Annotated[str, Field(min_length=1, max_length=LONGEST, pattern=r"^[A-Za-z0-9_-]+$")] | Absent,
-    Query(description="From the page before."),
-]
-_Why = Annotated[str, Limit(minLength=1, maxLength=1000, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
 
 
 def _query(kind: Any, doc: str = "") -> Any:
@@ -68,200 +59,210 @@ def _query(kind: Any, doc: str = "") -> Any:
     return Annotated[typed(kind, query=True, described=False), Query(description=doc or None)]
 
 
+def _header(name: str, about: str, **limits: Any) -> Any:
+    """Return a header that may be left out, and its default."""
+    return Annotated[Annotated[str, Field(**limits)] | Absent, Header(alias=name, description=about)], None
+
+
+_TAGGED = {"json_schema_extra": {"pattern": _TAG}}
+_MATCH = {"if_match": _header("If-Match", "The ETag that was read.", **_TAGGED)}
+_UNCHANGED = {
+    "if_none_match": _header("If-None-Match", "An ETag; 304 where it is still that of the answer.", **_TAGGED)
+}
+_SEEN = {
+    "last_event_id": _header(
+        "Last-Event-ID",
+        "As for `after`, which it takes the place of.",
+        max_length=16,
+        pattern=r"^(0|[1-9][0-9]{0,15})$",
+    )
+}
+_CURSOR = {
+    "cursor": (
+        Annotated[
+            Annotated[str, Field(min_length=1, max_length=LONGEST, pattern=r"^[A-Za-z0-9_-]+$")] | Absent,
+            Query(description="From the page before."),
+        ],
+        None,
+    )
+}
+_LIMIT = {"limit": (_query(fields.Most, "Most items on this page."), 50)}
+_EVENTS = {"events": (_query(bool, "Each memory before and after as well."), False)}
+_UPLOAD = {"upload": (Annotated[streams.Upload, Depends(streams.received)], Parameter.empty)}
+_DATA = {"data": (Annotated[bytes, Depends(streams.received_bytes)], Parameter.empty)}
+_Why = Annotated[str, Limit(minLength=1, maxLength=1000, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
+_REF = {"ref": streams.Ref, "data": None, "media_type": None}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """What a route has beside its verb."""
 
-    #: Model of the answer, and the problems that are not every route's.
-    model: Any
+    #: The problems that are not every route's.
     problems: tuple[int, ...]
-    answer: Callable[[answers.Call], Response] = answers.plain
-    #: What a caller may do next, on the answer that carried it out.
-    links: Mapping[str, Any] | None = None
-    #: Models of answers with another status.
+    answer: Callable[[Call], Response] = answers.plain
+    #: Model of the answer; None for that of the verb's result.
+    model: Any = None
+    #: Documentation of other answers, by status.
     also: Mapping[int, Any] | None = None
     #: Parameters of HTTP alone, with their defaults.
     beside: Mapping[str, tuple[Any, Any]] | None = None
-    #: Types of parameters that are narrower in a query.
+    #: Types of parameters that are narrower in a path or query; None for what is not sent there.
     kinds: Mapping[str, Any] | None = None
-    #: Whether a version can, or has to, be named in `If-Match`.
-    match: str = ""
+    #: Further parts of the description.
+    extra: dict[str, Any] | None = None
     #: What the description calls it, where that is not the name of the operation.
     title: str = ""
 
 
-def row(model: Any, *problems: int, **more: Any) -> Row:
+def row(*problems: int, **more: Any) -> Row:
     """Return a row; see ``Row``."""
-    return Row(model=model, problems=problems, **more)
+    return Row(problems=problems, **more)
 
 
 def _write(*problems: int, **more: Any) -> Row:
     more.setdefault("also", {200: Written, 202: Written})
-    return Row(model=Written, problems=(404, 409, 413, 415, *problems), **more)
+    return Row(problems=(404, 409, 413, 415, *problems), **more)
 
 
-def _edit(*problems: int, match: str = "can", **more: Any) -> Row:
-    return _write(412, *problems, answer=answers.edited, match=match, **more)
+def _edit(*problems: int, **more: Any) -> Row:
+    return _write(412, *problems, answer=answers.edited, beside=_MATCH, **more)
 
-
-_CURSOR = {"cursor": (Cursor, None)}
-_READ = {"memory": link("get", id="$response.body#/id"), "history": link("history", id="$response.body#/id")}
-_UNDO = {"commit": link("show", commit_id="$response.body#/commit")}
-_RECEIPT = "$response.body#/receipt"
-_TAGGED: Any = {"id": "$response.body#/id", "If_Match": "$response.header.ETag"}
-_FIRST = link("get", id="$response.body#/items/0/id")
 
 #: Rows by tag and operation, in the order of the description.
 ROWS: Mapping[str, Mapping[str, Row]] = {
-    "erase": {
-        "plan_erase": row(Given["ErasePlan"], 404, 409),
-        "erase": row(
-            schemas.Destroyed,
+    "blobs": {
+        "put_blob": row(409, 413, answer=streams.put_blob, beside=_DATA, kinds=_REF, extra=streams.BYTES),
+        "read_blob": row(
             404,
-            409,
-            answer=answers.erase,
-            links={"certificate": link("certificate", name="$response.body#/commit")},
+            500,
+            answer=streams.read_blob,
+            beside=_UNCHANGED,
+            kinds=_REF,
+            also={200: streams.READ, 304: {"description": "They are the bytes that were named."}},
         ),
-        "lift_erasure": row(Given["Lifted"], 404, 409),
-        "certificate": row(schemas.Certificate, 404),
-        "plan_adopt": row(Given["Adoption"], links={"adopt": link("adopt", body={"digest": "$response.body#/digest"})}),
-        "adopt": row(Given["Adoption"], 409),
+        "blob": row(404, kinds=_REF, title="about_blob"),
     },
+    "carry": {
+        "export": row(500, answer=streams.export, also={200: streams.EXPORTED}),
+        "import": row(
+            409,
+            413,
+            500,
+            answer=streams.bring_in,
+            beside=_UPLOAD,
+            also={200: streams.IMPORTED},
+            extra=streams.FILE,
+            title="import_lines",
+        ),
+        "plan_restore_export": row(
+            409,
+            413,
+            answer=streams.plan_restoring,
+            model=mirror(ExportPlan),
+            beside=_UPLOAD,
+            extra=streams.FILE,
+            title="plan_restoring",
+        ),
+        "restore_export": row(
+            409,
+            413,
+            answer=streams.restore,
+            model=mirror(RestoredExport),
+            beside=_UPLOAD,
+            extra=streams.FILE,
+            title="restore_lines",
+        ),
+    },
+    "drafts": {
+        "begin_draft": row(409, answer=drafts.begin, model=drafts.DraftState, title="begin"),
+        "get_draft": row(404, answer=drafts.look, model=drafts.DraftState, title="look"),
+        "stage_draft": row(404, answer=drafts.stage, model=drafts.Staged, title="stage"),
+        "finish_draft": _write(answer=drafts.finish, model=Written, title="finish"),
+        "discard_draft": row(404, answer=drafts.discard, also={204: {"description": "Gone."}}, title="discard"),
+    },
+    "erase": {
+        "plan_erase": row(404, 409),
+        "erase": row(404, 409, answer=answers.erase, model=schemas.Destroyed),
+        "lift_erasure": row(404, 409),
+        "certificate": row(404, model=schemas.Certificate),
+        "plan_adopt": row(),
+        "adopt": row(409),
+    },
+    "events": {"events": row(404, 429, answer=streams.events, beside=_SEEN, also={200: streams.TOLD})},
     "inquiry": {
-        "blame": row(Given["Blame"], 404),
-        "impact": row(Given["Impact"], 404, kinds=dict.fromkeys(verbs.inquiry.Selected.names, fields.Word | None)),
-        "plan_contain": row(Given["Containment"], 404),
-        "contain": row(Given["Containment"], 404, 409),
-        "bisect": row(Given["Bisection"], 404, 409),
+        "blame": row(404),
+        "impact": row(404, kinds=dict.fromkeys(verbs.inquiry.Selected.names, fields.Word | None)),
+        "plan_contain": row(404),
+        "contain": row(404, 409),
+        "bisect": row(404, 409),
     },
     "journal": {
-        "log": row(
-            schemas.Commits,
-            answer=answers.log,
-            beside={"events": (_query(bool, "Each memory before and after as well."), False)},
-            links={
-                "commit": link("show", commit_id="$response.body#/items/0/id"),
-                "rollback": link("rollback", commit_id="$response.body#/items/0/id", If_Match="$response.body#/etag"),
-            },
-        ),
-        "show": row(schemas.Commit, 404, links={"receipt": link("receipt", id=_RECEIPT)}),
+        "log": row(answer=answers.log, model=schemas.Commits, beside=_EVENTS),
+        "show": row(404),
         "diff": row(
-            page(Given["Difference"], "Differences", **{"from": str, "to": str | None, "count": int}),
             404,
             answer=answers.diff,
+            model=page(Difference, "Differences", **{"from": str, "to": str | None, "count": int}),
         ),
-        "rollback": row(schemas.RolledBack, 404, 409, 428, answer=answers.rollback, match="can"),
-        "receipt": row(schemas.AnyReceipt, 404),
-        "replay": row(Given["Replayed"], 404),
-        "context_diff": row(Given["ContextDifference"], 404),
+        "rollback": row(404, 409, 412, 428, answer=answers.rollback, model=schemas.RolledBack, beside=_MATCH),
+        "receipt": row(404, model=schemas.AnyReceipt),
+        "replay": row(404),
+        "context_diff": row(404),
     },
     "read": {
-        "status": row(schemas.Status, answer=answers.status),
-        "core": row(schemas.Core, answer=answers.core),
-        "search": row(
-            schemas.Found,
-            404,
-            answer=answers.search,
-            beside=_CURSOR,
-            links={"memory": link("get", id="$response.body#/hits/0/id")},
-        ),
-        "compile": row(
-            Given["CompiledContext"],
-            404,
-            409,
-            title="compile_context",
-            links={
-                "receipt": link("receipt", id=_RECEIPT),
-                "feedback": link("feedback", body={"receipt": _RECEIPT}),
-                "replay": link("replay", id=_RECEIPT),
-            },
-        ),
-        "memory_block": row(Given["CompiledContext"], 409, title="block"),
-        "snapshot": row(Given["CompiledContext"], 409),
-        "find": row(
-            page(schemas.Memory, "Memories", head=str, withheld=list[str], notes=list[str]),
-            404,
-            answer=answers.find,
-            beside=_CURSOR,
-            links={"memory": _FIRST},
-        ),
+        "status": row(answer=answers.status, model=schemas.Status),
+        "core": row(answer=answers.core, model=schemas.Core),
+        "search": row(404, answer=answers.search, model=schemas.Found, beside=_CURSOR),
+        "compile": row(404, 409, title="compile_context"),
+        "memory_block": row(409, title="block"),
+        "snapshot": row(409),
+        "find": row(404, answer=answers.find, model=schemas.Memories, beside=_CURSOR),
         "get": row(
-            schemas.Memory,
             404,
             answer=answers.get,
-            beside={"if_none_match": (IfNoneMatch, None)},
-            links={
-                "revise": link("revise", **_TAGGED),
-                "forget": link("forget", **_TAGGED),
-                "history": link("history", id="$response.body#/id"),
-            },
+            beside=_UNCHANGED,
             also={304: {"description": "It is still the version that was named."}},
         ),
-        "history": row(page(schemas.MemoryVersion, "Versions", id=str), 404, answer=answers.history),
+        "history": row(404, answer=answers.history, model=page(schemas.MemoryVersion, "Versions", id=str)),
     },
     "review": {
-        "pending": row(
-            page(schemas.Reviewed, "Proposals"),
-            answer=answers.pending,
-            beside={"limit": (_query(fields.Most, "Most items on this page."), 50), **_CURSOR},
-            links={
-                "proposal": link("get_proposal", id="$response.body#/items/0/id"),
-                "reject": link("reject", id="$response.body#/items/0/id"),
-            },
+        "pending": row(answer=answers.pending, model=page(schemas.Reviewed, "Proposals"), beside=_LIMIT | _CURSOR),
+        "get_proposal": row(404, answer=answers.get_proposal, model=schemas.Reviewed),
+        "approve": row(
+            404, 409, 412, 428, answer=answers.approve, beside=_MATCH, kinds={"id": fields.Name, "digest": None}
         ),
-        "get_proposal": row(
-            schemas.Reviewed,
-            404,
-            answer=answers.get_proposal,
-            links={"approve": link("approve", **_TAGGED), "reject": link("reject", id="$response.body#/id")},
-        ),
-        "approve": row(Written, 404, 409, 412, 428, answer=answers.approve, match="only"),
-        "reject": row(schemas.Rejected, 404, 409, answer=answers.reject),
-        "approve_many": row(schemas.Approved, answer=answers.decisions),
-        "reject_many": row(schemas.RejectedMany, answer=answers.decisions),
-        "notices": row(page(schemas.Proposal, "Notices")),
+        "reject": row(404, 409, answer=answers.reject, model=schemas.Rejected),
+        "approve_many": row(answer=answers.decisions, model=schemas.Approved),
+        "reject_many": row(answer=answers.decisions, model=schemas.RejectedMany),
+        "notices": row(model=page(schemas.Proposal, "Notices")),
     },
     "tokens": {
-        "tokens": row(page(schemas.TokenState, "Tokens"), answer=answers.tokens),
-        "create_token": row(
-            schemas.IssuedToken,
-            answer=answers.create_token,
-            links={"revoke": link("revoke_token", id="$response.body#/token/id")},
-        ),
-        "revoke_token": row(schemas.Revoked, 404, 409, answer=answers.revoke_token),
+        "tokens": row(answer=answers.tokens, model=page(schemas.TokenState, "Tokens")),
+        "create_token": row(answer=answers.create_token, model=schemas.IssuedToken),
+        "revoke_token": row(404, 409, answer=answers.revoke_token, model=schemas.Revoked),
     },
     "upkeep": {
-        "feedback": row(Given["Feedback"], 404, 409),
-        "learn_importance": row(Given["Reinforced"], 409, title="learn"),
-        "train_reranker": row(Given["Training"], 409, title="train"),
-        "verify": row(Given["Verification"]),
-        "rebuild": row(schemas.Rebuilt, answer=answers.rebuild),
-        "reindex": row(schemas.Reindexed),
-        "doctor": row(page(Given["Check"], "Checks", ok=bool), answer=answers.doctor),
-        "tenants": row(page(str, "Tenants")),
-        "jobs": row(
-            page(Given["JobState"], "Jobs"), links={"run": link("run_job", name="$response.body#/items/0/name")}
-        ),
-        "run_due": row(page(Given["Run"], "Runs"), 409),
-        "run_job": row(Given["Run"], 404, 409),
-        "merge_candidates": row(page(Given["Alike"], "Candidates")),
+        "feedback": row(404, 409),
+        "learn_importance": row(409, title="learn"),
+        "train_reranker": row(409, title="train"),
+        "verify": row(),
+        "rebuild": row(answer=answers.rebuild, model=schemas.Rebuilt),
+        "reindex": row(model=schemas.Reindexed),
+        "doctor": row(answer=answers.doctor, model=page(Check, "Checks", ok=bool)),
+        "tenants": row(model=page(str, "Tenants")),
+        "jobs": row(model=page(JobState, "Jobs")),
+        "run_due": row(409, model=page(Run, "Runs")),
+        "run_job": row(404, 409),
+        "merge_candidates": row(model=page(Alike, "Candidates")),
     },
     "write": {
-        "remember": _write(links=_READ | _UNDO),
-        "remember_many": row(schemas.Outcomes, 404, 409, answer=answers.remember_many),
-        "merge": _write(
-            answer=answers.merge,
-            also={
-                200: {
-                    "model": Written | schemas.Merged,
-                    "description": "The same was there already, or there was nothing to merge.",
-                },
-                202: Written,
-            },
-        ),
-        "forget_many": row(schemas.Forgotten, 409, answer=answers.forget_many),
-        "revise": _edit(428, match="has to", links=_READ),
-        "forget": _edit(kinds={"reason": _Why}),
+        "remember": _write(),
+        "remember_many": row(404, 409, answer=answers.remember_many, model=schemas.Outcomes),
+        "merge": _write(answer=answers.merge, model=Written, also={200: schemas.NOTHING_MERGED, 202: Written}),
+        "forget_many": row(409, answer=answers.forget_many, model=schemas.Forgotten),
+        "revise": _edit(428),
+        "forget": _edit(kinds={"reason": _Why, "if_version": None}),
         "append": _edit(),
         "move": _edit(),
         "archive": _edit(),
@@ -269,90 +270,67 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "reinforce": _write(),
         "promote": _write(),
         "supersede": _write(),
-        "update_by_key": _write(links=_READ),
-        "propose": _write(links=_UNDO, title="edit", answer=answers.propose),
+        "update_by_key": _write(),
+        "propose": _write(title="edit", answer=answers.propose),
     },
 }
-
-
-class Core(Asked[Any]):
-    """Return the core blocks as they stand now; of two with one key the nearer scope's counts."""
-
-
-class GetProposal(Asked[Any]):
-    """Return a proposal, whatever became of it; its ETag is the digest that an approval is bound to."""
-
-    id: fields.Name
-
-
-def _read(operation: str, request: type[Asked[Any]], path: str) -> Verb:
-    return Verb(
-        name=operation, request=request, right="read", group="read", method="GET", path=path, operation=operation
-    )
-
-
-#: What is read over HTTP alone.
-_HERE = (_read("core", Core, "/memory/core"), _read("get_proposal", GetProposal, "/memory/quarantine/{id}"))
-#: What the calls that are no verbs take.
-_OTHERS = {
-    "read": "events",
-    "propose": "begin_draft get_draft stage_draft finish_draft discard_draft import",
-    "owner": "export plan_restore_export restore_export",
-}
-#: What each call takes, by the name of its operation. Every token reads; ``owner`` is a class and not a right.
-RIGHTS: Mapping[str, str] = {each.operation: each.right for each in (*registry().values(), *_HERE)} | {
-    operation: right for right, operations in _OTHERS.items() for operation in operations.split()
-}
+#: Whatever has a route, by operation.
+VERBS: Mapping[str, Verb] = {each.operation: each for each in registry().values()} | OVER_HTTP
+#: What each call takes. Every token reads; ``owner`` is a class and not a right.
+RIGHTS: Mapping[str, str] = {operation: VERBS[operation].right for rows in ROWS.values() for operation in rows}
 #: Operations whose body may be left out.
 _BODILESS = frozenset({"rollback", "run_job"})
 
 
 @cache
-def router(tag: str) -> APIRouter:
-    """Return the routes of a tag; they are the same for every application."""
-    made = APIRouter(route_class=VerbRoute, tags=[tag])
-    verbs = {each.operation: each for each in (*registry().values(), *_HERE)}
+def routes() -> tuple[APIRouter, ...]:
+    """Return the routes by tag; they are the same for every application."""
+    return tuple(_router(tag) for tag in ROWS)
+
+
+def _router(tag: str) -> APIRouter:
+    # What brings a file is let in before its body is received.
+    kind = KeepwardRoute if tag in ("blobs", "carry") else VerbRoute
+    made = APIRouter(route_class=kind, tags=[tag])
     for operation, each in ROWS[tag].items():
-        _add(made, verbs[operation], each)
+        _add(made, VERBS[operation], each, confirms=kind.confirms)
     return made
 
 
-def _add(made: APIRouter, verb: Verb, row: Row) -> None:
-    body = body_of(verb)
-    parameters = {each.name: each for each in _parameters(verb, row, body)}
-    beside = {*(row.beside or ()), "if_match", "http", "handle", "body"}
+def _add(made: APIRouter, verb: Verb, row: Row, *, confirms: bool) -> None:
+    aside = {"http", "handle", "body", *(row.beside or ())}
 
     def endpoint(**sent: Any) -> Response:
-        confirm(sent["handle"])
-        given = {name: value for name, value in sent.items() if name not in beside and value is not None}
+        if confirms:
+            confirm(sent["handle"])
+        given = {name: value for name, value in sent.items() if name not in aside and value is not None}
         given |= sent["body"].given() if sent.get("body") is not None else {}
-        apart = {name: sent[name] for name in row.beside or ()}
-        call = answers.Call(http=sent["http"], memory=sent["handle"], verb=verb, given=given, beside=apart)
-        return row.answer(call)
+        beside = {name: sent[name] for name in row.beside or ()}
+        return row.answer(Call(http=sent["http"], memory=sent["handle"], verb=verb, given=given, beside=beside))
 
     endpoint.__name__, endpoint.__doc__ = row.title or verb.operation, verb.doc
-    endpoint.__signature__ = Signature(list(parameters.values()))  # type: ignore[attr-defined]
+    endpoint.__signature__ = Signature(list(_parameters(verb, row)))  # type: ignore[attr-defined]
+    own = {} if verb.status in (row.also or {}) else {verb.status: row.model or _model(verb.result)}
+    body, changes = verb.operation in BODIES, verb.changes
+    problems = (*row.problems, *((413, 415) if body else ()), *((429,) if changes else ()))
     made.add_api_route(
         verb.path.replace("{id}", "{id:named}"),
         endpoint,
         methods=[verb.method],
         operation_id=verb.operation,
         status_code=verb.status,
-        dependencies=[Writes] if verb.changes else None,
+        dependencies=[Writes] if changes else None,
         response_class=Response,
-        responses=answered(
-            row.model,
-            status=verb.status,
-            also=row.also,
-            problems=(*row.problems, *((412,) if row.match else ())),
-            body=body is not None,
-            changes=verb.changes,
-            links=row.links,
-        ),
+        responses=answered(verb.operation, verb.status, {**own, **(row.also or {})}, problems),
+        openapi_extra=row.extra,
     )
 
 
-def _parameters(verb: Verb, row: Row, body: type[Body] | None) -> Iterator[Parameter]:
+def _model(result: Any) -> Any:
+    return Written if result == Outcome else mirror(result)
+
+
+def _parameters(verb: Verb, row: Row) -> Iterator[Parameter]:
     """Yield the parameters of an endpoint: of its path, of its query where it has no body, and of HTTP alone."""
 
     def named(name: str, kind: Any, default: Any = Parameter.empty) -> Parameter:
@@ -360,12 +338,14 @@ def _parameters(verb: Verb, row: Row, body: type[Body] | None) -> Iterator[Param
 
     yield named("http", Request)
     yield named("handle", Handle)
+    kinds, body = row.kinds or {}, body_of(verb)
     # What has to be given stands first.
     for wire, each in sorted(verb.arguments.items(), key=lambda item: item[1].default is not MISSING):
-        kind, doc = ((row.kinds or {}).get(wire), "") if wire in (row.kinds or {}) else (each.kind, each.doc)
+        kind = kinds.get(wire, each.kind)
+        doc = each.doc if wire not in kinds else next((note.doc for note in getattr(kind, "__metadata__", ())), "")
         if f"{{{wire}}}" in verb.path:
             yield named(wire, Annotated[typed(kind, query=True, described=False), Path(description=doc or None)])
-        elif verb.method in ("GET", "DELETE") and wire != "if_version":
+        elif body is None and kind is not None:
             default = [] if each.default == () else each.default
             yield named(wire, _query(kind, doc), Parameter.empty if default is MISSING else default)
     for name, (kind, default) in (row.beside or {}).items():
@@ -373,5 +353,3 @@ def _parameters(verb: Verb, row: Row, body: type[Body] | None) -> Iterator[Param
     if body is not None:
         optional = verb.operation in _BODILESS
         yield named("body", body | None if optional else body, None if optional else Parameter.empty)
-    if row.match:
-        yield named("if_match", IfMatch, None)

@@ -20,20 +20,12 @@ from typing import Annotated, Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from keepward.engine.contexts import replay
-from keepward.engine.erase import ErasePlan
 from keepward.http.shapes import BESIDE
-from keepward.model.blob import Blob
 from keepward.model.commit import Commit as CommitHeader
 from keepward.model.commit import CommitDetails, Reason, Receipt, Step
-from keepward.model.compiled import CompiledContext
-from keepward.model.copies import Adoption
-from keepward.model.inquiry import Bisection, Blame, Containment, ContextDifference, Impact
-from keepward.model.job import Alike, JobState, Run
-from keepward.model.journal import Check, CommitView, Difference, Erased, Fault, Lifted, Rollback, Verification, Version
+from keepward.model.journal import CommitView, Difference, Erased, Rollback, Version
 from keepward.model.memory import Record
 from keepward.model.proposal import Committed, Duplicate, Quarantined, Refused, Shown, Waiting
-from keepward.model.query import Feedback, Reinforced, Training
 from keepward.model.trust import Actor, Trust
 
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
@@ -88,11 +80,21 @@ def _typed(hint: Any) -> Any:
     if origin is Annotated:
         return _typed(parts[0])
     if isinstance(origin, type) and issubclass(origin, tuple | list | frozenset):
-        kinds = tuple(dict.fromkeys(_typed(part) for part in parts if part is not Ellipsis))
+        # In an order of their own: typing remembers unions of the same parts in the order that came first.
+        kinds = tuple(sorted({_typed(part) for part in parts if part is not Ellipsis}, key=str))
         return list[Union[kinds]]  # type: ignore[valid-type]  # noqa: UP007
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return dict[str, _typed(parts[1])]  # type: ignore[misc]
     return hint
+
+
+def page(item: Any, name: str, **more: Any) -> type[BaseModel]:
+    """Return the model of one page of a list."""
+    items: Any = _typed(item)
+    fields: dict[str, Any] = {"items": list[items], "cursor": str | None, **more}
+    asked: dict[str, Any] = {key: (hint, ...) for key, hint in fields.items()}
+    made: type[BaseModel] = create_model(name, __doc__="One page.", **asked)
+    return made
 
 
 Memory = mirror(Record, "Memory")
@@ -319,35 +321,6 @@ class Found(BaseModel):
 
 
 mirror(Difference, changed=list[FieldChange])
-#: Models of what else verbs return, by the name of its class.
-Given: Any = {
-    each.__name__: mirror(each)
-    for each in (
-        Adoption,
-        Alike,
-        Bisection,
-        Blame,
-        Blob,
-        Check,
-        CompiledContext,
-        Containment,
-        ContextDifference,
-        Difference,
-        ErasePlan,
-        Erased,
-        Feedback,
-        Fault,
-        Impact,
-        JobState,
-        Lifted,
-        Reinforced,
-        typing.get_type_hints(replay)["return"],
-        Rollback,
-        Run,
-        Training,
-        Verification,
-    )
-}
 
 
 class Certificate(BaseModel):
@@ -356,7 +329,7 @@ class Certificate(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
-class Destroyed(Given["Erased"]):  # type: ignore[misc]
+class Destroyed(mirror(Erased)):  # type: ignore[misc]
     """An erasure that was carried out."""
 
     certificate: Certificate
@@ -387,7 +360,7 @@ class AnyReceipt(BaseModel):
     reasons: list[Why]  # type: ignore[valid-type]
 
 
-class RolledBack(Given["Rollback"]):  # type: ignore[misc]
+class RolledBack(mirror(Rollback)):  # type: ignore[misc]
     """What a rollback did, or would do; ``etag`` is of the head now."""
 
     dry_run: bool
@@ -550,3 +523,10 @@ class Forgotten(BaseModel):
 
     outcome: Written | None
     missing: list[str]
+
+
+NOTHING_MERGED = {
+    "model": Written | Merged,
+    "description": "The same was there already, or there was nothing to merge.",
+}
+Memories = page(Memory, "Memories", head=str, withheld=list[str], notes=list[str])

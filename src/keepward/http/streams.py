@@ -23,8 +23,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Annotated, Any, Literal
 
 import anyio
-from fastapi import APIRouter, Header, Path, Query
-from pydantic import Field
 from sse_starlette.event import ServerSentEvent
 from sse_starlette.sse import EventSourceResponse
 from starlette.concurrency import run_in_threadpool
@@ -34,28 +32,20 @@ from starlette.types import Receive, Scope, Send
 
 from keepward import present
 from keepward.errors import KeepwardError, NotFound
-from keepward.http.answers import json_response
-from keepward.http.credentials import Handle, Writes, serving_of
-from keepward.http.documented import answered, link, problems_of
-from keepward.http.models import Absent, typed
+from keepward.http.answers import Call, json_response, over_http
+from keepward.http.credentials import serving_of
 from keepward.http.problems import Problem
 from keepward.http.reading import etag_of_text, not_modified, seq_of
-from keepward.http.route import STREAMING, KeepwardRoute
-from keepward.http.routes import IfNoneMatch
-from keepward.http.schemas import Given, mirror
+from keepward.http.route import STREAMING
 from keepward.http.serving import Serving
 from keepward.http.shapes import failure, shape
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.imports import Result
 from keepward.memory import Memory
-from keepward.model.copies import ExportPlan, RestoredExport
 from keepward.model.journal import CommitView
 from keepward.verbs import Limit
-from keepward.verbs.fields import Digest, Word
-
-blobs = APIRouter(route_class=KeepwardRoute, tags=["blobs"])
-carry = APIRouter(route_class=KeepwardRoute, tags=["carry"])
-events = APIRouter(route_class=KeepwardRoute, tags=["events"])
+from keepward.verbs import Request as Asked
+from keepward.verbs.fields import Word
 
 #: Seconds between two looks at the head, and between two signs of life.
 LOOK = 0.5
@@ -67,54 +57,84 @@ MOST = 64
 AHEAD = 64
 
 NDJSON = "application/x-ndjson"
-BYTES = "application/octet-stream"
+UNKNOWN = "application/octet-stream"
 _LINES = {NDJSON: {"schema": {"type": "string", "description": "JSON values, one a line."}}}
 _SENT = {"type": "string", "minLength": 1, "description": "Lines of the format; what is empty is no import."}
-_FILE = {
+#: What the description says of the body of a call that brings a file.
+FILE = {
     STREAMING: True,
     "requestBody": {"required": True, "content": {NDJSON: {"schema": _SENT}, "text/plain": {"schema": _SENT}}},
 }
+BYTES = {
+    "requestBody": {
+        "content": {UNKNOWN: {"schema": {"type": "string", "format": "binary", "minLength": 1}}},
+        "required": True,
+    }
+}
+EXPORTED = {"description": "One memory version a line, oldest first.", "content": _LINES}
+IMPORTED = {
+    "description": "What became of each line, as it is known; the last line has `summary`, or `error`.",
+    "content": _LINES,
+}
+TOLD = {
+    "description": "`event: commit`, `id:` the commit's number, `data:` an object; `event: end` says why.",
+    "content": {"text/event-stream": {}},
+}
+READ = {"description": "The bytes.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
+Ref = Annotated[str, Limit("As `POST /memory/blobs` gave it.", pattern=r"^sha256:[0-9a-f]{64}$")]
+Seen = Annotated[int, Limit("Number of the last commit that was seen.", minimum=0, maximum=2**53)]
 Formats = Literal["auto", "vault", "messages", "legacy-jsonl", "markdown"]
-Ref = Annotated[str, Path(pattern=r"^sha256:[0-9a-f]{64}$", description="As `POST /memory/blobs` gave it.")]
-Number = Annotated[int, Limit(minimum=0, maximum=2**53)]
-Seen: Any = Annotated[typed(Number, query=True) | Absent, Query(description="Number of the last commit that was seen.")]
-Session: Any = Annotated[typed(Word, query=True) | Absent, Query()]
-PlanDigest: Any = Annotated[typed(Digest, described=False), Query()]
-LastSeen = Annotated[
-    Annotated[str, Field(max_length=16, pattern=r"^(0|[1-9][0-9]{0,15})$")] | Absent,
-    Header(alias="Last-Event-ID", description="As for `after`, which it takes the place of."),
-]
 
 
-@events.get(
-    "/memory/events",
-    operation_id="events",
-    response_class=Response,
-    responses={
-        200: {
-            "description": "`event: commit`, `id:` the commit's number, `data:` an object; `event: end` says why.",
-            "content": {"text/event-stream": {}},
-        },
-        **problems_of(400, 401, 403, 404, 421, 422, 429, 503),
-    },
-    name="events",
-)
-async def commits_as_they_come(
-    request: Request, memory: Handle, after: Seen = None, last_event_id: LastSeen = None
-) -> Response:
+@over_http("events", "GET /memory/events", right="read")
+class Events(Asked[Any]):
     """Return commits as they come: ids, operations and tiers of what the caller may see, no text.
 
     Without `after` or `Last-Event-ID` it begins with what comes next.
     """
-    serving = serving_of(request)
-    start = int(last_event_id) if last_event_id is not None else after
-    newest = await run_in_threadpool(lambda: seq_of(memory.head))
+
+    after: Seen | None = None
+
+
+@over_http("export", "GET /memory/export", right="owner")
+class Export(Asked[Any]):
+    """Return every version of every memory of the tenant, for the owner alone; `restore-export` brings it back."""
+
+
+@over_http("import", "POST /memory/import", right="propose", changes=True)
+class Import(Asked[Any]):
+    """Bring memories in, each through the gates, those of an export too; it counts as one change.
+
+    Where the caller goes away half way, what was stored stays, and sending all of it again stores nothing twice.
+    """
+
+    format: Formats = "auto"
+    session: Word | None = None
+
+
+@over_http("plan_restore_export", "POST /memory/restore-export/plan", right="owner", changes=True)
+class PlanRestoring(Asked[Any]):
+    """Return what bringing an export of one's own back would restore, under a digest; for the owner alone."""
+
+
+@over_http("restore_export", "POST /memory/restore-export", right="owner", changes=True)
+class Restoring(Asked[Any]):
+    """Write an export into an empty tenant as it is, given the digest of its plan; for the owner alone."""
+
+    digest: Annotated[str, Limit(pattern=r"^[0-9a-f]{64}$")]
+
+
+def events(call: Call) -> Response:
+    """Answer with commits as they come."""
+    serving, last = serving_of(call.http), call.beside["last_event_id"]
+    newest = seq_of(call.memory.head)
+    start = int(last) if last is not None else call.given.get("after")
     if start is not None and start > newest:
         raise NotFound("there is no such commit yet")
     if serving.streams >= MOST:
         detail = "too many streams are open; close one, or ask for commits by number"
         raise Problem(429, "rate_limited", detail, headers={"Retry-After": "5"})
-    body = _commits(memory, serving, newest if start is None else start)
+    body = _commits(call.memory, serving, newest if start is None else start)
     return EventSourceResponse(body, ping=HEARTBEAT, ping_message_factory=lambda: ServerSentEvent(comment="still here"))
 
 
@@ -273,7 +293,7 @@ class Upload(io.BytesIO):
         super().close()
 
 
-async def _received(request: Request) -> Upload:
+async def received(request: Request) -> Upload:
     """Read the body of a call that brings a file."""
     places = serving_of(request).imports
     if not places.acquire(blocking=False):
@@ -290,52 +310,22 @@ async def _received(request: Request) -> Upload:
     return upload
 
 
-@carry.get(
-    "/memory/export",
-    operation_id="export",
-    response_class=Response,
-    responses={
-        200: {"description": "One memory version a line, oldest first.", "content": _LINES},
-        **problems_of(400, 401, 403, 421, 422, 500, 503),
-    },
-)
-def export(memory: Handle) -> Response:
-    """Return every version of every memory of the tenant, for the owner alone; `restore-export` brings it back."""
+def export(call: Call) -> Response:
+    """Answer with the lines of an export."""
 
     def write(put: Put) -> None:
         lines: Any = _Lines(put)
-        write_vault(memory, lines)
+        write_vault(call.memory, lines)
 
     return Piped(Pipe(write))
 
 
-@carry.post(
-    "/memory/import",
-    operation_id="import",
-    dependencies=[Writes],
-    response_class=Response,
-    responses={
-        200: {
-            "description": "What became of each line, as it is known; the last line has `summary`, or `error`.",
-            "content": _LINES,
-        },
-        **problems_of(400, 401, 403, 409, 413, 421, 422, 429, 500, 503),
-    },
-    openapi_extra=_FILE,
-)
-async def import_lines(
-    request: Request,
-    memory: Handle,
-    format: Annotated[Formats, Query()] = "auto",  # noqa: A002
-    session: Session = None,
-) -> Response:
-    """Bring memories in, each through the gates, those of an export too; it counts as one change.
-
-    Where the caller goes away half way, what was stored stays, and sending all of it again stores nothing twice.
-    """
-    upload = await _received(request)
+def bring_in(call: Call) -> Response:
+    """Answer with what becomes of each line of an import."""
+    upload: Upload = call.beside["upload"]
+    chosen, session = call.given["format"], call.given.get("session")
     try:
-        return Piped(await run_in_threadpool(Pipe, lambda put: _import(memory, upload, format, session, put)))
+        return Piped(Pipe(lambda put: _import(call.memory, upload, chosen, session, put)))
     except BaseException:
         upload.close()
         raise
@@ -364,87 +354,35 @@ def _import(memory: Memory, upload: Upload, chosen: Formats, session: str | None
             line({"summary": present.plain(done.as_dict())})
 
 
-@carry.post(
-    "/memory/restore-export/plan",
-    operation_id="plan_restore_export",
-    responses=answered(mirror(ExportPlan), problems=(409, 413), changes=True),
-    dependencies=[Writes],
-    openapi_extra=_FILE,
-)
-async def plan_restoring(request: Request, memory: Handle) -> Response:
-    """Return what bringing an export of one's own back would restore, under a digest; for the owner alone."""
-    with await _received(request) as upload:
-        return json_response(shape(await run_in_threadpool(plan_restore_export, memory, upload)))
+def plan_restoring(call: Call) -> Response:
+    """Answer with the plan of a restored export."""
+    with call.beside["upload"] as upload:
+        return json_response(shape(plan_restore_export(call.memory, upload)))
 
 
-@carry.post(
-    "/memory/restore-export",
-    operation_id="restore_export",
-    responses=answered(mirror(RestoredExport), problems=(409, 413), changes=True),
-    dependencies=[Writes],
-    openapi_extra=_FILE,
-)
-async def restore_lines(request: Request, memory: Handle, digest: PlanDigest) -> Response:
-    """Write an export into an empty tenant as it is, given the digest of its plan; for the owner alone."""
-    with await _received(request) as upload:
-        return json_response(shape(await run_in_threadpool(restore_export, memory, upload, digest)))
+def restore(call: Call) -> Response:
+    """Answer with what was restored."""
+    with call.beside["upload"] as upload:
+        return json_response(shape(restore_export(call.memory, upload, call.given["digest"])))
 
 
-@blobs.post(
-    "/memory/blobs",
-    operation_id="put_blob",
-    status_code=201,
-    dependencies=[Writes],
-    responses=answered(
-        Given["Blob"],
-        status=201,
-        problems=(409, 413),
-        changes=True,
-        links={
-            "bytes": link("read_blob", ref="$response.body#/ref"),
-            "about": link("blob", ref="$response.body#/ref"),
-        },
-    ),
-    openapi_extra={
-        "requestBody": {
-            "content": {BYTES: {"schema": {"type": "string", "format": "binary", "minLength": 1}}},
-            "required": True,
-        }
-    },
-)
-async def put_blob(request: Request, memory: Handle) -> Response:
-    """Keep 1 byte to 32 MB for memories to refer to; the same bytes are kept once.
+async def received_bytes(request: Request) -> bytes:
+    """Return the body of a call that brings a blob."""
+    return await request.body()
 
-    `Content-Type` says what they are; without one, or with `application/octet-stream`, the bytes themselves do.
-    """
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    data = await request.body()
-    held = await run_in_threadpool(memory.put_blob, data, media_type=None if kind in {"", BYTES} else kind)
+
+def put_blob(call: Call) -> Response:
+    """Answer with a blob that was put."""
+    kind = call.http.headers.get("content-type", "").partition(";")[0].strip().lower()
+    held = call.memory.put_blob(call.beside["data"], media_type=None if kind in {"", UNKNOWN} else kind)
     return json_response(shape(held), 201, {"Location": f"/memory/blobs/{held.ref}"})
 
 
-@blobs.get(
-    "/memory/blobs/{ref}",
-    operation_id="read_blob",
-    response_class=Response,
-    responses={
-        200: {"description": "The bytes.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}},
-        304: {"description": "They are the bytes that were named."},
-        **problems_of(400, 401, 403, 404, 421, 422, 500, 503),
-    },
-)
-def read_blob(request: Request, memory: Handle, ref: Ref, if_none_match: IfNoneMatch = None) -> Response:
-    """Return the bytes of a blob that a memory within reach refers to, or that the caller has put."""
-    del if_none_match
-    held = memory.blob(ref)
+def read_blob(call: Call) -> Response:
+    """Answer with the bytes of a blob."""
+    held = call.memory.blob(call.given["ref"])
     tag = etag_of_text(held.ref)
-    if same := not_modified(request, tag):
+    if same := not_modified(call.http, tag):
         return same
-    headers = {"Content-Disposition": "attachment", "ETag": tag}
-    return Response(memory.read_blob(ref), headers=headers, media_type=BYTES if held.active else held.media_type)
-
-
-@blobs.get("/memory/blobs/{ref}/about", operation_id="blob", responses=answered(Given["Blob"], problems=(404,)))
-def about_blob(memory: Handle, ref: Ref) -> Response:
-    """Return the size and media type of a blob."""
-    return json_response(shape(memory.blob(ref)))
+    headers, kind = {"Content-Disposition": "attachment", "ETag": tag}, UNKNOWN if held.active else held.media_type
+    return Response(call.run(), headers=headers, media_type=kind)

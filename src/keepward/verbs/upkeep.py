@@ -163,7 +163,10 @@ class RevokeToken(Request[Receipt]):
 
 @verb("put_blob", "POST /memory/blobs", right="propose", status=201, group="blobs")
 class PutBlob(Request[Blob]):
-    """Keep 1 byte to 32 MB for memories to refer to; the body is the bytes, its type is the media type."""
+    """Keep 1 byte to 32 MB for memories to refer to; the same bytes are kept once.
+
+    `Content-Type` says what they are; without one, or with `application/octet-stream`, the bytes themselves do.
+    """
 
     function = "engine.blobs:put"
     data: bytes
@@ -172,7 +175,7 @@ class PutBlob(Request[Blob]):
 
 @verb("blob", "GET /memory/blobs/{ref}/about", right="read", group="blobs")
 class GetBlob(Request[Blob]):
-    """Return size and media type of a blob that a live memory within reach refers to, or that one has put."""
+    """Return the size and media type of a blob."""
 
     function = "engine.blobs:told"
     ref: str
@@ -180,7 +183,7 @@ class GetBlob(Request[Blob]):
 
 @verb("read_blob", "GET /memory/blobs/{ref}", right="read", group="blobs")
 class ReadBlob(Request[bytes]):
-    """Return the bytes of a blob."""
+    """Return the bytes of a blob that a memory within reach refers to, or that the caller has put."""
 
     function = "engine.blobs:read"
     ref: str
