@@ -34,12 +34,12 @@ from keepward.http.reading import (
     require_match,
     seq_of,
 )
-from keepward.http.shapes import actor, commit_view, decided, outcome, recall, reviewed, shape, version
+from keepward.http.shapes import actor, commit_view, outcome, recall, reviewed, shape
 from keepward.memory import Memory
 from keepward.model.change import BOOKKEEPING, Change
 from keepward.model.commit import Receipt
 from keepward.model.memory import Record
-from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
+from keepward.model.proposal import Committed, Decided, Duplicate, Outcome, Quarantined, Refused, Waiting
 from keepward.model.query import Memories, Recall
 from keepward.model.trust import Token
 from keepward.model.value import parse_instant
@@ -285,12 +285,6 @@ def get(call: Call) -> Response:
     return not_modified(call.http, tag) or json_response(present.record(record), headers={"ETag": tag})
 
 
-def history(call: Call) -> Response:
-    """Answer with every version of a memory."""
-    versions = call.run()
-    return json_response(listed([version(each) for each in versions], id=versions[-1].record.id))
-
-
 def log(call: Call) -> Response:
     """Answer with commits, newest first."""
     tag, limit, found = etag_of_text(call.memory.head), call.given["limit"], call.run()
@@ -300,13 +294,6 @@ def log(call: Call) -> Response:
         "etag": tag,
     }
     return json_response(body, headers={"ETag": tag})
-
-
-def diff(call: Call) -> Response:
-    """Answer with the memories that differ."""
-    items = [present.difference(each) for each in call.run()]
-    body = {"from": call.given["earlier"], "to": call.given.get("later"), "count": len(items)}
-    return json_response(listed(items, **body))
 
 
 def rollback(call: Call) -> Response:
@@ -368,28 +355,6 @@ def approve(call: Call) -> Response:
     return write_response(call.run(digest=item.digest))
 
 
-def reject(call: Call) -> Response:
-    """Answer with the receipt of a proposal that was rejected."""
-    return json_response({"id": call.given["id"], "state": "rejected", **_receipt(call.run())})
-
-
-def revoke_token(call: Call) -> Response:
-    """Answer with the receipt of a token that was revoked."""
-    return json_response({"id": call.given["id"], **_receipt(call.run())})
-
-
-def _receipt(receipt: Receipt) -> dict[str, Any]:
-    return {"receipt": receipt.id, "receipt_record": present.plain(receipt)}
-
-
-def decisions(call: Call) -> Response:
-    """Answer with what became of each of many proposals."""
-    results = [decided(each) for each in call.run()]
-    done = sum(1 for each in results if each["ok"])
-    word = "approved" if call.verb.name == "approve_many" else "rejected"
-    return json_response({"results": results, word: done, "failed": len(results) - done})
-
-
 def tokens(call: Call) -> Response:
     """Answer with every token, without its secret."""
     return json_response(listed([token(call.memory, each) for each in call.run()]))
@@ -405,17 +370,6 @@ def token(memory: Memory, item: Token) -> dict[str, Any]:
     """Return a token; its hash is of use to nobody who may not read the store itself."""
     fields = {name: value for name, value in present.plain(item).items() if name != "hash"}
     return {**fields, "state": item.state(memory.now)}
-
-
-def doctor(call: Call) -> Response:
-    """Answer with what was looked at, and whether all of it is well."""
-    found = call.run()
-    return json_response(listed([shape(each) for each in found], ok=all(each.ok for each in found)))
-
-
-def rebuild(call: Call) -> Response:
-    """Answer with how many records were computed anew, and the head."""
-    return json_response({"records": call.run(), "head": call.memory.head})
 
 
 def remember_many(call: Call) -> Response:
@@ -478,11 +432,46 @@ def erase(call: Call) -> Response:
 
 
 def plain(call: Call) -> Response:
-    """Answer with the result as it is: an outcome, a list of values, or one value."""
-    result = call.run()
-    if isinstance(result, Committed | Quarantined | Refused | Duplicate):
-        return write_response(result)
-    if call.verb.answer:
-        found = [shape(each) for each in result] if isinstance(result, list) else shape(result)
-        return json_response(listed(found) if call.verb.answer == "items" else {call.verb.answer: found})
-    return json_response(shape(result), call.verb.status)
+    """Answer with the result as it is: an outcome, a list of values, or one value under its key."""
+    return adding(lambda *_: {})(call)
+
+
+def adding(more: Callable[[Call, Any], dict[str, Any]]) -> Callable[[Call], Response]:
+    """Return what answers with the result as it is and ``more`` keys, which follow from it."""
+
+    def answer(call: Call) -> Response:
+        result = call.run()
+        if isinstance(result, Committed | Quarantined | Refused | Duplicate):
+            return write_response(result)
+        key, found = call.verb.answer, shape(result)
+        if isinstance(result, Receipt):
+            found = {"receipt": result.id, key: found}
+        elif key:
+            found = listed(found) if key == "items" else {key: found}
+        return json_response({**found, **more(call, result)}, call.verb.status)
+
+    return answer
+
+
+def _decided(word: str) -> Callable[[Call, Any], dict[str, Any]]:
+    def counts(_: Call, found: list[Decided]) -> dict[str, Any]:
+        done = sum(each.ok for each in found)
+        return {word: done, "failed": len(found) - done}
+
+    return counts
+
+
+def _named(call: Call, _: Any) -> dict[str, Any]:
+    return {"id": call.given["id"]}
+
+
+def _compared(call: Call, found: list[Any]) -> dict[str, Any]:
+    return {"from": call.given["earlier"], "to": call.given.get("later"), "count": len(found)}
+
+
+approve_many, reject_many = adding(_decided("approved")), adding(_decided("rejected"))
+diff, revoke_token = adding(_compared), adding(_named)
+reject = adding(lambda call, _: {"id": call.given["id"], "state": "rejected"})
+history = adding(lambda _, versions: {"id": versions[-1].record.id})
+doctor = adding(lambda _, found: {"ok": all(each.ok for each in found)})
+rebuild = adding(lambda call, _: {"head": call.memory.head})

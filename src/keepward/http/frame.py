@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
@@ -103,28 +103,16 @@ def ready(request: Request) -> Healthy:
     return Healthy(ok=True)
 
 
-@public.get("/", include_in_schema=False)
-async def page() -> Response:
-    """Return the page; there is no data in it."""
-    return static("index.html")
+def _static(path: str, name: str) -> None:
+    async def endpoint() -> Response:
+        return static(name)
+
+    public.add_api_route(path, endpoint, include_in_schema=False)
 
 
-@public.get("/page.css", include_in_schema=False)
-async def page_style() -> Response:
-    """Return the page's style."""
-    return static("page.css")
-
-
-@public.get("/page.js", include_in_schema=False)
-async def page_script() -> Response:
-    """Return the page's script."""
-    return static("page.js")
-
-
-@public.get("/docs.js", include_in_schema=False)
-async def docs_script() -> Response:
-    """Return the script of `/docs`."""
-    return static("docs.js")
+for each in ("/page.css", "/page.js", "/docs.js"):
+    _static(each, each.removeprefix("/"))
+_static("/", "index.html")
 
 
 @public.post("/session", responses=problems_of(400, 401, 403, 413, 415, 421, 422, 429))
@@ -200,9 +188,7 @@ def docs(memory: Handle) -> Response:
     return static("docs.html")
 
 
-@cache
-def _file(name: str) -> bytes:
-    return (FOLDER / name).read_bytes()
+_file = cache(lambda name: (FOLDER / name).read_bytes())
 
 
 def static(name: str) -> Response:
@@ -216,12 +202,5 @@ def _opened(serving: Serving, caller: Caller) -> Opened:
 
 
 def _set_cookie(serving: Serving, response: Response, value: str, age: int) -> None:
-    response.set_cookie(
-        serving.cookie,
-        value,
-        max_age=age,
-        path="/",
-        httponly=True,
-        samesite="strict",
-        secure=serving.options.secure,
-    )
+    settings: dict[str, Any] = {"path": "/", "httponly": True, "samesite": "strict", "secure": serving.options.secure}
+    response.set_cookie(serving.cookie, value, max_age=age, **settings)

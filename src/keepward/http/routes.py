@@ -233,8 +233,8 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
             404, 409, 412, 428, answer=answers.approve, beside=_MATCH, kinds={"id": fields.Name, "digest": None}
         ),
         "reject": row(404, 409, answer=answers.reject, model=schemas.Rejected),
-        "approve_many": row(answer=answers.decisions, model=schemas.Approved),
-        "reject_many": row(answer=answers.decisions, model=schemas.RejectedMany),
+        "approve_many": row(answer=answers.approve_many, model=schemas.Approved),
+        "reject_many": row(answer=answers.reject_many, model=schemas.RejectedMany),
         "notices": row(model=page(schemas.Proposal, "Notices")),
     },
     "tokens": {

@@ -26,7 +26,8 @@ from keepward.model.commit import CommitDetails, Reason, Receipt, Step
 from keepward.model.journal import CommitView, Difference, Erased, Rollback, Version
 from keepward.model.memory import Record
 from keepward.model.proposal import Committed, Duplicate, Quarantined, Refused, Shown, Waiting
-from keepward.model.trust import Actor, Trust
+from keepward.model.query import Recall
+from keepward.model.trust import Actor, Token, Trust
 
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 _PLAIN: dict[Any, Any] = {
@@ -82,7 +83,7 @@ def _typed(hint: Any) -> Any:
     if isinstance(origin, type) and issubclass(origin, tuple | list | frozenset):
         # In an order of their own: typing remembers unions of the same parts in the order that came first.
         kinds = tuple(sorted({_typed(part) for part in parts if part is not Ellipsis}, key=str))
-        return list[Union[kinds]]  # type: ignore[valid-type]  # noqa: UP007
+        return list[Union[kinds]]  # noqa: UP007
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return dict[str, _typed(parts[1])]  # type: ignore[misc]
     return hint
@@ -97,252 +98,197 @@ def page(item: Any, name: str, **more: Any) -> type[BaseModel]:
     return made
 
 
-Memory = mirror(Record, "Memory")
-ReceiptRecord = mirror(Receipt, "ReceiptRecord")
-Header = mirror(CommitHeader, "CommitHeader")
-Details = mirror(CommitDetails)
-Why = mirror(Reason)
-Principal = mirror(Actor, "Principal")
+Memory: Any = mirror(Record, "Memory")
+ReceiptRecord: Any = mirror(Receipt, "ReceiptRecord")
+Header: Any = mirror(CommitHeader, "CommitHeader")
+Details: Any = mirror(CommitDetails)
+Why: Any = mirror(Reason)
+Principal: Any = mirror(Actor, "Principal")
 
 
-class FieldChange(BaseModel):
-    """One field that differs."""
-
-    field: str
-    before: Any
-    after: Any
-
-
-class Event(BaseModel):
-    """What was done to one memory."""
-
-    op: str
-    id: str
-    version: int
-    before: Memory | None  # type: ignore[valid-type]
-    after: Memory  # type: ignore[valid-type]
-    changed: list[FieldChange]
+def of(kind: type, names: str) -> dict[str, Any]:
+    """Return fields of a dataclass by name, with their types; `tier:str` is one whose names are not listed."""
+    hints = typing.get_type_hints(kind)
+    split = [each.partition(":") for each in names.split()]
+    return {name: str if plain else _typed(hints[name]) for name, _, plain in split}
 
 
-class Touched(BaseModel):
-    """Which memory a commit made a version of."""
-
-    op: str
-    id: str
-    version: int
-    tier: str
+def model(name: str, doc: str, *parts: Mapping[str, Any], base: type[BaseModel] | None = None) -> Any:
+    """Return a model of fields from several places."""
+    asked: dict[str, Any] = {field: (hint, ...) for part in parts for field, hint in part.items()}
+    return create_model(name, __doc__=doc, __base__=base, **asked)
 
 
-class Commit(BaseModel):
-    """A commit of the journal; ``events`` is null where it was not asked for."""
-
-    id: str
-    seq: int
-    at: Instant
-    kind: str
-    actor: str
-    reason: str
-    receipt: str
-    policy: str
-    session: str | None
-    proposal: str | None
-    approved_by: str | None
-    undoes: list[str]
-    hash: str
-    prev: str
-    changes: list[Touched]
-    commit_header: Header  # type: ignore[valid-type]
-    details: Details  # type: ignore[valid-type]
-    events: list[Event] | None
-
-
-class Proposal(BaseModel):
-    """A proposal: its diff, who made it and why, and the digest that an approval is bound to."""
-
-    id: str
-    state: Literal["pending", "approved", "rejected", "expired", "stale"]
-    proposer: str
-    reason: str
-    reasons: list[Why]  # type: ignore[valid-type]
-    diff: list[Event]
-    base: dict[str, int]
-    base_version: int
-    digest: str
-    created_at: Instant
-    expires_at: Instant
-    decided_by: str | None
-    decision: str | None
-    decided_at: Instant | None
-    tenant: str
-    told: bool
-    proposer_actor: Principal  # type: ignore[valid-type]
-
-
-Legible = mirror(Shown)
-
-
-class Reviewed(Proposal):
-    """A proposal as its reviewer needs it; ``shown`` has every character that would be stored."""
-
-    shown: list[Legible]  # type: ignore[valid-type]
-
-
-class MemoryVersion(BaseModel):
-    """One version of a memory and the commit that made it."""
-
-    version: int
-    op: str
-    commit: str
-    seq: int
-    at: Instant
-    actor: str
-    approved_by: str | None
-    reason: str
-    receipt: str
-    record: Memory  # type: ignore[valid-type]
-    before: Memory | None  # type: ignore[valid-type]
-    changed: list[FieldChange]
-    commit_header: Header  # type: ignore[valid-type]
-    details: Details  # type: ignore[valid-type]
-
-
-class IdVersion(BaseModel):
-    """A memory at a version, by name."""
-
-    id: str
-    version: int
-
-
-class Written(BaseModel):
-    """What became of a write; ``id`` and ``version`` are of the memory written, proposed, or found to be the same."""
-
-    outcome: Literal["committed", "quarantined", "refused", "duplicate"]
-    id: str | None
-    version: int | None
-    commit: str | None
-    proposal: str | None
-    receipt: str
-    reasons: list[Why]  # type: ignore[valid-type]
-    #: Kinds of personal identifiers and secrets that were replaced by markers; consent keeps the former.
-    redacted: list[str]
-    tier: str | None
-    kind: str | None
-    key: str | None
-    expires_at: Instant | None
-    memories: list[IdVersion]
-    records: list[Memory]  # type: ignore[valid-type]
-    commit_header: Header | None  # type: ignore[valid-type]
-    receipt_record: ReceiptRecord  # type: ignore[valid-type]
-    waiting: Proposal | None
-
-
+_WHOLE = {"commit_header": Header, "details": Details}
+FieldChange: Any = model("FieldChange", "One field that differs.", {"field": str, "before": Any, "after": Any})
+Event: Any = model(
+    "Event",
+    "What was done to one memory.",
+    {"op": str, "id": str, "version": int, "before": Memory | None, "after": Memory, "changed": list[FieldChange]},
+)
+Touched: Any = model(
+    "Touched",
+    "Which memory a commit made a version of.",
+    {"op": str, "id": str, "version": int, "tier": str},
+)
+Commit: Any = model(
+    "Commit",
+    "A commit of the journal; ``events`` is null where it was not asked for.",
+    of(CommitHeader, "id seq at kind"),
+    of(CommitDetails, "actor reason receipt policy session proposal approved_by undoes"),
+    {"hash": str, "prev": str, "changes": list[Touched], **_WHOLE, "events": list[Event] | None},
+)
+Proposal: Any = model(
+    "Proposal",
+    "A proposal: its diff, who made it and why, and the digest that an approval is bound to.",
+    of(Waiting, "id state proposer:str reason reasons"),
+    {"diff": list[Event], "base": dict[str, int], "base_version": int},
+    of(Waiting, "digest created_at expires_at decided_by decision decided_at tenant told"),
+    {"proposer_actor": Principal},
+)
+Reviewed: Any = model(
+    "Reviewed",
+    "A proposal as its reviewer needs it; ``shown`` has every character that would be stored.",
+    {"shown": list[mirror(Shown)]},  # type: ignore[misc]
+    base=Proposal,
+)
+MemoryVersion: Any = model(
+    "MemoryVersion",
+    "One version of a memory and the commit that made it.",
+    {"version": int, "op": str, "commit": str},
+    of(CommitHeader, "seq at"),
+    of(CommitDetails, "actor approved_by reason receipt"),
+    {"record": Memory, "before": Memory | None, "changed": list[FieldChange], **_WHOLE},
+)
+IdVersion: Any = model("IdVersion", "A memory at a version, by name.", of(Record, "id version"))
+Written: Any = model(
+    "Written",
+    "What became of a write; ``id`` and ``version`` are of the memory written, proposed, or found to be the same.",
+    {"outcome": Literal["committed", "quarantined", "refused", "duplicate"]},
+    {"id": str | None, "version": int | None, "commit": str | None, "proposal": str | None, "receipt": str},
+    {"reasons": list[Why], "redacted": list[str], **dict.fromkeys(("tier", "kind", "key"), str | None)},
+    {"expires_at": Instant | None, "memories": list[IdVersion], "records": list[Memory]},
+    {"commit_header": Header | None, "receipt_record": ReceiptRecord, "waiting": Proposal | None},
+)
 _models |= {Step: Event, CommitView: Commit, Waiting: Proposal, Version: MemoryVersion}
 _models |= dict.fromkeys((Committed, Duplicate, Quarantined, Refused), Written)
-
-
-class Failure(BaseModel):
-    """An error that is part of an answer; ``status`` is what it would have been by itself."""
-
-    code: str
-    detail: str
-    status: int
-
-
-class Decision(BaseModel):
-    """What became of one proposal of many."""
-
-    id: str
-    ok: bool
-    outcome: Written | None
-    receipt: str | None
-    receipt_record: ReceiptRecord | None  # type: ignore[valid-type]
-    error: Failure | None
-
-
-class Hit(BaseModel):
-    """One recalled memory; ``score`` and ``parts`` are rounded, the exact ones stand beside."""
-
-    rank: int
-    id: str
-    text: str
-    score: float
-    parts: dict[str, float]
-    tier: str
-    kind: str
-    key: str | None
-    scope: str
-    trust: str
-    source: str
-    confidence: float
-    importance: float
-    version: int
-    tags: list[str]
-    content_type: str
-    blob: str | None
-    speaker: str | None
-    occurred_at: Instant | None
-    created_at: Instant
-    why: list[str]
-    metadata: dict[str, Any] | None
-    #: Whether it is below the line from which a memory counts as relevant.
-    weak: bool
-    exact_score: float
-    exact_parts: dict[str, float]
-    memory: Memory  # type: ignore[valid-type]
-
-
-class Exclusion(BaseModel):
-    """A memory that matched and was left out."""
-
-    id: str
-    reason: str
-
-
-class Found(BaseModel):
-    """The answer to a query, best first."""
-
-    used: list[str]
-    notes: list[str]
-    head: str
-    now: Instant
-    hits: list[Hit]
-    excluded: list[Exclusion]
-    reranker: str | None
-    #: Ids of memories in reach that were edited outside of Keepward or are missing.
-    withheld: list[str]
-    #: Least score of the best hit, the best's own, and how many were left out because it is lower.
-    floor: float
-    best: float | None
-    below: int
-    #: Name of the constants that scores were computed with.
-    calibration: str | None
-    receipt: str | None
-    cursor: str | None
-
-
 mirror(Difference, changed=list[FieldChange])
+Failure: Any = model(
+    "Failure",
+    "An error that is part of an answer; ``status`` is what it would have been by itself.",
+    {"code": str, "detail": str, "status": int},
+)
+_ONE = {"receipt": str, "receipt_record": ReceiptRecord}
+Decision: Any = model(
+    "Decision",
+    "What became of one proposal of many.",
+    {"id": str, "ok": bool, "outcome": Written | None},
+    {name: kind | None for name, kind in _ONE.items()},
+    {"error": Failure | None},
+)
+Hit: Any = model(
+    "Hit",
+    "One recalled memory; ``score`` and ``parts`` are rounded, the exact ones stand beside.",
+    {"rank": int},
+    of(Record, "id text"),
+    {"score": float, "parts": dict[str, float]},
+    of(Record, "tier:str kind:str key scope trust:str source confidence importance version tags content_type:str blob"),
+    of(Record, "speaker occurred_at created_at"),
+    {"why": list[str], "metadata": dict[str, Any] | None, "weak": bool},
+    {"exact_score": float, "exact_parts": dict[str, float], "memory": Memory},
+)
+Exclusion: Any = model("Exclusion", "A memory that matched and was left out.", {"id": str, "reason": str})
+Found: Any = model(
+    "Found",
+    "The answer to a query, best first.",
+    of(Recall, "used notes head now"),
+    {"hits": list[Hit], "excluded": list[Exclusion]},
+    of(Recall, "reranker withheld floor best below calibration receipt"),
+    {"cursor": str | None},
+)
+Certificate: Any = create_model(
+    "Certificate",
+    __doc__="What was erased, what proves it, and what it cannot promise.",
+    __config__=ConfigDict(extra="allow"),
+)
+Destroyed: Any = model(
+    "Destroyed", "An erasure that was carried out.", {"certificate": Certificate}, base=mirror(Erased)
+)
+Commits: Any = model(
+    "Commits",
+    "Commits within reach, newest first.",
+    # The number is for `before`, to go on; the tag of the head for the `If-Match` of a rollback.
+    {"items": list[Commit], "next_before": int | None, "etag": str},
+)
+RolledBack: Any = model(
+    "RolledBack",
+    "What a rollback did, or would do; ``etag`` is of the head now.",
+    {"dry_run": bool, "etag": str},
+    base=mirror(Rollback),
+)
+BlockState: Any = model(
+    "BlockState",
+    "A core block in numbers.",
+    {"tokens": int, "budget": int, "id": str | None, "version": int | None},
+)
+CoreBlock: Any = model(
+    "CoreBlock",
+    "A core block; a text without a memory is a document's, kept outside the store and not repeated here.",
+    {"key": str, "text": str | None, "memory": Memory | None},
+    base=BlockState,
+)
+Core: Any = model(
+    "Core",
+    "Core memory as the caller's scope sees it.",
+    # Blocks in the order in which they are compiled, and what else is in the core tier, under no block's key.
+    {"head": str, "scope": str, "blocks": list[CoreBlock], "items": list[Memory]},
+    {"withheld": list[str], "notes": list[str]},
+)
+Rejected: Any = model("Rejected", "A proposal that was rejected.", {"id": str, "state": Literal["rejected"], **_ONE})
+Approved: Any
+RejectedMany: Any
+Approved, RejectedMany = (
+    model(name, "What became of each, in the order given.", {"results": list[Decision], word: int, "failed": int})
+    for name, word in (("Approved", "approved"), ("RejectedMany", "rejected"))
+)
+TokenState: Any = model(
+    "TokenState",
+    "What the store knows of a token; the token itself it does not know.",
+    of(Token, "id name rights can tenant scope"),
+    {"state": Literal["valid", "expired", "revoked"]},
+    of(Token, "created_by created_at expires_at revoked_at"),
+)
+IssuedToken: Any = model(
+    "IssuedToken",
+    "A new token, and its secret: the only time that it is shown.",
+    {"token": TokenState, "secret": str},
+)
+Revoked: Any = model("Revoked", "A token that holds no more.", {"id": str, **_ONE})
+Rebuilt: Any = model("Rebuilt", "How many records were computed anew.", {"records": int, "head": str})
+Reindexed: Any = model("Reindexed", "How many memories got terms and vectors anew.", {"indexed": int})
+Outcomes: Any = model(
+    "Outcomes",
+    "What became of many memories: with ``each`` one outcome an item, with ``atomic`` one for all ``count`` items.",
+    {"mode": str, "count": int, "outcomes": list[Written]},
+)
+Forgotten: Any = model(
+    "Forgotten",
+    "What became of those that are there, and the names of those that are not.",
+    {"outcome": Written | None, "missing": list[str]},
+)
 
 
-class Certificate(BaseModel):
-    """What was erased, what proves it, and what it cannot promise."""
+class Merged(BaseModel):
+    """Nothing was merged: it takes two memories."""
 
-    model_config = ConfigDict(extra="allow")
-
-
-class Destroyed(mirror(Erased)):  # type: ignore[misc]
-    """An erasure that was carried out."""
-
-    certificate: Certificate
+    outcome: None = Field(description="Null: fewer than two memories were named.")
 
 
-class Commits(BaseModel):
-    """Commits within reach, newest first."""
-
-    items: list[Commit]
-    #: For ``before``, to go on; null at the end.
-    next_before: int | None
-    #: Of the head, for the ``If-Match`` of a rollback.
-    etag: str
+NOTHING_MERGED = {
+    "model": Written | Merged,
+    "description": "The same was there already, or there was nothing to merge.",
+}
+Memories = page(Memory, "Memories", head=str, withheld=list[str], notes=list[str])
 
 
 class AnyReceipt(BaseModel):
@@ -357,14 +303,7 @@ class AnyReceipt(BaseModel):
     actor: str
     policy: str
     head: str
-    reasons: list[Why]  # type: ignore[valid-type]
-
-
-class RolledBack(mirror(Rollback)):  # type: ignore[misc]
-    """What a rollback did, or would do; ``etag`` is of the head now."""
-
-    dry_run: bool
-    etag: str
+    reasons: list[Why]
 
 
 class Quarantine(BaseModel):
@@ -376,15 +315,6 @@ class Quarantine(BaseModel):
     stuck: int
 
 
-class BlockState(BaseModel):
-    """A core block in numbers."""
-
-    tokens: int
-    budget: int
-    id: str | None
-    version: int | None
-
-
 class Status(BaseModel):
     """Counts, sizes, the queue and the use of budgets; ``path`` is the owner's alone to see."""
 
@@ -394,7 +324,7 @@ class Status(BaseModel):
     tenant: str
     scope: str
     actor: str
-    actor_record: Principal  # type: ignore[valid-type]
+    actor_record: Principal
     now: Instant
     head: str
     #: For the ``If-Match`` of a rollback.
@@ -411,122 +341,3 @@ class Status(BaseModel):
     commits: int
     quarantine: Quarantine
     blocks: dict[str, BlockState]
-
-
-class CoreBlock(BlockState):
-    """A core block; a text without a memory is a document's, kept outside the store and not repeated here."""
-
-    key: str
-    text: str | None
-    memory: Memory | None  # type: ignore[valid-type]
-
-
-class Core(BaseModel):
-    """Core memory as the caller's scope sees it."""
-
-    head: str
-    scope: str
-    #: In the order in which they are compiled.
-    blocks: list[CoreBlock]
-    #: What else is in the core tier, under no block's key.
-    items: list[Memory]  # type: ignore[valid-type]
-    #: Ids of core memories that were edited outside of Keepward or are missing, and a sentence on them.
-    withheld: list[str]
-    notes: list[str]
-
-
-class Rejected(BaseModel):
-    """A proposal that was rejected."""
-
-    id: str
-    state: Literal["rejected"]
-    receipt: str
-    receipt_record: ReceiptRecord  # type: ignore[valid-type]
-
-
-class Approved(BaseModel):
-    """What became of each, in the order given."""
-
-    results: list[Decision]
-    approved: int
-    failed: int
-
-
-class RejectedMany(BaseModel):
-    """What became of each, in the order given."""
-
-    results: list[Decision]
-    rejected: int
-    failed: int
-
-
-class TokenState(BaseModel):
-    """What the store knows of a token; the token itself it does not know."""
-
-    id: str
-    name: str
-    rights: Literal["agent", "reviewer", "owner"]
-    can: list[str]
-    tenant: str
-    scope: str
-    state: Literal["valid", "expired", "revoked"]
-    created_by: str
-    created_at: Instant
-    expires_at: Instant | None
-    revoked_at: Instant | None
-
-
-class IssuedToken(BaseModel):
-    """A new token, and its secret: the only time that it is shown."""
-
-    token: TokenState
-    secret: str
-
-
-class Revoked(BaseModel):
-    """A token that holds no more."""
-
-    id: str
-    receipt: str
-    receipt_record: ReceiptRecord  # type: ignore[valid-type]
-
-
-class Rebuilt(BaseModel):
-    """How many records were computed anew."""
-
-    records: int
-    head: str
-
-
-class Reindexed(BaseModel):
-    """How many memories got terms and vectors anew."""
-
-    indexed: int
-
-
-class Outcomes(BaseModel):
-    """What became of many memories: with ``each`` one outcome an item, with ``atomic`` one for all ``count`` items."""
-
-    mode: str
-    count: int
-    outcomes: list[Written]
-
-
-class Merged(BaseModel):
-    """Nothing was merged: it takes two memories."""
-
-    outcome: None = Field(description="Null: fewer than two memories were named.")
-
-
-class Forgotten(BaseModel):
-    """What became of those that are there, and the names of those that are not."""
-
-    outcome: Written | None
-    missing: list[str]
-
-
-NOTHING_MERGED = {
-    "model": Written | Merged,
-    "description": "The same was there already, or there was nothing to merge.",
-}
-Memories = page(Memory, "Memories", head=str, withheld=list[str], notes=list[str])
