@@ -82,7 +82,7 @@ def _typed(hint: Any) -> Any:
         return _typed(parts[0])
     if isinstance(origin, type) and issubclass(origin, tuple | list | frozenset):
         # In an order of their own: typing remembers unions of the same parts in the order that came first.
-        kinds = tuple(sorted({_typed(part) for part in parts if part is not Ellipsis}, key=str))
+        kinds: Any = tuple(sorted({_typed(part) for part in parts if part is not Ellipsis}, key=str))
         return list[Union[kinds]]  # noqa: UP007
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return dict[str, _typed(parts[1])]  # type: ignore[misc]
