@@ -19,7 +19,7 @@ from keepward import Actor, Memory, Policy, present
 from keepward.http import ServerOptions, create_app
 from keepward.http.credentials import CSRF, Handle, Writes
 from keepward.http.reading import decode_cursor, encode_cursor, etag_of, not_modified, require_match
-from keepward.http.route import KeepwardRoute
+from keepward.http.routes import KeepwardRoute
 from keepward.http.serving import Serving
 
 BASE = "http://127.0.0.1:8321"

@@ -16,7 +16,7 @@ from http_stage import Stage
 from keepward import Policy, errors
 from keepward.http import problems
 from keepward.http.app import _routes as routes_of
-from keepward.http.limits import HEADER
+from keepward.http.state import HEADER
 from keepward.http.telemetry import OPERATIONS, Spans, logging_to, meters
 
 ROOT = Path(__file__).parents[2]
@@ -291,8 +291,8 @@ def test_a_span_belongs_to_the_trace_of_its_caller_and_takes_no_baggage(stage, o
 
 def test_spans_are_made_where_the_package_is_installed(stage):
     pytest.importorskip("opentelemetry")
-    with stage.serving.spans.of("search_memory", {}) as span:
-        span.answered(200)
+    with stage.serving.spans.of("search_memory", {}) as note:
+        note(200)
 
 
 def test_without_the_package_there_are_no_spans(tmp_path, monkeypatch):

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 from http_stage import JSON, Stage
 
-from keepward.http.limits import Answered, Answers, Rates
 from keepward.http.problems import Problem
-from keepward.http.state import LocalState
+from keepward.http.state import Answered, Answers, LocalState, Rates
 
 
 @pytest.fixture

@@ -171,14 +171,12 @@ def proposed(memory: Memory, changes: Sequence[Change], *, reason: str, session:
 
 
 def propose(call: Call) -> Response:
-    """Answer a proposal of many changes."""
     changes = [staged(call.memory, each) for each in call.given["changes"]]
     session = call.given.get("session")
     return write_response(proposed(call.memory, changes, reason=call.given["reason"], session=session))
 
 
 def status(call: Call) -> Response:
-    """Answer with counts; the path of the store is the owner's alone to see."""
     memory, found = call.memory, call.run()
     tag = etag_of_text(found["head"])
     beside = {
@@ -196,7 +194,6 @@ class Core(Asked[Any]):
 
 
 def core(call: Call) -> Response:
-    """Answer with the core blocks and what else is in the core tier."""
     memory = call.memory
     found = memory.status()
     listing = memory.find(tiers=["core"], limit=None)
@@ -216,7 +213,6 @@ def _block(record: Record | None) -> dict[str, Any]:
 
 
 def search(call: Call) -> Response:
-    """Answer a query with a page of hits."""
     start, moment = place(call.http, call.beside["cursor"])
     end = start + call.given["limit"]
     asked = {"limit": min(end, MOST_HITS)}
@@ -234,7 +230,6 @@ def search(call: Call) -> Response:
 
 
 def find(call: Call) -> Response:
-    """Answer with a page of memories."""
     memory, (start, moment) = call.memory, place(call.http, call.beside["cursor"])
     end, asked = start + call.given["limit"], call.given.get("as_of")
     asked = parse_as_of(asked) if isinstance(asked, str) else asked
@@ -279,14 +274,12 @@ def _gone(call: Call, fault: NotFound) -> Exception:
 
 
 def get(call: Call) -> Response:
-    """Answer with a memory and its ETag."""
     record: Record = call.run()
     tag = etag_of(record)
     return not_modified(call.http, tag) or json_response(present.record(record), headers={"ETag": tag})
 
 
 def log(call: Call) -> Response:
-    """Answer with commits, newest first."""
     tag, limit, found = etag_of_text(call.memory.head), call.given["limit"], call.run()
     body = {
         "items": [commit_view(each, events=call.beside["events"]) for each in found],
@@ -310,7 +303,6 @@ def rollback(call: Call) -> Response:
 
 
 def pending(call: Call) -> Response:
-    """Answer with a page of proposals."""
     cursor, limit = call.beside["cursor"], call.beside["limit"]
     position = decode_cursor(call.http, cursor) if cursor else {"at": "", "id": ""}
     after = position.get("at"), position.get("id")
@@ -343,7 +335,6 @@ class GetProposal(Asked[Any]):
 
 
 def get_proposal(call: Call) -> Response:
-    """Answer with a proposal as its reviewer needs it; its ETag is its digest."""
     item = proposal(call.memory, call.given["id"])
     return json_response(reviewed(call.memory, item), headers={"ETag": etag_of_text(item.digest)})
 
@@ -356,12 +347,10 @@ def approve(call: Call) -> Response:
 
 
 def tokens(call: Call) -> Response:
-    """Answer with every token, without its secret."""
     return json_response(listed([token(call.memory, each) for each in call.run()]))
 
 
 def create_token(call: Call) -> Response:
-    """Answer with a new token and its secret."""
     issued = call.run()
     return json_response({"token": token(call.memory, issued.token), "secret": issued.secret}, 201)
 
@@ -373,26 +362,22 @@ def token(memory: Memory, item: Token) -> dict[str, Any]:
 
 
 def remember_many(call: Call) -> Response:
-    """Answer with one outcome an item, or with one for all."""
     found, mode = call.run(), call.given.get("mode", "each")
     told = [outcome(each) for each in (found[:1] if mode == "atomic" else found)]
     return json_response({"mode": mode, "count": len(found), "outcomes": told})
 
 
 def merge(call: Call) -> Response:
-    """Answer with the outcome of a summary, or that there was nothing to merge."""
     result = call.run()
     return json_response({"outcome": None}) if result is None else write_response(result)
 
 
 def forget_many(call: Call) -> Response:
-    """Answer with the outcome, and the names of those that are not there."""
     result, missing = call.run()
     return json_response({"outcome": None if result is None else outcome(result), "missing": missing})
 
 
 def edited(call: Call) -> Response:
-    """Answer a change of one memory, of the version that the caller named in ``If-Match`` where it did."""
     seen = matched(call, required=call.verb.name == "revise")
     if seen is None:
         return write_response(call.run())
@@ -426,13 +411,11 @@ def matched(call: Call, *, required: bool) -> int | None:
 
 
 def erase(call: Call) -> Response:
-    """Answer with what was destroyed, and the certificate of it."""
     done = call.run()
     return json_response({**shape(done), "certificate": present.plain(call.memory.certificate(done.commit.id))})
 
 
 def plain(call: Call) -> Response:
-    """Answer with the result as it is: an outcome, a list of values, or one value under its key."""
     return adding(lambda *_: {})(call)
 
 

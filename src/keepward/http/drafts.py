@@ -153,7 +153,6 @@ class Staged(BaseModel):
 
 
 def begin(call: Call) -> Response:
-    """Answer with a new draft."""
     memory, reason = call.memory, call.given["reason"]
     if not reason.strip():
         raise InvalidInput("say why: a change carries a `reason`")
@@ -176,13 +175,11 @@ def begin(call: Call) -> Response:
 
 
 def look(call: Call) -> Response:
-    """Answer with a draft."""
     with _held(call) as draft:
         return json_response(draft.as_dict())
 
 
 def stage(call: Call) -> Response:
-    """Answer with what was staged."""
     sent = call.given["changes"]
     with _held(call) as draft:
         size = sum(len(json.dumps(each, ensure_ascii=False)) for each in sent)
@@ -200,7 +197,6 @@ def stage(call: Call) -> Response:
 
 
 def finish(call: Call) -> Response:
-    """Answer with what became of a draft."""
     with _held(call) as draft:
         outcome = proposed(call.memory, draft.changes, reason=draft.reason, session=draft.session)
         _drop(call, draft)
@@ -208,7 +204,6 @@ def finish(call: Call) -> Response:
 
 
 def discard(call: Call) -> Response:
-    """Answer that a draft is gone."""
     with _held(call) as draft:
         _drop(call, draft)
     return Response(status_code=204)

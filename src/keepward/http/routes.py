@@ -6,31 +6,44 @@ Invariants
 (2) What changes something counts against the rate of changes.
 (3) An endpoint confirms the credential of its handle in the thread in which it reads the store; what first receives a
     body of another kind than JSON confirms it before.
+(4) Who has no credential learns nothing of how a call is read.
+(5) A POST may carry an ``Idempotency-Key``; where ``openapi_extra`` holds ``x-streaming`` it may not.
+(6) An endpoint is only called while the credential of its handle still holds. Every error leaves as a problem.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import functools
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from inspect import Parameter, Signature
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Path, Query
-from pydantic import Field
+from fastapi.dependencies.models import Dependant
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
 from starlette.convertors import StringConvertor, register_url_convertor
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
+from starlette.types import Scope
 
 from keepward import verbs
+from keepward.errors import KeepwardError
 from keepward.http import answers, drafts, schemas, streams
 from keepward.http.answers import OVER_HTTP, Call
-from keepward.http.credentials import Handle, Writes, confirm
-from keepward.http.documented import answered
+from keepward.http.credentials import SCOPE, TENANT, Caller, Handle, Writes, confirm, identify, serving_of
 from keepward.http.models import BODIES, Absent, body_of, typed
-from keepward.http.reading import LONGEST
-from keepward.http.route import KeepwardRoute
-from keepward.http.schemas import Written, mirror, page
+from keepward.http.problems import Problem, answer_of
+from keepward.http.reading import LONGEST, StrictRequest, check_query, check_type, is_many
+from keepward.http.schemas import Written, answered, mirror, page
+from keepward.http.state import HEADER, REPLAYED, Answered, fingerprint
+from keepward.http.telemetry import OPERATIONS
 from keepward.model.copies import ExportPlan, RestoredExport
 from keepward.model.job import Alike, JobState, Run
 from keepward.model.journal import Check, Difference
@@ -46,6 +59,136 @@ class _Named(StringConvertor):
 
 
 register_url_convertor("named", _Named())
+
+
+ERASE = "/memory/erase"
+#: Errors that are an answer; any other is the server's own to tell of, with its place.
+FORESEEN = (KeepwardError, HTTPException, RequestValidationError)
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class PublicRoute(APIRoute):
+    """A route that takes no token; its query and body are read strictly."""
+
+    takes_token = False
+    #: Whether the endpoint itself sees to (6), in the thread in which it reads the store.
+    confirms = False
+
+    @functools.cached_property
+    def _start(self) -> str:
+        return self.path.partition("{")[0]
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Return whether this route answers a request.
+
+        Most of the table is ruled out by the text before the first parameter: to try every expression takes a few
+        hundredths of the time of a call.
+        """
+        if not scope.get("root_path") and not scope["path"].startswith(self._start):
+            return Match.NONE, {}
+        return super().matches(scope)
+
+    def get_route_handler(self) -> Handler:
+        """Return what answers a request to this route, within its span."""
+        inner, known, parsed = super().get_route_handler(), _query_of(self), self.body_field is not None
+        operation = OPERATIONS.get(self.operation_id or self.name)
+
+        async def answer(request: Request) -> Response:
+            strict = StrictRequest(request.scope, request.receive)
+            try:
+                if self.takes_token:
+                    handle = (await identify(strict)).handle
+                    if not self.confirms:
+                        await run_in_threadpool(confirm, handle)
+                check_query(strict, known)
+                if parsed:
+                    check_type(strict)
+                if not self.takes_token or strict.method != "POST" or HEADER.lower() not in strict.headers:
+                    return await inner(strict)
+                if (self.openapi_extra or {}).get(streams.STREAMING):
+                    raise Problem(400, "bad_request", f"this call is a stream and takes no {HEADER}; leave it out")
+                return await _once(strict, await identify(strict), inner)
+            except FORESEEN as fault:
+                return answer_of(strict, fault)
+
+        async def watched(request: Request) -> Response:
+            serving = serving_of(request)
+            if serving.spans is None or operation is None:
+                response = await answer(request)
+            else:
+                with serving.spans.of(operation, request.headers) as note:
+                    response = await answer(request)
+                    note(response.status_code)
+            if self.path == ERASE and response.status_code < 400:
+                # What was erased must not be answered again, nor be finished as a draft.
+                serving.forget()
+            return response
+
+        return watched
+
+
+class KeepwardRoute(PublicRoute):
+    """A route that takes a token."""
+
+    takes_token = True
+
+
+async def _once(request: StrictRequest, caller: Caller, inner: Handler) -> Response:
+    """Answer a call under its key."""
+    serving, key = serving_of(request), request.headers[HEADER]
+    asked = fingerprint(
+        (
+            request.method,
+            request.scope["path"],
+            request.scope["query_string"],
+            *(request.headers.get(name) for name in (TENANT, SCOPE, "If-Match", "Content-Type")),
+            await request.body(),
+        )
+    )
+    before = serving.answers.begin(caller.principal, key, asked)
+    if before is not None:
+        await run_in_threadpool(confirm, caller.handle)
+        if await run_in_threadpool(serving.erased_since, before.tenant, before.seq):
+            serving.answers.clear()
+            raise Problem(409, "conflict", "something was erased since this call was answered; read what holds now")
+        replay = Response(before.body, before.status)
+        replay.raw_headers = [*before.headers, (REPLAYED.lower().encode(), b"true")]
+        return replay
+    done = False
+    try:
+        try:
+            response = await inner(request)
+        except FORESEEN as fault:
+            response = answer_of(request, fault)
+        body = getattr(response, "body", None)
+        if isinstance(body, bytes):
+            tenant = caller.handle.tenant
+            seq = await run_in_threadpool(serving.newest, tenant)
+            headers = tuple(response.raw_headers)
+            answer = Answered(status=response.status_code, headers=headers, body=body, tenant=tenant, seq=seq)
+            serving.answers.hold(caller.principal, key, answer)
+            done = True
+        return response
+    finally:
+        if not done:
+            serving.answers.drop(caller.principal, key)
+
+
+def _query_of(route: APIRoute) -> Mapping[str, bool]:
+    """Return the parameters of a route's query, and whether each may stand more than once."""
+    found: dict[str, bool] = {}
+    for each in _asked(route.dependant):
+        annotation = each.field_info.annotation
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            for name, info in annotation.model_fields.items():
+                found[info.alias or name] = is_many(info.annotation)
+        else:
+            found[each.alias] = is_many(annotation)
+    return found
+
+
+def _asked(dependant: Dependant) -> list[Any]:
+    return [*dependant.query_params, *(each for below in dependant.dependencies for each in _asked(below))]
 
 
 class VerbRoute(KeepwardRoute):

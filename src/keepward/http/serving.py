@@ -18,9 +18,8 @@ from itertools import islice
 
 from keepward.errors import KeepwardError, StoreUnavailable
 from keepward.http.credentials import Sessions
-from keepward.http.limits import Answers, Rates
 from keepward.http.options import ServerOptions
-from keepward.http.state import Kind, LocalState, State
+from keepward.http.state import Answers, Kind, LocalState, Rates, State
 from keepward.http.telemetry import Meters, Spans, meters, spans
 from keepward.memory import Memory
 from keepward.model.trust import hash_of

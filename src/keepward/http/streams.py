@@ -36,7 +36,6 @@ from keepward.http.answers import Call, json_response, over_http
 from keepward.http.credentials import serving_of
 from keepward.http.problems import Problem
 from keepward.http.reading import etag_of_text, not_modified, seq_of
-from keepward.http.route import STREAMING
 from keepward.http.serving import Serving
 from keepward.http.shapes import failure, shape
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
@@ -56,6 +55,7 @@ MOST = 64
 #: Results that may wait for a slow reader.
 AHEAD = 64
 
+STREAMING = "x-streaming"
 NDJSON = "application/x-ndjson"
 UNKNOWN = "application/octet-stream"
 _LINES = {NDJSON: {"schema": {"type": "string", "description": "JSON values, one a line."}}}
@@ -125,7 +125,6 @@ class Restoring(Asked[Any]):
 
 
 def events(call: Call) -> Response:
-    """Answer with commits as they come."""
     serving, last = serving_of(call.http), call.beside["last_event_id"]
     newest = seq_of(call.memory.head)
     start = int(last) if last is not None else call.given.get("after")
@@ -311,8 +310,6 @@ async def received(request: Request) -> Upload:
 
 
 def export(call: Call) -> Response:
-    """Answer with the lines of an export."""
-
     def write(put: Put) -> None:
         lines: Any = _Lines(put)
         write_vault(call.memory, lines)
@@ -321,7 +318,6 @@ def export(call: Call) -> Response:
 
 
 def bring_in(call: Call) -> Response:
-    """Answer with what becomes of each line of an import."""
     upload: Upload = call.beside["upload"]
     chosen, session = call.given["format"], call.given.get("session")
     try:
@@ -355,13 +351,11 @@ def _import(memory: Memory, upload: Upload, chosen: Formats, session: str | None
 
 
 def plan_restoring(call: Call) -> Response:
-    """Answer with the plan of a restored export."""
     with call.beside["upload"] as upload:
         return json_response(shape(plan_restore_export(call.memory, upload)))
 
 
 def restore(call: Call) -> Response:
-    """Answer with what was restored."""
     with call.beside["upload"] as upload:
         return json_response(shape(restore_export(call.memory, upload, call.given["digest"])))
 
@@ -372,14 +366,12 @@ async def received_bytes(request: Request) -> bytes:
 
 
 def put_blob(call: Call) -> Response:
-    """Answer with a blob that was put."""
     kind = call.http.headers.get("content-type", "").partition(";")[0].strip().lower()
     held = call.memory.put_blob(call.beside["data"], media_type=None if kind in {"", UNKNOWN} else kind)
     return json_response(shape(held), 201, {"Location": f"/memory/blobs/{held.ref}"})
 
 
 def read_blob(call: Call) -> Response:
-    """Answer with the bytes of a blob."""
     held = call.memory.blob(call.given["ref"])
     tag = etag_of_text(held.ref)
     if same := not_modified(call.http, tag):

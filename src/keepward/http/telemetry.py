@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO
@@ -140,8 +140,8 @@ class Spans:
         self._failed, self._kind = trace.Status(trace.StatusCode.ERROR), trace.SpanKind.SERVER
 
     @contextmanager
-    def of(self, operation: str, headers: Mapping[str, str]) -> Iterator[Span]:
-        """Open the span of an operation for the time of a call with these headers."""
+    def of(self, operation: str, headers: Mapping[str, str]) -> Iterator[Callable[[int], None]]:
+        """Open the span of an operation for the time of a call with these headers; yield what notes its status."""
         traced = {name: headers[name] for name in ("traceparent", "tracestate") if name in headers}
         with self._tracer.start_as_current_span(
             operation,
@@ -152,20 +152,12 @@ class Spans:
             record_exception=False,
             set_status_on_exception=False,
         ) as span:
-            yield Span(span, self._failed)
+            yield lambda status: self._note(span, status)
 
-
-class Span:
-    """One open span."""
-
-    def __init__(self, span: Any, failed: Any) -> None:
-        self._span, self._failed = span, failed
-
-    def answered(self, status: int) -> None:
-        """Note how a call was answered."""
+    def _note(self, span: Any, status: int) -> None:
         if status >= 400:
-            self._span.set_attribute(_ERROR, str(status))
-            self._span.set_status(self._failed)
+            span.set_attribute(_ERROR, str(status))
+            span.set_status(self._failed)
 
 
 def spans() -> Spans | None:
