@@ -164,7 +164,7 @@ def test_a_revision_that_another_overtook_while_it_ran_is_refused(world, saved, 
 
     def late(self, session):
         monkeypatch.setattr(Revise, "run", real)
-        world.memory.revise(self.id, "The ferry leaves at eight", reason="overtaking")
+        world.memory.revise(self.memory_id, "The ferry leaves at eight", reason="overtaking")
         return real(self, session)
 
     monkeypatch.setattr(Revise, "run", late)
