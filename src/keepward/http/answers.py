@@ -34,7 +34,7 @@ from keepward.http.reading import (
     require_match,
     seq_of,
 )
-from keepward.http.shapes import actor, commit_view, outcome, recall, reviewed, shape
+from keepward.http.shapes import commit_view, outcome, recall, reviewed, shape
 from keepward.memory import Memory
 from keepward.model.change import BOOKKEEPING, Change
 from keepward.model.commit import Receipt
@@ -182,7 +182,7 @@ def status(call: Call) -> Response:
     beside = {
         "path": found["path"] if memory.actor.is_owner else None,
         "etag": tag,
-        "actor_record": actor(memory.actor),
+        "actor_record": shape(memory.actor),
         "now": present.instant(memory.now),
     }
     return json_response({**present.plain(found), **beside}, headers={"ETag": tag})

@@ -9,7 +9,7 @@ Invariants
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -22,7 +22,6 @@ from keepward.model.journal import CommitView, Difference, Version
 from keepward.model.memory import Record
 from keepward.model.proposal import Committed, Decided, Duplicate, Outcome, Quarantined, Refused, Waiting
 from keepward.model.query import Recall
-from keepward.model.trust import Actor
 
 #: Fields that are given by id with the whole beside them (1).
 BESIDE: dict[Any, str] = {Commit: "header", Receipt: "record"}
@@ -30,47 +29,32 @@ BESIDE: dict[Any, str] = {Commit: "header", Receipt: "record"}
 
 def shape(value: Any) -> Any:
     """Return any value of a verb as JSON values, by (1)."""
+    if made := _SHAPES.get(type(value)):
+        return made(value)
     match value:
-        case Record():
-            return present.record(value)
-        case CommitView():
-            return commit_view(value)
-        case Version():
-            return version(value)
-        case Waiting():
-            return waiting(value)
-        case Committed() | Quarantined() | Refused() | Duplicate():
-            return outcome(value)
-        case Actor():
-            return actor(value)
-        case Reason():
-            return value.as_dict()
-        case Decided():
-            return decided(value)
-        case Difference():
-            return present.difference(value)
         case Mapping():
             return {str(key): shape(item) for key, item in value.items()}
         case list() | tuple():
             return [shape(item) for item in value]
-        case Commit() | Receipt():
-            return present.plain(value)
+        case KeepwardError():
+            return failure(value)
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return _fields(value)
     return present.plain(value)
 
 
-def _fields(value: Any) -> dict[str, Any]:
+def _fields(value: Any, names: str = "") -> dict[str, Any]:
+    """Return the fields of a dataclass, or some of them."""
     found: dict[str, Any] = {}
     kind: Any = type(value)
     beside = beside_of(kind)
-    for each in dataclasses.fields(value):
-        item = getattr(value, each.name)
-        if each.name in beside:
-            found[each.name] = item.id if item is not None else None
-            found[f"{each.name}_{beside[each.name]}"] = None if item is None else present.plain(item)
+    for name in names.split() or [each.name for each in dataclasses.fields(value)]:
+        item = getattr(value, name)
+        if name in beside:
+            found[name] = None if item is None else item.id
+            found[f"{name}_{beside[name]}"] = None if item is None else present.plain(item)
         else:
-            found[each.name] = shape(item)
+            found[name] = shape(item)
     return found
 
 
@@ -79,19 +63,9 @@ def beside_of(kind: type) -> dict[str, str]:
     """Return the fields of a dataclass that stand by (1), each with what the whole is called."""
     # By the text of the annotation: a name that only type checkers import cannot be looked up.
     names = {part.__name__: word for part, word in BESIDE.items()}
-    told = {each.name: str(each.type).removesuffix(" | None") for each in dataclasses.fields(kind)}
+    kinds: Any = kind
+    told = {each.name: str(each.type).removesuffix(" | None") for each in dataclasses.fields(kinds)}
     return {field: names[text] for field, text in told.items() if text in names}
-
-
-def actor(value: Actor) -> dict[str, Any]:
-    """Return a principal; ``can`` is null where it can do all that its class can."""
-    return {
-        "kind": value.kind.value,
-        "name": value.name,
-        "rights": value.rights.value,
-        "credential": value.credential,
-        "can": None if value.can is None else sorted(value.can),
-    }
 
 
 def outcome(result: Outcome) -> dict[str, Any]:
@@ -107,29 +81,12 @@ def outcome(result: Outcome) -> dict[str, Any]:
 
 def waiting(item: Waiting) -> dict[str, Any]:
     """Return a proposal with its diff and the digest that an approval is bound to."""
-    return {
-        **present.waiting(item),
-        "tenant": item.tenant,
-        "told": item.told,
-        "proposer_actor": actor(item.proposer),
-    }
+    return {**present.waiting(item), **_fields(item, "tenant told"), "proposer_actor": shape(item.proposer)}
 
 
 def reviewed(memory: Memory, item: Waiting) -> dict[str, Any]:
     """Return a proposal as its reviewer needs it: ``shown`` has every character that would be stored."""
     return {**waiting(item), "shown": present.plain(memory.shown(item))}
-
-
-def decided(item: Decided) -> dict[str, Any]:
-    """Return what became of one proposal of many."""
-    return {
-        "id": item.id,
-        "ok": item.ok,
-        "outcome": None if item.outcome is None else outcome(item.outcome),
-        "receipt": item.receipt.id if item.receipt else None,
-        "receipt_record": present.plain(item.receipt) if item.receipt else None,
-        "error": None if item.error is None else failure(item.error),
-    }
 
 
 def failure(fault: KeepwardError) -> dict[str, Any]:
@@ -139,32 +96,24 @@ def failure(fault: KeepwardError) -> dict[str, Any]:
 
 def commit_view(view: CommitView, *, events: bool = True) -> dict[str, Any]:
     """Return a commit; ``events`` hold each memory before and after, null where they were not asked for."""
-    return {
-        **present.commit(view),
-        "commit_header": present.plain(view.commit),
-        "details": present.plain(view.details),
-        "events": [present.step(each) for each in view.steps] if events else None,
-    }
+    steps = [present.step(each) for each in view.steps] if events else None
+    return {**present.commit(view), **_whole(view), "events": steps}
 
 
-def version(item: Version) -> dict[str, Any]:
-    """Return one version of a memory and the commit that made it."""
+def _version(item: Version) -> dict[str, Any]:
     return {
         "version": item.record.version,
-        "op": item.op,
         "commit": item.commit.id,
-        "seq": item.commit.seq,
-        "at": present.instant(item.commit.at),
-        "actor": item.details.actor,
-        "approved_by": item.details.approved_by,
-        "reason": item.details.reason,
-        "receipt": item.details.receipt,
-        "record": present.record(item.record),
-        "before": item.before and present.record(item.before),
+        **_fields(item.commit, "seq at"),
+        **_fields(item.details, "actor approved_by reason receipt"),
+        **_fields(item, "op record before"),
         "changed": present.changed(item.before, item.record),
-        "commit_header": present.plain(item.commit),
-        "details": present.plain(item.details),
+        **_whole(item),
     }
+
+
+def _whole(item: CommitView | Version) -> dict[str, Any]:
+    return {"commit_header": present.plain(item.commit), "details": present.plain(item.details)}
 
 
 def recall(found: Recall, *, start: int = 0, cursor: str | None = None) -> dict[str, Any]:
@@ -179,3 +128,16 @@ def recall(found: Recall, *, start: int = 0, cursor: str | None = None) -> dict[
         for each in found.hits[start:]
     ]
     return {**present.recall(dataclasses.replace(found, hits=())), "hits": hits, "cursor": cursor}
+
+
+_SHAPES: Mapping[type, Callable[[Any], Any]] = {
+    Record: present.record,
+    Reason: Reason.as_dict,
+    Difference: present.difference,
+    CommitView: commit_view,
+    Version: _version,
+    Waiting: waiting,
+    Decided: lambda item: {**_fields(item), "ok": item.ok},
+    **dict.fromkeys((Commit, Receipt), present.plain),
+    **dict.fromkeys((Committed, Duplicate, Quarantined, Refused), outcome),
+}
