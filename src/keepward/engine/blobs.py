@@ -76,9 +76,8 @@ def put(kit: Kit, who: Who, data: bytes, media_type: str | None) -> Blob:
         kept = next(iter(kit.store.blobs(who.tenant, ref)), new)
         files.keep(kept.place, raw)
         with kit.store.write() as writer:
-            # Nobody else writes from here on, so what is read now is the newest.
-            _not_erased(kit, who.tenant, ref)
-            kept = next(iter(kit.store.blobs(who.tenant, ref)), kept)
+            _not_erased(kit.inside(writer), who.tenant, ref)
+            kept = next(iter(writer.blobs(who.tenant, ref)), kept)
             writer.put_blob(replace(kept, puts=with_put(kept.puts, fresh, who.actor)))
     return kept.blob
 
@@ -284,9 +283,9 @@ def _forgotten(kit: Kit, tenant: str) -> list[Kept]:
         return []
     gone = []
     with kit.store.write() as writer:
-        # Nobody writes meanwhile: what is referred to now is what will be.
-        referred = kit.store.blob_refs(tenant) | waiting_refs(kit, tenant)
-        newest = {each.blob.ref: each for each in kit.store.blobs(tenant)}
+        # Nobody else writes meanwhile: what is referred to now is what will be.
+        referred = writer.blob_refs(tenant) | waiting_refs(kit.inside(writer), tenant)
+        newest = {each.blob.ref: each for each in writer.blobs(tenant)}
         for each in due:
             ref = each.blob.ref
             stale = ref in newest and newest[ref].last_put <= latest

@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 from keepward.engine.features import embedded, questions, words
 from keepward.engine.kit import Kit, Who
@@ -23,9 +23,6 @@ from keepward.model.commit import Commit, CommitDetails, Reason, Receipt, Receip
 from keepward.model.memory import Record, Status
 from keepward.ports.store import Features, Stage
 from keepward.store.writer import Writer
-
-if TYPE_CHECKING:
-    from keepward.store.store import Store
 
 #: Fields that recall finds a memory by: where one of them changes, what is kept of it for recall is made anew.
 _SOUGHT = ("text", "key", "tags", "category", "speaker", "occurred_at", "scope", "tier", "sensitivity", "blob")
@@ -189,7 +186,7 @@ def transact(
         vectors = _vectors(kit, who, decision)
     with kit.store.write() as writer:
         # What is read from here on is what this transaction sees.
-        inside = replace(kit, store=cast("Store", writer))
+        inside = kit.inside(writer)
         if decision is None or writer.head(who.tenant) != head or not _attachable(writer, who, decision.steps):
             decision = decide(inside)
         transaction = Transaction(inside, who, writer, vectors)

@@ -191,4 +191,4 @@ def _keep(kit: Kit, who: Who, token: Token, what: str, **more: object) -> Receip
     }
     with kit.store.write() as writer:
         writer.put_token(token)
-        return Transaction(kit, who, writer).receipt("token", facts)
+        return Transaction(kit.inside(writer), who, writer).receipt("token", facts)

@@ -125,7 +125,7 @@ def _apply(
 
     def destroy(writer: Writer) -> None:
         # Nobody writes meanwhile: what stands beside the journal is as planned, or the plan is void.
-        again = beside_of(kit, who, ids, found.traces, found.queued)
+        again = beside_of(kit.inside(writer), who, ids, found.traces, found.queued)
         if not again.matches(found.beside):
             raise Conflict("what would be erased has changed since it was planned; look at the new plan")
         writer.destroy(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from keepward.engine.index import Indexes
 from keepward.engine.learned import Rerankers
@@ -18,6 +18,7 @@ from keepward.ports.erasing import ErasureList
 from keepward.ports.models import Embedder, Redactor, Summarizer, TokenCounter
 from keepward.ports.world import Clock, IdSource
 from keepward.store.store import Store
+from keepward.store.writer import Writer
 
 _log = logging.getLogger(__name__)
 #: (version, text) of a document outside the store, read anew at each call; None when there is none.
@@ -68,6 +69,10 @@ class Kit:
     wake: Wake = lambda *, wrote: None
     #: Bytes beside the store; None for a copy that is only looked into.
     blobs: BlobStore | None = None
+
+    def inside(self, writer: Writer) -> Kit:
+        """Return the kit of a transaction: what is read by it is what that transaction sees."""
+        return replace(self, store=cast("Store", writer))
 
     def note_outside(self, what: str, entry: Mapping[str, Any]) -> bool:
         """Note outside of the store what holds whatever an older copy of it says; return whether that was possible."""

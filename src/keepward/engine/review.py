@@ -311,7 +311,7 @@ def _decide(kit: Kit, who: Who, item: Waiting, state: ProposalState, why: str) -
     with kit.store.write() as writer:
         writer.put_waiting(decided, was="pending")
         reason = Reason(gate="review", code=state, detail=why)
-        return Transaction(kit, who, writer).receipt("rejection", facts, (reason,), at=now)
+        return Transaction(kit.inside(writer), who, writer).receipt("rejection", facts, (reason,), at=now)
 
 
 def objection(kit: Kit, item: Waiting) -> str | None:

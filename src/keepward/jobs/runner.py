@@ -141,7 +141,7 @@ class _Running:
             row = writer.job_row(self._who.tenant, self._job.name)
             if row is not None and row.held_at(now):
                 return f"another run holds the lease until {row.until:%Y-%m-%d %H:%M:%S} UTC"
-            state = _state(self._kit, self._who, self._job, row, now)
+            state = _state(self._kit.inside(writer), self._who, self._job, row, now)
             if not force and not state.due:
                 when = f"not due before {state.due_at:%Y-%m-%d %H:%M} UTC" if state.due_at else "off by policy"
                 return f"{when}; force runs it now"
