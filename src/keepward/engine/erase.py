@@ -15,7 +15,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from keepward.engine.blobs import ref_in, refs_of
@@ -40,7 +40,7 @@ from keepward.engine.traces import (
 from keepward.engine.undo import lifted
 from keepward.engine.view import closure, fetch
 from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
-from keepward.model.codec import canonical, decode_record, digest
+from keepward.model.codec import canonical, decode_record, digest, pack
 from keepward.model.commit import (
     ERASED,
     OWN,
@@ -60,6 +60,8 @@ from keepward.model.proposal import Waiting
 from keepward.model.query import Feedback, Filter
 from keepward.ports.erasing import Destruction
 from keepward.store.writer import Writer
+
+_CHANGED = "what would be erased has changed since it was planned; look at the new plan"
 
 __all__ = ["ErasePlan", "Erased", "Selection", "erase", "plan", "replay"]
 
@@ -84,7 +86,7 @@ def erase(kit: Kit, who: Who, named: str, chosen: Selection, *, reason: str) -> 
     """
     found = gather(kit, who, chosen, reason)
     if found.plan.digest != named:
-        raise Conflict("what would be erased has changed since it was planned; look at the new plan")
+        raise Conflict(_CHANGED)
     return _apply(kit, who, found, sources=chosen.source)
 
 
@@ -126,8 +128,8 @@ def _apply(
     def destroy(writer: Writer) -> None:
         # Nobody writes meanwhile: what stands beside the journal is as planned, or the plan is void.
         again = beside_of(kit.inside(writer), who, ids, found.traces, found.queued)
-        if not again.matches(found.beside):
-            raise Conflict("what would be erased has changed since it was planned; look at the new plan")
+        if again.content() != found.beside.content():
+            raise Conflict(_CHANGED)
         writer.destroy(
             who.tenant,
             Destruction(
@@ -141,7 +143,7 @@ def _apply(
             ),
         )
         if any(not writer.drop_blob(who.tenant, ref) and writer.has_blob(who.tenant, ref) for ref in plan.blobs):
-            raise Conflict("what would be erased has changed since it was planned; look at the new plan")
+            raise Conflict(_CHANGED)
         writer.put_artefact(
             who.tenant,
             COUNTS,
@@ -165,7 +167,7 @@ def _apply(
             also=destroy,
         )
     except Conflict as fault:
-        raise Conflict("what would be erased has changed since it was planned; look at the new plan") from fault
+        raise Conflict(_CHANGED) from fault
     kit.indexes.forget(who.tenant)
     kit.rerankers.forget(who.tenant)
     return Erased(plan=plan, commit=stored.commit, receipt=stored.receipt)
@@ -211,31 +213,14 @@ def replay(kit: Kit, who: Who, entries: Sequence[dict[str, Any]]) -> int:
     wanted = {name for entry in entries for name in entry["memories"]}
     found = kit.store.records(who.tenant, sorted(wanted)).records
     ids = tuple(sorted(record.id for record in found if record.status is not Status.ERASED))
-    gathered = gather(kit, who, Selection(ids=ids), "other") if ids else _nothing()
+    empty = Gathered(seen=Seen(), beside=Beside(), traces=traces_of(()), histories={})
+    gathered = gather(kit, who, Selection(ids=ids), "other") if ids else empty
     seen = gathered.seen
     seen.events |= {place for place in cells if place[1] != OWN}
     seen.details = own | seen.details
-    body = replace(gathered.plan, versions=tuple(sorted(seen.events)), details=tuple(sorted(seen.details)))
-    gathered.plan = replace(body, digest=plan_digest(who.tenant, body))
+    gathered.plan = body = _planned(who.tenant, gathered, gathered.plan)
     _apply(kit, who, gathered, bearer=None if ids else fetch(kit, who, min(cells.values())), unmarked=allowed)
     return len(body.versions) + len(body.details)
-
-
-def _nothing() -> Gathered:
-    empty = ErasePlan(
-        digest="",
-        reason="other",
-        targets=(),
-        derived=(),
-        quoting=(),
-        versions=(),
-        details=(),
-        receipts=(),
-        proposals=(),
-        artefacts=(),
-    )
-    beside = Beside(receipts={}, proposals=[], artefacts=[])
-    return Gathered(plan=empty, seen=Seen(), beside=beside, traces=traces_of(()), histories={})
 
 
 #: Kept texts that hold no words: what this module writes, and what was learned.
@@ -258,25 +243,28 @@ class Seen:
 class Beside:
     """What stands beside the journal, as it is to be."""
 
-    receipts: dict[str, dict[str, Any]]
-    proposals: list[Waiting]
-    artefacts: list[tuple[str, str]]
+    receipts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    proposals: list[Waiting] = field(default_factory=list)
+    artefacts: list[tuple[str, str]] = field(default_factory=list)
     feedback: tuple[Feedback, ...] = ()
 
-    def matches(self, other: Beside) -> bool:
-        """Whether the same would be written, whenever that is."""
-        same = [item.id for item in self.proposals] == [item.id for item in other.proposals]
-        return (
-            same
-            and self.receipts == other.receipts
-            and self.artefacts == other.artefacts
-            and self.feedback == other.feedback
-        )
+    def content(self) -> tuple[Any, ...]:
+        """Return what would be written, whenever that is."""
+        return [item.id for item in self.proposals], self.receipts, self.artefacts, self.feedback
+
+
+#: Until it is known what would go.
+_NOTHING = ErasePlan(
+    digest="",
+    reason="other",
+    **dict.fromkeys(("targets", "derived", "quoting", "versions", "details", "receipts", "proposals", "artefacts"), ()),
+)
 
 
 @dataclass(slots=True)
 class Gathered:
-    plan: ErasePlan
+    """What goes, and what was read to know it."""
+
     seen: Seen
     beside: Beside
     traces: Traces
@@ -286,6 +274,7 @@ class Gathered:
     proposed: frozenset[str] = frozenset()
     #: Ids of proposals that the selection itself names.
     queued: frozenset[str] = frozenset()
+    plan: ErasePlan = _NOTHING
 
 
 def gather(kit: Kit, who: Who, chosen: Selection, reason: str) -> Gathered:
@@ -306,29 +295,19 @@ def gather(kit: Kit, who: Who, chosen: Selection, reason: str) -> Gathered:
         copies |= seen.copies
     histories |= proposed
     beside = beside_of(kit, who, {*ids, *proposed}, traces, queued)
-    own = {(seq, n) for seq, n in seen.events}
     blobs = _blobs(kit, who, ids, seen, beside)
-    body = ErasePlan(
-        digest="",
-        reason=reason,
-        targets=tuple(
-            Target(id=name, versions=0, why="proposed")
-            if name in proposed
-            else Target(id=name, versions=len(histories[name]), why="named" if name in named else "copy")
-            for name in sorted({*ids, *proposed})
-        ),
-        derived=tuple(sorted(lineage - ids)),
-        quoting=tuple(sorted(seen.quoting - ids - lineage)),
-        versions=tuple(sorted(own)),
-        details=tuple(sorted(seen.details)),
-        receipts=tuple(sorted(beside.receipts)),
-        proposals=tuple(sorted(item.id for item in beside.proposals)),
-        artefacts=tuple(sorted(beside.artefacts)),
-        feedback=tuple(given.n for given in beside.feedback),
-        blobs=blobs,
-    )
-    return Gathered(
-        plan=replace(body, digest=plan_digest(who.tenant, body)),
+    targets = [
+        Target(id=name, versions=0, why="proposed")
+        if name in proposed
+        else Target(id=name, versions=len(histories[name]), why="named" if name in named else "copy")
+        for name in sorted({*ids, *proposed})
+    ]
+    lists: dict[str, Any] = {
+        "targets": targets,
+        "derived": sorted(lineage),
+        "quoting": sorted(seen.quoting - ids - lineage),
+    }
+    found = Gathered(
         seen=seen,
         beside=beside,
         traces=traces,
@@ -336,24 +315,29 @@ def gather(kit: Kit, who: Who, chosen: Selection, reason: str) -> Gathered:
         proposed=frozenset(proposed),
         queued=frozenset(queued),
     )
+    lists = {name: tuple(each) for name, each in lists.items()}
+    plan = replace(_NOTHING, reason=reason, blobs=blobs, **lists)
+    found.plan = _planned(who.tenant, found, plan)
+    return found
 
 
-def plan_digest(tenant: str, body: ErasePlan) -> str:
-    value = [
-        tenant,
-        body.reason,
-        [[each.id, each.versions, each.why] for each in body.targets],
-        list(body.derived),
-        list(body.quoting),
-        [list(place) for place in body.versions],
-        list(body.details),
-        list(body.receipts),
-        list(body.proposals),
-        [list(each) for each in body.artefacts],
-        list(body.feedback),
-        list(body.blobs),
-    ]
-    return digest("erase-plan", canonical(value)).hex()
+def _planned(tenant: str, found: Gathered, plan: ErasePlan) -> ErasePlan:
+    """Return a plan with what was found in the journal and beside it, under its digest."""
+    beside = found.beside
+    lists: dict[str, Any] = {
+        "versions": sorted(found.seen.events),
+        "details": sorted(found.seen.details),
+        "receipts": sorted(beside.receipts),
+        "proposals": sorted(item.id for item in beside.proposals),
+        "artefacts": sorted(beside.artefacts),
+        "feedback": (given.n for given in beside.feedback),
+    }
+    lists = {name: tuple(each) for name, each in lists.items()}
+    plan = replace(plan, **lists)
+    packed = pack(plan)
+    value = [tenant, *(packed[each.name] for each in fields(plan) if each.name != "digest")]
+    value[2] = [[each.id, each.versions, each.why] for each in plan.targets]
+    return replace(plan, digest=digest("erase-plan", canonical(value)).hex())
 
 
 def _selected(kit: Kit, who: Who, chosen: Selection) -> tuple[set[str], set[str]]:
