@@ -91,10 +91,7 @@ def verify(kit: Kit) -> Verification:
         count, wrong = blobs.check(kit)
     faults = [*faults, *wrong]
     return Verification(
-        ok=not faults,
-        checked={**checked, "blob_files": count},
-        faults=tuple(faults),
-        notes=tuple(kit.store.notes()),
+        ok=not faults, checked={**checked, "blob_files": count}, faults=tuple(faults), notes=tuple(kit.store.notes())
     )
 
 
@@ -140,11 +137,7 @@ def status(kit: Kit, who: Who) -> dict[str, Any]:
         "stuck_drafts": sum(1 for item in waiting if now - item.created_at > STUCK),
         "blocks": _blocks(kit, who),
         "reranker": learned.facts(
-            kit.store,
-            who.tenant,
-            head.seq,
-            kit.embedder.id if kit.embedder else None,
-            kit.policy.agent_feedback_share,
+            kit.store, who.tenant, head.seq, kit.embedder.id if kit.embedder else None, kit.policy.agent_feedback_share
         ),
     }
 

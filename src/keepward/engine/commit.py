@@ -197,12 +197,7 @@ def transact(
 
 
 def store_steps(
-    kit: Kit,
-    who: Who,
-    steps: Sequence[Step],
-    *,
-    also: Callable[[Writer], None] | None = None,
-    **options: Any,
+    kit: Kit, who: Who, steps: Sequence[Step], *, also: Callable[[Writer], None] | None = None, **options: Any
 ) -> Stored:
     """Write steps that were decided on the versions of ``base``; ``also`` writes more in the same transaction.
 

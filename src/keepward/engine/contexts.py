@@ -150,15 +150,7 @@ class _Gathered:
     withheld: list[Withheld]
 
 
-def _gather(
-    kit: Kit,
-    who: Who,
-    objective: str,
-    purpose: str,
-    at: Stand,
-    *,
-    include_sensitive: bool,
-) -> _Gathered:
+def _gather(kit: Kit, who: Who, objective: str, purpose: str, at: Stand, *, include_sensitive: bool) -> _Gathered:
     seq, now = at.seq, at.now
     scopes = visible_from(who.scope)
     everything = Filter(scopes=scopes, include_sensitive=True)

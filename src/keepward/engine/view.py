@@ -16,9 +16,7 @@ from typing import Any
 
 from keepward.engine.kit import Kit, Who
 from keepward.errors import InvalidInput, NotFound, Tampered, Unauthorised
-from keepward.model.change import (
-    BOOKKEEPING,
-)
+from keepward.model.change import BOOKKEEPING
 from keepward.model.commit import Step
 from keepward.model.journal import CommitView
 from keepward.model.memory import WORD_LISTS, WORDS, Record, Sensitivity, Status

@@ -302,10 +302,7 @@ def _judge(
         view = _looked_again(kit, who, change, before, judged.case.after, draft.overlay, view)
         judged = pipeline.judge(case, view, kit.policy, meter=_Meter())
     result = Judgement(
-        decision=judged.decision,
-        reasons=tuple(judged.reasons),
-        reason=judged.case.reason,
-        existing=judged.existing,
+        decision=judged.decision, reasons=tuple(judged.reasons), reason=judged.case.reason, existing=judged.existing
     )
     if judged.case.after.heard is not None and isinstance(change, Insert | Replace | Append):
         detail = (
@@ -478,11 +475,7 @@ def _waiting_enough(kit: Kit, who: Who) -> bool:
 
 
 def _hold(
-    transaction: Transaction,
-    steps: Sequence[Step],
-    base: dict[str, int],
-    reason: str,
-    reasons: tuple[Reason, ...],
+    transaction: Transaction, steps: Sequence[Step], base: dict[str, int], reason: str, reasons: tuple[Reason, ...]
 ) -> Quarantined | Refused:
     kit, who = transaction.kit, transaction.who
     if _waiting_enough(kit, who):
