@@ -103,6 +103,11 @@ class Settings:
     loosens: Mapping[str, str] = field(default_factory=dict)
     withheld: tuple[str, ...] = ()
 
+    @property
+    def opening(self) -> dict[str, Any]:
+        """What every opening of a store takes of them."""
+        return {name: getattr(self, name) for name in ("policy", "counter", "identity", "user_file")}
+
 
 #: Names of texts at the top of the file, and what each is called in the environment.
 ENVIRONMENT = {

@@ -388,7 +388,7 @@ def _command_line(call: Call, profile: str, name: str, *, shared: bool, tokened:
     if call.actor:
         raise InvalidInput("--as is for this command line; the client's agent is named with --name")
     given = {
-        "--db": str(call.path.absolute()),
+        "--db": call.url,
         "--tenant": None if tokened else call.tenant,
         "--scope": None if tokened else call.scope,
         "--embedder": call.embedder,

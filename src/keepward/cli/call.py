@@ -86,6 +86,11 @@ class Call:
             self.say(left_alone)
         return path
 
+    @property
+    def url(self) -> str:
+        """What opens the store from any folder."""
+        return os.fspath(self.path.absolute())
+
     @cached_property
     def settings(self) -> Settings:
         """The settings file and the environment, read once."""
@@ -166,14 +171,11 @@ class Call:
             scope=None if token else self.scope or settings.scope,
             actor=who,
             token=token or None,
-            policy=settings.policy,
             embedder=self.embedder or settings.embedder,
-            counter=settings.counter,
-            identity=settings.identity,
-            user_file=settings.user_file,
             create=create,
             config_dir=home(self.environ),
             maintenance=settings.maintenance and (stays or self._note_jobs),
+            **settings.opening,
         )
         memory = self._open.enter_context(opened)
         if missing:
@@ -302,17 +304,12 @@ def print_json(data: dict[str, Any]) -> None:
     """Print one JSON object on stdout: indented at a terminal, on one line in a pipe."""
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(data, ensure_ascii=not utf8, indent=2 if sys.stdout.isatty() else None, allow_nan=False)
-    # A lone surrogate cannot be encoded; escaped it can.
-    text = text if text.isascii() or _encodes(text) else json.dumps(data, allow_nan=False)
-    print(text)  # noqa: T201 - this is the answer
-
-
-def _encodes(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        # A lone surrogate cannot be encoded; escaped it can.
+        text = json.dumps(data, allow_nan=False)
+    print(text)  # noqa: T201 - this is the answer
 
 
 def _rank(actor: Actor) -> int:

@@ -30,11 +30,13 @@ def leave(call: Call) -> None:
         return
     # Without -P the folder one stands in would be searched for modules first.
     command = [sys.executable, "-P", "-m", "keepward.cli.maintenance"]
-    chosen = (str(call.path.absolute()), call.embedder or "", str(Path(call.config).absolute()) if call.config else "")
+    chosen = (call.embedder or "", str(Path(call.config).expanduser().absolute()) if call.config else "")
     nothing = subprocess.DEVNULL
     with contextlib.suppress(OSError):
-        begun = subprocess.Popen(  # noqa: S603  nothing of it was typed but paths, and no shell reads them
+        begun = subprocess.Popen(  # noqa: S603  nothing of it was typed but a name and a path, and no shell reads them
             [*command, *chosen],
+            # The address of a database may have a password in it, which no list of processes shows from here.
+            env={**call.environ, "KEEPWARD_DB": call.url},
             stdin=nothing,
             stdout=nothing,
             stderr=nothing,
@@ -45,26 +47,19 @@ def leave(call: Call) -> None:
         begun.returncode = 0
 
 
-def main(path: str, embedder: str, file: str) -> None:
-    """Run what is due in a store."""
-    from keepward.config import home, load
+def main(embedder: str, config: str) -> None:
+    """Run what is due in the store that the environment names."""
+    from keepward.cli.call import Call
+    from keepward.config import home
     from keepward.memory import maintain
 
     with contextlib.suppress(AttributeError, OSError):
         os.nice(10)
-    settings = load(store=Path(path), file=Path(file) if file else None)
+    call = Call(embedder=embedder, config=config, quiet=True, environ=os.environ)
     until = time.monotonic() + TERM
-    if settings.maintenance:
-        maintain(
-            path,
-            policy=settings.policy,
-            embedder=embedder or settings.embedder,
-            counter=settings.counter,
-            identity=settings.identity,
-            user_file=settings.user_file,
-            config_dir=home(),
-            halted=lambda: time.monotonic() > until,
-        )
+    if call.settings.maintenance:
+        chosen = {"embedder": call.embedder or call.settings.embedder, **call.settings.opening}
+        maintain(call.url, **chosen, config_dir=home(), halted=lambda: time.monotonic() > until)
 
 
 if __name__ == "__main__":
