@@ -8,9 +8,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keepward.cli.call import Answer, Call, named_actor
+from keepward.cli.call import Answer, Call, named_actor, owner_token
 from keepward.cli.command import argument, command, option
-from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
+from keepward.errors import InvalidInput, KeepwardError, Unauthorised
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
@@ -95,12 +95,8 @@ def _play(call: Call) -> None:
 
 def _served(call: Call, memory: Memory, link: str, options: ServerOptions, *, mcp: bool) -> dict[str, Any]:
     status = memory.status()
-    notes = []
-    try:
-        token: str | None = str(memory.owner_token())
-    except StoreUnavailable as fault:
-        token = None
-        notes.append(str(fault))
+    token, said = owner_token(memory)
+    notes = list(said)
     if options.open_reads:
         notes.append(
             "READS ARE OPEN: whoever reaches this port reads status, core, search and contexts, without a token"

@@ -260,6 +260,14 @@ def as_json(value: Any) -> Any:
     return plain(value)
 
 
+def owner_token(memory: Memory) -> tuple[str | None, tuple[str, ...]]:
+    """Return the path of the owner's token, or none and why there is no place for one."""
+    try:
+        return str(memory.owner_token()), ()
+    except StoreUnavailable as fault:
+        return None, (str(fault),)
+
+
 def named_actor(name: str) -> Actor:
     """Return the principal `agent`, `user`, `operator` or `reviewer`, with an optional `:name`.
 

@@ -20,7 +20,6 @@ from keepward import durable
 from keepward.cli.call import Answer, Call, as_json, data_of, text_of
 from keepward.cli.command import argument, command, option
 from keepward.errors import InvalidInput
-from keepward.model.blob import LIMIT
 from keepward.model.value import redaction
 
 if TYPE_CHECKING:
@@ -251,6 +250,8 @@ def blob(call: Call, action: str, target: str, out: str | None, media_type: str 
 
 
 def _content_of(file: str) -> bytes:
+    from keepward.model.blob import LIMIT
+
     if file == "-":
         return sys.stdin.buffer.read(LIMIT + 1)
     path = Path(file).expanduser()

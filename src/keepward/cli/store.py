@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keepward.cli.call import Answer, Call, as_json, data_of
+from keepward.cli.call import Answer, Call, as_json, data_of, owner_token
 from keepward.cli.command import argument, command, option
 from keepward.cli.memories import minute
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Unauthorised
@@ -15,7 +15,6 @@ from keepward.model.value import counted
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
-    from keepward.memory import Memory
     from keepward.model.trust import Token
 
 
@@ -25,33 +24,24 @@ def init(call: Call) -> Answer:
     there = call.path.exists()
     memory = call.memory("decide", create=True)
     status = memory.status()
+    token, notes = owner_token(memory) if memory.actor.is_owner else (None, ())
     data = {
         "path": str(call.path),
         "created": not there,
         "schema_version": status["schema"],
         **{name: status[name] for name in ("head", "tenant", "policy")},
         "settings": str(call.settings.file) if call.settings.file else None,
-        "owner_token": _owner_token(call, memory),
+        "owner_token": token,
     }
 
     def draw(screen: Screen, data: dict[str, Any]) -> None:
         screen.labelled("store", f"{data['path']} ({'made' if data['created'] else 'was there, unchanged'})")
         screen.labelled("head", str(data["head"]))
         screen.labelled("settings", data["settings"] or "the defaults")
-        token = data["owner_token"]
         screen.labelled("owner", token and f"your token is in {token}; keep it to yourself")
         screen.labelled("next", 'keepward remember "..."')
 
-    return Answer(data, draw)
-
-
-def _owner_token(call: Call, memory: Memory) -> str | None:
-    """Return the path of the owner's token; None for who is no owner, and where there is no place for one."""
-    try:
-        return str(memory.owner_token()) if memory.actor.is_owner else None
-    except StoreUnavailable as fault:
-        call.say(str(fault))
-        return None
+    return Answer(data, draw, talk=notes)
 
 
 @command()
