@@ -13,8 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keepward.context import Candidate, Compiled, Inputs, Screened, compile_context, memory_block, replay, snapshot
-from keepward.context.lines import guard, unguard
+from keepward.context import (
+    Candidate,
+    Compiled,
+    Inputs,
+    Screened,
+    compile_context,
+    lines,
+    memory_block,
+    replay,
+    snapshot,
+)
+from keepward.context.lines import guard
 from keepward.errors import ContextTooSmall
 from keepward.model.commit import Reason
 from keepward.model.memory import CORE_BLOCKS, Kind, Record, Sensitivity, Stability, Status, Tier
@@ -65,6 +75,12 @@ def records(draw: st.DrawFn, *tiers: Tier, keyed: bool = False) -> Record:
         expires_at=draw(st.sampled_from([*[None] * 10, NOW, NOW + timedelta(hours=1)])),
         reinforced_at=created,
     )
+
+
+def unguard(text: str) -> str:
+    """Return the text that ``guard`` was given."""
+    plain = lines._MARKUP.sub(lambda found: (found["tag"] or found["box"]) + (found["a"] or found["b"] or "")[1:], text)
+    return lines._LINE.sub(lambda found: found[1] + found[2][1:], plain)
 
 
 def screen(record: Record) -> Screened:

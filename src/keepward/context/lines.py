@@ -4,7 +4,7 @@ Invariants
 (1) Whatever changes the bytes of unchanged lines raises ``RENDERER``; receipts name it, and every earlier one is kept.
 (2) What is trusted less than a person stands under a heading that says where it is from, one for all of a section;
     no name that it gives to a speaker or a key takes it out of there.
-(3) ``unguard(guard(text)) == text``, and after ``guard`` no line of a memory opens a heading, a code fence, a rule, one
+(3) What ``guard`` does can be undone, and after it no line of a memory opens a heading, a code fence, a rule, one
     of our own ``[kind]`` markers or a chat turn, and no chat markup stands whole anywhere in it. Text without any of
     these is left byte for byte as it is. The escape is one backslash: before the first character of a structural line,
     and after the first character of chat markup; text that already carries backslashes there gets one more.
@@ -162,12 +162,6 @@ def guard(text: str) -> str:
     if "<" not in lined and "[" not in lined:
         return lined
     return _MARKUP.sub(lambda found: f"{found['tag'] or found['box']}\\{found['a'] or found['b'] or ''}", lined)
-
-
-def unguard(text: str) -> str:
-    """Return the text that ``guard`` was given."""
-    plain = _MARKUP.sub(lambda found: (found["tag"] or found["box"]) + (found["a"] or found["b"] or "")[1:], text)
-    return _LINE.sub(lambda found: found[1] + found[2][1:], plain)
 
 
 def label(text: str) -> str:

@@ -53,8 +53,11 @@ from keepward.store.writer import Writer
 
 #: Ended working memories are named among the exclusions for this long.
 REMEMBERED = timedelta(days=7)
-#: Recalled candidates looked at for each one that fits.
+#: Recalled candidates looked at for each one that fits: of as many as policy lets in, or where that is a lot of as many
+#: as the budget has room for, a candidate for every so many tokens.
 SPARE = 3
+LEAST_CANDIDATES = 60
+TOKENS_A_CANDIDATE = 12
 FORMATS: tuple[Format, ...] = ("markdown", "xml", "messages")
 
 
@@ -82,7 +85,8 @@ def context(
         NotFound: ``as_of`` names no commit.
     """
     budget, chosen = _asked(kit, budget_tokens, form)
-    gathered = _gather(kit, who, objective, purpose, stand(kit, who, as_of), include_sensitive=include_sensitive)
+    at = stand(kit, who, as_of)
+    gathered = _gather(kit, who, objective, purpose, at, budget, include_sensitive=include_sensitive)
     refuse_without_core(gathered.withheld, without)
     inputs = replace(
         gathered.inputs,
@@ -98,8 +102,8 @@ def context(
 
 def text_at(kit: Kit, who: Who, objective: str, seq: int, *, purpose: str = "answer") -> str:
     """Return the context's text as it was after a commit; nothing is kept of it, since nobody is given it."""
-    gathered = _gather(kit, who, objective, purpose, stand(kit, who, seq), include_sensitive=False)
     budget, chosen = _asked(kit, None, "markdown")
+    gathered = _gather(kit, who, objective, purpose, stand(kit, who, seq), budget, include_sensitive=False)
     least = kit.policy.relevance_floor
     inputs = replace(gathered.inputs, purpose=purpose, budget_tokens=budget, floor=least, format=chosen)
     return compile_context(inputs).text
@@ -123,7 +127,7 @@ def part(
     ``context``; a memory block holds no core memory, and needs none.
     """
     budget, chosen = _asked(kit, budget_tokens, form)
-    gathered = _gather(kit, who, query, purpose, stand(kit, who, None), include_sensitive=False)
+    gathered = _gather(kit, who, query, purpose, stand(kit, who, None), budget, include_sensitive=False)
     if which == "snapshot":
         refuse_without_core(gathered.withheld, without)
     least = floor_of(kit, floor)
@@ -150,7 +154,16 @@ class _Gathered:
     withheld: list[Withheld]
 
 
-def _gather(kit: Kit, who: Who, objective: str, purpose: str, at: Stand, *, include_sensitive: bool) -> _Gathered:
+def _gather(
+    kit: Kit,
+    who: Who,
+    objective: str,
+    purpose: str,
+    at: Stand,
+    budget: int,
+    *,
+    include_sensitive: bool,
+) -> _Gathered:
     seq, now = at.seq, at.now
     scopes = visible_from(who.scope)
     everything = Filter(scopes=scopes, include_sensitive=True)
@@ -191,7 +204,8 @@ def _gather(kit: Kit, who: Who, objective: str, purpose: str, at: Stand, *, incl
     reranker = calibration = None
     if objective.strip():
         lasting = replace(everything, tiers=(Tier.EPISODIC.value, Tier.ARCHIVAL.value))
-        limit = min(1_000, kit.policy.max_items * SPARE + len(fixed))
+        most = min(kit.policy.max_items * SPARE, max(LEAST_CANDIDATES, budget // TOKENS_A_CANDIDATE))
+        limit = min(1_000, most + len(fixed))
         # One stand for all of it: no section is of another instant, and none of a state before the one named.
         found = search(kit, who, objective, lasting, limit=limit, purpose=purpose, gated=False, unread=fixed, at=at)
         used, notes, reranker, calibration = found.used, found.notes, found.reranker, found.calibration

@@ -83,10 +83,16 @@ class Rerankers:
             del self._kept[place]
 
 
+def _newest(store: Reader, tenant: str) -> tuple[list[str], set[str]]:
+    """Return the ids of the records that name weights, and the names of weights that went with an erasure."""
+    mine = Filter(scopes=(RESERVED,), key=KEY, include_sensitive=True)
+    records = store.find(tenant, mine, live_at=None, limit=None).records
+    return [record.id for record in records], {name for each in records for name in each.metadata.get("erased", ())}
+
+
 def standing(store: Reader, tenant: str, seq: int) -> Standing:
     """Read what stands at a commit; see ``Rerankers.at``."""
-    mine = Filter(scopes=(RESERVED,), key=KEY, include_sensitive=True)
-    ids = [record.id for record in store.find(tenant, mine, live_at=None, limit=None).records]
+    ids, erased = _newest(store, tenant)
     if not ids:
         return Standing()
     found = store.records(tenant, ids, as_of=seq)
@@ -100,32 +106,15 @@ def standing(store: Reader, tenant: str, seq: int) -> Standing:
     plain = Standing(record=record, name=name, chosen=bool(told.get("serving")), told=told)
     if not plain.chosen or name is None:
         return plain
-    if name in _erased(store, tenant, ids) and store.artefact(tenant, KEY, name) is None:
-        return replace(plain, chosen=False, told={**told, "why": ERASED})
     try:
-        weights = load(store, tenant, name)
+        text = store.artefact(tenant, KEY, name)
+        if text is None and name in erased:
+            return replace(plain, chosen=False, told={**told, "why": ERASED})
+        if text is None:
+            return replace(plain, fault="its weights are missing")
+        return replace(plain, weights=checked(name, text))
     except (Tampered, ValueError) as fault:
-        return Standing(record=record, name=name, chosen=True, told=told, fault=str(fault))
-    return Standing(record=record, name=name, chosen=True, told=told, weights=weights)
-
-
-def _erased(store: Reader, tenant: str, ids: list[str]) -> list[str]:
-    """Return the names of weights that went with an erasure, as the newest record says."""
-    newest = store.records(tenant, ids).records
-    return [name for record in newest for name in record.metadata.get("erased", ())]
-
-
-def load(store: Reader, tenant: str, name: str) -> Weights:
-    """Return kept weights by their name.
-
-    Raises:
-        Tampered: the artefact does not match its seal.
-        ValueError: it is missing, or not what the name says.
-    """
-    text = store.artefact(tenant, KEY, name)
-    if text is None:
-        raise ValueError("its weights are missing")
-    return checked(name, text)
+        return replace(plain, fault=str(fault))
 
 
 def named_in(payload: bytes) -> str | None:
@@ -144,14 +133,12 @@ def kept_text(store: Reader, tenant: str, name: str) -> tuple[str | None, bool]:
     """Return the text of kept weights, None where there is none that can be used; and whether they were erased."""
     try:
         text = store.artefact(tenant, KEY, name)
-        if text is not None:
-            checked(name, text)
-            return text, False
+        if text is None:
+            return None, name in _newest(store, tenant)[1]
+        checked(name, text)
+        return text, False
     except (Tampered, ValueError):
         return None, False
-    mine = Filter(scopes=(RESERVED,), key=KEY, include_sensitive=True)
-    ids = [record.id for record in store.find(tenant, mine, live_at=None, limit=None).records]
-    return None, name in _erased(store, tenant, ids)
 
 
 def checked(name: str, text: str) -> Weights:

@@ -9,8 +9,9 @@ Invariants
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass, replace
+from itertools import compress
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,20 +44,19 @@ class Query:
     vector_model: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
-    """One answer."""
+class Scored(NamedTuple):
+    """One answer. A tuple, since a context makes hundreds."""
 
     id: str
     version: int
     #: At least 0; comparable between queries of one tenant: coverage and cosine are absolute.
     score: float
     #: How sure it is that this bears on the query, 0..1, see ``relevance``; falls with the score.
-    relevance: float = 0.0
+    relevance: float
     #: Rounded to 1e-6; the score is computed from the rounded parts.
-    parts: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[str, float]
     #: Signals that spoke for this entry: "text", "vector", and "link", a name that a better answer holds too.
-    used: tuple[str, ...] = ()
+    used: tuple[str, ...]
 
 
 class Index:
@@ -204,25 +204,21 @@ class Index:
         # Positions are unique, so the order is total.
         places = np.array(picks, dtype=np.intp)[np.lexsort((-positions[near.rows[picks]], -total[picks]))][:limit]
         rows = near.rows[places]
-        spoke = {"text": np.zeros(len(rows), dtype=np.bool_) if cover is None else cover.own[rows] > 0}
-        spoke |= {"vector": near.compared[places], "link": parts["link"][places] > 0}
-        signals = zip(*(flags.tolist() for flags in spoke.values()), strict=True)
-        values = zip(*(part[places].tolist() for part in parts.values()), strict=True)
-        scores, versions = np.maximum(total[places], 0.0).tolist(), self._columns["version"][rows].tolist()
-        bears = relevance.shares(odds, total[places]).tolist()
-        return [
-            Scored(
-                id=ids[row],
-                version=version,
-                score=score,
-                relevance=share,
-                parts=dict(zip(parts, numbers, strict=True)),
-                used=tuple(name for name, flag in zip(spoke, flags, strict=True) if flag),
+        signals = {"text": np.zeros(len(rows), dtype=np.bool_) if cover is None else cover.own[rows] > 0}
+        signals |= {"vector": near.compared[places], "link": parts["link"][places] > 0}
+        spoke = [tuple(compress(signals, flags)) for flags in zip(*signals.values(), strict=True)]
+        numbers = zip(*(part[places].tolist() for part in parts.values()), strict=True)
+        return list(
+            map(
+                Scored,
+                (ids[row] for row in rows.tolist()),
+                self._columns["version"][rows].tolist(),
+                np.maximum(total[places], 0.0).tolist(),
+                relevance.shares(odds, total[places]).tolist(),
+                (dict(zip(parts, values, strict=True)) for values in numbers),
+                spoke,
             )
-            for row, version, score, share, numbers, flags in zip(
-                rows.tolist(), versions, scores, bears, values, signals, strict=True
-            )
-        ]
+        )
 
     def _odds(
         self, query: Query, sight: Sight, cover: Coverage | None, near: Candidates, places: Places, total: Doubles

@@ -61,17 +61,6 @@ class Weights:
     steps: int = 0
     seen: int = 0
 
-    @classmethod
-    def untrained(cls, model: str | None, dim: int, *, seed: int = 0) -> "Weights":
-        """Return weights that change nothing."""
-        return cls(
-            model=model,
-            left=np.zeros((dim + 1, 0), dtype=np.float32),
-            right=np.zeros((0, dim), dtype=np.float32),
-            parts=np.zeros(len(PARTS), dtype=np.float32),
-            seed=seed,
-        )
-
     @property
     def dim(self) -> int:
         """Components of the vectors these weights are for; 0 for none."""

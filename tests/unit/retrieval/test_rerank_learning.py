@@ -59,7 +59,7 @@ def test_feedback_at_random_does_not_serve() -> None:
 
 
 def test_untrained_weights_gain_nothing_and_do_not_serve() -> None:
-    found = judge(Weights.untrained("m", DIM), lessons(60))
+    found = judge(train([], model="m", dim=DIM)[0], lessons(60))
     assert (found.gain, found.serves) == (0.0, False)
 
 

@@ -12,6 +12,7 @@ from entries_made import profile
 from keepward.ports.searching import Profile
 from keepward.retrieval import analyze, rerank
 from keepward.retrieval.index import Allowed, Index, Query
+from keepward.retrieval.learn import train
 from keepward.retrieval.rerank import PARTS, Weights, name_of, recency, unpack
 
 ALL = Allowed(scopes=None, now=0)
@@ -66,7 +67,7 @@ def ranked(index: Index, limit: int = 20, **how: Any) -> list[tuple[str, float]]
 @pytest.mark.promise("E30")
 def test_untrained_weights_leave_the_fused_order_and_its_scores_as_they_are() -> None:
     index = index_of(300)
-    assert ranked(index, weights=Weights.untrained("m", DIM)) == ranked(index)
+    assert ranked(index, weights=train([], model="m", dim=DIM)[0]) == ranked(index)
 
 
 @pytest.mark.promise("E30")
@@ -136,7 +137,7 @@ def test_weights_come_back_from_their_bytes_as_they_were() -> None:
 
 
 def test_weights_without_vectors_come_back_too() -> None:
-    packed = Weights.untrained(None, 0).pack()
+    packed = train([], model=None, dim=0)[0].pack()
     assert unpack(packed, name=name_of(packed)).dim == 0
 
 
