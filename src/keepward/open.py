@@ -13,6 +13,7 @@ from keepward.accepted import host_of_key
 from keepward.adapters.blobs import FileBlobs, MemoryBlobs, folder_of
 from keepward.adapters.home import FileAnchor, FileErasures, default_config_dir
 from keepward.adapters.world import RandomIds, SystemClock
+from keepward.config import data_folder
 from keepward.engine.index import Indexes
 from keepward.engine.kit import Kit
 from keepward.errors import InvalidInput, StoreUnavailable
@@ -68,8 +69,16 @@ def bare_kit(
 
 
 def blobs_of(path: str | Path) -> BlobStore:
-    """Return where a store at a path keeps its blobs: the folder beside its file, or nowhere beyond this process."""
-    return MemoryBlobs() if str(path) == ":memory:" else FileBlobs(folder_of(path))
+    """Return where a store keeps its blobs: beside its file, by its name in the data folder, or in this process alone."""
+    if str(path) == ":memory:":
+        return MemoryBlobs()
+    if "://" in str(path):
+        # Servers of one database share them where they share `KEEPWARD_DATA`.
+        name = hashlib.sha256(urlsplit(str(path)).path.encode()).hexdigest()[:16]
+        folder = data_folder()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return FileBlobs(folder / f"{name}.blobs")
+    return FileBlobs(folder_of(path))
 
 
 def _erasures(config_dir: Path | None) -> ErasureList | None:

@@ -1,0 +1,58 @@
+"""A handle on a store in PostgreSQL has the verbs of one on a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from keepward import Actor, Memory
+from support.clock import SteppingClock
+
+
+@pytest.fixture
+def owner(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Memory:
+    monkeypatch.setenv("KEEPWARD_DATA", str(tmp_path / "data"))
+    opened = Memory.open(
+        database,
+        actor=Actor.operator("ana"),
+        embedder=None,
+        clock=SteppingClock(),
+        config_dir=tmp_path / "config",
+    )
+    with opened as memory:
+        yield memory
+
+
+def test_what_is_remembered_in_a_database_is_found_and_can_be_undone(owner: Memory) -> None:
+    out = owner.remember("Ana prefers tabs", key="indent", kind="state")
+    assert owner.recall("what does Ana prefer")[0].memory.id == out.id
+    owner.revise(str(out.id), "Ana prefers spaces", reason="she said so")
+    assert [each.record.text for each in owner.history(str(out.id))] == ["Ana prefers tabs", "Ana prefers spaces"]
+    assert owner.rollback("2").applied
+    assert owner.get(str(out.id)).text == "Ana prefers tabs"
+    assert owner.verify().ok
+
+
+def test_what_waits_in_a_database_is_approved_by_a_person(owner: Memory) -> None:
+    agent = owner.acting_as(Actor.agent("orion"))
+    held = agent.remember("Ship the release", tier="core", key="mission")
+    assert owner.approve(owner.pending()[0].id).ok
+    assert owner.context("what now").text.count("Ship the release") == 1
+    assert held.item is not None
+
+
+def test_what_is_erased_in_a_database_is_gone(owner: Memory) -> None:
+    blob = owner.put_blob(b"plain bytes of a note")
+    out = owner.remember("The code of the safe is 4711 and nobody knows", blob=blob.ref)
+    owner.erase(owner.plan_erase(str(out.id)).digest, str(out.id))
+    assert owner.get(str(out.id)).text == ""
+    assert owner.certificate(str(out.id))["commit"]
+    assert owner.verify().ok
+
+
+def test_a_token_of_a_database_opens_it(owner: Memory, database: str, tmp_path: Path) -> None:
+    secret = owner.create_token("orion").secret
+    with Memory.open(database, token=secret, embedder=None, config_dir=tmp_path / "config") as memory:
+        assert memory.actor.name == "orion"
+        assert memory.remember("Ana prefers tabs").outcome == "committed"
