@@ -1,0 +1,303 @@
+"""Results as JSON values, and back: what a server answers, and what a client makes of it.
+
+Invariants
+(1) ``from_json(type(v), to_json(v)) == v`` for every value that a verb returns, but for what a server keeps to itself:
+    the salt and payload of a commit, the hash of a token.
+(2) A field that holds a commit or a receipt gives its id; the whole of it stands beside, as ``commit_header`` and
+    ``receipt_record``. Every other field stands under its own name, or under that of ``WHOLE``.
+(3) Keys are a contract: they are added to and never renamed. A key that no field asks for is passed over, so that a
+    newer server can say more. A field without a default that is missing, or that holds something else, is an error
+    that says so; nothing is guessed.
+(4) Enums come by value, or by label where they are ranked; instants are aware; bytes are hex.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import Enum, IntEnum
+from functools import cache
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from keepward import errors
+from keepward.errors import KeepwardError, StoreError, StoreUnavailable
+from keepward.model import plain
+from keepward.model.commit import Commit, Receipt, Step
+from keepward.model.fold import metadata_text
+from keepward.model.inquiry import Origin
+from keepward.model.journal import CommitView, Difference, Version
+from keepward.model.memory import Record
+from keepward.model.proposal import Committed, Decided, Duplicate, Quarantined, Refused, Waiting
+from keepward.model.query import Hit, Recall
+from keepward.model.trust import Token
+
+T = TypeVar("T")
+Reader = Callable[[Any], Any]
+
+#: Of an answer that no Keepward server gave, or one of another version.
+UNREADABLE = "the server's answer cannot be read: it speaks another version, or it is no Keepward server"
+#: What the name of a field ends with where the whole of it stands (2).
+BESIDE: Mapping[Any, str] = {Commit: "_header", Receipt: "_record"}
+_OUTCOME = {"records": "records", "commit_header": "commit", "receipt_record": "receipt", "waiting": "item"}
+#: What an answer has beside that which ``to_dict`` gives: keys, and the fields that they stand for.
+WHOLE: Mapping[type, Mapping[str, str]] = {
+    **dict.fromkeys((Committed, Duplicate, Quarantined, Refused), _OUTCOME),
+    Waiting: {"tenant": "tenant", "told": "told", "proposer_actor": "proposer"},
+    CommitView: {"commit_header": "commit", "details": "details", "events": "steps"},
+    Version: {"record": "record", "before": "before", "commit_header": "commit", "details": "details"},
+    Hit: {"exact_score": "score", "exact_parts": "parts", "memory": "memory"},
+    Recall: {"hits": "hits"},
+    **dict.fromkeys((Step, Difference), {}),
+}
+#: Fields that stand under another key in ``to_dict`` already.
+_RENAMED: Mapping[type, Mapping[str, str]] = {Waiting: {"steps": "diff"}}
+#: What a server keeps to itself (1).
+_HIDDEN: Mapping[type, Mapping[str, Any]] = {
+    Commit: {"salt": "", "payload": None, "payload_commit": None},
+    Token: {"hash": ""},
+}
+
+
+def to_json(value: Any) -> Any:
+    """Return any value of a verb as JSON values, by (2)."""
+    kind: Any = type(value)
+    if kind in WHOLE:
+        short = _version(value) if kind is Version else value.to_dict()
+        return short | {key: to_json(_ordered(getattr(value, field))) for key, field in WHOLE[kind].items()}
+    match value:
+        case Mapping():
+            return {str(key): to_json(item) for key, item in value.items()}
+        case list() | tuple():
+            return [to_json(item) for item in value]
+        case KeepwardError():
+            return {"code": value.code, "detail": str(value)}
+        case Record() | Commit() | Receipt():
+            return plain.plain(value)
+        case Decided():
+            return {"id": value.id, "ok": value.ok, **_fields(value)}
+        case _ if dataclasses.is_dataclass(value) and not hasattr(value, "as_dict"):
+            return _fields(value)
+    return plain.plain(value)
+
+
+def _fields(value: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    beside = _beside(type(value))
+    for each in dataclasses.fields(value):
+        item = getattr(value, each.name)
+        if each.name in beside:
+            found[each.name] = None if item is None else item.id
+            found[beside[each.name]] = None if item is None else plain.plain(item)
+        else:
+            found[each.name] = to_json(item)
+    return found
+
+
+@cache
+def _beside(kind: type) -> dict[str, str]:
+    """Return the fields of a dataclass that stand by (2), each with what the whole is called."""
+    hints = get_type_hints(kind)
+    whole = {name: next((part for part in (hint, *get_args(hint)) if part in BESIDE), None) for name, hint in hints.items()}
+    return {name: name + BESIDE[part] for name, part in whole.items() if part is not None}
+
+
+def _version(item: Version) -> dict[str, Any]:
+    return {
+        "version": item.record.version,
+        "op": item.op,
+        "commit": item.commit.id,
+        "seq": item.commit.seq,
+        "at": plain.instant(item.commit.at),
+        **plain.of(item.details, ("actor", "approved_by", "reason", "receipt")),
+        "changed": plain.changed(item.before, item.record),
+    }
+
+
+def _ordered(value: Any) -> Any:
+    return dict(sorted(value.items())) if isinstance(value, dict) else value
+
+
+# --- and back
+
+
+def from_json(kind: type[T], value: Any) -> T:
+    """Return a value of a class, as a server sent it; see ``read``."""
+    result: T = read(kind, value)
+    return result
+
+
+def read(hint: Any, value: Any) -> Any:
+    """Return a value of any type hint: a class, a union, a container of them.
+
+    Raises:
+        StoreError: it is not one; see (3).
+    """
+    try:
+        return _reader(hint)(value)
+    except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as fault:
+        raise StoreError(UNREADABLE) from fault
+
+
+def error_of(code: Any, detail: Any, status: int | None = None) -> KeepwardError:
+    """Return the error with a stable code; for a code that is not ours, the nearest one by HTTP status."""
+    kind = _errors().get(str(code)) or _nearest(status)
+    return kind(detail if isinstance(detail, str) and detail else None)
+
+
+@cache
+def _errors() -> Mapping[str, type[KeepwardError]]:
+    # Those of the module alone: what an engine derives from them for itself is nobody else's.
+    kinds = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, KeepwardError)]
+    found = {kind.code: kind for kind in kinds}
+    # The server's own words for "not now": what was asked is still being done, or too much was asked.
+    return found | {"idempotency_in_progress": StoreUnavailable, "rate_limited": StoreUnavailable}
+
+
+def _nearest(status: int | None) -> type[KeepwardError]:
+    named: Mapping[int | None, type[KeepwardError]] = {
+        **dict.fromkeys((401, 403), errors.Unauthorised),
+        404: errors.NotFound,
+        409: errors.Conflict,
+        412: errors.StaleVersion,
+        **dict.fromkeys((429, 502, 503, 504), StoreUnavailable),
+    }
+    return named.get(status) or (errors.InvalidInput if status is not None and 400 <= status < 500 else StoreError)
+
+
+@cache
+def _reader(hint: Any) -> Reader:
+    """Return what reads a type hint."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint is Any or hint is object:
+        return lambda value: value
+    if origin is Literal:
+        return lambda value: _one_of(arguments, value)
+    if origin in (Union, types.UnionType):
+        return _union(arguments)
+    if origin is tuple and not (len(arguments) == 2 and arguments[1] is Ellipsis):
+        items = [_reader(each) for each in arguments]
+        return lambda value: tuple(item(each) for item, each in zip(items, _exactly(list, value), strict=True))
+    if origin in (tuple, list, Sequence, Iterable, frozenset, set):
+        item, made = _reader(arguments[0]), {tuple: tuple, frozenset: frozenset, set: frozenset}.get(origin, list)
+        return lambda value: made(item(each) for each in _exactly(list, value))
+    if origin in (dict, Mapping) or hint in (dict, Mapping):
+        key, item = (_reader(each) for each in arguments or (Any, Any))
+        return lambda value: {key(name): item(each) for name, each in _exactly(dict, value).items()}
+    return _class(hint)
+
+
+def _class(kind: Any) -> Reader:
+    if kind in (str, bool, int):
+        return lambda value: _exactly(kind, value)
+    if kind is float:
+        return lambda value: float(_exactly((int, float), value))
+    if kind is bytes:
+        return bytes.fromhex
+    if kind is datetime:
+        return _instant
+    if kind is type(None):
+        return lambda value: _one_of((None,), value)
+    if isinstance(kind, type) and issubclass(kind, IntEnum):
+        return lambda value: kind[value.upper()]
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind
+    if isinstance(kind, type) and issubclass(kind, KeepwardError):
+        return lambda value: error_of(value["code"], value.get("detail") or value.get("message"))
+    if dataclasses.is_dataclass(kind):
+        return _dataclass(kind)
+    raise TypeError("a type that no answer holds")
+
+
+def _dataclass(kind: Any) -> Reader:
+    """Return what reads a class: its fields, each under the key that has the whole of it."""
+    hints = get_type_hints(kind)
+    keys = _beside(kind) | {field: key for key, field in WHOLE.get(kind, {}).items()} | _RENAMED.get(kind, {})
+    known = [(each.name, keys.get(each.name, each.name), _reader(hints[each.name])) for each in dataclasses.fields(kind)]
+    needed = {each.name for each in dataclasses.fields(kind) if not _has_default(each)}
+
+    def read_fields(value: Any) -> Any:
+        given = _HIDDEN.get(kind, {}) | _exactly(dict, value)
+        named = {}
+        for name, whole, item in known:
+            key = whole if whole in given else name
+            if key in given or name in needed:
+                named[name] = item(given[key])
+        return kind(**named)
+
+    special = _SPECIAL.get(kind)
+    return read_fields if special is None else lambda value: special(read_fields, value)
+
+
+def _record(plain_reader: Reader, value: Any) -> Any:
+    return plain_reader({**_exactly(dict, value), "metadata_json": metadata_text(value.get("metadata"))})
+
+
+def _duplicate(plain_reader: Reader, value: Any) -> Any:
+    return plain_reader(value if "record" in value else {**value, "record": value["records"][0]})
+
+
+def _recall(plain_reader: Reader, value: Any) -> Any:
+    left_out = [[each["id"], each["reason"]] if isinstance(each, dict) else each for each in value["excluded"]]
+    return plain_reader({**value, "excluded": left_out})
+
+
+def _origin(plain_reader: Reader, value: Any) -> Any:
+    """Read where a value comes from: the value itself has the type of the memory's field that it names."""
+    origin = plain_reader(value)
+    hint = get_type_hints(Record).get(origin.field, Any)
+    return dataclasses.replace(origin, value=_reader(hint)(origin.value))
+
+
+#: Classes whose answers are no mapping of fields.
+_SPECIAL: Mapping[type, Callable[[Reader, Any], Any]] = {
+    Record: _record,
+    Duplicate: _duplicate,
+    Recall: _recall,
+    Origin: _origin,
+}
+
+
+def _has_default(item: dataclasses.Field[Any]) -> bool:
+    return item.default is not dataclasses.MISSING or item.default_factory is not dataclasses.MISSING
+
+
+def _union(kinds: tuple[Any, ...]) -> Reader:
+    empty = type(None) in kinds
+    rest = [each for each in kinds if each is not type(None)]
+    # Outcomes say of what kind they are; any other union of ours is "this or nothing", or plain values.
+    tagged = {each.outcome: each for each in rest if WHOLE.get(each) is _OUTCOME}
+
+    def read_one(value: Any) -> Any:
+        if value is None and empty:
+            return None
+        if tagged:
+            return _reader(tagged[_exactly(dict, value)["outcome"]])(value)
+        if len(rest) == 1:
+            return _reader(rest[0])(value)
+        for each in rest:
+            if isinstance(each, type) and isinstance(value, each):
+                return value
+        raise TypeError("none of the types of a union")
+
+    return read_one
+
+
+def _instant(value: Any) -> datetime:
+    at = datetime.fromisoformat(value)
+    if at.tzinfo is None:
+        raise ValueError("an instant without an offset")
+    return at.astimezone(UTC)
+
+
+def _one_of(allowed: tuple[Any, ...], value: Any) -> Any:
+    if value not in allowed:
+        raise ValueError("a word that is not one of those known")
+    return value
+
+
+def _exactly(kind: Any, value: Any) -> Any:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise TypeError("a value of another type")
+    return value
