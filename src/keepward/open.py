@@ -69,7 +69,7 @@ def bare_kit(
 
 
 def blobs_of(path: str | Path) -> BlobStore:
-    """Return where a store keeps its blobs: beside its file, by its name in the data folder, or in this process alone."""
+    """Return where a store keeps its blobs: beside its file, in the data folder for a database, or in this process."""
     if str(path) == ":memory:":
         return MemoryBlobs()
     if "://" in str(path):

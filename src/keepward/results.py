@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum, IntEnum
 from functools import cache
@@ -49,7 +49,8 @@ WHOLE: Mapping[type, Mapping[str, str]] = {
     Version: {"record": "record", "before": "before", "commit_header": "commit", "details": "details"},
     Hit: {"exact_score": "score", "exact_parts": "parts", "memory": "memory"},
     Recall: {"hits": "hits"},
-    **dict.fromkeys((Step, Difference), {}),
+    Step: {},
+    Difference: {},
 }
 #: Fields that stand under another key in ``to_dict`` already.
 _RENAMED: Mapping[type, Mapping[str, str]] = {Waiting: {"steps": "diff"}}
@@ -60,12 +61,13 @@ _HIDDEN: Mapping[type, Mapping[str, Any]] = {
 }
 
 
-def to_json(value: Any) -> Any:
-    """Return any value of a verb as JSON values, by (2)."""
+def to_json(value: Any, *, without: Collection[str] = ()) -> Any:
+    """Return any value of a verb as JSON values, by (2); of what is whole, ``without`` some keys."""
     kind: Any = type(value)
     if kind in WHOLE:
         short = _version(value) if kind is Version else value.to_dict()
-        return short | {key: to_json(_ordered(getattr(value, field))) for key, field in WHOLE[kind].items()}
+        whole = ((key, field) for key, field in WHOLE[kind].items() if key not in without)
+        return short | {key: to_json(_ordered(getattr(value, field))) for key, field in whole}
     match value:
         case Mapping():
             return {str(key): to_json(item) for key, item in value.items()}
@@ -84,7 +86,8 @@ def to_json(value: Any) -> Any:
 
 def _fields(value: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    beside = _beside(type(value))
+    kind: Any = type(value)
+    beside = _beside(kind)
     for each in dataclasses.fields(value):
         item = getattr(value, each.name)
         if each.name in beside:
@@ -96,11 +99,11 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 @cache
-def _beside(kind: type) -> dict[str, str]:
+def _beside(kind: Any) -> dict[str, str]:
     """Return the fields of a dataclass that stand by (2), each with what the whole is called."""
     hints = get_type_hints(kind)
-    whole = {name: next((part for part in (hint, *get_args(hint)) if part in BESIDE), None) for name, hint in hints.items()}
-    return {name: name + BESIDE[part] for name, part in whole.items() if part is not None}
+    parts = ((name, part) for name, hint in hints.items() for part in (hint, *get_args(hint)))
+    return {name: name + BESIDE[part] for name, part in parts if part in BESIDE}
 
 
 def _version(item: Version) -> dict[str, Any]:
@@ -123,12 +126,12 @@ def _ordered(value: Any) -> Any:
 
 
 def from_json(kind: type[T], value: Any) -> T:
-    """Return a value of a class, as a server sent it; see ``read``."""
-    result: T = read(kind, value)
+    """Return a value of a class, as a server sent it; see ``read_json``."""
+    result: T = read_json(kind, value)
     return result
 
 
-def read(hint: Any, value: Any) -> Any:
+def read_json(hint: Any, value: Any) -> Any:
     """Return a value of any type hint: a class, a union, a container of them.
 
     Raises:
@@ -180,7 +183,8 @@ def _reader(hint: Any) -> Reader:
         items = [_reader(each) for each in arguments]
         return lambda value: tuple(item(each) for item, each in zip(items, _exactly(list, value), strict=True))
     if origin in (tuple, list, Sequence, Iterable, frozenset, set):
-        item, made = _reader(arguments[0]), {tuple: tuple, frozenset: frozenset, set: frozenset}.get(origin, list)
+        item = _reader(arguments[0])
+        made: Any = {tuple: tuple, frozenset: frozenset, set: frozenset}.get(origin, list)
         return lambda value: made(item(each) for each in _exactly(list, value))
     if origin in (dict, Mapping) or hint in (dict, Mapping):
         key, item = (_reader(each) for each in arguments or (Any, Any))
@@ -213,8 +217,9 @@ def _class(kind: Any) -> Reader:
 def _dataclass(kind: Any) -> Reader:
     """Return what reads a class: its fields, each under the key that has the whole of it."""
     hints = get_type_hints(kind)
-    keys = _beside(kind) | {field: key for key, field in WHOLE.get(kind, {}).items()} | _RENAMED.get(kind, {})
-    known = [(each.name, keys.get(each.name, each.name), _reader(hints[each.name])) for each in dataclasses.fields(kind)]
+    keys = {**_beside(kind), **{field: key for key, field in WHOLE.get(kind, {}).items()}, **_RENAMED.get(kind, {})}
+    names = [each.name for each in dataclasses.fields(kind)]
+    known = [(name, keys.get(name, name), _reader(hints[name])) for name in names]
     needed = {each.name for each in dataclasses.fields(kind) if not _has_default(each)}
 
     def read_fields(value: Any) -> Any:
@@ -267,7 +272,7 @@ def _union(kinds: tuple[Any, ...]) -> Reader:
     empty = type(None) in kinds
     rest = [each for each in kinds if each is not type(None)]
     # Outcomes say of what kind they are; any other union of ours is "this or nothing", or plain values.
-    tagged = {each.outcome: each for each in rest if WHOLE.get(each) is _OUTCOME}
+    tagged = {get_args(get_type_hints(each)["outcome"])[0]: each for each in rest if WHOLE.get(each) is _OUTCOME}
 
     def read_one(value: Any) -> Any:
         if value is None and empty:

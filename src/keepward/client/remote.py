@@ -20,13 +20,13 @@ from keepward.calls.draft import Draft as LocalDraft
 from keepward.calls.govern import Govern
 from keepward.calls.use import Use
 from keepward.client import streams, wire
-from keepward.client.decode import decode, decode_hint
 from keepward.client.streams import Happened, Line
 from keepward.client.transport import Transport
 from keepward.errors import KeepwardError
 from keepward.model.change import Change, Insert, InsertFields
 from keepward.model.proposal import Outcome
 from keepward.model.trust import Actor, parse_scope, parse_tenant
+from keepward.results import from_json, read_json
 from keepward.verbs.write import Remember
 
 if TYPE_CHECKING:
@@ -83,12 +83,12 @@ class Client(Use, Govern):
     @property
     def actor(self) -> Actor:
         """On whose behalf this handle asks, as the server says."""
-        return decode(Actor, self._standing["actor_record"])
+        return from_json(Actor, self._standing["actor_record"])
 
     @property
     def now(self) -> datetime:
         """The store's clock, as the server says."""
-        return decode(datetime, self._standing["now"])
+        return from_json(datetime, self._standing["now"])
 
     @property
     def head(self) -> str:
@@ -228,13 +228,13 @@ class Draft(LocalDraft):
             with contextlib.suppress(KeepwardError):
                 self.discard()
         elif self._id:
-            self.outcome = decode_hint(Outcome, self._post("drafts", self._id, "finish"))
+            self.outcome = read_json(Outcome, self._post("drafts", self._id, "finish"))
 
     def _put(self, change: Mapping[str, Any]) -> Any:
         if not self._id:
             self._id = str(self._post("drafts", reason=self._reason, session=self._session)["id"])
         answer = self._post("drafts", self._id, "changes", changes=[wire.renamed(change, self._names)])
-        (made,) = decode_hint(tuple[str | None], answer["ids"])
+        (made,) = read_json(tuple[str | None], answer["ids"])
         self._count += 1
         return made
 

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from keepward import durable
-from keepward.client.decode import UNREADABLE, decode, decode_hint, error_of
 from keepward.client.transport import reading
 from keepward.client.wire import Way
 from keepward.errors import InvalidInput, KeepwardError, StoreError, StoreUnavailable
 from keepward.model.commit import Reason
 from keepward.model.copies import ExportPlan, RestoredExport
+from keepward.results import UNREADABLE, error_of, from_json, read_json
 
 #: Bytes read from a file at a time.
 _CHUNK = 1 << 16
@@ -102,7 +102,7 @@ def import_lines(
             for line in answer.iter_lines():
                 found = _parsed(line) or {}
                 if "error" in found:
-                    raise decode_hint(KeepwardError, found["error"])
+                    raise read_json(KeepwardError, found["error"])
                 if "summary" in found:
                     return dict(found["summary"])
                 if on_result is not None and "line" in found:
@@ -112,12 +112,12 @@ def import_lines(
 
 def plan_restore(way: Way, source: str | Path | IO[bytes] | bytes) -> ExportPlan:
     """Send an export and return what bringing it back would restore."""
-    return decode(ExportPlan, _sent(way, "/memory/restore-export/plan", source, []))
+    return from_json(ExportPlan, _sent(way, "/memory/restore-export/plan", source, []))
 
 
 def restore(way: Way, source: str | Path | IO[bytes] | bytes, digest: str) -> RestoredExport:
     """Send an export to be brought back, by the digest of its plan."""
-    return decode(RestoredExport, _sent(way, "/memory/restore-export", source, [("digest", digest)]))
+    return from_json(RestoredExport, _sent(way, "/memory/restore-export", source, [("digest", digest)]))
 
 
 def _sent(way: Way, path: str, source: str | Path | IO[bytes] | bytes, query: list[tuple[str, str]]) -> Any:
@@ -193,9 +193,9 @@ def _number(head: str) -> int:
 
 
 def _line(told: Mapping[str, Any]) -> Line:
-    reasons = decode_hint(tuple[Reason, ...], told.get("reasons") or [])
+    reasons = read_json(tuple[Reason, ...], told.get("reasons") or [])
     detail = told.get("detail")
     if detail is None and reasons:
         detail = "; ".join(each.detail for each in reasons)
-    number, outcome = decode_hint(int, told["line"]), decode_hint(str, told.get("outcome"))
+    number, outcome = read_json(int, told["line"]), read_json(str, told.get("outcome"))
     return Line(number=number, outcome=outcome, reasons=reasons, detail=detail)

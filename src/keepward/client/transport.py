@@ -22,8 +22,8 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from keepward.client.decode import error_of
 from keepward.errors import InvalidInput, StoreError, StoreUnavailable
+from keepward.results import error_of
 
 if TYPE_CHECKING:
     import httpx2

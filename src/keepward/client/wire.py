@@ -24,7 +24,6 @@ from functools import singledispatch
 from typing import TYPE_CHECKING, Any, get_args
 from urllib.parse import quote
 
-from keepward.client.decode import UNREADABLE, decode, decode_each, decode_hint
 from keepward.client.transport import Transport
 from keepward.errors import InvalidInput, KeepwardError, StoreError, Tampered
 from keepward.model.blob import Blob, parse_ref, ref_of
@@ -33,6 +32,7 @@ from keepward.model.journal import CommitView
 from keepward.model.memory import Record
 from keepward.model.proposal import Decided, Outcome
 from keepward.model.query import Memories, Recall, check_names
+from keepward.results import UNREADABLE, from_json, read_json
 from keepward.verbs import Request, arguments, inquiry, journal, read, review, upkeep, verb_of, write
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def carry_out(request: Request[Any], way: Way, **local: Any) -> Any:
         answer = answer_of(way.call(verb.method, path, query=list(asked.items())))
     else:
         answer = answer_of(way.call(verb.method, path, body=asked or None))
-    result = decode_hint(verb.result, answer[verb.answer] if verb.answer else answer)
+    result = read_json(verb.result, answer[verb.answer] if verb.answer else answer)
     if "on_progress" in local:
         # A server says nothing on the way.
         done = result if isinstance(result, int) else result.feedback
@@ -164,10 +164,10 @@ def _(request: read.Recall, way: Way) -> Recall:
     query = [*asked.items(), ("limit", min(request.limit, PAGE))]
     # A receipt that is kept is one more each time it is asked for.
     answer = way.get("/memory/search", query, once=request.receipt)
-    found, cursor = decode(Recall, answer), answer.get("cursor")
+    found, cursor = from_json(Recall, answer), answer.get("cursor")
     while len(found) < request.limit and cursor:
         further = way.get("/memory/search", [*query, ("cursor", cursor)])
-        hits, cursor = (*found.hits, *decode(Recall, further).hits), further.get("cursor")
+        hits, cursor = (*found.hits, *from_json(Recall, further).hits), further.get("cursor")
         found = replace(found, hits=hits[: request.limit])
     return found
 
@@ -179,17 +179,17 @@ def _(request: read.Find, way: Way) -> Memories:
     items, last = _pages(way, "/memory/items", _filtered(request), request.limit)
     # A server of an older release says nothing of it.
     lost, notes = (tuple(map(str, last.get(name, ()))) for name in ("withheld", "notes"))
-    return Memories(decode_each(Record, items), withheld=lost, notes=notes)
+    return Memories(read_json(list[Record], items), withheld=lost, notes=notes)
 
 
 @carry_out.register
 def _(request: review.Pending, way: Way) -> Any:
-    return decode_hint(verb_of(type(request)).result, _pages(way, "/memory/quarantine", {"state": request.state})[0])
+    return read_json(verb_of(type(request)).result, _pages(way, "/memory/quarantine", {"state": request.state})[0])
 
 
 @carry_out.register
 def _(request: review.Notices, way: Way) -> Any:
-    return decode_hint(verb_of(type(request)).result, way.get("/memory/notices", once=True)["items"])
+    return read_json(verb_of(type(request)).result, way.get("/memory/notices", once=True)["items"])
 
 
 @carry_out.register
@@ -201,7 +201,7 @@ def _(request: journal.Log, way: Way) -> list[CommitView]:
     while len(found) < request.limit:
         query = [("before", before), ("limit", min(request.limit - len(found), _COMMITS)), ("events", True)]
         page = way.get("/memory/commits", query)
-        found += decode_each(CommitView, page["items"])
+        found += read_json(list[CommitView], page["items"])
         before = page.get("next_before")
         if before is None:
             break
@@ -214,7 +214,7 @@ def _(request: inquiry.Bisect, way: Way, *, predicate: Any = None) -> Any:
         raise InvalidInput("a predicate cannot be sent to a server: give the text to look for as `contains`")
     if not request.contains:
         raise InvalidInput("give the text to look for")
-    return decode_hint(verb_of(type(request)).result, way.post("/memory/bisect", arguments_of(request)))
+    return read_json(verb_of(type(request)).result, way.post("/memory/bisect", arguments_of(request)))
 
 
 @carry_out.register
@@ -265,7 +265,7 @@ def _(request: write.Merge, way: Way) -> Outcome | None:
     fields = _sent(arguments.insert(request.values))
     body = {"ids": ids, "reason": request.reason, **fields, **present({"text": request.text})}
     answer = way.post("/memory/items/merge", body)
-    return decode_hint(Outcome, answer) if answer.get("outcome") not in {None, "none"} else None
+    return read_json(Outcome, answer) if answer.get("outcome") not in {None, "none"} else None
 
 
 @carry_out.register
@@ -274,7 +274,7 @@ def _(request: write.ForgetMany, way: Way) -> tuple[Outcome | None, list[str]]:
     if not ids:
         return None, []
     answer = way.post("/memory/items/forget", {"ids": ids, "reason": request.reason})
-    return decode_hint(Outcome | None, answer["outcome"]), decode_hint(list[str], answer["missing"])
+    return read_json(Outcome | None, answer["outcome"]), read_json(list[str], answer["missing"])
 
 
 @carry_out.register
@@ -289,7 +289,7 @@ def _(
     for part in [sent] if request.mode == "atomic" else _parts(sent, min(batch, _ITEMS)):
         if part:
             body = {"items": part, "mode": request.mode, **present({"reason": request.reason or None})}
-            found = decode_hint(list[Outcome], way.post("/memory/items/batch", body)["outcomes"])
+            found = read_json(list[Outcome], way.post("/memory/items/batch", body)["outcomes"])
             # All or nothing is one outcome, for all of them.
             outcomes += found * len(part) if request.mode == "atomic" and len(found) == 1 else found
         if on_progress is not None and request.mode != "atomic":
@@ -322,7 +322,7 @@ def _(request: journal.RollBack, way: Way) -> Any:
     # Whatever the newest commit is: one that touches the same memories is a conflict, and not undone.
     headers = None if request.dry_run else {"If-Match": "*"}
     answer = way.post(path_of("rollback", str(request.commit)), body, headers)
-    return decode_hint(verb_of(type(request)).result, answer)
+    return read_json(verb_of(type(request)).result, answer)
 
 
 @carry_out.register
@@ -330,12 +330,12 @@ def _(request: upkeep.PutBlob, way: Way) -> Blob:
     if not isinstance(request.data, bytes):
         raise InvalidInput("a blob is made of bytes")
     headers = {"Content-Type": request.media_type or "application/octet-stream"}
-    return decode(Blob, answer_of(way.call("POST", "/memory/blobs", content=request.data, headers=headers)))
+    return from_json(Blob, answer_of(way.call("POST", "/memory/blobs", content=request.data, headers=headers)))
 
 
 @carry_out.register
 def _(request: upkeep.GetBlob, way: Way) -> Blob:
-    return decode(Blob, way.get(path_of("blobs", parse_ref(request.ref), "about")))
+    return from_json(Blob, way.get(path_of("blobs", parse_ref(request.ref), "about")))
 
 
 @carry_out.register
@@ -364,14 +364,14 @@ def _pages(way: Way, path: str, asked: Mapping[str, Any], limit: int | None = No
     query = [*asked.items(), ("limit", PAGE if limit is None else min(PAGE, limit))]
     while True:
         answer = way.get(path, [*query, ("cursor", cursor)])
-        found += decode_hint(list[Any], answer["items"])
+        found += read_json(list[Any], answer["items"])
         cursor = answer.get("cursor")
         if cursor is None or (limit is not None and len(found) >= limit):
             return found if limit is None else found[:limit], answer
 
 
 def _proposed(way: Way, path: str, body: Any, headers: Mapping[str, str] | None = None) -> Outcome:
-    outcome: Outcome = decode_hint(Outcome, way.post(path, body, headers))
+    outcome: Outcome = read_json(Outcome, way.post(path, body, headers))
     return outcome
 
 
@@ -387,7 +387,7 @@ def _decided(way: Way, what: str, name: str, items: Sequence[Any], **more: Any) 
     found: list[Decided] = []
     for start in range(0, len(items), _MANY):
         body = {name: items[start : start + _MANY], **more}
-        found += decode_each(Decided, way.post(f"/memory/quarantine/{what}", body)["results"])
+        found += read_json(list[Decided], way.post(f"/memory/quarantine/{what}", body)["results"])
     return found
 
 

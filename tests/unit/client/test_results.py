@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keepward import errors, present
-from keepward.client.decode import decode, decode_each, decode_hint, error_of
 from keepward.memory import Memory
 from keepward.model.commit import Commit, Reason
 from keepward.model.memory import Record
 from keepward.model.proposal import Outcome, Waiting, digest_of
 from keepward.model.query import Hit
 from keepward.model.trust import Actor, Issued, Trust
+from keepward.results import error_of, from_json, read_json, to_json
 from support.clock import SteppingClock
 from support.strategies import names, records, texts
 
@@ -43,20 +43,20 @@ def store(tmp_path):
 @given(records)
 @settings(max_examples=60, deadline=None)
 def test_a_record_comes_back_as_it_was(record: Record) -> None:
-    assert decode(Record, sent(present.record(record))) == record
+    assert from_json(Record, sent(present.record(record))) == record
 
 
 @given(st.builds(Reason, gate=names, code=names, detail=texts))
 @settings(max_examples=20, deadline=None)
 def test_a_reason_comes_back_as_it_was(reason: Reason) -> None:
-    assert decode(Reason, sent(present.plain(reason))) == reason
+    assert from_json(Reason, sent(present.plain(reason))) == reason
 
 
 @given(st.sampled_from(["agent", "user", "operator"]), names, st.sets(st.sampled_from(["read", "propose"])) | st.none())
 @settings(max_examples=20, deadline=None)
 def test_a_principal_comes_back_with_what_it_can(kind: str, name: str, can: set[str] | None) -> None:
     actor = replace(getattr(Actor, kind)(name), can=None if can is None else frozenset(can))
-    assert decode(Actor, sent(present.plain(actor))) == actor
+    assert from_json(Actor, sent(present.plain(actor))) == actor
 
 
 def test_every_value_of_a_verb_comes_back_as_it_was(store: Memory) -> None:
@@ -88,8 +88,9 @@ def test_every_value_of_a_verb_comes_back_as_it_was(store: Memory) -> None:
         store.jobs()[0],
         store.run_job("expire", force=True),
     ]
-    wrong = [type(each).__name__ for each in values if decode(type(each), sent(present.plain(each))) != each]
-    assert wrong == []
+    for told in (present.plain, to_json):
+        wrong = [type(each).__name__ for each in values if from_json(type(each), sent(told(each))) != each]
+        assert wrong == []
 
 
 def test_each_outcome_comes_back_as_it_was(store: Memory) -> None:
@@ -101,13 +102,14 @@ def test_each_outcome_comes_back_as_it_was(store: Memory) -> None:
         agent.remember(""),
     ]
     assert [each.outcome for each in outcomes] == ["committed", "duplicate", "quarantined", "refused"]
-    assert [decode_hint(Outcome, sent(present.plain(each))) for each in outcomes] == outcomes
+    assert [read_json(Outcome, sent(present.plain(each))) for each in outcomes] == outcomes
+    assert [read_json(Outcome, sent(to_json(each))) for each in outcomes] == outcomes
 
 
 @pytest.mark.promise("T20")
 def test_the_digest_of_what_waits_can_be_computed_from_what_was_sent(store: Memory) -> None:
     store.acting_as(Actor.agent("orion")).remember("Ship the release", tier="core", key="mission", metadata={"n": 1})
-    item = decode_each(Waiting, sent([present.plain(each) for each in store.pending()]))[0]
+    item = read_json(list[Waiting], sent([present.plain(each) for each in store.pending()]))[0]
     assert digest_of(item.steps, item.base) == item.digest
 
 
@@ -115,16 +117,16 @@ def test_a_score_comes_back_as_it_was_computed(store: Memory) -> None:
     store.remember("Ana prefers tabs")
     hit = replace(store.recall("what Ana prefers")[0], score=1 / 3, parts={"text": 2 / 3})
     told = present.hit(hit) | {"memory": present.record(hit.memory), "exact_score": hit.score, "exact_parts": hit.parts}
-    assert decode(Hit, sent(told)) == hit
+    assert from_json(Hit, sent(told)) == hit
 
 
 def test_a_key_that_no_field_asks_for_is_passed_over() -> None:
-    assert decode(Reason, {"gate": "g", "code": "c", "detail": "d", "newer": 1}).gate == "g"
+    assert from_json(Reason, {"gate": "g", "code": "c", "detail": "d", "newer": 1}).gate == "g"
 
 
 def test_a_field_that_is_missing_is_an_error_that_says_what_it_may_be() -> None:
     with pytest.raises(errors.StoreError, match="another version"):
-        decode(Reason, {"gate": "g", "code": "c"})
+        from_json(Reason, {"gate": "g", "code": "c"})
 
 
 @pytest.mark.parametrize(
@@ -148,26 +150,26 @@ def test_a_field_that_is_missing_is_an_error_that_says_what_it_may_be() -> None:
 )
 def test_a_value_of_another_type_is_an_error(hint: Any, value: Any) -> None:
     with pytest.raises(errors.StoreError):
-        decode_hint(hint, value)
+        read_json(hint, value)
 
 
 def test_an_instant_of_another_offset_is_the_same_instant_in_utc() -> None:
     at = datetime(2026, 3, 1, 10, tzinfo=timezone(timedelta(hours=2)))
-    assert decode(datetime, at.isoformat()) == at.astimezone(UTC)
+    assert from_json(datetime, at.isoformat()) == at.astimezone(UTC)
 
 
 def test_what_a_server_keeps_to_itself_of_a_commit_is_empty(store: Memory) -> None:
     store.remember("tabs")
     commit = store.log()[0].commit
     told = {name: value for name, value in sent(present.plain(commit)).items() if name not in {"salt", "payload"}}
-    assert decode(Commit, told) == replace(commit, salt=b"", payload=None)
+    assert from_json(Commit, told) == replace(commit, salt=b"", payload=None)
 
 
 def test_what_a_server_keeps_to_itself_of_a_token_is_empty(store: Memory) -> None:
     issued = store.create_token("orion")
     told = sent(present.plain(issued))
     del told["token"]["hash"]
-    assert decode(Issued, told).token == replace(issued.token, hash=b"")
+    assert from_json(Issued, told).token == replace(issued.token, hash=b"")
 
 
 @pytest.mark.parametrize(
