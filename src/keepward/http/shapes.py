@@ -20,6 +20,8 @@ BESIDE: dict[Any, str] = {Commit: "header", Receipt: "record"}
 
 def shape(value: Any) -> Any:
     """Return any value of a verb as JSON values; an error in it says what it would have been by itself."""
+    if isinstance(value, list):
+        return [shape(each) for each in value]
     if isinstance(value, Decided) and value.error is not None:
         return {**to_json(value), "error": failure(value.error)}
     return to_json(value)
