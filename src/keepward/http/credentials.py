@@ -205,7 +205,7 @@ def caller_of(serving: Serving, headers: Headers, *, method: str = "POST", path:
     if "authorization" in headers:
         handle = _by_token(serving, headers)
     elif name and (session := serving.sessions.find(name)):
-        handle = serving.owner(session.credential)
+        handle = serving.memory if session.credential is None else serving.owner(session.credential)
         if handle.actor.credential != session.credential:
             raise unauthenticated(wrong=True)
         if method not in _SAFE and not _same(headers.get(CSRF, ""), csrf_of(name)):

@@ -13,7 +13,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from itertools import islice
 
 from keepward.errors import KeepwardError, StoreUnavailable
@@ -47,6 +47,8 @@ class Serving:
     imports: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(IMPORTS))
     #: Streams of events that are open.
     streams: int = 0
+    #: Where the server's state is instead of in its own memory, such as where several servers share it.
+    shared: InitVar[State | None] = None
     state: State = field(init=False)
     sessions: Sessions = field(init=False)
     rates: Rates = field(init=False)
@@ -57,8 +59,8 @@ class Serving:
     _handles: LocalState = field(init=False)
     _owner: Memory | None = field(init=False, default=None)
 
-    def __post_init__(self) -> None:
-        self.state = LocalState(self.monotonic)
+    def __post_init__(self, shared: State | None) -> None:
+        self.state = shared or LocalState(self.monotonic)
         # Handles are this process's own, whatever the rest is shared through.
         self._handles = LocalState(self.monotonic)
         self.sessions = Sessions(self.state, self.random)
