@@ -262,7 +262,9 @@ def test_so_many_imports_are_held_at_a_time_and_no_more(world):
     assert (answer.status_code, answer.headers["retry-after"], world.memory.find()) == (429, "5", [])
 
 
-@pytest.mark.parametrize(("body", "query"), [(messages("hello there"), ""), ("{", ""), ("x", "?format=vault")])
+@pytest.mark.parametrize(
+    ("body", "query"), [(messages("hello there"), ""), ("{", ""), ("x", "?format=vault"), ("x", "?format=zip")]
+)
 def test_an_import_that_is_over_is_no_longer_held(world, body, query):
     world.owner.post(f"/memory/import{query}", content=body)
     assert places(world) == IMPORTS

@@ -14,13 +14,13 @@ Invariants
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from inspect import Parameter, Signature
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Path, Query
+from fastapi import APIRouter, Header, Path, Query
 from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -231,8 +231,6 @@ _CURSOR = {
 }
 _LIMIT = {"limit": (_query(fields.Most, "Most items on this page."), 50)}
 _EVENTS = {"events": (_query(bool, "Each memory before and after as well."), False)}
-_UPLOAD = {"upload": (Annotated[streams.Upload, Depends(streams.received)], Parameter.empty)}
-_DATA = {"data": (Annotated[bytes, Depends(streams.received_bytes)], Parameter.empty)}
 _Why = Annotated[str, Limit(minLength=1, maxLength=1000, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
 _REF = {"ref": streams.Ref, "data": None, "media_type": None}
 
@@ -250,6 +248,8 @@ class Row:
     also: Mapping[int, Any] | None = None
     #: Parameters of HTTP alone, with their defaults.
     beside: Mapping[str, tuple[Any, Any]] | None = None
+    #: What receives a body that is no JSON, once all else was read; the answer finds it as ``received``.
+    receives: Callable[[Request], Awaitable[Any]] | None = None
     #: Types of parameters that are narrower in a path or query; None for what is not sent there.
     kinds: Mapping[str, Any] | None = None
     #: Further parts of the description.
@@ -275,7 +275,7 @@ def _edit(*problems: int, **more: Any) -> Row:
 #: Rows by tag and operation, in the order of the description.
 ROWS: Mapping[str, Mapping[str, Row]] = {
     "blobs": {
-        "put_blob": row(409, 413, answer=streams.put_blob, beside=_DATA, kinds=_REF, extra=streams.BYTES),
+        "put_blob": row(409, 413, answer=streams.put_blob, receives=Request.body, kinds=_REF, extra=streams.BYTES),
         "read_blob": row(
             404,
             500,
@@ -293,7 +293,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
             413,
             500,
             answer=streams.bring_in,
-            beside=_UPLOAD,
+            receives=streams.received,
             also={200: streams.IMPORTED},
             extra=streams.FILE,
             title="import_lines",
@@ -303,7 +303,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
             413,
             answer=streams.plan_restoring,
             model=mirror(ExportPlan),
-            beside=_UPLOAD,
+            receives=streams.received,
             extra=streams.FILE,
             title="plan_restoring",
         ),
@@ -312,7 +312,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
             413,
             answer=streams.restore,
             model=mirror(RestoredExport),
-            beside=_UPLOAD,
+            receives=streams.received,
             extra=streams.FILE,
             title="restore_lines",
         ),
@@ -441,24 +441,30 @@ def _router(tag: str) -> APIRouter:
 
 
 def _add(made: APIRouter, verb: Verb, row: Row, *, confirms: bool) -> None:
-    aside = {"http", "handle", "body", *(row.beside or ())}
+    aside = {"http", "handle", "body", "received", *(row.beside or ())}
 
     def endpoint(**sent: Any) -> Response:
         if confirms:
             confirm(sent["handle"])
         given = {name: value for name, value in sent.items() if name not in aside and value is not None}
         given |= sent["body"].given() if sent.get("body") is not None else {}
-        beside = {name: sent[name] for name in row.beside or ()}
+        beside = {name: sent.get(name) for name in ("received", *(row.beside or ()))}
         return row.answer(Call(http=sent["http"], memory=sent["handle"], verb=verb, given=given, beside=beside))
 
-    endpoint.__name__, endpoint.__doc__ = row.title or verb.operation, verb.doc
-    endpoint.__signature__ = Signature(list(_parameters(verb, row)))  # type: ignore[attr-defined]
+    async def receiving(**sent: Any) -> Response:
+        received = await receives(sent["http"])
+        return await run_in_threadpool(endpoint, **sent, received=received)
+
+    receives: Any = row.receives
+    called: Any = endpoint if receives is None else receiving
+    called.__name__, called.__doc__ = row.title or verb.operation, verb.doc
+    called.__signature__ = Signature(list(_parameters(verb, row)))
     own = {} if verb.status in (row.also or {}) else {verb.status: row.model or _model(verb.result)}
     body, changes = verb.operation in BODIES, verb.changes
     problems = (*row.problems, *((413, 415) if body else ()), *((429,) if changes else ()))
     made.add_api_route(
         verb.path.replace("{id}", "{id:named}"),
-        endpoint,
+        called,
         methods=[verb.method],
         operation_id=verb.operation,
         status_code=verb.status,

@@ -318,7 +318,7 @@ def export(call: Call) -> Response:
 
 
 def bring_in(call: Call) -> Response:
-    upload: Upload = call.beside["upload"]
+    upload: Upload = call.beside["received"]
     chosen, session = call.given["format"], call.given.get("session")
     try:
         return Piped(Pipe(lambda put: _import(call.memory, upload, chosen, session, put)))
@@ -351,23 +351,18 @@ def _import(memory: Memory, upload: Upload, chosen: Formats, session: str | None
 
 
 def plan_restoring(call: Call) -> Response:
-    with call.beside["upload"] as upload:
+    with call.beside["received"] as upload:
         return json_response(shape(plan_restore_export(call.memory, upload)))
 
 
 def restore(call: Call) -> Response:
-    with call.beside["upload"] as upload:
+    with call.beside["received"] as upload:
         return json_response(shape(restore_export(call.memory, upload, call.given["digest"])))
-
-
-async def received_bytes(request: Request) -> bytes:
-    """Return the body of a call that brings a blob."""
-    return await request.body()
 
 
 def put_blob(call: Call) -> Response:
     kind = call.http.headers.get("content-type", "").partition(";")[0].strip().lower()
-    held = call.memory.put_blob(call.beside["data"], media_type=None if kind in {"", UNKNOWN} else kind)
+    held = call.memory.put_blob(call.beside["received"], media_type=None if kind in {"", UNKNOWN} else kind)
     return json_response(shape(held), 201, {"Location": f"/memory/blobs/{held.ref}"})
 
 
