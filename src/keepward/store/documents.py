@@ -24,16 +24,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from keepward.errors import Conflict, InvalidInput, Tampered
-from keepward.model.blob import Blob, Kept, Put
-from keepward.model.codec import canonical
+from keepward.model.blob import Kept
+from keepward.model.codec import canonical, pack, unpack
 from keepward.model.commit import Receipt
-from keepward.model.job import JobRow, RunOutcome
+from keepward.model.job import JobRow
 from keepward.model.proposal import Waiting, waiting_from_dict, waiting_to_dict
 from keepward.model.query import Feedback
-from keepward.model.trust import Rights, Token, Trust
+from keepward.model.trust import Token
 from keepward.model.value import from_micros, to_micros
 from keepward.ports.store import PREFIX
 from keepward.store.rows import listed
@@ -46,6 +46,7 @@ _ALIKE = 8
 _HANDED = "handed"
 _NEW = "new"
 _ENDED = frozenset({"rejected", "expired", "stale"})
+_TYPES: dict[str, Any] = {"feedback": Feedback, "tokens": Token, "jobs": JobRow, "blobs": Kept}
 _log = logging.getLogger(__name__)
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode
 
@@ -95,6 +96,54 @@ def body_of(value: object) -> bytes:
         raise InvalidInput("the facts of a receipt must be JSON without NaN, infinity or lone surrogates") from fault
 
 
+def document_of(value: Waiting | Feedback | Token | JobRow | Kept) -> Document:
+    """Return the document of a value, unsealed: its body is the whole value, and the columns repeat of it."""
+    at: datetime | None = None
+    until: datetime | None = None
+    state: str | None = None
+    match value:
+        case Waiting():
+            kind, name, state, at, until = "proposals", value.id, value.state, value.created_at, value.expires_at
+        case Feedback():
+            kind, name, state, at = "feedback", f"{value.receipt} {value.actor}", f"{value.n:012}", value.at
+        case Token():
+            kind, name, state, at, until = "tokens", value.id, value.hash.hex(), value.created_at, value.expires_at
+        case JobRow():
+            kind, name, until = "jobs", value.job, value.until
+        case Kept():
+            kind, name, at = "blobs", value.blob.ref, value.at
+    began, ends = 0 if at is None else to_micros(at), None if until is None else to_micros(until)
+    body = waiting_to_dict(value) if isinstance(value, Waiting) else pack(value)
+    return Document(value.tenant, kind, name, state, began, ends, canonical(body))
+
+
+def value_of(document: Document) -> Any:
+    """Return the value of a document that ``document_of`` made.
+
+    Raises:
+        Tampered: it did not, or the columns are of another; only without a key does such a row get here.
+    """
+    body = document.json()
+    try:
+        value = waiting_from_dict(body) if document.kind == "proposals" else unpack(_TYPES[document.kind], body)
+        if document_of(value)[:6] == document[:6]:
+            return value
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        pass
+    raise Tampered(f"a row of {document.kind} differs from what it says; run `keepward verify`")
+
+
+def values_of(documents: Iterable[Document]) -> list[Any]:
+    """Return the values of documents; one that cannot be read is left out and logged."""
+    values = []
+    for document in documents:
+        try:
+            values.append(value_of(document))
+        except Tampered as fault:
+            _log.warning("%s was left out: %s", document.id, fault, extra={"action": "damaged"})
+    return values
+
+
 def found(db: Session, sealer: Sealer, name: str, **values: Any) -> Iterator[Document]:
     """Yield the documents of a named statement that match their seals."""
     for row in db.stream(name, **values):
@@ -112,6 +161,9 @@ class DocumentReads(Snapshot):
     def _documents(self, tenant: str, name: str, **values: Any) -> list[Document]:
         with self._reading(tenant) as db:
             return list(found(db, self._sealer, name, tenant=tenant, **values))
+
+    def _values(self, tenant: str, name: str, **values: Any) -> list[Any]:
+        return values_of(self._documents(tenant, name, **values))
 
     def _one(self, tenant: str, kind: str, name: str, *, prefix: bool = False) -> Document | None:
         """Return the document with an id, or the only one whose id begins so.
@@ -167,13 +219,7 @@ class DocumentReads(Snapshot):
     def queue(self, tenant: str, *, state: str | None = "pending") -> list[Waiting]:
         """Return proposals, oldest first; None means all states. One that does not hold is left out and logged."""
         name, values = ("documents_dated", {}) if state is None else ("documents_in", {"state": state})
-        items = []
-        for document in self._documents(tenant, name, kind="proposals", **values):
-            try:
-                items.append(_waiting(document))
-            except Tampered as fault:
-                _log.warning("proposal %s was left out: %s", document.id, fault, extra={"action": "damaged"})
-        return items
+        return self._values(tenant, name, kind="proposals", **values)
 
     def untold(self, tenant: str, now: datetime) -> int:
         """Return how many proposals ended without being stored and without a note that their proposer was told.
@@ -182,7 +228,7 @@ class DocumentReads(Snapshot):
         """
         rows = self._run("documents_dated", tenant, kind="proposals")
         over = (row for row in rows if row[3] in _ENDED or (row[3] == "pending" and row[5] <= to_micros(now)))
-        return sum(not (b'"told":true' in row[6] and _waiting(Document._make(row)).told) for row in over)
+        return sum(not (b'"told":true' in row[6] and value_of(Document._make(row)).told) for row in over)
 
     def waiting(self, tenant: str, proposal_id: str) -> Waiting | None:
         """Return one proposal, by id or unique prefix.
@@ -192,7 +238,7 @@ class DocumentReads(Snapshot):
             InvalidInput: more than one begins so.
         """
         document = self._one(tenant, "proposals", proposal_id, prefix=True)
-        return None if document is None else _waiting(document)
+        return None if document is None else value_of(document)
 
     def artefact(self, tenant: str, kind: str, version: str) -> str | None:
         """Return a text that receipts name, or None.
@@ -223,8 +269,7 @@ class DocumentReads(Snapshot):
 
     def feedback(self, tenant: str, *, limit: int) -> list[Feedback]:
         """Return the newest feedback, oldest first, without what fails its seal."""
-        rows = self._documents(tenant, "documents_last", kind="feedback", limit=limit)
-        return [_feedback(each) for each in rows][::-1]
+        return self._values(tenant, "documents_last", kind="feedback", limit=limit)[::-1]
 
     def feedback_count(self, tenant: str) -> int:
         """Return the number of the newest feedback, 0 for none."""
@@ -236,15 +281,15 @@ class DocumentReads(Snapshot):
     def tokens(self, token_id: str | None = None) -> list[Token]:
         """Return the store's tokens, or the one by an id, oldest first; those that fail their seal are left out."""
         with self._everywhere() as db:
-            rows = list(found(db, self._sealer, "documents_everywhere", kind="tokens", id=token_id))
-        return self._met(_tokens(rows))
+            tokens = values_of(found(db, self._sealer, "documents_everywhere", kind="tokens", id=token_id))
+        return self._met(tokens)
 
     def token_by_hash(self, digest: bytes) -> Token | None:
         """Return the token whose SHA-256 is ``digest``, whatever its state, compared in constant time; or None."""
         first = digest.hex()[:_ALIKE]
         with self._everywhere() as db:
-            alike = list(found(db, self._sealer, "tokens_like", low=first, high=first + "g"))
-        same = [token for token in _tokens(alike) if hmac.compare_digest(token.hash, digest)]
+            alike = values_of(found(db, self._sealer, "tokens_like", low=first, high=first + "g"))
+        same = [token for token in alike if hmac.compare_digest(token.hash, digest)]
         return next(iter(self._met(same[:1])), None)
 
     def _met(self, tokens: list[Token]) -> list[Token]:
@@ -260,7 +305,7 @@ class DocumentReads(Snapshot):
         A damaged journal does not keep the audit from running.
         """
         with self._everywhere() as db:
-            return [_job(each) for each in found(db, self._sealer, "documents", tenant=tenant, kind="jobs")]
+            return values_of(found(db, self._sealer, "documents", tenant=tenant, kind="jobs"))
 
     # --- blobs
 
@@ -271,9 +316,9 @@ class DocumentReads(Snapshot):
             Tampered: a ref was named, and its row does not match its seal. Without one such rows are left out.
         """
         if ref is None:
-            return [_kept(each) for each in self._documents(tenant, "documents", kind="blobs")]
+            return self._values(tenant, "documents", kind="blobs")
         document = self._one(tenant, "blobs", ref)
-        return [] if document is None else [_kept(document)]
+        return [] if document is None else [value_of(document)]
 
     def blob_places(self, tenant: str) -> list[str]:
         """Return the places of the files of a tenant's blobs, all of them, sorted.
@@ -281,10 +326,10 @@ class DocumentReads(Snapshot):
         Raises:
             Tampered: a row does not match its seal.
         """
-        rows = self._run("documents", tenant, kind="blobs")
-        if not all(Document._make(row).holds(self._sealer) for row in rows):
+        documents = [Document._make(row) for row in self._run("documents", tenant, kind="blobs")]
+        if not all(each.holds(self._sealer) for each in documents):
             raise Tampered("what is known of a blob does not match its seal; run `keepward verify`")
-        return sorted(_kept(Document._make(row)).place for row in rows)
+        return sorted(value_of(each).place for each in documents)
 
     def blob_holders(self, tenant: str, ref: str) -> list[str]:
         """Return ids of the memories whose newest version refers to a blob, whatever their status, sorted."""
@@ -363,8 +408,7 @@ class DocumentWrites(DocumentReads):
             rows = self._run("document", item.tenant, kind="proposals", id=item.id)
             if not rows or rows[0][3] != was:
                 raise Conflict("the proposal was decided in the meantime; look at it again")
-        at, until, body = to_micros(item.created_at), to_micros(item.expires_at), canonical(waiting_to_dict(item))
-        self._put(Document(item.tenant, "proposals", item.id, item.state, at, until, body))
+        self._put(document_of(item))
 
     def put_artefact(self, tenant: str, kind: str, version: str, text: str) -> None:
         """Keep a text that a receipt names, so that a context can be replayed; the first under a version stays."""
@@ -413,34 +457,15 @@ class DocumentWrites(DocumentReads):
         Raises:
             Tampered: the earlier feedback that it would replace does not match its seal.
         """
-        name = f"{given.receipt} {given.actor}"
-        self.state(given.tenant)
-        old = self._one(given.tenant, "feedback", name)
+        old = self._one(given.tenant, "feedback", document_of(given).id)
         number = self.feedback_count(given.tenant) + 1 if old is None else int(old.state or 0)
-        told = {
-            "receipt": given.receipt,
-            "actor": given.actor,
-            "used": list(given.used),
-            "ignored": list(given.ignored),
-            "trust": given.trust.label,
-        }
-        state = f"{number:012}"
-        self._put(Document(given.tenant, "feedback", name, state, to_micros(given.at), None, body_of(told)))
-        return replace(given, n=number)
+        numbered = replace(given, n=number)
+        self._put(document_of(numbered))
+        return numbered
 
     def put_token(self, token: Token) -> None:
         """Keep a token, or its new state."""
-        told = {
-            "name": token.name,
-            "rights": token.rights.value,
-            "can": list(token.can),
-            "scope": token.scope,
-            "created_by": token.created_by,
-            "revoked_at": None if token.revoked_at is None else to_micros(token.revoked_at),
-        }
-        until = None if token.expires_at is None else to_micros(token.expires_at)
-        at = to_micros(token.created_at)
-        self._put(Document(token.tenant, "tokens", token.id, token.hash.hex(), at, until, body_of(told)))
+        self._put(document_of(token))
 
     def job_row(self, tenant: str, job: str) -> JobRow | None:
         """Return what is kept of a job, as this transaction sees it; None for one that never ran.
@@ -450,29 +475,15 @@ class DocumentWrites(DocumentReads):
         with suppress(Tampered):
             self.state(tenant)
         rows = found(self._db, self._sealer, "document", tenant=tenant, kind="jobs", id=job)
-        return next((_job(each) for each in rows), None)
+        return next(iter(values_of(rows)), None)
 
     def put_job_row(self, row: JobRow) -> None:
         """Keep what is to be known of a job, in place of what was."""
-        told = {
-            "holder": row.holder,
-            "last_at": None if row.last_at is None else to_micros(row.last_at),
-            "outcome": row.outcome,
-            "receipt": row.receipt,
-        }
-        until = None if row.until is None else to_micros(row.until)
-        self._put(Document(row.tenant, "jobs", row.job, None, 0, until, body_of(told)), anyway=True)
+        self._put(document_of(row), anyway=True)
 
     def put_blob(self, kept: Kept) -> None:
         """Keep what is known of a blob, or its new state."""
-        told = {
-            "bytes": kept.blob.bytes,
-            "media_type": kept.blob.media_type,
-            "active": kept.blob.active,
-            "puts": [[each.kind, each.name, each.credential, to_micros(each.at)] for each in kept.puts],
-        }
-        at = to_micros(kept.at)
-        self._put(Document(kept.tenant, "blobs", kept.blob.ref, None, at, None, body_of(told)))
+        self._put(document_of(kept))
 
     def has_blob(self, tenant: str, ref: str) -> bool:
         """Whether a blob is known, in this very transaction."""
@@ -520,79 +531,3 @@ def refs_in(db: Session, tenant: str) -> set[str]:
 def _pair(name: str) -> tuple[str, str]:
     kind, _, version = name.partition("/")
     return kind, version
-
-
-def _waiting(document: Document) -> Waiting:
-    item = waiting_from_dict(document.json())
-    said = (item.id, item.state, to_micros(item.created_at), to_micros(item.expires_at))
-    if said != (document.id, document.state, document.at, document.until):
-        raise Tampered("a proposal in the queue differs from its columns; run `keepward verify`")
-    return item
-
-
-def _feedback(document: Document) -> Feedback:
-    told = document.json()
-    return Feedback(
-        tenant=document.tenant,
-        n=int(document.state or 0),
-        at=from_micros(document.at),
-        receipt=told["receipt"],
-        actor=told["actor"],
-        trust=Trust[told["trust"].upper()],
-        used=tuple(told["used"]),
-        ignored=tuple(told["ignored"]),
-    )
-
-
-def _tokens(documents: Iterable[Document]) -> list[Token]:
-    tokens = []
-    for document in documents:
-        try:
-            tokens.append(_token(document))
-        except (Tampered, ValueError, TypeError, KeyError, OverflowError):
-            # Only without a key does a row get here that this program has not written.
-            _log.warning("a token cannot be read and was left out", extra={"action": "damaged"})
-    return tokens
-
-
-def _token(document: Document) -> Token:
-    told = document.json()
-    return Token(
-        id=document.id,
-        name=told["name"],
-        hash=bytes.fromhex(document.state or ""),
-        rights=Rights(told["rights"]),
-        can=tuple(told["can"]),
-        tenant=document.tenant,
-        scope=told["scope"],
-        created_by=told["created_by"],
-        created_at=from_micros(document.at),
-        expires_at=None if document.until is None else from_micros(document.until),
-        revoked_at=None if told["revoked_at"] is None else from_micros(told["revoked_at"]),
-    )
-
-
-def _job(document: Document) -> JobRow:
-    told = document.json()
-    return JobRow(
-        tenant=document.tenant,
-        job=document.id,
-        holder=told["holder"],
-        until=None if document.until is None else from_micros(document.until),
-        last_at=None if told["last_at"] is None else from_micros(told["last_at"]),
-        outcome=cast("RunOutcome | None", told["outcome"]),
-        receipt=told["receipt"],
-    )
-
-
-def _kept(document: Document) -> Kept:
-    told = document.json()
-    try:
-        puts = tuple(
-            Put(kind=kind, name=name, credential=credential, at=from_micros(when))
-            for kind, name, credential, when in told["puts"]
-        )
-        blob = Blob(ref=document.id, bytes=told["bytes"], media_type=told["media_type"], active=bool(told["active"]))
-        return Kept(tenant=document.tenant, blob=blob, at=from_micros(document.at), puts=puts)
-    except (ValueError, TypeError, KeyError, OverflowError) as fault:
-        raise Tampered("what is known of a blob cannot be read; run `keepward verify`") from fault

@@ -301,7 +301,7 @@ class MemoryReads(Snapshot):
             embedded: dict[str | None, int] = dict(db.run("facts_vectors", values).fetchall())
             used = [json.loads(row[6])["count"] for row in _rows(db, tenant, "usage") if row[2] in living]
             held = {name for (name,) in db.run("blobs_held", tenant=tenant)}
-            blobs = {row[2]: json.loads(row[6])["bytes"] for row in _rows(db, tenant, "blobs")}
+            blobs = {row[2]: json.loads(row[6])["blob"]["bytes"] for row in _rows(db, tenant, "blobs")}
             schema = db.execute("SELECT max(number) FROM migrations").fetchone()[0]
         by["trust"] = Counter({Trust(rank).label: count for rank, count in by["trust"].items() if rank in _RANKS})
         found: dict[str, Any] = {"by_status": dict(sorted(statuses.items()))}

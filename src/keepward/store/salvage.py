@@ -115,7 +115,8 @@ class Wreck:
 
     def blobs(self, tenant: str) -> list[Row]:
         """Return (ref, media type, active, day) of the tenant's blobs."""
-        return [(ref, told.get("media_type"), told.get("active"), at) for ref, at, told in self._told(tenant, "blobs")]
+        told = ((ref, at, body.get("blob") or {}) for ref, at, body in self._told(tenant, "blobs"))
+        return [(ref, blob.get("media_type"), blob.get("active"), at) for ref, at, blob in told]
 
     def _told(self, tenant: str, kind: str) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
         """Yield (id, instant, body) of the documents of a kind that can be read."""

@@ -8,8 +8,7 @@ Invariants
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,10 @@ from keepward.model.commit import Head
 from keepward.ports.store import Features
 from keepward.ports.world import Anchor
 from keepward.store import tenant as tenants
-from keepward.store.documents import Document, body_of
+from keepward.store.documents import Document
 from keepward.store.rows import feature_cells, record_at, record_row, unpack_marks
 from keepward.store.seals import Sealer
-from keepward.store.sql import FIRST, Row, load_migrations, statements
+from keepward.store.sql import FIRST, Row, load_migrations, parse_queries, statements, text_of
 from keepward.store.sqlite import Connections, SqliteSession
 from keepward.store.tenant import State
 from keepward.store.writer import link_rows, sealed_row
@@ -34,81 +33,9 @@ _NO_KEY = (
     "or open the store once where it was made"
 )
 _DAMAGED = "the store is of an earlier format and does not match its seals ({}); restore it from a backup"
-#: Tables that became documents, by the columns under the seal.
-_COLUMNS = {
-    "receipts": "tenant, id, kind, at, body",
-    "proposals": "tenant, id, state, created_at, expires_at, body",
-    "artefacts": "tenant, kind, version, text",
-    "usage": "tenant, id, count, last_at, learned",
-    "feedback": "tenant, n, at, receipt, actor, body",
-    "tokens": "tenant, id, name, hash, rights, can, scope, created_by, created_at, expires_at, revoked_at",
-    "blobs": "tenant, ref, bytes, media_type, active, at, puts",
-    "jobs": "tenant, job, holder, until, last_at, outcome, receipt",
-    "erased": "tenant, seq, n, by_seq, promise, remains",
-}
+#: By the table that became documents: how its rows are read.
+_DOCUMENTS = parse_queries(text_of("upgrade.sql"))
 _FEATURES = "tenant, id, version, model, units, digest, marks, terms, vectors, trait"
-
-
-def _receipt(row: Row) -> Document:
-    tenant, name, kind, at, body = row
-    lent = kind in {"compile", "recall"} and b'"handed":' in body
-    return Document(tenant, "receipts", name, "handed" if lent else None, at, None, body)
-
-
-def _use(row: Row) -> Document:
-    tenant, name, count, last, learned = row
-    body = body_of({"count": count, "learned": learned})
-    return Document(tenant, "usage", name, "new" if count > learned else None, last, None, body)
-
-
-def _feedback(row: Row) -> Document:
-    tenant, n, at, receipt, actor, body = row
-    said = {"trust": "unknown", **json.loads(body), "receipt": receipt, "actor": actor}
-    return Document(tenant, "feedback", f"{receipt} {actor}", f"{n:012}", at, None, body_of(said))
-
-
-def _token(row: Row) -> Document:
-    tenant, name, called, digest, rights, can, scope, by, created, expires, revoked = row
-    said = {
-        "name": called,
-        "rights": rights,
-        "can": json.loads(can),
-        "scope": scope,
-        "created_by": by,
-        "revoked_at": revoked,
-    }
-    return Document(tenant, "tokens", name, digest.hex(), created, expires, body_of(said))
-
-
-def _blob(row: Row) -> Document:
-    tenant, ref, size, media, active, at, puts = row
-    said = {"bytes": size, "media_type": media, "active": bool(active), "puts": json.loads(puts)}
-    return Document(tenant, "blobs", ref, None, at, None, body_of(said))
-
-
-def _job(row: Row) -> Document:
-    tenant, job, holder, until, last, outcome, receipt = row
-    said = {"holder": holder, "last_at": last, "outcome": outcome, "receipt": receipt}
-    return Document(tenant, "jobs", job, None, 0, until, body_of(said))
-
-
-def _erased(row: Row) -> Document:
-    tenant, seq, n, by_seq, promise, remains = row
-    said = {"promise": promise.hex(), "remains": None if remains is None else remains.decode()}
-    return Document(tenant, "erased", f"{seq}/{n}", None, by_seq, None, body_of(said))
-
-
-_MADE: Mapping[str, Callable[[Row], Document]] = {
-    "receipts": _receipt,
-    "proposals": lambda row: Document(row[0], "proposals", *row[1:]),
-    "artefacts": lambda row: Document(row[0], "artefacts", f"{row[1]}/{row[2]}", None, 0, None, row[3].encode()),
-    "usage": _use,
-    "feedback": _feedback,
-    "tokens": _token,
-    "blobs": _blob,
-    "jobs": _job,
-    "erased": _erased,
-}
 
 
 def upgraded(connections: Connections, store_id: str, anchor: Anchor | None, file: Path) -> None:
@@ -131,7 +58,7 @@ def upgraded(connections: Connections, store_id: str, anchor: Anchor | None, fil
         sealer = Sealer(key)
         states = [_state(db, sealer, anchor, row) for row in _tenants(db)]
         _renamed(db)
-        for table in _COLUMNS:
+        for table in _DOCUMENTS:
             db.many("put_document", _documents(db, sealer, table))
         for state in states:
             _records(db, sealer, state.tenant)
@@ -139,7 +66,7 @@ def upgraded(connections: Connections, store_id: str, anchor: Anchor | None, fil
             state.counts, state.totals = fresh.counts, fresh.totals
             tenants.recount_records(db, sealer, state)
             tenants.write(db, sealer, state)
-        for table in (*_COLUMNS, "features", "heads", "beside", "tallies", "lineage", "aliases", "attachments"):
+        for table in (*_DOCUMENTS, "features", "heads", "beside", "tallies", "lineage", "aliases", "attachments"):
             db.execute(f"DROP TABLE {table}")
         for table in _RENAMED:
             db.execute(f"DROP TABLE old_{table}")
@@ -201,8 +128,8 @@ def _renamed(db: SqliteSession) -> None:
 
 
 def _documents(db: SqliteSession, sealer: Sealer, table: str) -> Iterator[Document]:
-    for *row, seal in db.execute(f"SELECT {_COLUMNS[table]}, seal FROM {table}"):
-        document = _MADE[table](tuple(row))
+    for name, state, at, until, body, *row, seal in db.execute(_DOCUMENTS[table]):
+        document = Document(row[0], table, name, state, at, until, body)
         holds = sealer.holds_row(seal, table, *row)
         yield document.sealed(sealer) if holds else document._replace(seal=b"?")
 
