@@ -1,16 +1,182 @@
-"""The store on PostgreSQL passes the suite that every store must pass."""
+"""A store on PostgreSQL passes the suite of every store, and does what only a database can."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from keepward import Actor, Memory, StoreUnavailable
 from keepward.adapters.home import FileAnchor
-from keepward.store.store import open_store
+from keepward.adapters.ids import RandomIds
+from keepward.errors import NewerSchema, NotAStore
+from keepward.store.store import Store, open_store
+from support.clock import SteppingClock
+from support.ids import CountingIds
+from support.stages import Maker
 from support.store_suite import StoreSuite
+
+psycopg = pytest.importorskip("psycopg")
+TEXTS = [f"The ferry number {n} leaves the quay at {n % 24} for island {n % 7}" for n in range(40)]
 
 
 class TestPostgresStore(StoreSuite):
     @pytest.fixture
-    def store(self, database, tmp_path):
+    def store(self, database: str, tmp_path: Path) -> Iterator[Store]:
         with open_store(database, anchor=FileAnchor(tmp_path / "config")) as store:
             yield store
+
+
+def told(path: str | Path, config: Path, **more: Any) -> Memory:
+    """Open a store in a world that is the same every time."""
+    given = {"embedder": "hashed", "clock": SteppingClock(), "ids": CountingIds(), "config_dir": config, **more}
+    return Memory.open(path, actor=Actor.operator("olga"), **given)
+
+
+def lived(memory: Memory) -> dict[str, Any]:
+    """Do the same things to a store, and return what it answers."""
+    memory.remember_many(TEXTS)
+    memory.remember("Never deploy on Friday", tier="core", key="rule")
+    first = memory.find(limit=1)[0]
+    memory.revise(first.id, text=f"{first.text}, weather permitting", reason="news")
+    memory.forget(memory.find(limit=5)[4].id, reason="over")
+    found = memory.recall("when does the ferry to island 3 leave", limit=20)
+    return {
+        "head": memory.head,
+        "ranking": [(hit.memory.id, hit.score) for hit in found],
+        "context": memory.context("the ferry to island 5").text,
+        "snapshot": memory.snapshot().text,
+        "verify": memory.verify().ok,
+    }
+
+
+def test_the_same_life_gives_the_same_head_rankings_and_bytes_on_both(database: str, tmp_path: Path) -> None:
+    with told(tmp_path / "m.db", tmp_path / "a") as file, told(database, tmp_path / "b") as other:
+        assert lived(file) == lived(other)
+
+
+@pytest.mark.parametrize("to_database", [True, False])
+def test_a_journal_of_one_is_restored_into_the_other_with_its_head(
+    database: str, tmp_path: Path, to_database: bool
+) -> None:
+    places = [tmp_path / "m.db", database][:: 1 if to_database else -1]
+    with told(places[0], tmp_path / "a") as source, open_store(places[1], anchor=FileAnchor(tmp_path / "b")) as target:
+        lived(source)
+        target.restore_journal("default", iter(source._kit.store.events("default")))
+        assert target.head("default").name == source.head
+        # What recall needs is computed afterwards.
+        assert {each.check for each in target.verify()[1]} == {"features"}
+
+
+@pytest.fixture
+def role(database: str) -> Iterator[str]:
+    """The address for a role that is no superuser and owns the store."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA IF EXISTS guarded CASCADE")
+        connection.execute("DO $$ BEGIN CREATE ROLE keeper LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public")
+        connection.execute("CREATE SCHEMA guarded AUTHORIZATION keeper")
+    yield database.replace("postgres:@", "keeper:@") + "&options=-csearch_path%3Dguarded"
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA guarded CASCADE")
+
+
+def put(store: Store, tenant: str, text: str) -> None:
+    make = Maker(RandomIds())
+    with store.write() as writer:
+        stage = make.stage(make.record(text))
+        writer.append(tenant, stage)
+        writer.put_receipt(make.receipt(tenant, stage.details.receipt))
+
+
+def test_a_statement_that_forgets_its_tenant_finds_nothing_of_another(role: str, tmp_path: Path) -> None:
+    with open_store(role, anchor=FileAnchor(tmp_path / "config")) as store:
+        for tenant in ("ada", "bob"):
+            put(store, tenant, f"a secret of {tenant}")
+        with store._connector.reading("ada") as db:
+            assert {row[0] for row in db.execute("SELECT tenant FROM events").fetchall()} == {"ada"}
+        with store.write() as writer, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            writer.head("ada")
+            writer.session.execute("INSERT INTO marks VALUES ('bob', 1, 1)")
+        assert store.tenants() == ["ada", "bob"]
+        assert store.verify()[1] == []
+
+
+def test_writers_of_one_tenant_wait_for_each_other_and_those_of_another_do_not(database: str) -> None:
+    with open_store(database) as store:
+        for tenant in ("ada", "bob"):
+            put(store, tenant, "first")
+        order: list[str] = []
+        inside = threading.Event()
+
+        def slow() -> None:
+            with store.write() as writer:
+                writer.head("ada")
+                inside.set()
+                put(store_of_bob, "bob", "second")
+                order.append("bob")
+            order.append("ada")
+
+        with open_store(database) as store_of_bob, ThreadPoolExecutor(2) as pool:
+            first = pool.submit(slow)
+            inside.wait(10)
+            second = pool.submit(put, store, "ada", "third")
+            first.result(30), second.result(30)
+        assert (order, store.head("ada").seq, store.head("bob").seq) == (["bob", "ada"], 2, 2)
+
+
+def test_first_writes_of_one_tenant_at_once_lose_nothing(database: str) -> None:
+    with open_store(database) as store, ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda n: put(store, "ada", f"note {n}"), range(12)))
+        assert (store.head("ada").seq, store.verify("ada")[1]) == (12, [])
+
+
+def test_of_two_that_make_a_store_at_once_one_makes_it(database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA twice")
+    address = f"{database}&options=-csearch_path%3Dtwice,public"
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            stores = list(pool.map(lambda _: open_store(address), range(4)))
+        assert len({store.store_id for store in stores}) == 1
+        for store in stores:
+            store.close()
+    finally:
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA twice CASCADE")
+
+
+def test_a_database_without_a_store_is_told_in_one_line_and_nothing_is_made(database: str) -> None:
+    address = f"{database}&options=-csearch_path%3Dnowhere"
+    with pytest.raises(StoreUnavailable, match="does not exist"):
+        open_store(address)
+    with pytest.raises(StoreUnavailable, match="cannot be reached"):
+        open_store("postgresql://nobody@127.0.0.1:1/none")
+
+
+def test_another_programs_tables_and_a_newer_schema_are_refused(database: str) -> None:
+    open_store(database).close()
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("INSERT INTO migrations VALUES (99, 'later', '')")
+        try:
+            with pytest.raises(NewerSchema):
+                open_store(database)
+        finally:
+            connection.execute("DELETE FROM migrations WHERE number = 99")
+        connection.execute("CREATE SCHEMA theirs")
+        connection.execute("CREATE TABLE theirs.meta (x TEXT)")
+        try:
+            with pytest.raises(NotAStore, match="another program"):
+                open_store(f"{database}&options=-csearch_path%3Dtheirs")
+        finally:
+            connection.execute("DROP SCHEMA theirs CASCADE")
+
+
+def test_a_store_on_a_database_is_copied_by_its_own_tools(database: str, tmp_path: Path) -> None:
+    with open_store(database) as store, pytest.raises(StoreUnavailable, match="pg_dump"):
+        store.backup(tmp_path / "copy.db")
+    assert list(tmp_path.iterdir()) == []

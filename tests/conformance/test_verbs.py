@@ -15,6 +15,7 @@ import pytest
 from keepward import AsyncMemory, Client, Memory
 from keepward.model.trust import Actor
 from support.clock import SteppingClock
+from support.database import emptied
 from support.verb_suite import VerbSuite
 
 URL = "http://127.0.0.1:8321"
@@ -47,6 +48,24 @@ class OnOneStore(VerbSuite):
 
 
 class TestInTheProcess(OnOneStore):
+    @pytest.fixture
+    def hold(self, home: Memory) -> Callable[[str], Any]:
+        return home.holding
+
+
+@pytest.fixture(scope="module")
+def elsewhere(server_address: str, tmp_path_factory: pytest.TempPathFactory, clock: SteppingClock) -> Iterator[Memory]:
+    folder = tmp_path_factory.mktemp("elsewhere")
+    given: dict[str, Any] = {"embedder": None, "clock": clock, "config_dir": folder / "config"}
+    with Memory.open(emptied(server_address), actor=Actor.operator("keeper"), **given) as memory:
+        yield memory
+
+
+class TestOnPostgres(OnOneStore):
+    @pytest.fixture
+    def home(self, elsewhere: Memory) -> Memory:
+        return elsewhere
+
     @pytest.fixture
     def hold(self, home: Memory) -> Callable[[str], Any]:
         return home.holding

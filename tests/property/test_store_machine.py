@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
@@ -14,10 +16,10 @@ from keepward.errors import Conflict
 from keepward.model.memory import Status
 from keepward.model.query import Filter
 from keepward.store.store import open_store
+from support.database import emptied
 from support.stages import Maker
 from support.strategies import scopes
 
-TENANT = "ada"
 ANY = Filter(scopes=(), include_sensitive=True)
 WORDS = st.lists(st.sampled_from(["tea", "coffee", "cup", "left", "right"]), min_size=1, max_size=4).map(" ".join)
 KEYS = st.sampled_from([None, None, "drink", "place"])
@@ -27,10 +29,14 @@ class StoreMachine(RuleBasedStateMachine):
     """The model: every version of every memory in order of arrival, and the state after each commit."""
 
     ids = Bundle("ids")
+    tenant = "ada"
+
+    def opened(self):
+        return open_store(":memory:")
 
     @initialize()
     def begin(self):
-        self.store = open_store(":memory:")
+        self.store = self.opened()
         self.make = Maker()
         self.versions: dict[str, list] = {}
         self.states: list[dict] = [{}]
@@ -46,8 +52,8 @@ class StoreMachine(RuleBasedStateMachine):
         taken = len(held) != len(set(held))
         try:
             with self.store.write() as writer:
-                writer.append(TENANT, stage)
-                writer.put_receipt(self.make.receipt(TENANT, stage.details.receipt))
+                writer.append(self.tenant, stage)
+                writer.put_receipt(self.make.receipt(self.tenant, stage.details.receipt))
         except Conflict:
             assert taken
             return False
@@ -79,22 +85,22 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def rebuild(self):
-        assert self.store.rebuild(TENANT) == len(self.versions)
+        assert self.store.rebuild(self.tenant) == len(self.versions)
 
     @rule(memory_id=ids)
     def history(self, memory_id):
-        assert [step.after for _, step in self.store.history(TENANT, memory_id)] == self.versions[memory_id]
+        assert [step.after for _, step in self.store.history(self.tenant, memory_id)] == self.versions[memory_id]
 
     @rule(data=st.data())
     def the_past(self, data):
         seq = data.draw(st.integers(0, len(self.states) - 1))
-        found = self.store.find(TENANT, ANY, live_at=None, limit=None, as_of=seq).records
+        found = self.store.find(self.tenant, ANY, live_at=None, limit=None, as_of=seq).records
         assert {each.id: each for each in found} == self.states[seq]
 
     @rule(tag=st.sampled_from(["tea", "cup"]), scope=scopes, limit=st.integers(0, 3))
     def find(self, tag, scope, limit):
         filters = replace(ANY, tags=(tag,), scopes=(scope,))
-        found = self.store.find(TENANT, filters, live_at=self.make.now, limit=limit).records
+        found = self.store.find(self.tenant, filters, live_at=self.make.now, limit=limit).records
         wanted = [
             each
             for each in reversed([self.states[-1][name] for name in self.versions])
@@ -105,21 +111,21 @@ class StoreMachine(RuleBasedStateMachine):
     @invariant()
     def the_head_counts_commits(self):
         if hasattr(self, "store"):
-            assert self.store.head(TENANT).seq == len(self.states) - 1
+            assert self.store.head(self.tenant).seq == len(self.states) - 1
 
     @invariant()
     def every_record_is_the_newest(self):
         if hasattr(self, "store"):
-            found = self.store.records(TENANT, list(self.versions))
+            found = self.store.records(self.tenant, list(self.versions))
             assert (found.records, found.damaged) == ([each[-1] for each in self.versions.values()], [])
 
     @rule()
     def nothing_is_wrong(self):
-        assert self.store.verify()[1] == []
+        assert self.store.verify(self.tenant)[1] == []
 
     @rule()
     def facts_are_json(self):
-        assert json.dumps(self.store.facts(TENANT, self.make.now))
+        assert json.dumps(self.store.facts(self.tenant, self.make.now))
 
 
 TestStoreMachine = StoreMachine.TestCase
@@ -130,3 +136,24 @@ TestStoreMachine.settings = settings(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+
+
+class OnPostgres(StoreMachine):
+    """The same in a database, each run in a tenant of its own."""
+
+    address = ""
+    numbers = count()
+
+    def opened(self):
+        self.tenant = f"t{next(self.numbers)}"
+        return open_store(self.address)
+
+
+@pytest.fixture(scope="module")
+def machines(server_address):
+    OnPostgres.address = emptied(server_address)
+
+
+@pytest.mark.usefixtures("machines")
+class TestOnPostgres(OnPostgres.TestCase):
+    settings = settings(TestStoreMachine.settings, max_examples=8)
