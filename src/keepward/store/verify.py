@@ -39,6 +39,11 @@ Seen: TypeAlias = tuple[Head | None, Head | None]
 _META = {"store_id", "sealed_by", "note_adopted", "note_foreign", erasing.NOTE}
 #: Tables that are computed from records, by their columns after the tenant, and what is due of them.
 _COMPUTED = {"links": "kind, name, id", "marks": "mark, position"}
+#: What is counted of what was checked.
+_COUNTED = (
+    *("commits", "events", "records", "features", "receipts", "proposals", "artefacts", "erased", "usage", "feedback"),
+    *("jobs", "blobs", "tokens", "lineage", "aliases", "attachments", "marks"),
+)
 _PAGE = 5_000
 _Section: TypeAlias = tuple[str, Callable[[], Iterator[Fault]]]
 
@@ -51,7 +56,7 @@ def check_store(
     # Asked before the store is looked at: a tenant that appears in between must not look gone.
     seen = anchor.names() if anchor else set()
     known = [tenant] if tenant is not None else _everyone(connector, faults)
-    counts: dict[str, int] = dict.fromkeys(("commits", "events", "records", "features", *tenants.SUMMED, "jobs"), 0)
+    counts: dict[str, int] = dict.fromkeys(_COUNTED, 0)
     if tenant is None:
         try:
             for row, detail in connector.check():
@@ -264,8 +269,10 @@ class _Check:
         for table, columns in _COMPUTED.items():
             due = f"SELECT {columns} FROM due_{table}"
             held = f"SELECT {columns} FROM {table} WHERE tenant = ?"
-            count = f"SELECT count(*) FROM {table} WHERE tenant = ?"
-            self._counts[table] = self._counts.get(table, 0) + self._db.execute(count, (self._tenant,)).fetchone()[0]
+            kind = "kind" if table == "links" else f"'{table}'"
+            count = f"SELECT {kind}, count(*) FROM {table} WHERE tenant = ? GROUP BY 1"
+            for name, rows in self._db.execute(count, (self._tenant,)).fetchall():
+                self._counts[name] = self._counts.get(name, 0) + rows
             for query, detail in (
                 (f"{due} EXCEPT {held}", "the row is missing; `rebuild` writes it"),
                 (f"{held} EXCEPT {due}", "no memory says so; `rebuild` removes it"),
