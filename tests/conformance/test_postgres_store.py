@@ -12,7 +12,7 @@ import pytest
 
 from keepward import Actor, Memory, StoreUnavailable
 from keepward.adapters.home import FileAnchor
-from keepward.adapters.ids import RandomIds
+from keepward.adapters.world import RandomIds
 from keepward.errors import NewerSchema, NotAStore
 from keepward.store.store import Store, open_store
 from support.clock import SteppingClock
