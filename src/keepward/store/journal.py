@@ -30,7 +30,7 @@ from keepward.model.journal import CommitView, Fault
 from keepward.model.value import from_micros
 from keepward.ports.store import PREFIX
 from keepward.store.erasing import named_places, promise_of, record_or_blank, sealed_row
-from keepward.store.rows import event_hash, payload_commitment, sound_commit, sound_header
+from keepward.store.rows import event_hash, flaw_of_event, payload_commitment, sound_commit, sound_header
 from keepward.store.seals import Sealer, sha256
 from keepward.store.snapshot import Snapshot, between
 from keepward.store.sql import Row, Session
@@ -158,24 +158,10 @@ class JournalReads(Snapshot):
             return [row[2] for row in db.run("commits_of_kind", tenant=tenant, kind="erase")]
 
     def _checked(self, db: Session, tenant: str, row: Row, events: list[Row]) -> tuple[Commit, CommitDetails]:
-        if not sound_commit(row) or not all(sound_header(each) for each in events):
-            raise Tampered(f"the cells of commit {row[0]} are damaged; run `keepward verify`")
         promise = remains = None
         if row[8] is None:
             promise, remains = sealed_row(db, self._sealer, tenant, (row[0], OWN))
-        commit = commit_of(tenant, row, promise)
-        own, raw = [event_of(each) for each in events], tenant.encode()
-        numbered = [each[1] for each in events] == list(range(len(events)))
-        if not numbered or events_hash(own) != commit.events_hash or recompute(commit, own) != commit.hash:
-            raise Tampered(f"commit {commit.seq} does not match its hash; run `keepward verify`")
-        if not self._sealer.holds_event(row[10], raw, commit.seq, -1, commit.hash):
-            raise Tampered(f"commit {commit.seq} does not match its seal; run `keepward verify`")
-        for each in events:
-            digest = event_hash(each[1], each[2], each[3], each[4], each[7])
-            if not self._sealer.holds_event(each[8], raw, each[0], each[1], digest):
-                raise Tampered(f"an event of commit {commit.seq} does not match its seal; run `keepward verify`")
-            if each[6] is not None and (each[5] is None or payload_commitment(each[5], each[6]) != each[7]):
-                raise Tampered(f"an event of commit {commit.seq} does not hold its content; run `keepward verify`")
+        commit, _ = commit_held(self._sealer, tenant, row, events, promise)
         if commit.payload is None and remains is None:
             # An export carries no remains of it.
             gone = CommitDetails(actor=f"{commit.actor_kind}:{ERASED}", reason=ERASED, receipt="", policy="")
@@ -195,6 +181,29 @@ class JournalReads(Snapshot):
                 before = record_or_blank(db, self._sealer, tenant, earlier)
             steps.append(Step(op=each[2], before=before, after=record_or_blank(db, self._sealer, tenant, each)))
         return CommitView(commit=commit, details=details, steps=tuple(steps))
+
+
+def commit_held(
+    sealer: Sealer, tenant: str, row: Row, events: list[Row], promise: bytes | None
+) -> tuple[Commit, list[Event]]:
+    """Return a commit and its events as far as their hashes cover what they hold and their seals hold.
+
+    Raises:
+        Tampered: they do not.
+    """
+    raw = tenant.encode()
+    if not sound_commit(row) or not all(sound_header(each) for each in events):
+        raise Tampered(f"the cells of commit {row[0]} are damaged; run `keepward verify`")
+    commit, own = commit_of(tenant, row, promise), [event_of(each) for each in events]
+    numbered = [each.n for each in own] == list(range(len(own)))
+    if not numbered or events_hash(own) != commit.events_hash or recompute(commit, own) != commit.hash:
+        raise Tampered(f"commit {commit.seq} does not match its hash; run `keepward verify`")
+    if not sealer.holds_event(row[10], raw, commit.seq, -1, commit.hash):
+        raise Tampered(f"commit {commit.seq} does not match its seal; run `keepward verify`")
+    for each in events:
+        if (flaw := flaw_of_event(sealer, raw, each)) is not None:
+            raise Tampered(f"an event of commit {commit.seq} is damaged: {flaw}; run `keepward verify`")
+    return commit, own
 
 
 def payload_fits(event: Event) -> bool:
@@ -277,13 +286,7 @@ def _event(sealer: Sealer, tenant: bytes, event: Row, n: int, named: Mapping[Pla
         return digest, f"event {n} of its commit is missing before it"
     gone = event[6] is None
     wrong = _unlawful(named, (event[0], event[1]), gone=gone) if gone or named else None
-    if wrong or (event[5] is None) != (event[6] is None):
-        return digest, wrong or "half of its content is missing"
-    if event[6] is not None and payload_commitment(event[5], event[6]) != event[7]:
-        return digest, "its content does not open its commitment"
-    if not sealer.holds_event(event[8], tenant, event[0], event[1], digest):
-        return digest, "its seal does not hold"
-    return digest, None
+    return digest, wrong or flaw_of_event(sealer, tenant, event)
 
 
 def _hash(tenant: str, row: Row, erased: bytes | None) -> bytes:

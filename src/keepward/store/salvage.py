@@ -29,14 +29,12 @@ from keepward.model.commit import (
     Event,
     Place,
     decode_details,
-    events_hash,
     parse_place,
-    recompute,
 )
 from keepward.model.memory import Record
 from keepward.store.file import id_file
-from keepward.store.journal import commit_of, event_of, payload_fits
-from keepward.store.rows import event_hash, payload_commitment, sound_commit, sound_header
+from keepward.store.journal import commit_held, event_of, payload_fits
+from keepward.store.rows import flaw_of_event
 from keepward.store.seals import Sealer
 from keepward.store.sql import Row
 from keepward.store.sqlite import connect, lay_out
@@ -212,34 +210,19 @@ class _Judge:
         }
 
     def _commit(self, row: Row, events: list[Row]) -> tuple[Commit, list[Event]] | None:
+        promise = self._promises.get((row[0], OWN)) if row[8] is None else None
         try:
-            if not sound_commit(row) or not all(sound_header(each) for each in events):
-                return None
-            promise = self._promises.get((row[0], OWN)) if row[8] is None else None
-            commit, own = commit_of(self._tenant, row, promise), [event_of(each) for each in events]
-            if [each.n for each in own] != list(range(len(own))) or events_hash(own) != commit.events_hash:
-                return None
-            if recompute(commit, own) != commit.hash or commit.commitment().hex() in self._erased:
-                return None
+            commit, own = commit_held(self._sealer, self._tenant, row, events, promise)
         except (KeepwardError, ValueError, TypeError, OverflowError):
             return None
-        if not self._sealer.holds_event(row[10], self._raw, commit.seq, -1, commit.hash):
-            return None
-        if not all(self._event(each, gone=True) for each in events):
-            return None
-        return commit, own
+        back = commit.commitment().hex() in self._erased
+        return None if back or not all(self._event(each, gone=True) for each in events) else (commit, own)
 
     def _event(self, row: Row, *, gone: bool) -> bool:
         """Whether an event holds by itself; ``gone`` lets one pass whose content is not there."""
-        if not sound_header(row) or row[7].hex() in self._erased:
+        if flaw_of_event(self._sealer, self._raw, row) is not None or row[7].hex() in self._erased:
             return False
-        if row[6] is None:
-            return gone and row[5] is None
-        if row[5] is None or payload_commitment(row[5], row[6]) != row[7] or not payload_fits(event_of(row)):
-            return False
-        return self._sealer.holds_event(
-            row[8], self._raw, row[0], row[1], event_hash(row[1], row[2], row[3], row[4], row[7])
-        )
+        return gone if row[6] is None else payload_fits(event_of(row))
 
     def newest(
         self, memory_id: str, events: dict[int, dict[int, Row]], *, above: int, within: set[int]
