@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keepward.ports.searching import Profile
+from keepward.ports.store import Profile
 from keepward.retrieval import analyze, vectors
 from keepward.retrieval.fusion import LEAST
 from keepward.retrieval.index import Allowed, Index, Query

@@ -18,10 +18,8 @@ from keepward.engine.index import Indexes
 from keepward.engine.kit import Kit
 from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.model.policy import Policy
-from keepward.ports.blobs import BlobStore
-from keepward.ports.erasing import ErasureList
 from keepward.ports.models import Embedder, TokenCounter
-from keepward.ports.world import Anchor, Clock, IdSource
+from keepward.ports.world import Anchor, BlobStore, Clock, ErasureList, IdSource
 from keepward.store.store import Store
 
 

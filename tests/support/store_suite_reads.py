@@ -11,8 +11,7 @@ import pytest
 
 from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier
 from keepward.model.query import Filter
-from keepward.ports.searching import Profile
-from keepward.ports.store import Features, Stage
+from keepward.ports.store import Features, Profile, Stage
 from keepward.store.store import Store
 from keepward.store.writer import Writer
 

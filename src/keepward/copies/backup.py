@@ -31,7 +31,7 @@ from keepward.model.query import Filter
 from keepward.model.trust import Actor
 from keepward.model.value import to_micros
 from keepward.open import anchor_in, bare_kit, blobs_of
-from keepward.ports.blobs import BlobStore
+from keepward.ports.world import BlobStore
 from keepward.store.file import accept, bring_back, rename
 from keepward.store.store import Store, open_copy
 

@@ -40,13 +40,13 @@ from keepward.model.blob import (
 from keepward.model.commit import Reason, mark
 from keepward.model.journal import Fault
 from keepward.model.memory import ContentType, Record, Status
-from keepward.ports.blobs import BlobStore
+from keepward.ports.world import BlobStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from keepward.model.proposal import Waiting
-    from keepward.ports.blobs import BlobStore
+    from keepward.ports.world import BlobStore
 
 
 _GONE = "there is no blob by that name that this handle may read; check the name, the tenant and the scope"

@@ -58,7 +58,7 @@ from keepward.model.journal import Erased, ErasePlan, Selection, Target
 from keepward.model.memory import Record, Status
 from keepward.model.proposal import Waiting
 from keepward.model.query import Feedback, Filter
-from keepward.ports.erasing import Destruction
+from keepward.ports.store import Destruction
 from keepward.store.writer import Writer
 
 _CHANGED = "what would be erased has changed since it was planned; look at the new plan"

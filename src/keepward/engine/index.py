@@ -21,8 +21,7 @@ from keepward.engine.features import embedded, questions, words
 from keepward.errors import ModelUnavailable
 from keepward.model.memory import Status
 from keepward.model.query import Filter
-from keepward.ports.searching import Profile
-from keepward.ports.store import Features, Indexed
+from keepward.ports.store import Features, Indexed, Profile
 from keepward.store.reads import Reader
 
 if TYPE_CHECKING:

@@ -13,10 +13,8 @@ from keepward.engine.index import Indexes
 from keepward.engine.learned import Rerankers
 from keepward.model.policy import Policy
 from keepward.model.trust import Actor, Trust
-from keepward.ports.blobs import BlobStore
-from keepward.ports.erasing import ErasureList
 from keepward.ports.models import Embedder, Redactor, Summarizer, TokenCounter
-from keepward.ports.world import Clock, IdSource
+from keepward.ports.world import BlobStore, Clock, ErasureList, IdSource
 from keepward.store.store import Store
 from keepward.store.writer import Writer
 

@@ -42,8 +42,7 @@ from keepward.model.change import (
 from keepward.model.memory import Kind, Record, Status, Tier, importance_at
 from keepward.model.query import Filter
 from keepward.model.trust import ActorKind, Trust
-from keepward.ports.searching import Likely
-from keepward.ports.store import Features
+from keepward.ports.store import Features, Likely
 from keepward.store.reads import Reader
 
 #: Versions of a memory that are looked through for a text that was corrected.

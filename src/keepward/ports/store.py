@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any, NamedTuple
 
-from keepward.model.commit import CommitDetails, Step
-from keepward.model.memory import Record
+from keepward.model.commit import CommitDetails, Place, Step
+from keepward.model.memory import Kind, Record, Sensitivity, idle_since
+from keepward.model.proposal import Waiting
+from keepward.model.query import Feedback
+from keepward.model.value import to_micros
 
 #: Characters of an id that are taken for the whole of it, where no other begins so.
 PREFIX = 8
@@ -83,3 +87,104 @@ class Withheld:
     core: bool
     #: What is wrong with it.
     why: str
+
+
+class Profile(NamedTuple):
+    """One live memory version as ranking sees it.
+
+    Shares are 0..1, instants microseconds since 1970, UTC. A tuple, since a cold start makes all of them.
+    """
+
+    id: str
+    version: int
+    #: Position of the newest version.
+    touched: int
+    #: Order of arrival: position of the first version.
+    position: int
+    scope: str
+    tier: str
+    kind: str
+    content_type: str
+    key: str | None
+    subject: str | None
+    category: str | None
+    #: None for what is no event.
+    session: str | None
+    speaker: str | None
+    tags: tuple[str, ...]
+    #: Rank of ``model.trust.Trust``.
+    trust: int
+    sensitive: bool
+    importance: float
+    confidence: float
+    #: From when importance fades; None: it does not.
+    idle_since: int | None
+    #: When what it tells happened, or else when it was first written.
+    created_at: int
+    expires_at: int | None
+    #: Empty where they are not kept and have to be computed.
+    terms: bytes
+    vector_model: str | None
+    units: bytes | None
+
+    @classmethod
+    def of(cls, record: Record, features: Features, *, touched: int, position: int) -> Profile:
+        """Return how ranking sees a record."""
+        vectors = features.model is not None and features.units > 0
+        return cls(
+            id=record.id,
+            version=record.version,
+            touched=touched,
+            position=position,
+            scope=record.scope,
+            tier=record.tier.value,
+            kind=record.kind.value,
+            content_type=record.content_type.value,
+            key=record.key,
+            subject=record.subject,
+            category=record.category,
+            session=record.session if record.kind is Kind.EVENT else None,
+            speaker=record.speaker,
+            tags=record.tags,
+            trust=int(record.effective_trust),
+            sensitive=record.sensitivity is Sensitivity.SENSITIVE,
+            importance=record.importance,
+            confidence=record.confidence,
+            idle_since=None if (since := idle_since(record)) is None else to_micros(since),
+            created_at=to_micros(record.occurred_at or record.created_at),
+            expires_at=None if record.expires_at is None else to_micros(record.expires_at),
+            terms=features.terms,
+            vector_model=features.model if vectors else None,
+            units=features.vectors if vectors else None,
+        )
+
+
+class Likely(NamedTuple):
+    """A memory that may say the same as another, before it is read. A tuple, since a batch makes eight a memory."""
+
+    id: str
+    version: int
+    #: Whether the texts are equal under the declared normalisation.
+    equal: bool
+    #: Whether they may state the same, as far as their traits tell.
+    kindred: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destruction:
+    """What a transaction destroys beside the commit it has just appended."""
+
+    #: Memories that are gone: what recall needs of them goes, and their uses.
+    ids: tuple[str, ...] = ()
+    #: Events whose payload and salt go.
+    events: tuple[Place, ...] = ()
+    #: Commits whose details go, by seq, with what may stay of them.
+    details: Mapping[int, CommitDetails] = field(default_factory=dict)
+    #: What stays of receipts, by id.
+    receipts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    #: What stays of proposals.
+    proposals: tuple[Waiting, ...] = ()
+    #: Kind and version of kept texts that go.
+    artefacts: tuple[tuple[str, str], ...] = ()
+    #: What stays of feedback, under its number.
+    feedback: tuple[Feedback, ...] = ()

@@ -1,10 +1,12 @@
-"""The world outside: time, randomness, and a place to note heads where the store's thief is not."""
+"""The world outside: time, randomness, folders of blobs, and what is remembered where the store's thief is not."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from keepward.model.commit import Head
 
@@ -72,4 +74,76 @@ class Anchor(Protocol):
 
     def note(self, tenant: str, head: Head | None, beside: Head | None = None) -> None:
         """Note a head of the journal and one of what stands beside it; one that is behind its note changes nothing."""
+        ...
+
+
+class ErasureList(Protocol):
+    """Remembers, outside of any store's folder, what was erased, which tokens were revoked, which backups were made."""
+
+    def key(self, *, make: bool = False) -> bytes | None:
+        """Return the key of this machine's marks; None when there is none yet and it is not to be made."""
+        ...
+
+    def note(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        """Add entries, durably.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        ...
+
+    def revoked(self) -> frozenset[str]:
+        """Return the hashes, in hex, of tokens that were revoked on this machine, whatever a store says of them.
+
+        Raises:
+            OSError: the list is there and cannot be read.
+        """
+        ...
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Return all entries, oldest first."""
+        ...
+
+
+class BlobStore(Protocol):
+    """Keeps bytes by place."""
+
+    def holding(self, *, alone: bool = False) -> AbstractContextManager[None]:
+        """Hold the folder against those that remove from it; ``alone`` against those that add to it as well.
+
+        Raises:
+            OSError: the folder cannot be reached.
+        """
+        ...
+
+    def keep(self, place: str, data: bytes) -> None:
+        """Write bytes, durably; what is there already and the same stays, and what is not the same is replaced.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        ...
+
+    def read(self, place: str) -> bytes | None:
+        """Return the bytes as they lie there, unchecked; None where there is no file.
+
+        Raises:
+            OSError: they cannot be read.
+        """
+        ...
+
+    def size(self, place: str) -> int | None:
+        """Return the size of a file in bytes; None where there is none."""
+        ...
+
+    def remove(self, place: str) -> None:
+        """Remove a file for good; one that is not there is passed over.
+
+        Raises:
+            OSError: it cannot be removed.
+        """
+        ...
+
+    def places(self) -> list[str]:
+        """Return the paths of all files in the folder, sorted, what an interrupted write left behind among them."""
         ...

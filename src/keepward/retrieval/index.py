@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from keepward.ports.searching import Profile
+from keepward.ports.store import Profile
 from keepward.retrieval import fusion, relevance, rerank, vectors
 from keepward.retrieval.analyze import CHANGE, names, term_hash, terms
 from keepward.retrieval.fusion import Candidates, rounded

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keepward.model.memory import FLOOR, IDLE_RATE
-from keepward.ports.searching import Profile
+from keepward.ports.store import Profile
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int32]

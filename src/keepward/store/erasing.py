@@ -17,8 +17,7 @@ from keepward.errors import Conflict, KeepwardError, Tampered
 from keepward.model.commit import OWN, Commit, Place, blank, decode_details, parse_place
 from keepward.model.journal import Fault
 from keepward.model.memory import Record
-from keepward.ports.erasing import Destruction
-from keepward.ports.store import Features
+from keepward.ports.store import Destruction, Features
 from keepward.store.documents import Document, DocumentWrites, body_of
 from keepward.store.rows import Gone, payload_commitment, record_at
 from keepward.store.seals import Sealer

@@ -25,8 +25,7 @@ from keepward.model.memory import Record, Status
 from keepward.model.query import Filter
 from keepward.model.trust import Trust
 from keepward.model.value import from_micros, to_micros
-from keepward.ports.searching import Likely, Profile
-from keepward.ports.store import Features, Found, Indexed
+from keepward.ports.store import Features, Found, Indexed, Likely, Profile
 from keepward.store import tenant as tenants
 from keepward.store.documents import DocumentReads
 from keepward.store.erasing import record_or_blank

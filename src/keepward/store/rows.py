@@ -21,8 +21,7 @@ from keepward.model.codec import decode_record
 from keepward.model.memory import Record, Stability, Tier, idle_since, importance_at
 from keepward.model.query import Filter
 from keepward.model.value import to_micros
-from keepward.ports.searching import Profile
-from keepward.ports.store import Features
+from keepward.ports.store import Features, Profile
 from keepward.store.seals import Sealer
 from keepward.store.sql import Row
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from keepward.engine import index as engine
-from keepward.ports.searching import Profile
+from keepward.ports.store import Profile
 from keepward.retrieval import analyze
 from keepward.retrieval.index import Allowed, Index, Query
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from keepward.ports.searching import Profile
+from keepward.ports.store import Profile
 from keepward.retrieval import vectors
 
 PLAIN: dict[str, Any] = dict.fromkeys(Profile._fields) | {

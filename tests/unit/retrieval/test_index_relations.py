@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from entries_made import profile
 
-from keepward.ports.searching import Profile
+from keepward.ports.store import Profile
 from keepward.retrieval import analyze, fusion
 from keepward.retrieval.analyze import tells_change
 from keepward.retrieval.index import Allowed, Index, Query

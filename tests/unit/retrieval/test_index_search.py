@@ -8,7 +8,7 @@ from entries_made import profile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keepward.ports.searching import Profile
+from keepward.ports.store import Profile
 from keepward.retrieval import analyze, vectors
 from keepward.retrieval.index import Allowed, Index, Query
 

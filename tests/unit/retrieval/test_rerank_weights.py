@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from entries_made import profile
 
-from keepward.ports.searching import Profile
+from keepward.ports.store import Profile
 from keepward.retrieval import analyze, rerank
 from keepward.retrieval.index import Allowed, Index, Query
 from keepward.retrieval.learn import train

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from filled import TENANT, by_hand, opened
 
-from keepward.ports.searching import Profile
+from keepward.ports.store import Profile
 from keepward.store import reads
 from keepward.store.rows import profile_of
 from keepward.store.seals import Sealer
