@@ -172,8 +172,8 @@ def transact(
     """Decide, and carry out what was decided in one transaction on the state on which it was decided.
 
     ``decide`` reads by the kit that it is given. ``beforehand`` also decides before the transaction begins: by default
-    where a model is to be asked (2); ``together`` on one snapshot. What ``idle`` then returns of a decision is the
-    answer, without a transaction.
+    where a model is to be asked (2); ``together`` on one snapshot. What ``idle`` returns of a decision is the answer,
+    and nothing is written.
     """
     decision, head, vectors = None, None, dict[_Searched, Features]()
     if beforehand or (beforehand is None and kit.embedder is not None):
@@ -190,7 +190,8 @@ def transact(
         if decision is None or writer.head(who.tenant) != head or not _attachable(writer, who, decision.steps):
             decision = decide(inside)
         transaction = Transaction(inside, who, writer, vectors)
-        result = carry_out(transaction, decision)
+        answer = idle(decision)
+        result = carry_out(transaction, decision) if answer is None else answer
     if transaction.wrote:
         kit.wake(wrote=True)
     return result

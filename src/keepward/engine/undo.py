@@ -65,8 +65,6 @@ def roll_back(kit: Kit, who: Who, name: str, *, with_later: bool = False, dry_ru
 
     def carry_out(transaction: Transaction, found: _Reverting) -> Rollback:
         plan = found.plan
-        if plan.already or plan.conflicts:
-            return plan
         undoes = {"undoes": plan.undone}
         if not found.steps:
             # All of its content was erased; there is nothing to commit.

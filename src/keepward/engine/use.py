@@ -153,8 +153,6 @@ def learn_importance(kit: Kit, who: Who) -> Reinforced:
         return _Learning(steps=steps, uses={step.after.id: counted[step.after.id] for step in steps})
 
     def carry_out(transaction: Transaction, found: _Learning) -> Reinforced:
-        if not found.steps:
-            return _NOTHING
         stored = transaction.commit(found, reason="learned importance from use", kind="job", receipt_kind="job")
         transaction.writer.learn_uses(who.tenant, found.uses)
         records = tuple(step.after for step in found.steps)
