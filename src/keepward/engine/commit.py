@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from keepward.engine.features import embedded, questions, words
 from keepward.engine.kit import Kit, Who
+from keepward.engine.look import SPOKEN, spoken
 from keepward.errors import Conflict
 from keepward.model.commit import Commit, CommitDetails, Reason, Receipt, ReceiptKind, Step
 from keepward.model.memory import Record, Status
@@ -25,10 +26,13 @@ from keepward.ports.store import Features, Stage
 from keepward.store.writer import Writer
 
 #: Fields that recall finds a memory by: where one of them changes, what is kept of it for recall is made anew.
-_SOUGHT = ("text", "key", "tags", "category", "speaker", "occurred_at", "scope", "tier", "sensitivity", "blob")
+_sought = attrgetter(*(name for name in SPOKEN if name != "kind"), "scope", "tier", "sensitivity", "blob")
 #: A memory, and what of it a model is asked about.
 _Searched = tuple[Any, ...]
-_searched = attrgetter("id", "text", "key", "tags", "category", "speaker", "occurred_at", "kind")
+
+
+def _searched(record: Record) -> _Searched:
+    return (record.id, *spoken(record))
 
 
 class Decision(Protocol):
@@ -276,4 +280,4 @@ def _searchable(step: Step) -> bool:
     before, after = step.before, step.after
     if before is None or after.status is not Status.ACTIVE:
         return before is None
-    return before.status is not Status.ACTIVE or any(getattr(before, name) != getattr(after, name) for name in _SOUGHT)
+    return before.status is not Status.ACTIVE or _sought(before) != _sought(after)

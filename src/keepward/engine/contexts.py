@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from threading import Lock
-from typing import Literal
+from typing import Any, Literal
 
 from keepward.context.compiler import compile_context, memory_block, snapshot
 from keepward.context.render import digest
@@ -59,6 +59,25 @@ SPARE = 3
 LEAST_CANDIDATES = 60
 TOKENS_A_CANDIDATE = 12
 FORMATS: tuple[Format, ...] = ("markdown", "xml", "messages")
+Which = Literal["context", "snapshot", "memory_block"]
+_COMPILERS: dict[Which, Callable[[Inputs], Compiled]] = {
+    "context": compile_context,
+    "snapshot": snapshot,
+    "memory_block": memory_block,
+}
+#: What stands in a section whatever is asked, and filters that let all of it through and little else.
+_FIXED: dict[str, tuple[Callable[[Record], bool], dict[str, Any]]] = {
+    "core": (lambda each: each.tier is Tier.CORE, {"tiers": ("core",)}),
+    "pinned": (lambda each: each.stability is Stability.PERMANENT and each.tier is not Tier.CORE, {"permanent": True}),
+    "state": (
+        lambda each: each.kind is Kind.STATE and each.key is not None and not each.pinned,
+        {"keyed": True, "kinds": (Kind.STATE.value,)},
+    ),
+    "working": (
+        lambda each: each.tier is Tier.WORKING and each.stability is not Stability.PERMANENT,
+        {"tiers": (Tier.WORKING.value,), "permanent": False},
+    ),
+}
 
 
 def context(
@@ -66,6 +85,7 @@ def context(
     who: Who,
     objective: str,
     *,
+    which: Which = "context",
     budget_tokens: int | None = None,
     purpose: str = "answer",
     as_of: AsOf = None,
@@ -74,9 +94,11 @@ def context(
     without: Collection[str] = (),
     floor: float | None = None,
 ) -> CompiledContext:
-    """Compile what the handle's scope remembers for an objective.
+    """Compile what the handle's scope remembers for an objective: all of it, or one part alone.
 
-    ``without`` names core blocks, by key or id, that may be missing where they do not hold; others stay in.
+    ``snapshot`` is what is always injected, ``memory_block`` what is relevant to the objective. ``without`` names core
+    blocks, by key or id, that may be missing where they do not hold; others stay in. What scores below ``floor``, by
+    default the policy's, is not relevant.
 
     Raises:
         Tampered: a core block was edited outside of Keepward or is missing, and ``without`` does not name it.
@@ -87,17 +109,11 @@ def context(
     budget, chosen = _asked(kit, budget_tokens, form)
     at = stand(kit, who, as_of)
     gathered = _gather(kit, who, objective, purpose, at, budget, include_sensitive=include_sensitive)
-    refuse_without_core(gathered.withheld, without)
-    inputs = replace(
-        gathered.inputs,
-        purpose=purpose,
-        budget_tokens=budget,
-        include_sensitive=include_sensitive,
-        floor=floor_of(kit, floor),
-        format=chosen,
-    )
-    compiled = compile_context(inputs)
-    return _keep(kit, who, inputs, compiled, gathered)
+    if which != "memory_block":
+        refuse_without_core(gathered.withheld, without)
+    least = floor_of(kit, floor)
+    inputs = replace(gathered.inputs, purpose=purpose, budget_tokens=budget, floor=least, format=chosen)
+    return _keep(kit, who, inputs, _COMPILERS[which](inputs), gathered)
 
 
 def text_at(kit: Kit, who: Who, objective: str, seq: int, *, purpose: str = "answer") -> str:
@@ -107,33 +123,6 @@ def text_at(kit: Kit, who: Who, objective: str, seq: int, *, purpose: str = "ans
     least = kit.policy.relevance_floor
     inputs = replace(gathered.inputs, purpose=purpose, budget_tokens=budget, floor=least, format=chosen)
     return compile_context(inputs).text
-
-
-def part(
-    kit: Kit,
-    who: Who,
-    query: str,
-    which: Literal["snapshot", "memory_block"],
-    *,
-    budget_tokens: int | None = None,
-    purpose: str = "answer",
-    floor: float | None = None,
-    form: str = "markdown",
-    without: Collection[str] = (),
-) -> CompiledContext:
-    """Compile the always-injected summary alone, or what is relevant to a query alone.
-
-    A memory below ``floor``, by default the policy's ``relevance_floor``, is not relevant. ``without`` is as for
-    ``context``; a memory block holds no core memory, and needs none.
-    """
-    budget, chosen = _asked(kit, budget_tokens, form)
-    gathered = _gather(kit, who, query, purpose, stand(kit, who, None), budget, include_sensitive=False)
-    if which == "snapshot":
-        refuse_without_core(gathered.withheld, without)
-    least = floor_of(kit, floor)
-    inputs = replace(gathered.inputs, purpose=purpose, budget_tokens=budget, floor=least, format=chosen)
-    compiled = snapshot(inputs) if which == "snapshot" else memory_block(inputs)
-    return _keep(kit, who, inputs, compiled, gathered)
 
 
 def _asked(kit: Kit, budget_tokens: int | None, form: str) -> tuple[int, Format]:
@@ -174,11 +163,11 @@ def _gather(
     before = kit.store.find(who.tenant, everything, live_at=None, limit=None, as_of=seq) if past else Found()
     then, damaged = still_shown(kit, who, before.records), list(before.damaged)
 
-    def held(belongs: Callable[[Record], bool], narrowed: Filter) -> list[Record]:
-        """Return what belongs to a section; ``narrowed`` lets all of it through, and little else."""
+    def held(section: str) -> list[Record]:
+        belongs, narrowed = _FIXED[section]
         found = then
         if seq is None and on:
-            present = kit.store.find(who.tenant, narrowed, live_at=None, limit=None)
+            present = kit.store.find(who.tenant, replace(everything, **narrowed), live_at=None, limit=None)
             found = present.records
             damaged.extend(present.damaged)
         return [
@@ -190,10 +179,8 @@ def _gather(
         ]
 
     blocks = core_of(kit, who) if seq is None and on else Found()
-    core = blocks.records if seq is None and on else held(_is_core, replace(everything, tiers=("core",)))
-    pinned = held(_is_pinned, replace(everything, permanent=True))
-    state = held(_is_state, replace(everything, keyed=True, kinds=(Kind.STATE.value,)))
-    working = held(_is_working, replace(everything, tiers=(Tier.WORKING.value,), permanent=False))
+    core = blocks.records if seq is None and on else held("core")
+    pinned, state, working = held("pinned"), held("state"), held("working")
     fixed = {record.id for group in (core, pinned, state, working) for record in group}
     working = [each for each in working if not (each.kind is Kind.STATE and each.key is not None)]
     least = kit.policy.least_trust.get(purpose, Trust.UNKNOWN)
@@ -262,37 +249,16 @@ def _gather(
     return _Gathered(inputs=inputs, used=used, notes=(*notes, *notes_of(lost)), withheld=lost)
 
 
-def _is_core(record: Record) -> bool:
-    return record.tier is Tier.CORE
-
-
-def _is_pinned(record: Record) -> bool:
-    return record.stability is Stability.PERMANENT and record.tier is not Tier.CORE
-
-
-def _is_state(record: Record) -> bool:
-    keyed = record.kind is Kind.STATE and record.key is not None
-    return keyed and record.tier is not Tier.CORE and record.stability is not Stability.PERMANENT
-
-
-def _is_working(record: Record) -> bool:
-    return record.tier is Tier.WORKING and record.stability is not Stability.PERMANENT
-
-
 def _untrusted(records: list[Record], least: Trust) -> list[tuple[str, int, Reason]]:
+    below = f"is below {least.label}, the least this purpose accepts"
     return [
         (
-            record.id,
-            record.version,
-            Reason(
-                gate="compile",
-                code="trust",
-                detail=f"its origin ({record.effective_trust.label}) is below {least.label}, "
-                "the least this purpose accepts",
-            ),
+            each.id,
+            each.version,
+            Reason(gate="compile", code="trust", detail=f"its origin ({each.effective_trust.label}) {below}"),
         )
-        for record in records
-        if record.effective_trust < least
+        for each in records
+        if each.effective_trust < least
     ]
 
 

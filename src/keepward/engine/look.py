@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from keepward.engine.features import text_digest, words
@@ -45,6 +46,10 @@ from keepward.model.trust import ActorKind, Trust
 from keepward.ports.store import Features, Likely
 from keepward.store.reads import Reader
 
+#: What of a memory its features are made of, beside when it was written; and where it is compared.
+SPOKEN = ("text", "key", "tags", "category", "speaker", "occurred_at", "kind")
+spoken = attrgetter(*SPOKEN)
+_spoken_at = attrgetter(*SPOKEN, "created_at")
 #: Versions of a memory that are looked through for a text that was corrected.
 REVISED = 50
 
@@ -195,7 +200,9 @@ class Overlay:
     def words(self, record: Record) -> Features:
         """Return the features of a record that need no model, computed once for each form of it."""
         kept = self._words.get(record.id)
-        if kept is None or (kept[0] is not record and _spoken(kept[0]) != _spoken(record)):
+        if kept is None or (
+            kept[0] is not record and (kept[0].created_at, *spoken(kept[0])) != (record.created_at, *spoken(record))
+        ):
             form = self.forms.get(record.text)
             if form is None:
                 form = self.forms[record.text] = Form(record.text)
@@ -228,20 +235,6 @@ class Overlay:
         likely = [(-count, other) for other, count in shared.items() if count >= SHARED_MARKS]
         nearest = heapq.nsmallest(ALIKE, likely)
         return [each for _, other in nearest if (each := self.records[other]).status is Status.ACTIVE]
-
-
-def _spoken(record: Record) -> tuple[object, ...]:
-    """Return what the features of a record depend on."""
-    return (
-        record.text,
-        record.key,
-        record.tags,
-        record.category,
-        record.speaker,
-        record.occurred_at,
-        record.kind,
-        record.created_at,
-    )
 
 
 def _place(record: Record) -> str:

@@ -185,10 +185,10 @@ class Snapshot(Request[CompiledContext]):
 
     def run(self, session: Session) -> CompiledContext:
         """Compile it."""
-        from keepward.engine.contexts import part
+        from keepward.engine.contexts import context
 
         asked: dict[str, Any] = {"budget_tokens": self.budget_tokens, "form": self.format, "without": self.without}
-        return part(session.kit, session.who, "", "snapshot", **asked)
+        return context(session.kit, session.who, "", which="snapshot", **asked)
 
 
 @verb("memory_block", "POST /memory/block", right="read")
@@ -203,10 +203,10 @@ class MemoryBlock(Request[CompiledContext]):
 
     def run(self, session: Session) -> CompiledContext:
         """Compile it."""
-        from keepward.engine.contexts import part
+        from keepward.engine.contexts import context
 
         asked: dict[str, Any] = {"budget_tokens": self.budget_tokens, "form": self.format, "purpose": self.purpose}
-        return part(session.kit, session.who, self.query, "memory_block", **asked, floor=self.floor)
+        return context(session.kit, session.who, self.query, which="memory_block", **asked, floor=self.floor)
 
 
 @verb("replay", "POST /memory/receipts/{id}/replay", right="read", group="journal")
