@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from keepward.gates.detect.engine import Check
-from keepward.gates.detect.tables import read, words
+from keepward.gates.detect.tables import listed, read, words
 from keepward.gates.detect.text import Text
 
 Span = tuple[int, int] | None
@@ -183,7 +183,7 @@ def personal(text: Text, start: int, end: int) -> Span:
 @functools.cache
 def _not_personal() -> str:
     table = read("identifiers")["other_numbers"]
-    return str(table["before"]).replace("WORDS", "|".join(word.replace(" ", r"\s+") for word in table["words"]))
+    return str(table["before"]).replace("WORDS", "|".join(word.replace(" ", r"\s+") for word in listed(table["words"])))
 
 
 def mailbox(text: Text, start: int, end: int) -> Span:
@@ -270,7 +270,7 @@ def payment_card(text: Text, start: int, end: int) -> Span:
 
 @functools.cache
 def _card_words() -> str:
-    return "(?i)(?:" + "|".join(read("identifiers")["card_ranges"]["words"]) + ")"
+    return "(?i)(?:" + "|".join(listed(read("identifiers")["card_ranges"]["words"])) + ")"
 
 
 def luhn(number: str) -> bool:
@@ -309,7 +309,9 @@ def _dialled(value: str, kind: str) -> bool:
 
     international = kind == "plus"
     value = "+" + value[2:] if international and value.startswith("00") else value
-    regions: Sequence[str | None] = {"plus": (None,), "nanp": ("US",)}.get(kind) or read("identifiers")["phone_regions"]
+    regions: Sequence[str | None] = {"plus": (None,), "nanp": ("US",)}.get(kind) or read("identifiers")[
+        "phone_regions"
+    ].split()
     for region in regions:
         try:
             number = phonenumbers.parse(value, region)

@@ -12,6 +12,7 @@ Invariants
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -47,14 +48,14 @@ class Finding:
     certainty: Certainty = "certain"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Rule:
     """One pattern and what a match has to pass."""
 
     #: Detector name the findings carry.
     name: str
-    #: RE2 syntax. With a group called ``v`` the span is that group, else the whole match.
-    pattern: str
+    #: Makes the pattern, where it is first asked for; most of them never are.
+    written: Callable[[], str]
     #: Lower-case literals; at least one occurs (in any case) in every text the pattern can match.
     literals: tuple[str, ...] = ()
     certainty: Certainty = "certain"
@@ -65,6 +66,11 @@ class Rule:
     split: str = ""
     #: Whether no string tells at a glance where the pattern cannot match.
     bare: bool = False
+
+    @functools.cached_property
+    def pattern(self) -> str:
+        """RE2 syntax. With a group called ``v`` the span is that group, else the whole match."""
+        return self.written()
 
     def findings(self, text: Text) -> Iterator[Finding]:
         """Yield what the rule finds in a text."""
@@ -101,29 +107,34 @@ class Sieve:
     count as absent from any other text. It spares the patterns that have no telling string of their own.
     """
 
-    __slots__ = ("_all", "_asked", "_behind", "_filter", "_inner", "_open", "_patterns")
+    __slots__ = ("_asked", "_behind", "_filter", "_inner", "_open", "_patterns")
 
     def __init__(self, patterns: Iterable[str], behind: Mapping[str, Collection[int]] | None = None) -> None:
-        self._patterns = tuple(patterns)
-        self._all = range(len(self._patterns))
-        self._behind = {gate: tuple(places) for gate, places in (behind or {}).items()}
-        hidden = {place for places in self._behind.values() for place in places}
-        self._open = tuple(place for place in self._all if place not in hidden)
+        self._patterns = patterns
+        self._behind = behind or {}
+        self._open: list[int] = []
         self._inner: list[tuple[tuple[int, ...], Any]] = []
         self._asked = 0
         self._filter: Any = None
 
-    def matching(self, data: bytes) -> Collection[int]:
-        """Return the places of the patterns that occur in UTF-8 text, or all where each has to be asked by itself."""
+    def _compile(self) -> None:
+        patterns = tuple(self._patterns)
+        hidden = {place for places in self._behind.values() for place in places}
+        self._open = [place for place in range(len(patterns)) if place not in hidden]
+        for places in map(tuple, self._behind.values()):
+            self._inner.append((places, sieved([patterns[place] for place in places])))
+        self._filter = sieved([*(patterns[place] for place in self._open), *self._behind])
+
+    def matching(self, data: bytes) -> Collection[int] | None:
+        """Return the places of the patterns that occur in UTF-8 text, None where each has to be asked by itself."""
         if len(data) > _SHORT:
-            return self._all
+            return None
         if self._filter is None:
             self._asked += 1
             if self._asked < _PAYS_FROM:
-                return self._all
-            self._inner = [(places, sieved(self._at(places))) for places in self._behind.values()]
-            self._filter = sieved((*self._at(self._open), *self._behind))
-        found = self._filter.Match(data) or ()
+                return None
+            self._compile()
+        found: Collection[int] = self._filter.Match(data) or ()
         if not self._inner or not found:
             return found
         ends = len(self._open)
@@ -132,12 +143,10 @@ class Sieve:
             places += [group[each] for each in inner.Match(data) or ()]
         return places
 
-    def _at(self, places: Iterable[int]) -> tuple[str, ...]:
-        return tuple(self._patterns[place] for place in places)
-
     def silent(self, data: bytes) -> bool:
         """Whether it is known that no pattern occurs in UTF-8 text."""
-        return not self.matching(data)
+        found = self.matching(data)
+        return found is not None and not found
 
 
 class Pack:

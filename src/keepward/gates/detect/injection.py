@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import codecs
 import functools
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
 
 from keepward.gates.detect.engine import Certainty, Finding, Pack, Sieve, settled
 from keepward.gates.detect.rules import load
@@ -33,7 +33,7 @@ _QUOTES = "\"'`“”‘’«»„「」『』"
 @functools.cache
 def _packs() -> tuple[Pack, Pack, Pack]:
     """Return the rules for English, those for other languages, and those that stay telling in a mangled text."""
-    core = read("orders")["core"]
+    core = read("orders")["core"].split()
     mangled = (rule for rule in load("orders") if rule.certainty == "certain" and rule.name in core)
     abroad = (*load("orders_abroad", "override"), *load("orders_abroad", "sentence"), *load("orders_abroad"))
     return Pack(load("orders")), Pack(abroad), Pack(mangled)
@@ -42,7 +42,7 @@ def _packs() -> tuple[Pack, Pack, Pack]:
 @functools.cache
 def _anything() -> Sieve:
     # Orders in other tongues take longer to compile than to look for by their literals.
-    return Sieve((*(rule.pattern for rule in load("orders")), _SPELT, *TRACES))
+    return Sieve(itertools.chain((rule.pattern for rule in load("orders")), (_SPELT, *TRACES)))
 
 
 @functools.cache
@@ -125,7 +125,7 @@ def _at(form: Text, start: int, end: int, certainty: Certainty = "certain", name
 def _broken_up(form: Text, closed_up: Text, pattern: str) -> Iterator[Finding]:
     """Yield orders whose letters are set apart; words in their normal spacing are for the ordinary rules."""
     kept = [place for place, char in enumerate(form.text) if char not in _SEPARATORS]
-    for start, end in islice(closed_up.spans(pattern), 100):
+    for start, end in itertools.islice(closed_up.spans(pattern), 100):
         first, last = kept[start], kept[end - 1] + 1
         words = form.text[first:last].split()
         short = sum(1 for word in words if len(word.strip(_SEPARATORS)) <= 2)
@@ -140,16 +140,16 @@ def _hidden_characters(text: Text) -> Iterator[Finding]:
         return
     tables = read("orders")["hidden_characters"]
     for pattern in tables["runs"]:
-        for start, end in islice(text.spans(pattern), 100):
+        for start, end in itertools.islice(text.spans(pattern), 100):
             # Flags of England, Scotland and Wales are a black flag and six tags.
             if not (start and text.text[start - 1] == "\U0001f3f4" and end - start <= 7):
                 yield Finding(detector="invisible_text", start=start, end=end)
     # Three are enough to tell hiding from a stray soft hyphen.
-    inside = [(start + 1, end - 1) for start, end in islice(text.spans(tables["inside"]), 3)]
+    inside = [(start + 1, end - 1) for start, end in itertools.islice(text.spans(tables["inside"]), 3)]
     if len(inside) >= 3 or any(text.text[start] != "\u00ad" for start, _ in inside):
         certainty: Certainty = "certain" if len(inside) >= 3 else "likely"
         yield Finding(detector="invisible_text", start=inside[0][0], end=inside[-1][1], certainty=certainty)
-    turned = [start for start, _ in islice(text.spans(tables["turning"]), 100)]
+    turned = [start for start, _ in itertools.islice(text.spans(tables["turning"]), 100)]
     if turned:
         right_to_left = any("\u0590" <= char <= "\u08ff" for char in text.text)
         certainty = "likely" if right_to_left else "certain"

@@ -18,7 +18,7 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from keepward.gates.detect.tables import read, words
+from keepward.gates.detect.tables import listed, read, words
 
 Code = Literal["journal", "empty_report"]
 
@@ -60,7 +60,7 @@ class _Phrases:
         self.empty = {row["name"] for row in rows if row.get("empty_report")}
         self.settings = {row["name"] for row in rows if row.get("names_a_setting")}
         # Group n is the phrase at index n - 1; longer wordings first.
-        said = ("|".join(sorted(map(re.escape, row["said"]), key=len, reverse=True)) for row in rows)
+        said = ("|".join(sorted(map(re.escape, listed(row["said"])), key=len, reverse=True)) for row in rows)
         self.pattern = re.compile(rf"(?<![\w=])(?:{'|'.join(f'({each})' for each in said)})(?!\w|-\w|/\w|\.\w)")
         #: A word of each phrase, whatever its wording; without any of them there is none.
         self.tokens = {row["sign"] for row in rows}

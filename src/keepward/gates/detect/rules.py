@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from keepward.gates.detect.checks import check_named
 from keepward.gates.detect.engine import Rule, quoted
-from keepward.gates.detect.tables import read
+from keepward.gates.detect.tables import listed, read
 
 #: Between words of a sentence: what does not end it.
 _WITHIN, _ACROSS = r"[^.\n。।]", r"[^\n]"
 #: What stands around a label, and between a label and its number.
 EDGE = r"(?:^|[^\p{L}\p{N}_])"
 _NO_LETTER = r"(?:$|[^\p{L}])"
+_COUNT = re.compile(r"(\d) words")
 _NUMBER = r"[A-Z0-9][A-Z0-9](?:[ ./-]?[A-Z0-9]){4,20}"
 
 
@@ -33,7 +34,7 @@ def split_forms(rules: Iterable[Rule]) -> Iterator[Rule]:
     """Yield those rules that have a pattern for a text without blanks, quotes and line ends, with that pattern."""
     for rule in rules:
         if rule.split:
-            yield Rule(name=rule.name, pattern=rule.split, literals=rule.literals)
+            yield Rule(name=rule.name, written=functools.partial(str, rule.split), literals=rule.literals)
 
 
 def expanded(pattern: str, tables: Mapping[str, Any]) -> str:
@@ -44,16 +45,19 @@ def expanded(pattern: str, tables: Mapping[str, Any]) -> str:
 
 
 def _rule(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
-    return _made(row, expanded(row["pattern"], tables), row.get("literals", ()))
+    row = {"checks": tables.get("checks", ""), **row}
+    return _made(row, lambda: expanded(row["pattern"], tables), listed(row.get("literals", "")))
 
 
-def _made(row: Mapping[str, Any], pattern: str, literals: Iterable[str] = (), gate: str = "", *checks: str) -> Rule:
+def _made(
+    row: Mapping[str, Any], written: Callable[[], str], literals: Iterable[str] = (), gate: str = "", *checks: str
+) -> Rule:
     return Rule(
         name=row["name"],
-        pattern=pattern,
+        written=written,
         literals=tuple(literals),
         certainty=row.get("certainty", "certain"),
-        checks=tuple(map(check_named, (*row.get("checks", ()), *checks))),
+        checks=tuple(map(check_named, (*row.get("checks", "").split(), *checks))),
         gate=gate or row.get("gate", ""),
         split=row.get("split", ""),
         bare=row.get("bare", False),
@@ -81,28 +85,37 @@ def _part(part: str) -> str:
 
 def _override(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
     """An order to drop earlier instructions: three lists in any order within a sentence; every word may go on."""
-    edge, more = (r"\b", r"\w*") if row["drop"][0].isascii() else ("", r"[^\x00-\x7f]*")
-    drop, prior, rules = (any_word(row[name]) + more for name in ("drop", "prior", "rules"))
-    gap = r"[^.!?\n]{0,40}?"
-    orders = (edge + drop, prior, rules), (edge + drop, rules, prior), (prior, rules, drop)
-    return _made(row, f"(?i)(?:{'|'.join(map(gap.join, orders))})", literals_of(row["rules"]))
+
+    def written() -> str:
+        edge, more = (r"\b", r"\w*") if row["drop"].isascii() else ("", r"[^\x00-\x7f]*")
+        drop, prior, rules = (any_word(listed(row[name])) + more for name in ("drop", "prior", "rules"))
+        orders = (edge + drop, prior, rules), (edge + drop, rules, prior), (prior, rules, drop)
+        return "(?i)(?:" + "|".join(map(r"[^.!?\n]{0,40}?".join, orders)) + ")"
+
+    return _made(row, written, literals_of(listed(row["rules"])))
 
 
 def _sentence(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
     """Lists in their order: a number is how many characters may stand between two, "3 words" how many words."""
-    parts: list[str] = []
+    lists = [item for item in row["words"] if isinstance(item, str) and not _COUNT.fullmatch(item)]
+    must = [literals_of(listed(item)) for item in lists if not item.startswith("? ")]
+    telling = max(must, key=_telling)
+    return _made(row, functools.partial(_sentence_pattern, row), telling)
+
+
+def _sentence_pattern(row: Mapping[str, Any]) -> str:
+    pattern = "(?i)"
     between = ""
     for item in row["words"]:
         if isinstance(item, int):
             between = f"{_ACROSS if row.get('across') else _WITHIN}{{0,{item}}}?"
-        elif isinstance(item, str):
-            between = rf"\s*(?:\S+\s+){{0,{item.split()[0]}}}?"
+        elif count := _COUNT.fullmatch(item):
+            between = rf"\s*(?:\S+\s+){{0,{count[1]}}}?"
         else:
-            parts += (between, any_word(item, begin=r"\b", end=r"\b"), "?" if "" in item else "")
+            words = any_word(listed(item.removeprefix("? ")), begin=r"\b", end=r"\b")
+            pattern += between + words + ("?" if item.startswith("? ") else "")
             between = r"\s*"
-    must = [item for item in row["words"] if isinstance(item, list) and "" not in item]
-    telling = max(map(literals_of, must), key=_telling)
-    return _made(row, "(?i)" + "".join(parts), telling)
+    return pattern
 
 
 def literals_of(words: Iterable[str]) -> tuple[str, ...]:
@@ -116,27 +129,27 @@ def _telling(literals: tuple[str, ...]) -> tuple[int, int]:
 
 def _shape(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
     """A form that ordinary text does not have, around a number that has to hold."""
-    return _made(row, row["pattern"], (), "", "closed", f"number:{row['number']}", "personal")
+    return _made(row, lambda: row["pattern"], (), "", "closed", f"number:{row['number']}", "personal")
 
 
 def _label(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
     """A word beside a number that has a check digit, or at least its form."""
-    label = any_word(row["labels"])
+    label = any_word(listed(row["labels"]))
     pattern = rf"(?i){EDGE}{label}{tables['between']}(?P<v>{row.get('pattern', _NUMBER)})"
-    gate = rf"(?i){EDGE}{label}{_NO_LETTER}"
-    return _made(row, pattern, (), gate, f"fits:{row.get('number', 'any')}")
+    return _made(row, lambda: pattern, (), rf"(?i){EDGE}{label}{_NO_LETTER}", f"fits:{row.get('number', 'any')}")
 
 
 def _dated(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
     """A word beside a date."""
-    date = row["date"].replace("MONTHS", "|".join(row["months"]))
-    return _made(row, rf"(?i){EDGE}{any_word(row['labels'])}[^\n\d]{{0,24}}?(?P<v>{date})", (), "", "closed")
+    date = row["date"].replace("MONTHS", "|".join(row["months"].split()))
+    pattern = rf"(?i){EDGE}{any_word(listed(row['labels']))}[^\n\d]{{0,24}}?(?P<v>{date})"
+    return _made(row, lambda: pattern, (), "", "closed")
 
 
 def label_gate(name: str) -> str:
     """Return a pattern that occurs wherever one of the labels of a file does."""
     tables = read(name)
-    labels = dict.fromkeys(word for row in (*tables["dated"], *tables["label"]) for word in row["labels"])
+    labels = dict.fromkeys(word for row in (*tables["dated"], *tables["label"]) for word in listed(row["labels"]))
     return rf"(?i){EDGE}{any_word(labels)}{_NO_LETTER}"
 
 

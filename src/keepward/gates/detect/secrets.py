@@ -16,6 +16,7 @@ Invariants
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from typing import Any
 from keepward.gates.detect.checks import digits, entropy, high_entropy, not_example, ordinary, placeholder, strong
 from keepward.gates.detect.engine import Finding, Pack, Sieve, any_literal, literal_set, settled
 from keepward.gates.detect.rules import any_word, expanded, literals_of, load, split_forms
-from keepward.gates.detect.tables import read, words
+from keepward.gates.detect.tables import listed, read, words
 from keepward.gates.detect.text import TRACES, Text
 
 _JUNK = " \t\r\n\"'`+\\"
@@ -59,7 +60,8 @@ def _anything() -> Sieve:
     bare = [place for place, rule in enumerate(rules) if rule.bare]
     telling, phrases = _english()
     told = len(rules) + 1
-    patterns = (*(rule.pattern for rule in rules), read("told")["assigned"]["gate"], *_tells(), *TRACES)
+    said = (*(pattern for _, pattern in phrases), _foreign().gate)
+    patterns = itertools.chain((rule.pattern for rule in rules), (read("told")["assigned"]["gate"], *said, *TRACES))
     return Sieve(patterns, {RUN: bare, telling: range(told, told + len(phrases))})
 
 
@@ -100,13 +102,11 @@ def scan(given: str | Text) -> list[Finding]:
 def _plain(text: Text, occurring: Collection[int] | None = None) -> Iterator[Finding]:
     """Yield findings of all rules, or only of those that are known to occur, by their places in ``_anything``."""
     rules = len(_pack().rules)
-    if occurring is None:
-        occurring = range(rules + 1 + len(_tells()))
-    if occurring:
-        if min(occurring) < rules:
+    if occurring is None or occurring:
+        if occurring is None or min(occurring) < rules:
             yield from _pack().scan(text)
         yield from _assigned(text)
-        yield from _told(text, {place - rules - 1 for place in occurring if place > rules})
+        yield from _told(text, None if occurring is None else {place - rules - 1 for place in occurring})
 
 
 def _split(form: Text) -> Iterator[Finding]:
@@ -147,7 +147,9 @@ def _found(text: Text, start: int, end: int, name: str, *, likely: bool = True) 
 @functools.cache
 def _assignment() -> str:
     table = read("told")["assigned"]
-    password, key = (any_word(sorted(table[name], key=lambda word: (-len(word), word))) for name in ("password", "key"))
+    password, key = (
+        any_word(sorted(listed(table[name]), key=lambda word: (-len(word), word))) for name in ("password", "key")
+    )
     return rf"(?i)(?:(?P<p>{password})|(?P<k>{key})){table['after']}"
 
 
@@ -190,69 +192,68 @@ def _english() -> tuple[str, tuple[tuple[str, str], ...]]:
     return "(?i)" + "|".join(tables["telling"]), phrases
 
 
-@functools.cache
-def _tells() -> tuple[str, ...]:
-    """Return patterns of which one occurs in every text that ``_told`` finds something in."""
-    return (*(pattern for _, pattern in _english()[1]), _foreign().gate)
-
-
 class _Foreign:
-    """The phrases of other languages, and the literals without which they find nothing."""
+    """The languages but English: the literals of each, without which its phrases find nothing."""
 
     def __init__(self) -> None:
-        tables = read("told")
-        still = any_word(tables["still"])
-        opening, value = (tables["lists"][name][0] for name in ("open", "value"))
-        self.phrases: list[tuple[str, frozenset[str], str]] = []
-        for row in tables["language"]:
-            spaced = row.get("spaced", True)
-            compounds = any(word.startswith("*") for word in row["password"])
-            edge = r"(?:^|[^\p{L}])" if spaced and not compounds else ""
-            begin = r"\b" if compounds else ""
-            blank, gap = (r"\s+", r"[^.\n:=!?;\"]{1,60}?") if spaced else (r"\s*", r"[^.\n:=!?;。！？\"]{1,30}?")
-            password, pin = (any_word(row[name], begin=begin) for name in ("password", "pin"))
-            noun = rf"(?i){edge}(?:(?P<p>{password})|(?P<n>{pin}))"
-            link = rf"(?:{blank}{any_word(row['link'])}|\s?[:：=]|\s?->|\s[-–—])"
-            tail = rf"(?:\s*[:：=])?(?:\s+{still})?{blank if spaced else ''}\s*"
-            patterns = [
-                rf"{noun}(?:{blank}{gap})?(?:\s*[:：=]|\s[-–—])\s*{opening}{value}",
-                rf"{noun}(?:{blank}{gap})?{link}{tail}{opening}{value}",
-            ]
-            if row.get("link_may_lack"):
-                patterns.append(rf"{noun}{blank}{opening}{value}")
-            literals = frozenset(literals_of((*row["password"], *row["pin"])))
-            kind = "said" if spaced else "script"
-            self.phrases += [(kind, literals, pattern) for pattern in patterns]
-        self.literals = tuple(sorted({literal for _, literals, _ in self.phrases for literal in literals}))
-        self._matcher: Any = None
+        self.languages = [
+            (place, frozenset(literals_of(listed(f"{row['password']} | {row['pin']}"))))
+            for place, row in enumerate(read("told")["language"])
+        ]
+        self.literals = tuple(sorted({literal for _, literals in self.languages for literal in literals}))
         self.gate = any_literal(set(self.literals) - {"pin", "pw"}) + r"|(?i:\bpin\b|pin-?co|pin-?ko|\bpw\b)"
 
-    def in_text(self, text: Text) -> set[str]:
-        """Return the literals that stand in a text in lower case, found in one pass."""
-        if self._matcher is None:
-            self._matcher = literal_set(self.literals)
-        return {self.literals[place] for place in self._matcher.Match(text.lower.encode("utf-8", "replace")) or ()}
+    @functools.cached_property
+    def _matcher(self) -> Any:
+        return literal_set(self.literals)
+
+    def phrases(self, text: Text) -> Iterator[tuple[str, str]]:
+        """Yield kind and pattern of the phrases whose literals stand in a text in lower case."""
+        found = self._matcher.Match(text.lower.encode("utf-8", "replace")) or ()
+        here = {self.literals[place] for place in found}
+        for place, literals in self.languages:
+            if not here.isdisjoint(literals):
+                yield from _phrases(place)
 
 
 _foreign = functools.cache(_Foreign)
 
 
-def _told(text: Text, telling: Collection[int]) -> Iterator[Finding]:
+@functools.cache
+def _phrases(place: int) -> tuple[tuple[str, str], ...]:
+    """Return kind and pattern of the phrases of a language: with a colon, with a verb, and with nothing between."""
+    tables = read("told")
+    row = tables["language"][place]
+    opening, value = (tables["lists"][name][0] for name in ("open", "value"))
+    spaced, compounds = row.get("spaced", True), "*" in row["password"]
+    edge = r"(?:^|[^\p{L}])" if spaced and not compounds else ""
+    blank, gap = (r"\s+", r"[^.\n:=!?;\"]{1,60}?") if spaced else (r"\s*", r"[^.\n:=!?;。！？\"]{1,30}?")
+    password, pin = (any_word(listed(row[name]), begin=r"\b" if compounds else "") for name in ("password", "pin"))
+    noun = rf"(?i){edge}(?:(?P<p>{password})|(?P<n>{pin}))"
+    link = rf"(?:{blank}{any_word(listed(row['link']))}|\s?[:：=]|\s?->|\s[-–—])"
+    tail = rf"(?:\s*[:：=])?(?:\s+{any_word(listed(tables['still']))})?{blank if spaced else ''}\s*"
+    patterns = [
+        rf"{noun}(?:{blank}{gap})?(?:\s*[:：=]|\s[-–—])\s*{opening}{value}",
+        rf"{noun}(?:{blank}{gap})?{link}{tail}{opening}{value}",
+        *([rf"{noun}{blank}{opening}{value}"] if row.get("link_may_lack") else ()),
+    ]
+    return tuple(("said" if spaced else "script", pattern) for pattern in patterns)
+
+
+def _told(text: Text, telling: Collection[int] | None) -> Iterator[Finding]:
     """Yield values that prose presents as a password, PIN, code or key (5).
 
-    ``telling`` holds the places of those patterns of ``_tells`` that may occur.
+    ``telling`` holds the places of the English phrases that may occur, and one more for all other languages; None: all.
     """
     budget = iter(range(max(_LEAST_TOLD, len(text.text) // _EACH_TOLD)))
     gate, phrases = _english()
-    if telling and text.occurs(gate):
+    if (telling is None or telling) and text.occurs(gate):
         for place, (kind, pattern) in enumerate(phrases):
-            if place in telling:
+            if telling is None or place in telling:
                 yield from _said(kind, pattern, text, budget)
-    if len(phrases) in telling and text.occurs(_foreign().gate):
-        here = _foreign().in_text(text)
-        for kind, literals, pattern in _foreign().phrases:
-            if not here.isdisjoint(literals):
-                yield from _said(kind, pattern, text, budget)
+    if (telling is None or len(phrases) in telling) and text.occurs(_foreign().gate):
+        for kind, pattern in _foreign().phrases(text):
+            yield from _said(kind, pattern, text, budget)
 
 
 def _said(kind: str, pattern: str, text: Text, budget: Iterator[int]) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ import tomllib
 from typing import Any
 
 #: What is there for readers and for tests; parsing it would take as long as all the rest.
-_FOR_TESTS = re.compile(r"^(?:positive|negative|source) = .*\n", re.MULTILINE)
+_FOR_TESTS = re.compile(r"^(?:positive|negative|source|language) = .*\n", re.MULTILINE)
 
 
 @functools.cache
@@ -21,8 +21,13 @@ def read(name: str, *, whole: bool = False) -> dict[str, Any]:
 
 @functools.cache
 def words(name: str, *path: str) -> frozenset[str]:
-    """Return the words of one list, which a file may hold as lines of words."""
+    """Return the words of a text in one file."""
     found: Any = read(name)
     for each in path:
         found = found[each]
-    return frozenset(found.split() if isinstance(found, str) else found)
+    return frozenset(found.split())
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """Return the entries of a list whose entries may be of several words: ``this one | that one``."""
+    return tuple(" ".join(text.split()).split(" | ")) if text else ()

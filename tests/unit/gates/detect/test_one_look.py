@@ -119,7 +119,7 @@ def test_what_is_harmful_in_a_line_is_seen_in_the_whole(text):
 def test_a_sieve_asks_each_pattern_until_it_pays(monkeypatch):
     monkeypatch.setattr(engine, "_PAYS_FROM", 3)
     sieve = Sieve(("x", "y"))
-    assert [list(sieve.matching(b"y")) for _ in range(3)] == [[0, 1], [0, 1], [1]]
+    assert [sieve.matching(b"y") for _ in range(3)] == [None, None, [1]]
 
 
 def test_what_stands_behind_a_pattern_counts_as_absent_where_that_does_not_occur():
@@ -136,7 +136,7 @@ def test_every_secret_of_a_rule_without_a_telling_string_holds_a_run(rule, data)
 
 
 def test_a_long_text_is_asked_pattern_by_pattern():
-    assert list(Sieve(("x",)).matching(b"-" * 10_000)) == [0]
+    assert Sieve(("x",)).matching(b"-" * 10_000) is None
 
 
 def test_rules_for_disguised_orders_hold_anywhere_in_a_text():
