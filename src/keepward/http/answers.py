@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse, Response
 from keepward import present
 from keepward.calls import send
 from keepward.errors import InvalidInput, NotFound, StaleVersion, Unauthorised
+from keepward.http.credentials import serving_of
 from keepward.http.models import CHANGES
 from keepward.http.problems import Problem
 from keepward.http.reading import (
@@ -412,6 +413,8 @@ def matched(call: Call, *, required: bool) -> int | None:
 
 def erase(call: Call) -> Response:
     done = call.run()
+    # Whatever becomes of this answer: nothing that was held may give back what was erased.
+    serving_of(call.http).forget()
     return json_response({**shape(done), "certificate": present.plain(call.memory.certificate(done.commit.id))})
 
 

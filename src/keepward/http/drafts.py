@@ -182,7 +182,7 @@ def look(call: Call) -> Response:
 def stage(call: Call) -> Response:
     sent = call.given["changes"]
     with _held(call) as draft:
-        size = sum(len(json.dumps(each, ensure_ascii=False)) for each in sent)
+        size = sum(len(json.dumps(each, ensure_ascii=False, separators=(",", ":"))) for each in sent)
         if len(draft.items) + len(sent) > MOST_CHANGES or draft.characters + size > MOST_CHARACTERS:
             detail = f"a draft holds at most {MOST_CHANGES} changes and 4 MB; finish this one and begin another"
             raise Problem(413, "too_large", detail)

@@ -21,10 +21,9 @@ from inspect import Parameter, Signature
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query
-from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, Field
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
@@ -176,19 +175,7 @@ async def _once(request: StrictRequest, caller: Caller, inner: Handler) -> Respo
 
 def _query_of(route: APIRoute) -> Mapping[str, bool]:
     """Return the parameters of a route's query, and whether each may stand more than once."""
-    found: dict[str, bool] = {}
-    for each in _asked(route.dependant):
-        annotation = each.field_info.annotation
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            for name, info in annotation.model_fields.items():
-                found[info.alias or name] = is_many(info.annotation)
-        else:
-            found[each.alias] = is_many(annotation)
-    return found
-
-
-def _asked(dependant: Dependant) -> list[Any]:
-    return [*dependant.query_params, *(each for below in dependant.dependencies for each in _asked(below))]
+    return {each.alias: is_many(each.field_info.annotation) for each in route.dependant.query_params}
 
 
 class VerbRoute(KeepwardRoute):
