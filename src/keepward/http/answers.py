@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -18,10 +18,10 @@ from starlette.responses import JSONResponse, Response
 
 from keepward import present
 from keepward.calls import send
-from keepward.errors import InvalidInput, NotFound, StaleVersion, Unauthorised
+from keepward.errors import InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.http.credentials import serving_of
 from keepward.http.models import CHANGES
-from keepward.http.problems import Problem
+from keepward.http.problems import STATUS, Problem
 from keepward.http.reading import (
     Moment,
     bad_cursor,
@@ -35,7 +35,6 @@ from keepward.http.reading import (
     require_match,
     seq_of,
 )
-from keepward.http.shapes import commit_view, outcome, recall, reviewed, shape
 from keepward.memory import Memory
 from keepward.model.change import BOOKKEEPING, Change
 from keepward.model.commit import Receipt
@@ -44,6 +43,7 @@ from keepward.model.proposal import Committed, Decided, Duplicate, Outcome, Quar
 from keepward.model.query import Memories, Recall
 from keepward.model.trust import Token
 from keepward.model.value import parse_instant
+from keepward.results import to_json
 from keepward.verbs import Request as Asked
 from keepward.verbs import Verb, arguments, fields
 from keepward.verbs.write import new_memory
@@ -55,6 +55,20 @@ MOST_HITS = 1_000
 _MOMENTS = frozenset({"as_of", "earlier", "later"})
 
 
+def shape(value: Any) -> Any:
+    """Return any value of a verb as JSON values; an error in it says what it would have been by itself."""
+    if isinstance(value, list):
+        return [shape(each) for each in value]
+    if isinstance(value, Decided) and value.error is not None:
+        return {**to_json(value), "error": failure(value.error)}
+    return to_json(value)
+
+
+def failure(fault: KeepwardError) -> dict[str, Any]:
+    """Return an error that is part of an answer."""
+    return {**to_json(fault), "status": STATUS.get(fault.code, 500)}
+
+
 def listed(items: list[Any], cursor: str | None = None, **more: Any) -> dict[str, Any]:
     """Return one page of a list; ``cursor`` leads to the next one, null at the end."""
     return {"items": items, "cursor": cursor, **more}
@@ -62,7 +76,7 @@ def listed(items: list[Any], cursor: str | None = None, **more: Any) -> dict[str
 
 def write_response(result: Outcome) -> Response:
     """Answer a write: 201 committed, 202 held for review, 200 the same was there, 422 refused."""
-    body = outcome(result)
+    body = to_json(result)
     if isinstance(result, Refused):
         said = "; ".join(reason.detail for reason in result.reasons) or "a gate refused the write"
         return Problem(422, "refused", said, **body).response()
@@ -227,7 +241,8 @@ def search(call: Call) -> Response:
         raise _gone(call, fault) from fault
     more = len(found.hits) == end < MOST_HITS
     moment = moment or Moment(seq=seq_of(found.head), at=found.now)
-    return json_response(recall(found, start=start, cursor=cursor_of(call.http, end, moment) if more else None))
+    page = to_json(replace(found, hits=found.hits[start:]))
+    return json_response({**page, "cursor": cursor_of(call.http, end, moment) if more else None})
 
 
 def find(call: Call) -> Response:
@@ -282,8 +297,9 @@ def get(call: Call) -> Response:
 
 def log(call: Call) -> Response:
     tag, limit, found = etag_of_text(call.memory.head), call.given["limit"], call.run()
+    hidden = () if call.beside["events"] else ("events",)
     body = {
-        "items": [commit_view(each, events=call.beside["events"]) for each in found],
+        "items": [{**to_json(each, without=hidden), **dict.fromkeys(hidden)} for each in found],
         "next_before": found[-1].commit.seq if len(found) == limit and found[-1].commit.seq > 1 else None,
         "etag": tag,
     }
@@ -313,7 +329,12 @@ def pending(call: Call) -> Response:
     last, onward = found[:limit][-1:], None
     if len(found) > limit:
         onward = encode_cursor(call.http, {"at": present.instant(last[0].created_at), "id": last[0].id})
-    return json_response(listed([reviewed(call.memory, each) for each in found[:limit]], onward))
+    return json_response(listed([_reviewed(call.memory, each) for each in found[:limit]], onward))
+
+
+def _reviewed(memory: Memory, item: Waiting) -> dict[str, Any]:
+    """Return a proposal as its reviewer needs it: ``shown`` has every character that would be stored."""
+    return {**to_json(item), "shown": to_json(memory.shown(item))}
 
 
 def proposal(memory: Memory, name: str) -> Waiting:
@@ -337,7 +358,7 @@ class GetProposal(Asked[Any]):
 
 def get_proposal(call: Call) -> Response:
     item = proposal(call.memory, call.given["id"])
-    return json_response(reviewed(call.memory, item), headers={"ETag": etag_of_text(item.digest)})
+    return json_response(_reviewed(call.memory, item), headers={"ETag": etag_of_text(item.digest)})
 
 
 def approve(call: Call) -> Response:
@@ -364,7 +385,7 @@ def token(memory: Memory, item: Token) -> dict[str, Any]:
 
 def remember_many(call: Call) -> Response:
     found, mode = call.run(), call.given.get("mode", "each")
-    told = [outcome(each) for each in (found[:1] if mode == "atomic" else found)]
+    told = [to_json(each) for each in (found[:1] if mode == "atomic" else found)]
     return json_response({"mode": mode, "count": len(found), "outcomes": told})
 
 
@@ -375,7 +396,7 @@ def merge(call: Call) -> Response:
 
 def forget_many(call: Call) -> Response:
     result, missing = call.run()
-    return json_response({"outcome": None if result is None else outcome(result), "missing": missing})
+    return json_response({"outcome": None if result is None else to_json(result), "missing": missing})
 
 
 def edited(call: Call) -> Response:

@@ -1,9 +1,9 @@
 """Schemas: what the description of the API says of answers: their shapes as pydantic models, statuses and links.
 
-Answers are built by ``shapes`` and not passed through these models; a test holds each answer against its model.
+Answers are built by ``results`` and not passed through these models; a test holds each answer against its model.
 
 Invariants
-(1) A model of a dataclass is made from its fields by the rules of ``shapes``, so it cannot fall behind.
+(1) A model of a dataclass is made from its fields by the rules of ``results``, so it cannot fall behind.
 (2) Models name what is there; they forbid nothing, for keys may be added.
 (3) A route that takes a token may always answer 400, 401, 403, 421 and 503; what more there is follows from what it
     takes.
@@ -23,7 +23,6 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from keepward.http.problems import MEDIA_TYPE
-from keepward.http.shapes import BESIDE
 from keepward.model.commit import Commit as CommitHeader
 from keepward.model.commit import CommitDetails, Reason, Receipt, Step
 from keepward.model.journal import CommitView, Difference, Erased, Rollback, Version
@@ -31,6 +30,7 @@ from keepward.model.memory import Record
 from keepward.model.proposal import Committed, Duplicate, Quarantined, Refused, Shown, Waiting
 from keepward.model.query import Recall
 from keepward.model.trust import Actor, Token, Trust
+from keepward.results import BESIDE
 
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 _PLAIN: dict[Any, Any] = {
@@ -44,7 +44,7 @@ _models: dict[type, type[BaseModel]] = {}
 
 
 def mirror(kind: type, name: str | None = None, **more: Any) -> type[BaseModel]:
-    """Return the model of a dataclass as ``shapes.shape`` gives it, and its ``more`` fields; see (1)."""
+    """Return the model of a dataclass as ``results.to_json`` gives it, and its ``more`` fields; see (1)."""
     if kind in _models:
         return _models[kind]
     hints = typing.get_type_hints(kind)
@@ -60,7 +60,7 @@ def mirror(kind: type, name: str | None = None, **more: Any) -> type[BaseModel]:
             optional = type(None) in typing.get_args(hint)
             model = mirror(whole)
             fields[each.name] = (str | None if optional else str, ...)
-            fields[f"{each.name}_{BESIDE[whole]}"] = (model | None if optional else model, ...)
+            fields[each.name + BESIDE[whole]] = (model | None if optional else model, ...)
         else:
             fields[each.name] = (_typed(hint), ...)
     fields |= {field: (hint, ...) for field, hint in more.items()}

@@ -32,12 +32,11 @@ from starlette.types import Receive, Scope, Send
 
 from keepward import present
 from keepward.errors import KeepwardError, NotFound
-from keepward.http.answers import Call, json_response, over_http
+from keepward.http.answers import Call, failure, json_response, over_http, shape
 from keepward.http.credentials import serving_of
 from keepward.http.problems import Problem
 from keepward.http.reading import etag_of_text, not_modified, seq_of
 from keepward.http.serving import Serving
-from keepward.http.shapes import failure, shape
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.imports import Result
 from keepward.memory import Memory
