@@ -5,7 +5,7 @@ Invariants
 (2) An unknown name or a wrong value is an error that names the key and never repeats the value.
 (3) Every field of ``model.policy.Policy`` can be set under ``[policy]``; a table replaces only the
     entries it names.
-(4) Without a file, pydantic is not imported: a start costs nothing that is not used.
+(4) A start costs nothing that is not used: what reads patterns or settings files is imported with the first of them.
 (5) Where a server listens and whom it lets in stands under ``[server]``; reads are opened on the command line alone.
 (6) A file that was found and not named loosens nothing until its owner has accepted it.
 """
@@ -19,10 +19,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.model.policy import EthicsRule, Policy
@@ -300,103 +299,98 @@ def _switch(env: Mapping[str, str], variable: str) -> bool | None:
 def _table(name: str, table: Any, path: Path) -> Any:
     """Return what a table of the file makes of the defaults; see (2) and (3)."""
     kind = _TABLES[name]
-    if table == {}:
-        return kind()
     if not isinstance(table, dict):
         raise InvalidInput(f"{path.name}: {name} must be a table; write its settings under [{name}]")
-    from pydantic import ValidationError
-
-    try:
-        given = _shape(kind).model_validate(table)
-    except ValidationError as fault:
-        first = fault.errors(include_url=False, include_context=False, include_input=False)[0]
-        key = ".".join(_safe(str(part)) for part in (name, *first["loc"]) if part != "[key]")
-        says = first["msg"].removeprefix("Value error, ").removeprefix("Input ")
-        if first["type"] == "extra_forbidden":
-            guess = meant(first["loc"][-1], [each.name for each in dataclasses.fields(kind)])
-            says = "there is no such setting" + (f"; {guess.rstrip()}" if guess else "")
-        raise InvalidInput(f"{path.name}: {key}: {says}") from fault
-    changed = {each: getattr(given, each) for each in sorted(given.model_fields_set)}
-    for each, value in changed.items():
-        if isinstance(value, Mapping):
-            changed[each] = MappingProxyType({**getattr(kind(), each), **value})
-        elif isinstance(value, Path):
-            changed[each] = path.parent / value.expanduser()
+    hints, plain = get_type_hints(kind), kind()
+    changed: dict[str, Any] = {}
+    for each, given in table.items():
+        if each not in hints:
+            guess = meant(each, hints).rstrip()
+            says = "there is no such setting" + (f"; {guess}" if guess else "")
+            raise InvalidInput(f"{path.name}: {name}.{_safe(each)}: {says}")
+        try:
+            value = _read_as(hints[each], given, name, each)
+        except InvalidInput as fault:
+            raise InvalidInput(f"{path.name}: {fault}") from fault
+        if isinstance(value, dict):
+            value = MappingProxyType({**getattr(plain, each), **value})
+        changed[each] = path.parent / value.expanduser() if isinstance(value, Path) else value
     return kind(**changed)
 
 
-@cache
-def _shape(kind: type) -> Any:
-    """Return a pydantic model with the fields of a dataclass, each optional."""
-    from pydantic import ConfigDict, create_model
+#: What is said of a value of another type.
+_SHOULD = {
+    bool: "a valid boolean",
+    str: "a valid string",
+    int: "a valid integer",
+    float: "a valid number",
+    list: "a valid tuple",
+    dict: "a valid dictionary",
+}
+#: Names that a table takes, where its field says less. Core is bounded by its token budgets: a capacity of it would
+#: never be read.
+_NAMES: dict[str, Any] = {"least_trust": PURPOSES, "capacity": ("working", "episodic", "archival")}
 
-    hints = get_type_hints(kind)
-    fields: dict[str, Any] = {
-        each.name: (_reading(hints[each.name], each.name), None) for each in dataclasses.fields(kind)
-    }
-    return create_model(f"{kind.__name__}Table", __config__=ConfigDict(extra="forbid"), **fields)
 
+def _read_as(hint: Any, value: Any, *place: str) -> Any:
+    """Return a value of the file as a field of this type takes it; ``place`` is the name of the setting, in parts.
 
-def _reading(hint: Any, name: str) -> Any:
-    """Return the annotation under which pydantic reads a policy field from a file."""
-    from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, StrictInt, StrictStr
-
-    plain: dict[Any, Any] = {
-        bool: StrictBool,
-        str: StrictStr,
-        int: Annotated[StrictInt, Field(ge=0)],
-        # Every other fraction in a policy is a share.
-        float: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)],
-        timedelta: Annotated[timedelta, BeforeValidator(_duration)],
-        Trust: Annotated[Trust, BeforeValidator(_trust)],
-        EthicsRule: Annotated[EthicsRule, BeforeValidator(_closed), AfterValidator(_compiles)],
-    }
-    origin, arguments = get_origin(hint), get_args(hint)
+    Raises:
+        InvalidInput: it is none; see (2).
+    """
+    kind, inner = get_origin(hint) or hint, get_args(hint)
+    if kind is Mapping:
+        names = _NAMES.get(place[-1], inner[0])
+        given = _typed(dict, value, place).items()
+        return {_read_as(names, name, *place, name): _read_as(inner[1], each, *place, name) for name, each in given}
+    if kind is tuple:
+        return tuple(_read_as(inner[0], each, *place, str(n)) for n, each in enumerate(_typed(list, value, place)))
+    if kind is EthicsRule:
+        return _rule(value, place)
     if hint == Path | None:
-        return Annotated[Path, BeforeValidator(_path)]
-    if origin is tuple:
-        return tuple[_reading(arguments[0], name), ...]  # type: ignore[misc]
-    if origin is Mapping:
-        keys: Any = arguments[0]
-        if name == "least_trust":
-            keys = Literal[PURPOSES]
-        elif name == "capacity":
-            # Core is bounded by its token budgets; a number here would never be read.
-            keys = Literal["working", "episodic", "archival"]
-        return dict[keys, _reading(arguments[1], name)]  # type: ignore[misc]
-    return plain.get(hint, hint)
+        if isinstance(value, str) and value:
+            return Path(value)
+        raise _wrong(place, "must be the path of a file, as text")
+    if kind is timedelta:
+        try:
+            span = parse_duration(value)
+        except InvalidInput as fault:
+            raise _wrong(place, str(fault)) from fault
+        if span <= timedelta(0):
+            raise _wrong(place, 'write a positive duration such as "24h" or "30d", or a number of seconds')
+        return span
+    if kind is Trust:
+        if isinstance(value, str) and value.upper() in Trust.__members__:
+            return Trust[value.upper()]
+        raise _wrong(place, f"must be one of: {', '.join(each.label for each in reversed(Trust))}")
+    if kind in _SHOULD:
+        return _typed(kind, value, place)
+    known = inner if kind is Literal else tuple(hint)
+    if value not in known:
+        *first, last = (f"'{each}'" for each in known)
+        raise _wrong(place, f"should be {', '.join(first)} or {last}")
+    return known[known.index(value)]
 
 
-def _duration(value: Any) -> timedelta:
-    try:
-        span = parse_duration(value)
-    except InvalidInput as fault:
-        raise ValueError(str(fault)) from fault
-    if span <= timedelta(0):
-        raise ValueError('write a positive duration such as "24h" or "30d", or a number of seconds')
-    return span
+def _typed(kind: Any, value: Any, place: tuple[str, ...]) -> Any:
+    """Return a value of a plain type; a number is none below 0, and a fraction is a share."""
+    if type(value) is not kind and not (kind is float and type(value) is int):
+        raise _wrong(place, f"should be {_SHOULD[kind]}")
+    if kind in {int, float} and not value >= 0:
+        raise _wrong(place, "should be greater than or equal to 0")
+    if kind is float and value > 1:
+        raise _wrong(place, "should be less than or equal to 1")
+    return float(value) if kind is float else value
 
 
-def _path(value: Any) -> Path:
-    if isinstance(value, str) and value:
-        return Path(value)
-    raise ValueError("must be the path of a file, as text")
-
-
-def _trust(value: Any) -> Trust:
-    if isinstance(value, str) and value.upper() in Trust.__members__:
-        return Trust[value.upper()]
-    raise ValueError(f"must be one of: {', '.join(each.label for each in reversed(Trust))}")
-
-
-def _closed(value: Any) -> Any:
-    known = [each.name for each in dataclasses.fields(EthicsRule)]
-    if not isinstance(value, dict) or not set(value) <= set(known):
-        raise ValueError(f"a rule is a table with {', '.join(known)}")
-    return value
-
-
-def _compiles(rule: EthicsRule) -> EthicsRule:
+def _rule(value: Any, place: tuple[str, ...]) -> EthicsRule:
+    hints = get_type_hints(EthicsRule)
+    if not isinstance(value, dict) or not value.keys() <= hints.keys():
+        raise _wrong(place, f"a rule is a table with {', '.join(hints)}")
+    for name in ("name", "pattern"):
+        if name not in value:
+            raise _wrong((*place, name), "Field required")
+    rule = EthicsRule(**{name: _read_as(hints[name], each, *place, name) for name, each in value.items()})
     import re2
 
     options = re2.Options()
@@ -404,8 +398,12 @@ def _compiles(rule: EthicsRule) -> EthicsRule:
     try:
         re2.compile(rule.pattern, options)
     except re2.error as fault:
-        raise ValueError("the pattern is not one that RE2 accepts") from fault
+        raise _wrong(place, "the pattern is not one that RE2 accepts") from fault
     return rule
+
+
+def _wrong(place: tuple[str, ...], says: str) -> InvalidInput:
+    return InvalidInput(f"{'.'.join(map(_safe, place))}: {says}")
 
 
 def _safe(name: str, most: int = 40) -> str:

@@ -230,7 +230,8 @@ def test_a_wrong_settings_file_exits_2(run, tmp_path):
     assert run("init", "--json").json["error"]["code"] == "invalid_input"
 
 
-def test_without_a_file_pydantic_is_not_imported(tmp_path):
+def test_a_settings_file_is_read_without_pydantic(tmp_path):
+    (tmp_path / "keepward.toml").write_text("[policy]\nmax_items = 5\nttl_working = '2h'\n[server]\nport = 1\n")
     code = "import sys; from pathlib import Path; from keepward.config import load; load(store=Path('m.db'));"
     done = subprocess.run(
         [sys.executable, "-c", f"{code} print('pydantic' in sys.modules)"],
