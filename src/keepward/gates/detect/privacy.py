@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from keepward.gates.detect.engine import Finding, Sieve, settled
+from keepward.gates.detect.engine import Finding, Pack, Sieve, settled
 from keepward.gates.detect.rules import label_gate, load
 from keepward.gates.detect.text import Text, occurs
 
@@ -22,6 +22,11 @@ _ANY_DIGITS = r"\d[^\n]{0,24}\d|@|\[at\]|\(at\)"
 def _gates() -> tuple[str, str]:
     """Return what occurs wherever a shape does, and wherever a label does."""
     return "|".join(f"(?:{rule.pattern})" for rule in load("identifiers", "shape")), label_gate("identifiers")
+
+
+@functools.cache
+def _labels() -> Pack:
+    return Pack((*load("identifiers", "label"), *load("identifiers", "dated")))
 
 
 @functools.cache
@@ -55,6 +60,4 @@ def _all(form: Text) -> Iterator[Finding]:
         for rule in load("identifiers", "shape"):
             yield from rule.findings(form)
     if form.occurs(labels):
-        for table in ("label", "dated"):
-            for rule in load("identifiers", table):
-                yield from rule.findings(form)
+        yield from _labels().scan(form)

@@ -49,16 +49,14 @@ def _rule(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
     return _made(row, lambda: expanded(row["pattern"], tables), listed(row.get("literals", "")))
 
 
-def _made(
-    row: Mapping[str, Any], written: Callable[[], str], literals: Iterable[str] = (), gate: str = "", *checks: str
-) -> Rule:
+def _made(row: Mapping[str, Any], written: Callable[[], str], literals: Iterable[str] = (), *checks: str) -> Rule:
     return Rule(
         name=row["name"],
         written=written,
         literals=tuple(literals),
         certainty=row.get("certainty", "certain"),
         checks=tuple(map(check_named, (*row.get("checks", "").split(), *checks))),
-        gate=gate or row.get("gate", ""),
+        gate=row.get("gate", ""),
         split=row.get("split", ""),
         bare=row.get("bare", False),
     )
@@ -129,21 +127,24 @@ def _telling(literals: tuple[str, ...]) -> tuple[int, int]:
 
 def _shape(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
     """A form that ordinary text does not have, around a number that has to hold."""
-    return _made(row, lambda: row["pattern"], (), "", "closed", f"number:{row['number']}", "personal")
+    return _made(row, lambda: row["pattern"], (), "closed", f"number:{row['number']}", "personal")
 
 
 def _label(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
     """A word beside a number that has a check digit, or at least its form."""
-    label = any_word(listed(row["labels"]))
-    pattern = rf"(?i){EDGE}{label}{tables['between']}(?P<v>{row.get('pattern', _NUMBER)})"
-    return _made(row, lambda: pattern, (), rf"(?i){EDGE}{label}{_NO_LETTER}", f"fits:{row.get('number', 'any')}")
+    number = row.get("pattern", _NUMBER)
+    return _beside(row, rf"{tables['between']}(?P<v>{number})", f"fits:{row.get('number', 'any')}")
 
 
 def _dated(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
     """A word beside a date."""
     date = row["date"].replace("MONTHS", "|".join(row["months"].split()))
-    pattern = rf"(?i){EDGE}{any_word(listed(row['labels']))}[^\n\d]{{0,24}}?(?P<v>{date})"
-    return _made(row, lambda: pattern, (), "", "closed")
+    return _beside(row, rf"[^\n\d]{{0,24}}?(?P<v>{date})", "closed")
+
+
+def _beside(row: Mapping[str, Any], rest: str, check: str) -> Rule:
+    labels = listed(row["labels"])
+    return _made(row, lambda: f"(?i){EDGE}{any_word(labels)}{rest}", literals_of(labels), check)
 
 
 def label_gate(name: str) -> str:
