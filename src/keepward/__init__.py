@@ -15,162 +15,124 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keepward.aio import AsyncMemory
-    from keepward.calls.draft import Draft
-    from keepward.client import Client
-    from keepward.errors import (
-        Conflict,
-        ContextTooSmall,
-        InvalidInput,
-        KeepwardError,
-        ModelUnavailable,
-        NewerSchema,
-        NotAdopted,
-        NotAStore,
-        NotFound,
-        StaleVersion,
-        StoreError,
-        StoreUnavailable,
-        Tampered,
-        Unauthorised,
-    )
-    from keepward.memory import Memory
-    from keepward.model.change import (
-        Append,
-        Archive,
-        Insert,
-        Move,
-        Promote,
-        Reinforce,
-        Replace,
-        Restore,
-        Retire,
-        Supersede,
-    )
-    from keepward.model.commit import Reason, Receipt
-    from keepward.model.memory import (
-        Access,
-        ContentType,
-        Kind,
-        Record,
-        Sensitivity,
-        Stability,
-        Status,
-        Tier,
-    )
-    from keepward.model.policy import EthicsRule, Policy
-    from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
-    from keepward.model.query import Filter, Hit, Recall
-    from keepward.model.trust import SOURCES, Actor, Trust
+    from keepward.aio import AsyncMemory as AsyncMemory
+    from keepward.calls.draft import Draft as Draft
+    from keepward.client import Client as Client
+    from keepward.errors import Conflict as Conflict
+    from keepward.errors import ContextTooSmall as ContextTooSmall
+    from keepward.errors import InvalidInput as InvalidInput
+    from keepward.errors import KeepwardError as KeepwardError
+    from keepward.errors import ModelUnavailable as ModelUnavailable
+    from keepward.errors import NewerSchema as NewerSchema
+    from keepward.errors import NotAdopted as NotAdopted
+    from keepward.errors import NotAStore as NotAStore
+    from keepward.errors import NotFound as NotFound
+    from keepward.errors import StaleVersion as StaleVersion
+    from keepward.errors import StoreError as StoreError
+    from keepward.errors import StoreUnavailable as StoreUnavailable
+    from keepward.errors import Tampered as Tampered
+    from keepward.errors import Unauthorised as Unauthorised
+    from keepward.memory import Memory as Memory
+    from keepward.memory import ToolResult as ToolResult
+    from keepward.model.blob import Blob as Blob
+    from keepward.model.change import Append as Append
+    from keepward.model.change import Archive as Archive
+    from keepward.model.change import Insert as Insert
+    from keepward.model.change import Move as Move
+    from keepward.model.change import Promote as Promote
+    from keepward.model.change import Reinforce as Reinforce
+    from keepward.model.change import Replace as Replace
+    from keepward.model.change import Restore as Restore
+    from keepward.model.change import Retire as Retire
+    from keepward.model.change import Supersede as Supersede
+    from keepward.model.commit import Commit as Commit
+    from keepward.model.commit import Event as Event
+    from keepward.model.commit import Head as Head
+    from keepward.model.commit import Reason as Reason
+    from keepward.model.commit import Receipt as Receipt
+    from keepward.model.commit import Step as Step
+    from keepward.model.compiled import CompiledContext as CompiledContext
+    from keepward.model.compiled import Replayed as Replayed
+    from keepward.model.copies import Adoption as Adoption
+    from keepward.model.copies import Backup as Backup
+    from keepward.model.copies import ExportPlan as ExportPlan
+    from keepward.model.copies import Rescued as Rescued
+    from keepward.model.copies import Restored as Restored
+    from keepward.model.copies import RestoredExport as RestoredExport
+    from keepward.model.inquiry import Bisection as Bisection
+    from keepward.model.inquiry import Blame as Blame
+    from keepward.model.inquiry import Containment as Containment
+    from keepward.model.inquiry import ContextDifference as ContextDifference
+    from keepward.model.inquiry import Impact as Impact
+    from keepward.model.job import Alike as Alike
+    from keepward.model.job import JobState as JobState
+    from keepward.model.job import Run as Run
+    from keepward.model.journal import Check as Check
+    from keepward.model.journal import CommitView as CommitView
+    from keepward.model.journal import Difference as Difference
+    from keepward.model.journal import Erased as Erased
+    from keepward.model.journal import ErasePlan as ErasePlan
+    from keepward.model.journal import Lifted as Lifted
+    from keepward.model.journal import Rollback as Rollback
+    from keepward.model.journal import Verification as Verification
+    from keepward.model.journal import Version as Version
+    from keepward.model.memory import Access as Access
+    from keepward.model.memory import ContentType as ContentType
+    from keepward.model.memory import Kind as Kind
+    from keepward.model.memory import Record as Record
+    from keepward.model.memory import Sensitivity as Sensitivity
+    from keepward.model.memory import Stability as Stability
+    from keepward.model.memory import Status as Status
+    from keepward.model.memory import Tier as Tier
+    from keepward.model.policy import EthicsRule as EthicsRule
+    from keepward.model.policy import Policy as Policy
+    from keepward.model.proposal import Committed as Committed
+    from keepward.model.proposal import Decided as Decided
+    from keepward.model.proposal import Duplicate as Duplicate
+    from keepward.model.proposal import Outcome as Outcome
+    from keepward.model.proposal import Quarantined as Quarantined
+    from keepward.model.proposal import Refused as Refused
+    from keepward.model.proposal import Shown as Shown
+    from keepward.model.proposal import Waiting as Waiting
+    from keepward.model.query import Feedback as Feedback
+    from keepward.model.query import Filter as Filter
+    from keepward.model.query import Hit as Hit
+    from keepward.model.query import Memories as Memories
+    from keepward.model.query import Recall as Recall
+    from keepward.model.query import Reinforced as Reinforced
+    from keepward.model.query import Training as Training
+    from keepward.model.trust import SOURCES as SOURCES
+    from keepward.model.trust import Actor as Actor
+    from keepward.model.trust import Issued as Issued
+    from keepward.model.trust import Token as Token
+    from keepward.model.trust import Trust as Trust
 
 __version__ = "0.1.0"
 
+#: Exported names by the module that has them.
 _HOMES = {
-    "keepward.aio": ("AsyncMemory",),
-    "keepward.calls.draft": ("Draft",),
-    "keepward.memory": ("Memory",),
-    "keepward.client": ("Client",),
-    "keepward.model.change": (
-        "Append",
-        "Archive",
-        "Insert",
-        "Move",
-        "Promote",
-        "Reinforce",
-        "Replace",
-        "Restore",
-        "Retire",
-        "Supersede",
-    ),
-    "keepward.model.memory": (
-        "Access",
-        "ContentType",
-        "Kind",
-        "Record",
-        "Sensitivity",
-        "Stability",
-        "Status",
-        "Tier",
-    ),
-    "keepward.model.policy": ("EthicsRule", "Policy"),
-    "keepward.model.proposal": ("Committed", "Duplicate", "Outcome", "Quarantined", "Refused", "Waiting"),
-    "keepward.model.query": ("Filter", "Hit", "Recall"),
-    "keepward.model.commit": ("Reason", "Receipt"),
-    "keepward.model.trust": ("SOURCES", "Actor", "Trust"),
-    "keepward.errors": (
-        "Conflict",
-        "ContextTooSmall",
-        "InvalidInput",
-        "KeepwardError",
-        "ModelUnavailable",
-        "NewerSchema",
-        "NotAdopted",
-        "NotAStore",
-        "NotFound",
-        "StaleVersion",
-        "StoreError",
-        "StoreUnavailable",
-        "Tampered",
-        "Unauthorised",
-    ),
+    "aio": "AsyncMemory",
+    "calls.draft": "Draft",
+    "client": "Client",
+    "errors": "Conflict ContextTooSmall InvalidInput KeepwardError ModelUnavailable NewerSchema NotAStore "
+    "NotAdopted NotFound StaleVersion StoreError StoreUnavailable Tampered Unauthorised",
+    "memory": "Memory ToolResult",
+    "model.blob": "Blob",
+    "model.change": "Append Archive Insert Move Promote Reinforce Replace Restore Retire Supersede",
+    "model.commit": "Commit Event Head Reason Receipt Step",
+    "model.compiled": "CompiledContext Replayed",
+    "model.copies": "Adoption Backup ExportPlan Rescued Restored RestoredExport",
+    "model.inquiry": "Bisection Blame Containment ContextDifference Impact",
+    "model.job": "Alike JobState Run",
+    "model.journal": "Check CommitView Difference ErasePlan Erased Lifted Rollback Verification Version",
+    "model.memory": "Access ContentType Kind Record Sensitivity Stability Status Tier",
+    "model.policy": "EthicsRule Policy",
+    "model.proposal": "Committed Decided Duplicate Outcome Quarantined Refused Shown Waiting",
+    "model.query": "Feedback Filter Hit Memories Recall Reinforced Training",
+    "model.trust": "SOURCES Actor Issued Token Trust",
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = [
-    "SOURCES",
-    "Access",
-    "Actor",
-    "Append",
-    "Archive",
-    "AsyncMemory",
-    "Client",
-    "Committed",
-    "Conflict",
-    "ContentType",
-    "ContextTooSmall",
-    "Draft",
-    "Duplicate",
-    "EthicsRule",
-    "Filter",
-    "Hit",
-    "Insert",
-    "InvalidInput",
-    "KeepwardError",
-    "Kind",
-    "Memory",
-    "ModelUnavailable",
-    "Move",
-    "NewerSchema",
-    "NotAStore",
-    "NotAdopted",
-    "NotFound",
-    "Outcome",
-    "Policy",
-    "Promote",
-    "Quarantined",
-    "Reason",
-    "Recall",
-    "Receipt",
-    "Record",
-    "Refused",
-    "Reinforce",
-    "Replace",
-    "Restore",
-    "Retire",
-    "Sensitivity",
-    "Stability",
-    "StaleVersion",
-    "Status",
-    "StoreError",
-    "StoreUnavailable",
-    "Supersede",
-    "Tampered",
-    "Tier",
-    "Trust",
-    "Unauthorised",
-    "Waiting",
-    "__version__",
-]
+_HOME = {name: f"keepward.{home}" for home, names in _HOMES.items() for name in names.split()}
+__all__ = sorted([*_HOME, "__version__"])  # noqa: PLE0605  each name stands above for checkers
 
 
 def __getattr__(name: str) -> Any:
