@@ -14,7 +14,7 @@ import pytest
 
 from keepward import Committed, InvalidInput, Memory, NotFound, Policy
 from keepward.model import change
-from keepward.verbs.arguments import CHOICES
+from keepward.verbs.fields import CHOICES
 
 ROOT = Path(__file__).parents[2]
 #: Each line marked so has to be found wrong, and no other.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields as fields_of
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -20,21 +20,9 @@ from typing import Any
 from keepward.errors import InvalidInput
 from keepward.model.change import KEEP, Append, Insert, Move, Replace
 from keepward.model.fold import metadata_text
-from keepward.model.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
-from keepward.model.trust import SHARED, SOURCES, parse_scope, parse_tenant
+from keepward.model.trust import SHARED, parse_scope, parse_tenant
 from keepward.model.value import Duration, chosen, meant, parse_duration, parse_instant
-
-#: Names that each field with a list of them takes.
-CHOICES: Mapping[str, Collection[str]] = {
-    "tier": tuple(Tier),
-    "kind": tuple(Kind),
-    "content_type": tuple(ContentType),
-    "source": tuple(SOURCES),
-    "stability": tuple(Stability),
-    "sensitivity": tuple(Sensitivity),
-    "access": tuple(Access),
-}
-
+from keepward.verbs.fields import CHOICES
 
 #: Changes whose fields are read one by one, and what each is called.
 _CHANGES: Mapping[type[Any], str] = {Replace: "an edit", Append: "an addition", Move: "a move"}
@@ -43,7 +31,7 @@ DEFAULT = "default"
 
 
 def tenant_named(name: str) -> str:
-    """Return a tenant's name as it is kept.
+    """Return a tenant's name as it is stored.
 
     Raises:
         InvalidInput: it is no tenant's name, or holds what looks like a secret.
@@ -65,14 +53,9 @@ def scope_named(name: str) -> str:
 def _no_secret(name: str) -> str:
     from keepward.gates.content import scrub_secret
 
-    if scrub_secret(name) != name:
+    if scrub(name) != name:
         raise InvalidInput("the name of a tenant or scope holds what looks like a secret: choose another")
     return name
-
-
-def duration(value: Duration | None) -> timedelta | None:
-    """Return a time to live given in seconds, as a timedelta, or as text such as ``30d``."""
-    return None if value is None else parse_duration(value)
 
 
 def ending(value: datetime | Duration | None) -> datetime | timedelta | None:
@@ -81,10 +64,10 @@ def ending(value: datetime | Duration | None) -> datetime | timedelta | None:
     Raises:
         InvalidInput: it is neither, nor ISO 8601 or duration as text.
     """
-    if isinstance(value, datetime):
-        return _instant("expires", value)
+    if value is None or isinstance(value, datetime):
+        return None if value is None else _instant("expires", value)
     try:
-        return duration(value)
+        return parse_duration(value)
     except InvalidInput:
         if not isinstance(value, str) or not value[:4].isdecimal():
             raise
@@ -115,101 +98,74 @@ def share(name: str, value: Any) -> float:
     return value
 
 
+def text(value: Any) -> str:
+    """Return what has to be a text.
+
+    Raises:
+        InvalidInput: it is something else.
+    """
+    return str(_of(str, "a text")("text", value))
+
+
 def insert(given: Mapping[str, Any], *, each: bool = False) -> dict[str, Any]:
     """Return the fields of a new memory; with ``each`` unknown names of tiers and the like are left to the gates."""
     if "id" in given:
         raise InvalidInput("ids are given by the store; keep a foreign id in `aliases`")
-    return _fields(Insert, "a memory", given, each=each)
-
-
-def replace(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an edit."""
-    return _fields(Replace, "an edit", given)
-
-
-def append(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an addition."""
-    return _fields(Append, "an addition", given)
-
-
-def move(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a move."""
-    return _fields(Move, "a move", given)
+    return _fields(Insert, "a memory", given, _JUDGED if each else _READ)
 
 
 def change(makes: type[Any], given: Mapping[str, Any]) -> Any:
     """Return a change of a memory, made of what was given."""
     found = dict(given)
-    if makes in _CHANGES:
-        made = {"id": found.pop("id")}
-        if "text" in found:
-            made["text"] = text(found.pop("text"), keep=makes is Replace)
-        return makes(**made, **_fields(makes, _CHANGES[makes], found))
-    if "ttl" in found:
-        found["ttl"] = duration(found["ttl"])
-    return makes(**found)
+    if makes not in _CHANGES:
+        if found.get("ttl") is not None:
+            found["ttl"] = parse_duration(found["ttl"])
+        return makes(**found)
+    made = {"id": found.pop("id")}
+    if "text" in found:
+        value = found.pop("text")
+        made["text"] = value if value is KEEP and makes is Replace else text(value)
+    return makes(**made, **_fields(makes, _CHANGES[makes], found, _READ))
 
 
-def text(value: Any, *, keep: bool = False) -> str:
-    """Return what has to be a text, or with ``keep`` may stay as it is.
-
-    Raises:
-        InvalidInput: it is something else.
-    """
-    if not isinstance(value, str) and not (keep and value is KEEP):
-        raise InvalidInput("text is a text")
-    given: str = value
-    return given
-
-
-def _fields(kind: type, what: str, given: Mapping[str, Any], *, each: bool = False) -> dict[str, Any]:
+def _fields(kind: type, what: str, given: Mapping[str, Any], readers: Mapping[str, Reader]) -> dict[str, Any]:
     known = tuple(field.name for field in fields_of(kind) if field.name not in {"id", "text"})
     for name in given:
         if name not in known:
             raise InvalidInput(f"unknown field: {meant(name, known)}{what} takes {', '.join(known)}")
-    return {name: value if value is KEEP else _value(kind, name, value, each=each) for name, value in given.items()}
+    return {name: value if value is KEEP else _value(name, value, readers) for name, value in given.items()}
 
 
-def _value(kind: type, name: str, value: Any, *, each: bool) -> Any:
-    if name in _NEVER_EMPTY:
-        return _NEVER_EMPTY[name](name, value)
-    if value is None:
+def _value(name: str, value: Any, readers: Mapping[str, Reader]) -> Any:
+    if value is None and name not in _NEVER_EMPTY:
         # A content type is the one choice that a memory always has.
         return "text" if name == "content_type" else None
-    if name in CHOICES:
-        return _text(name, value) if each else chosen(name.replace("_", " "), value, CHOICES[name])
-    if name in _READ:
-        return _READ[name](name, value)
-    if name in {"confidence", "importance"}:
-        return value if each else share(name, value)
-    return _text(name, value)
+    return readers.get(name, _text)(name, value)
 
 
-def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise InvalidInput(f"{name} is a text")
-    return str(value)
+Reader = Callable[[str, Any], Any]
 
 
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidInput(f"{name} is True or False")
-    return value
+def _of(kind: type, what: str) -> Reader:
+    """Return what reads a value of a type, which for a number is no truth value."""
+
+    def read(name: str, value: Any) -> Any:
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise InvalidInput(f"{name} is {what}")
+        return value
+
+    return read
+
+
+_text = _of(str, "a text")
 
 
 def _object(name: str, value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise InvalidInput(f"{name} is a JSON object")
+    found: Mapping[str, Any] = _of(Mapping, "a JSON object")(name, value)
     # What JSON would change on its way, such as a key that is a number, must not come back as something else.
-    if value and json.loads(metadata_text(value) or "{}") != value:
+    if found and json.loads(metadata_text(found) or "{}") != found:
         raise InvalidInput(f"{name} is a JSON object: its keys are texts, its values what JSON has")
-    return value
-
-
-def _version(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidInput(f"{name} is a whole number")
-    return value
+    return found
 
 
 def _instant(name: str, value: Any) -> datetime:
@@ -220,14 +176,6 @@ def _instant(name: str, value: Any) -> datetime:
     if value.tzinfo is None:
         raise InvalidInput("an instant needs a time zone")
     return value
-
-
-def _scope(name: str, value: Any) -> str:
-    return parse_scope(_text(name, value))
-
-
-def _ttl(_: str, value: Any) -> timedelta:
-    return parse_duration(value)
 
 
 def _vector(name: str, value: Any) -> tuple[float, ...]:
@@ -241,15 +189,23 @@ def _vector(name: str, value: Any) -> tuple[float, ...]:
     return tuple(each / length for each in numbers)
 
 
-_NEVER_EMPTY: Mapping[str, Callable[[str, Any], Any]] = {
-    **dict.fromkeys(("tags", "evidence", "derived_from", "aliases"), texts),
-    "consent": _flag,
-}
-_READ: Mapping[str, Callable[[str, Any], Any]] = {
-    "ttl": _ttl,
-    "scope": _scope,
+_NEVER_EMPTY = frozenset({"tags", "evidence", "derived_from", "aliases", "consent"})
+#: How each field is read that is no plain text.
+_READ: Mapping[str, Reader] = {
+    **dict.fromkeys(_NEVER_EMPTY, texts),
+    **dict.fromkeys(CHOICES, lambda name, value: chosen(name.replace("_", " "), value, CHOICES[name])),
+    **dict.fromkeys(("confidence", "importance"), share),
+    "consent": _of(bool, "True or False"),
+    "ttl": lambda _, value: parse_duration(value),
+    "scope": lambda name, value: parse_scope(_text(name, value)),
     "metadata": _object,
     "occurred_at": _instant,
-    "if_version": _version,
+    "if_version": _of(int, "a whole number"),
     "vector": _vector,
+}
+#: The same where what is wrong with one item of many is told in its place, by a gate.
+_JUDGED: Mapping[str, Reader] = {
+    **_READ,
+    **dict.fromkeys(CHOICES, _text),
+    **dict.fromkeys(("confidence", "importance"), lambda _, value: value),
 }

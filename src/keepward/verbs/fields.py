@@ -33,9 +33,21 @@ TERM_PATTERN = rf"({TTL_PATTERN}|^{_DAY}(T{_TIME})?$)"
 _AS_OF = "A commit's number or id, the name of a head, or an ISO 8601 instant; `0` is the empty store."
 
 
-def one_of(names: Any, doc: str = "") -> Judged:
-    """Return the limit to names of a list that the library knows."""
-    return Judged(doc, enum=[str(each) for each in names])
+#: Names that each field with a list of them takes.
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "tier": tuple(Tier),
+    "kind": tuple(Kind),
+    "content_type": tuple(ContentType),
+    "source": tuple(SOURCES),
+    "stability": tuple(Stability),
+    "sensitivity": tuple(Sensitivity),
+    "access": tuple(Access),
+}
+
+
+def one_of(field: str, doc: str = "") -> Judged:
+    """Return the limit to the names that a field takes."""
+    return Judged(doc, enum=[str(each) for each in CHOICES[field]])
 
 
 # --- what writes carry: judged
@@ -58,10 +70,10 @@ Instant = Annotated[str, Judged("ISO 8601; without an offset it is UTC.", format
 Share = Annotated[float, Judged(minimum=0, maximum=1)]
 Tags = Annotated[list[Line], Judged(maxItems=64)]
 References = Annotated[list[Annotated[str, Judged(minLength=1, maxLength=512, pattern=r"\S")]], Judged(maxItems=64)]
-TierName = Annotated[str, one_of(Tier)]
-KindName = Annotated[str, one_of(Kind)]
-SourceName = Annotated[str, one_of(SOURCES, "It can lower trust and never raise it.")]
-SensitivityName = Annotated[str, one_of(Sensitivity)]
+TierName = Annotated[str, one_of("tier")]
+KindName = Annotated[str, one_of("kind")]
+SourceName = Annotated[str, one_of("source", "It can lower trust and never raise it.")]
+SensitivityName = Annotated[str, one_of("sensitivity")]
 
 # --- what other calls carry: refused at the edge
 
@@ -124,7 +136,7 @@ WIRE: Mapping[str, Any] = {
     "subject": Line | None,
     "category": Line | None,
     "tags": Tags,
-    "content_type": Annotated[str, one_of(ContentType)],
+    "content_type": Annotated[str, one_of("content_type")],
     "blob": Annotated[str, Judged("Reference of stored bytes, as `POST /memory/blobs` gave it.")] | None,
     "metadata": dict[str, Any] | None,
     "source": SourceName | None,
@@ -133,9 +145,9 @@ WIRE: Mapping[str, Any] = {
     "confidence": Share | None,
     "importance": Share | None,
     "ttl": Ttl | None,
-    "stability": Annotated[str, one_of(Stability)] | None,
+    "stability": Annotated[str, one_of("stability")] | None,
     "sensitivity": SensitivityName | None,
-    "access": Annotated[str, one_of(Access)] | None,
+    "access": Annotated[str, one_of("access")] | None,
     "session": Line | None,
     "speaker": Line | None,
     "job": Line | None,
