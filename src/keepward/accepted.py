@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -49,15 +49,7 @@ _LESS = frozenset(
     ]
 )
 _MORE = frozenset(
-    [
-        "confidence_floor",
-        "rule_floor",
-        "relevance_floor",
-        "least_trust",
-        "four_eyes",
-        "scopes",
-        "memory_ethics",
-    ]
+    ("confidence_floor", "rule_floor", "relevance_floor", "least_trust", "four_eyes", "scopes", "memory_ethics")
 )
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 #: The same for the server, where a limit of 0 is none.
@@ -145,35 +137,24 @@ def _harmless(name: str, value: Any) -> bool:
 
 
 def _tighter(name: str, value: Any, default: Any) -> bool:
-    if value == default:
+    if value == default or name == "scopes":
+        # No scope named means all of them.
         return True
     if name in {"access", "block_access"}:
         # A block that the default does not name is bound by its tier alone.
-        return _each(value, default, lambda mine, usual: _strictness(mine) <= _strictness(usual), Access.READ_WRITE)
-    if name == "scopes":
-        # None named means all of them.
-        return True
-    compare: Callable[[Any, Any], bool] = _no_more if name in _LESS else _no_less
+        usual = {key: default.get(key, Access.READ_WRITE) for key in value}
+        return all(STRICTNESS.index(mine) <= STRICTNESS.index(usual[key]) for key, mine in value.items())
     if name not in _LESS | _MORE:
         return False
-    return _each(value, default, compare, None) if isinstance(value, Mapping) else compare(value, default)
+    if isinstance(value, Mapping):
+        return all(key in default and _within(name, mine, default[key]) for key, mine in value.items())
+    return _within(name, value, default)
 
 
-def _each(value: Mapping[Any, Any], default: Mapping[Any, Any], fits: Callable[[Any, Any], bool], usual: Any) -> bool:
-    known = {key: default.get(key, usual) for key in value}
-    return all(known[key] is not None and fits(item, known[key]) for key, item in value.items())
-
-
-def _strictness(access: Any) -> int:
-    return STRICTNESS.index(access)
-
-
-def _no_more(value: Any, default: Any) -> bool:
-    return bool(set(value) <= set(default) if isinstance(value, tuple) else value <= default)
-
-
-def _no_less(value: Any, default: Any) -> bool:
-    return bool(set(value) >= set(default) if isinstance(value, tuple) else value >= default)
+def _within(name: str, value: Any, default: Any) -> bool:
+    """Whether a value is no more than the default, or no less, whichever is tighter."""
+    mine, usual = (set(each) if isinstance(each, tuple) else each for each in (value, default))
+    return bool(mine <= usual if name in _LESS else mine >= usual)
 
 
 def _holds_back(name: str, value: Any, default: Any) -> bool:

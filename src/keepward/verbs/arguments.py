@@ -53,7 +53,7 @@ def scope_named(name: str) -> str:
 def _no_secret(name: str) -> str:
     from keepward.gates.content import scrub_secret
 
-    if scrub(name) != name:
+    if scrub_secret(name) != name:
         raise InvalidInput("the name of a tenant or scope holds what looks like a secret: choose another")
     return name
 
