@@ -32,7 +32,6 @@ from keepward.http.credentials import (
     Writes,
     csrf_of,
     identify,
-    principal_of,
     serving_of,
     unauthenticated,
 )
@@ -121,8 +120,8 @@ def _static(path: str, name: str) -> None:
     public.add_api_route(path, endpoint, include_in_schema=False)
 
 
-for each in ("/page.css", "/page.js", "/docs.js"):
-    _static(each, each.removeprefix("/"))
+for file in ("page.css", "page.js", "docs.js"):
+    _static(f"/{file}", file)
 _static("/", "index.html")
 
 
@@ -140,7 +139,7 @@ def open_session(request: Request, body: Code) -> Response:
     # Only now: the owner's token is made where there is none, which a wrong code must not cause.
     handle = serving.owner()
     name, session = serving.sessions.open(handle.actor.credential)
-    caller = Caller(handle=handle, principal=principal_of(handle), session=session, name=name)
+    caller = Caller(handle=handle, session=session, name=name)
     response = JSONResponse(_opened(serving, caller).model_dump())
     _set_cookie(serving, response, name, SESSION_TERM)
     return response
@@ -230,10 +229,12 @@ def create_app(
     options: ServerOptions | None = None,
     serving: Serving | None = None,
     routers: Sequence[APIRouter] | None = None,
+    lifespan: Any = None,
 ) -> FastAPI:
     """Return the application that serves the store of an owner's handle.
 
     ``serving`` takes the place of a fresh one, as with a clock of a test's own, and ``routers`` that of the routes.
+    ``lifespan`` is what runs for as long as the application does.
 
     Raises:
         InvalidInput: the options cannot be served safely.
@@ -248,6 +249,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        lifespan=lifespan,
         # Ours are in `spans`: the framework's would carry the query.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )

@@ -160,11 +160,14 @@ class Caller:
     """Who makes a request."""
 
     handle: Memory = field(repr=False)
-    #: Whose allowance and whose answers these are.
-    principal: str
     #: The session it came by and its name; None for a token.
     session: Session | None = field(default=None, repr=False)
     name: str = field(default="", repr=False)
+
+    @property
+    def principal(self) -> str:
+        """Whose allowance and whose answers these are."""
+        return principal_of(self.handle)
 
 
 def principal_of(handle: Memory) -> str:
@@ -214,14 +217,13 @@ def caller_of(serving: Serving, headers: Headers, *, method: str = "POST", path:
         handle = stranger(serving.memory)
     else:
         raise unauthenticated(wrong=name is not None)
-    principal = principal_of(handle)
     tenant, scope = headers.get(TENANT), headers.get(SCOPE)
     if tenant is not None or scope is not None:
         if isinstance(handle, Stranger):
             # Nothing binds it to a place, so it stays where it was let in.
             raise Unauthorised("open reads show one tenant and scope; another takes a token")
         handle = handle.at(tenant=tenant, scope=scope)
-    return Caller(handle=handle, principal=principal, session=session, name=name or "")
+    return Caller(handle=handle, session=session, name=name or "")
 
 
 def _by_token(serving: Serving, headers: Headers) -> Memory:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import errno
 import logging
 import socket
-from collections.abc import AsyncIterator, Generator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
 from types import FrameType
@@ -41,22 +41,10 @@ def build(memory: Memory, options: ServerOptions) -> FastAPI:
     Raises:
         InvalidInput: the options cannot be served safely.
     """
-    app = create_app(memory, options=options)
-    if options.mcp and has_mcp():
-        _add_mcp(app)
-    return app
-
-
-def has_mcp() -> bool:
-    """Whether the package for `/mcp` is installed."""
-    return find_spec("mcp") is not None
-
-
-def _add_mcp(app: FastAPI) -> None:
-    """Add `/mcp` to the routes (3): a mount would answer the exact path with a redirect."""
+    serving = Serving(memory=memory, options=options.checked())
+    if not (options.mcp and has_mcp()):
+        return create_app(memory, options=options, serving=serving)
     from keepward.mcp import http
-
-    serving: Serving = app.state.serving
 
     def authenticate(request: Request) -> Memory:
         return handle_of(serving, request.headers)
@@ -64,28 +52,17 @@ def _add_mcp(app: FastAPI) -> None:
     def admit(handle: Memory) -> float:
         return 0.0 if handle.actor.is_owner else serving.rates.take(principal_of(handle))
 
-    options = serving.options
-    routes = http.routes(
-        serving.memory,
-        profile=options.mcp_profile,
-        authenticate=authenticate,
-        admit=admit,
-        body_limit=options.body_limit,
-    )
+    hooks: dict[str, Any] = {"authenticate": authenticate, "admit": admit, "body_limit": options.body_limit}
+    routes = http.routes(memory, profile=options.mcp_profile, **hooks)
+    app = create_app(memory, options=options, serving=serving, lifespan=lambda _: http.lifespan(routes))
+    # Among the routes (3): a mount would answer the exact path with a redirect.
     app.router.routes.extend(routes)
-    _also(app, http.lifespan(routes))
+    return app
 
 
-def _also(app: FastAPI, running: AbstractAsyncContextManager[None]) -> None:
-    """Let something run for as long as the application does."""
-    before = app.router.lifespan_context
-
-    @asynccontextmanager
-    async def lifespan(scope: Any) -> AsyncIterator[Any]:
-        async with before(scope) as state, running:
-            yield state
-
-    app.router.lifespan_context = lifespan
+def has_mcp() -> bool:
+    """Whether the package for `/mcp` is installed."""
+    return find_spec("mcp") is not None
 
 
 def bind(options: ServerOptions) -> tuple[socket.socket, ServerOptions]:

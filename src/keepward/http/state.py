@@ -87,7 +87,7 @@ class _Entries:
 
 
 class LocalState:
-    """State in the memory of this process, lost with it."""
+    """State in the memory of this process, lost with it; its methods are those of ``State``."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.now = clock
@@ -95,13 +95,11 @@ class LocalState:
         self._kinds: dict[str, _Entries] = {}
 
     def get(self, kind: Kind, name: str, *, owner: str = "") -> Any:
-        """Return the value of an entry; None where there is none."""
         with self._lock:
             entry = self._live(kind, (owner, name)).held.get((owner, name))
             return None if entry is None else entry.value
 
     def change(self, kind: Kind, name: str, new: Callable[[Any], Any], *, owner: str = "") -> Any:
-        """Put what ``new`` makes of an entry's value in its place; see ``State``."""
         key = (owner, name)
         with self._lock:
             entries = self._live(kind, key)
@@ -119,12 +117,10 @@ class LocalState:
             return value
 
     def count(self, kind: Kind, *, owner: str | None = None) -> int:
-        """Return how many entries there are, of one owner or of all."""
         with self._lock:
             return sum(owner in (None, each) for each, _ in self._live(kind).held)
 
     def clear(self, kind: Kind) -> None:
-        """Remove all entries of a kind."""
         with self._lock:
             self._kinds.pop(kind.name, None)
 
