@@ -54,24 +54,26 @@ def _shuffled(term: str) -> tuple[int, ...]:
 def words(record: Record, form: Form | None = None) -> Features:
     """Return the features that need no model; ``form`` is that of the record's text, where it was made already."""
     form = form or Form(record.text)
-    indexed = units.indexed_text(
-        record.text,
-        speaker=record.speaker,
-        created_at=_happened(record),
-        key=record.key,
-        tags=record.tags,
-        category=record.category,
+    own = analyze.analyse(record.text)
+    around = analyze.analyse(
+        units.around(
+            record.text,
+            speaker=record.speaker,
+            created_at=_happened(record),
+            key=record.key,
+            tags=record.tags,
+            category=record.category,
+        )
     )
-    own = analyze.terms(record.text)
     return Features(
         terms=analyze.pack(
-            own if indexed == record.text else analyze.terms(indexed),
-            analyze.names(record.text),
+            own.kept + around.kept or own.stopped + around.stopped,
+            own.names,
             marks=(analyze.CHANGE,) if analyze.tells_change(record.text) else (),
         ),
         # Two pictures under one description are two memories.
         digest=text_digest(form if record.blob is None else f"{record.text}\n{record.blob}"),
-        marks=marks_of(own),
+        marks=marks_of(own.terms),
         trait=form.trait,
     )
 

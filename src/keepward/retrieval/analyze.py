@@ -12,11 +12,11 @@ import re
 import struct
 import tomllib
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b
 from importlib.resources import files
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -151,42 +151,50 @@ def _token_terms(token: str) -> tuple[tuple[str, bool], ...]:
     return tuple((term, stop) for term, stop in found if term)
 
 
-def terms(text: str) -> list[str]:
-    """Analyse a text into index terms, in reading order, repetitions kept.
+class Analysed(NamedTuple):
+    """What one pass over a text finds: index terms in reading order, repetitions kept."""
 
-    Folded (NFKC, case, accents), English stop words left out, English words stemmed; an identifier gives its
-    parts and then its whole; scripts without spaces give character bigrams, the single character of a run of
-    one, and single Han characters between others.
+    kept: list[str]
+    #: English stop words, which count where there is nothing else.
+    stopped: list[str]
+    #: Terms that look like names of somebody or something.
+    names: set[str]
+
+    @property
+    def terms(self) -> list[str]:
+        return self.kept or self.stopped
+
+
+def analyse(text: str, *, dates: bool = False) -> Analysed:
+    """Analyse a text: folded (NFKC, case, accents), stop words apart, English words stemmed.
+
+    An identifier gives its parts and then its whole; scripts without spaces give character bigrams, the single
+    character of a run of one, and single Han characters between others. Names are words with a capital letter inside
+    a sentence (days and months only where `dates`), and identifiers as a whole. In a language that writes all its nouns
+    so, those are names too; in one without capitals, identifiers alone are.
     """
     kept: list[str] = []
     stopped: list[str] = []
-    for match in _tokens(text):
-        for term, stop in _token_terms(match.group()):
-            (stopped if stop else kept).append(term)
-    return kept or stopped
-
-
-def _tokens(text: str) -> Iterator[re.Match[str]]:
-    return _ASCII_TOKEN.finditer(text) if text.isascii() else _TOKEN.finditer(unicodedata.normalize("NFKC", text))
-
-
-def names(text: str, *, dates: bool = False) -> frozenset[str]:
-    """Return the terms of a text that look like names of somebody or something; of days and months where `dates`.
-
-    Words with a capital letter inside a sentence, and identifiers as a whole. In a language that writes all its
-    nouns so, those are names too; in one without capitals, identifiers alone are.
-    """
-    found: set[str] = set()
-    for match in _tokens(text):
+    names: set[str] = set()
+    found = _ASCII_TOKEN.finditer(text) if text.isascii() else _TOKEN.finditer(unicodedata.normalize("NFKC", text))
+    for match in found:
         token = match.group()
+        pairs = _token_terms(token)
+        for term, stop in pairs:
+            (stopped if stop else kept).append(term)
         if token.islower() and token.isalpha():
             continue
-        own = [term for term, stop in _token_terms(token) if not stop]
+        own = [term for term, stop in pairs if not stop]
         if len(own) > 1 and own[-1] == _fold(_CLITIC.sub("", token))[:_LONGEST_TERM]:
-            found.add(own[-1])
+            names.add(own[-1])
         elif token[0].isupper() and (dates or _fold(token) not in _DATES) and not _opens(match):
-            found.update(own)
-    return frozenset(found)
+            names.update(own)
+    return Analysed(kept, stopped, names)
+
+
+def terms(text: str) -> list[str]:
+    """Return the index terms of a text; its stop words where it has nothing else."""
+    return analyse(text).terms
 
 
 def _opens(match: re.Match[str]) -> bool:

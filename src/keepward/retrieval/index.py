@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from keepward.ports.store import Profile
 from keepward.retrieval import fusion, relevance, rerank, vectors
-from keepward.retrieval.analyze import CHANGE, names, term_hash, terms
+from keepward.retrieval.analyze import CHANGE, analyse, term_hash, terms
 from keepward.retrieval.fusion import Candidates, rounded
 from keepward.retrieval.postings import MAX_ROWS, Coverage, Sight, TermStore, coverage, look
 from keepward.retrieval.rows import Allowed, Columns, Growable, Mask, Places
@@ -289,7 +289,7 @@ class Index:
             return nothing, nothing
         own = nothing if cover is None else rounded(cover.own[rows])
         when, trust = self._columns["created_at"][rows], self._columns["trust"][rows]
-        asked = sorted(names(query.text, dates=True))
+        asked = sorted(analyse(query.text, dates=True).names)
         changing, *held = self._terms.holding(rows, map(term_hash, (CHANGE, *asked)))
         caught, outdone = fusion.overtaking(
             total,

@@ -146,7 +146,7 @@ def named(speaker: str | None) -> str | None:
     return speaker.strip()
 
 
-def indexed_text(
+def around(
     text: str,
     *,
     speaker: str | None = None,
@@ -155,10 +155,10 @@ def indexed_text(
     tags: Sequence[str] = (),
     category: str | None = None,
 ) -> str:
-    """The text to analyse: key, category, tags, named speaker, text, its date, and the dates it speaks of."""
+    """What is analysed with a text, a line each: key, category, tags, named speaker, its date, dates it speaks of."""
     head = [part for part in (key, category, *tags, named(speaker)) if part]
     tail = [] if created_at is None else [phrase(day_of(created_at)), *resolve(text, created_at)]
-    return "\n".join((*head, text, *tail))
+    return "\n".join((*head, *tail))
 
 
 def sentences(text: str) -> list[str]:

@@ -123,12 +123,12 @@ def test_a_foreign_blob_is_refused(blob: bytes) -> None:
     ],
 )
 def test_names_are_capitals_inside_a_sentence_and_identifiers(text: str, names: set[str]) -> None:
-    assert analyze.names(text) == names
+    assert analyze.analyse(text).names == names
 
 
 @given(st.text(st.characters(), max_size=60))
 def test_a_name_is_a_term_of_its_text(text: str) -> None:
-    assert analyze.names(text) <= set(analyze.terms(text))
+    assert analyze.analyse(text).names <= set(analyze.terms(text))
 
 
 def test_packed_names_are_told_from_other_terms() -> None:

@@ -20,7 +20,9 @@ FILLER = ["green tea", "the harbour at night", "a cold winter", "an old letter",
 def entry(n: int, text: str, **fields: Any) -> Profile:
     given = {"version": 1, "position": n, "scope": "/", "tier": "archival", "kind": "fact"} | fields
     marks = (analyze.CHANGE,) if tells_change(text) else ()
-    return profile(id=f"m{n:03}", terms=analyze.pack(analyze.terms(text), analyze.names(text), marks=marks), **given)
+    return profile(
+        id=f"m{n:03}", terms=analyze.pack(analyze.terms(text), analyze.analyse(text).names, marks=marks), **given
+    )
 
 
 def index_of(*texts: str, **fields: Any) -> Index:

@@ -47,4 +47,4 @@ def test_an_instant_outside_the_calendar_is_clipped(instant: int) -> None:
 
 
 def test_the_dates_a_turn_speaks_of_are_indexed() -> None:
-    assert units.indexed_text("I ran yesterday", created_at=MAY_8).split("\n")[1:] == ["8 May 2023", "7 May 2023"]
+    assert units.around("I ran yesterday", created_at=MAY_8).split("\n") == ["8 May 2023", "7 May 2023"]

@@ -9,17 +9,17 @@ LONG = "I went to the old harbour with my brother Anton. We ate fried herring on
 
 
 def test_the_named_speaker_and_the_date_are_indexed() -> None:
-    assert units.indexed_text("I like tea", speaker="Ana", created_at=MAY_8) == "Ana\nI like tea\n8 May 2023"
+    assert units.around("I like tea", speaker="Ana", created_at=MAY_8) == "Ana\n8 May 2023"
 
 
 @pytest.mark.parametrize("speaker", ["user", "Assistant", " ", None])
 def test_a_role_is_not_a_name(speaker: str | None) -> None:
-    assert units.indexed_text("I like tea", speaker=speaker) == "I like tea"
+    assert units.around("I like tea", speaker=speaker) == ""
 
 
 def test_key_category_and_tags_are_indexed() -> None:
-    text = units.indexed_text("twenty", key="db.pool_size", tags=("tuning",), category="ops")
-    assert text.split("\n") == ["db.pool_size", "ops", "tuning", "twenty"]
+    text = units.around("twenty", key="db.pool_size", tags=("tuning",), category="ops")
+    assert text.split("\n") == ["db.pool_size", "ops", "tuning"]
 
 
 def test_a_short_turn_is_one_unit_in_the_third_person() -> None:
