@@ -27,7 +27,7 @@ from keepward import durable
 from keepward.engine.blobs import ref_in
 from keepward.engine.learned import checked, named_in
 from keepward.errors import InvalidInput, KeepwardError
-from keepward.interchange.reading import Source, Unusable, parse, strings
+from keepward.interchange.reading import Source, Unusable, opened, parse, strings
 from keepward.model.blob import LIMIT, PREFIX, parse_ref, ref_of
 from keepward.model.codec import canonical, commitment, decode_record
 from keepward.model.commit import EMPTY_HASH, Commit, Event, Head, events_hash, recompute
@@ -497,16 +497,11 @@ class Sidecar:
         return data, self._media_types().get(ref)
 
     def _media_types(self) -> dict[str, str]:
-        found = {}
+        assert self.folder is not None
         try:
-            lines = (self.folder / INDEX).read_text("utf-8").splitlines() if self.folder else []
-        except (OSError, UnicodeDecodeError):
+            with opened(self.folder / INDEX) as source:
+                lines = [line for _, line in source.values() if isinstance(line, dict)]
+        except InvalidInput:
             # Without an index the bytes say what they are.
             return {}
-        for line in lines:
-            try:
-                told = json.loads(line)
-                found[str(told["ref"])] = str(told["media_type"])
-            except (ValueError, KeyError, TypeError):
-                continue
-        return found
+        return {str(line.get("ref")): str(line["media_type"]) for line in lines if "media_type" in line}

@@ -12,11 +12,11 @@ Invariants
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from keepward.gates.detect.tables import once
 from keepward.gates.detect.text import Text, sieved
 
 Certainty = Literal["certain", "likely"]
@@ -67,7 +67,7 @@ class Rule:
     #: Whether no string tells at a glance where the pattern cannot match.
     bare: bool = False
 
-    @functools.cached_property
+    @once
     def pattern(self) -> str:
         """RE2 syntax. With a group called ``v`` the span is that group, else the whole match."""
         return self.written()

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from keepward.gates.detect.tables import read, words
+from keepward.gates.detect.tables import once, read, words
 
 Protected = Literal["number", "date", "name", "unit", "negation", "quantifier", "order", "value"]
 
@@ -240,17 +240,17 @@ class Form:
         #: ``normalise(text)``.
         self.plain = normalise(text)
 
-    @functools.cached_property
+    @once
     def tokens(self) -> list[str]:
         """What the first ``LONGEST`` characters of the normal form say, in order."""
         return tokens_of(self.plain[:LONGEST])
 
-    @functools.cached_property
+    @once
     def different(self) -> frozenset[str]:
         """The tokens, each once."""
         return frozenset(self.tokens)
 
-    @functools.cached_property
+    @once
     def numbers(self) -> frozenset[str]:
         """The tokens that hold a digit."""
         return frozenset(token for token in self.different if not token.isalpha() and any(map(str.isdigit, token)))

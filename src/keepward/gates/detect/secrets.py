@@ -25,7 +25,7 @@ from typing import Any
 from keepward.gates.detect.checks import digits, entropy, high_entropy, not_example, ordinary, placeholder, strong
 from keepward.gates.detect.engine import Finding, Pack, Sieve, any_literal, literal_set, settled
 from keepward.gates.detect.rules import any_word, expanded, literals_of, load, split_forms
-from keepward.gates.detect.tables import listed, read, words
+from keepward.gates.detect.tables import listed, once, read, words
 from keepward.gates.detect.text import TRACES, Text
 
 _JUNK = " \t\r\n\"'`+\\"
@@ -203,7 +203,7 @@ class _Foreign:
         self.literals = tuple(sorted({literal for _, literals in self.languages for literal in literals}))
         self.gate = any_literal(set(self.literals) - {"pin", "pw"}) + r"|(?i:\bpin\b|pin-?co|pin-?ko|\bpw\b)"
 
-    @functools.cached_property
+    @once
     def _matcher(self) -> Any:
         return literal_set(self.literals)
 

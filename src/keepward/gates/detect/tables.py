@@ -1,4 +1,4 @@
-"""Read the tables that detectors work by: TOML files in ``rules``, each read at its first use."""
+"""What detectors work out once: the tables of ``rules/*.toml``, each read at its first use, and values of an object."""
 
 from __future__ import annotations
 
@@ -6,7 +6,23 @@ import functools
 import pkgutil
 import re
 import tomllib
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+_Value = TypeVar("_Value")
+
+
+class once(Generic[_Value]):  # noqa: N801 - used like ``property``
+    """A property that is worked out once: ``functools.cached_property`` without the lock that costs more than it."""
+
+    def __init__(self, make: Callable[[Any], _Value]) -> None:
+        self.make = make
+        self.__doc__ = make.__doc__
+
+    def __get__(self, item: Any, owner: type) -> _Value:
+        value = item.__dict__[self.make.__name__] = self.make(item)
+        return value
+
 
 #: What is there for readers and for tests; parsing it would take as long as all the rest.
 _FOR_TESTS = re.compile(r"^(?:positive|negative|source|language) = .*\n", re.MULTILINE)

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain, compress, repeat
 from typing import Any, NamedTuple
 
-from keepward.gates.detect.tables import read
+from keepward.gates.detect.tables import once, read
 
 #: Decoded runs of one text.
 _MOST_HIDDEN = 64
@@ -96,17 +96,17 @@ class Text:
         self.encoded = encoded
         self.parses_left = self.MOST_PARSES
 
-    @functools.cached_property
+    @once
     def lower(self) -> str:
         """The text in lower case, for literal tests only; its length may differ."""
         return self.text.lower()
 
-    @functools.cached_property
+    @once
     def is_plain(self) -> bool:
         """Whether the text is its own normal form (2)."""
         return self.text.isascii() and "\x00" not in self.text and "\x08" not in self.text
 
-    @functools.cached_property
+    @once
     def normal(self) -> Text:
         """The text without invisible characters; compatibility forms, accents and look-alike letters folded.
 
@@ -114,7 +114,7 @@ class Text:
         """
         return self if self.is_plain else _folded(self.text)
 
-    @functools.cached_property
+    @once
     def unescaped(self) -> Text | None:
         """The text with percent, entity and backslash escapes undone; None when there are none."""
         if "%" not in self.text and "&" not in self.text and "\\" not in self.text:
@@ -123,7 +123,7 @@ class Text:
         found = self.replaced(pieces, encoded=True)
         return None if found is self else found
 
-    @functools.cached_property
+    @once
     def hidden(self) -> list[Hidden]:
         """What runs of base64, hexadecimal, binary or decimal character codes say, in order of position (5)."""
         found: list[Hidden] = []
@@ -134,7 +134,7 @@ class Text:
                 found += (Hidden(plain, *self.span(start, end)) for plain in decode(self.text[start:end]))
         return sorted(found, key=lambda h: (h.start, h.end, h.text))
 
-    @functools.cached_property
+    @once
     def _points(self) -> list[int]:
         # Every byte but a continuation byte (10xxxxxx) begins a code point.
         return list(accumulate(self.data.translate(_LEADS), initial=0))
