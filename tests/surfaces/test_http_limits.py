@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from http_stage import JSON, Stage
+from http_stage import BASE, JSON, Stage, router
+from starlette.testclient import TestClient
 
+from keepward.http.app import create_app
 from keepward.http.problems import Problem
+from keepward.http.serving import Serving
 from keepward.http.state import Answered, Answers, LocalState, Rates
 
 
@@ -261,3 +264,34 @@ def test_keys_are_bounded_too(monkeypatch, bound):
         answers.begin("one", key, b"call")
         answers.hold("one", key, kept())
     assert [answers.begin("one", key, b"call") is not None for key in ("c", "b", "a")] == [True, True, False]
+
+
+@pytest.fixture
+def beside(stage):
+    """A client of a second server of the same store, which shares the state of the first."""
+    shared = {"options": stage.serving.options, "monotonic": stage.ticks, "shared": stage.serving.state}
+    serving = Serving(memory=stage.memory, **shared)
+    return TestClient(create_app(stage.memory, serving=serving, routers=[router]), base_url=BASE)
+
+
+def test_of_two_servers_that_share_their_state_either_answers_a_call_again(stage, beside):
+    first = post(stage)
+    second = beside.post("/memory/items", json={"text": "Ana likes tea"}, headers={**stage.owner, **KEY})
+    assert (second.content, second.headers["idempotency-replayed"]) == (first.content, "true")
+
+
+def test_of_two_servers_that_share_their_state_a_principal_has_one_allowance(stage, beside):
+    header = stage.token()
+    answers = [
+        client.post("/memory/items", json={"text": f"Fact {n} of four"}, headers=header).status_code
+        for n, client in enumerate([stage.client, beside, stage.client, beside])
+    ]
+    assert answers == [201, 201, 201, 429]
+
+
+def test_of_two_servers_that_share_their_state_either_knows_a_session_and_its_end(stage, beside):
+    browser, csrf = stage.session()
+    beside.cookies.update(dict(browser.cookies))
+    written = beside.post("/memory/items", json={"text": "Ana likes tea"}, headers=csrf).status_code
+    beside.delete("/session", headers=csrf)
+    assert (written, browser.get("/memory/status").status_code) == (201, 401)

@@ -23,7 +23,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Path, Query
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
@@ -37,7 +36,7 @@ from keepward.errors import KeepwardError
 from keepward.http import answers, drafts, schemas, streams
 from keepward.http.answers import OVER_HTTP, Call
 from keepward.http.credentials import SCOPE, TENANT, Caller, Handle, Writes, confirm, identify, serving_of
-from keepward.http.models import BODIES, Absent, body_of, typed
+from keepward.http.models import BODIES, body_of, typed
 from keepward.http.problems import Problem, answer_of
 from keepward.http.reading import LONGEST, StrictRequest, check_query, check_type, is_many
 from keepward.http.schemas import Written, answered, mirror, page
@@ -47,9 +46,7 @@ from keepward.model.copies import ExportPlan, RestoredExport
 from keepward.model.job import Alike, JobState, Run
 from keepward.model.journal import Check, Difference
 from keepward.model.proposal import Outcome
-from keepward.verbs import MISSING, Limit, Verb, fields, registry
-
-_TAG = r'^(\*|"[!#-~]*")$'
+from keepward.verbs import MISSING, Judged, Limit, Verb, fields, registry
 
 
 class _Named(StringConvertor):
@@ -189,36 +186,21 @@ def _query(kind: Any, doc: str = "") -> Any:
     return Annotated[typed(kind, query=True, described=False), Query(description=doc or None)]
 
 
-def _header(name: str, about: str, **limits: Any) -> Any:
+def _header(name: str, kind: Any, doc: str) -> Any:
     """Return a header that may be left out, and its default."""
-    return Annotated[Annotated[str, Field(**limits)] | Absent, Header(alias=name, description=about)], None
+    return Annotated[typed(kind | None, query=True), Header(alias=name, description=doc)], None
 
 
-_TAGGED = {"json_schema_extra": {"pattern": _TAG}}
-_MATCH = {"if_match": _header("If-Match", "The ETag that was read.", **_TAGGED)}
-_UNCHANGED = {
-    "if_none_match": _header("If-None-Match", "An ETag; 304 where it is still that of the answer.", **_TAGGED)
-}
-_SEEN = {
-    "last_event_id": _header(
-        "Last-Event-ID",
-        "As for `after`, which it takes the place of.",
-        max_length=16,
-        pattern=r"^(0|[1-9][0-9]{0,15})$",
-    )
-}
-_CURSOR = {
-    "cursor": (
-        Annotated[
-            Annotated[str, Field(min_length=1, max_length=LONGEST, pattern=r"^[A-Za-z0-9_-]+$")] | Absent,
-            Query(description="From the page before."),
-        ],
-        None,
-    )
-}
+_Tag = Annotated[str, Judged(pattern=r'^(\*|"[!#-~]*")$')]
+_Number = Annotated[str, Limit(maxLength=16, pattern=r"^(0|[1-9][0-9]{0,15})$")]
+_Cursor = Annotated[str, Limit(minLength=1, maxLength=LONGEST, pattern=r"^[A-Za-z0-9_-]+$")]
+_Why = Annotated[str, Limit(minLength=1, maxLength=1000, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
+_MATCH = {"if_match": _header("If-Match", _Tag, "The ETag that was read.")}
+_UNCHANGED = {"if_none_match": _header("If-None-Match", _Tag, "An ETag; 304 where it is still that of the answer.")}
+_SEEN = {"last_event_id": _header("Last-Event-ID", _Number, "As for `after`, which it takes the place of.")}
+_CURSOR = {"cursor": (_query(_Cursor | None, "From the page before."), None)}
 _LIMIT = {"limit": (_query(fields.Most, "Most items on this page."), 50)}
 _EVENTS = {"events": (_query(bool, "Each memory before and after as well."), False)}
-_Why = Annotated[str, Limit(minLength=1, maxLength=1000, pattern=r"^[^\x00]*[^\s\x00][^\x00]*$")]
 _REF = {"ref": streams.Ref, "data": None, "media_type": None}
 
 
