@@ -20,7 +20,7 @@ import json
 import queue
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import anyio
 from sse_starlette.event import ServerSentEvent
@@ -38,7 +38,7 @@ from keepward.http.problems import Problem
 from keepward.http.reading import etag_of_text, not_modified, seq_of
 from keepward.http.serving import Serving
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
-from keepward.interchange.imports import Result
+from keepward.interchange.imports import Format, Result
 from keepward.memory import Memory
 from keepward.model.journal import CommitView
 from keepward.verbs import Limit
@@ -82,7 +82,6 @@ TOLD = {
 READ = {"description": "The bytes.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
 Ref = Annotated[str, Limit("As `POST /memory/blobs` gave it.", pattern=r"^sha256:[0-9a-f]{64}$")]
 Seen = Annotated[int, Limit("Number of the last commit that was seen.", minimum=0, maximum=2**53)]
-Formats = Literal["auto", "vault", "messages", "legacy-jsonl", "markdown"]
 
 
 @over_http("events", "GET /memory/events", right="read")
@@ -107,7 +106,7 @@ class Import(Asked[Any]):
     Where the caller goes away half way, what was stored stays, and sending all of it again stores nothing twice.
     """
 
-    format: Formats = "auto"
+    format: Format = "auto"
     session: Word | None = None
 
 
@@ -326,7 +325,7 @@ def bring_in(call: Call) -> Response:
         raise
 
 
-def _import(memory: Memory, upload: Upload, chosen: Formats, session: str | None, put: Put) -> None:
+def _import(memory: Memory, upload: Upload, chosen: Format, session: str | None, put: Put) -> None:
     begun = False
 
     def line(value: dict[str, Any]) -> None:
