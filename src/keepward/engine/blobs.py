@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from keepward.engine.kit import Kit, Who
+from keepward.engine.traces import stone_of
 from keepward.engine.view import reaches, withholds
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StoreUnavailable, Tampered, Unauthorised
 from keepward.model.blob import (
@@ -37,9 +38,9 @@ from keepward.model.blob import (
     text_in,
     with_put,
 )
-from keepward.model.commit import Reason, mark
+from keepward.model.commit import Reason
 from keepward.model.journal import Fault
-from keepward.model.memory import ContentType, Record, Status
+from keepward.model.memory import ContentType, Record
 from keepward.ports.world import BlobStore
 
 if TYPE_CHECKING:
@@ -225,13 +226,9 @@ def _without_secrets(data: bytes, media_type: str) -> None:
 
 
 def _not_erased(kit: Kit, tenant: str, ref: str) -> None:
-    key = kit.erasures.key() if kit.erasures else None
-    if key is None:
-        return
-    found = kit.store.records(tenant, [mark(key, tenant, "name", ref.encode())]).records
-    stones = sorted(record.id for record in found if record.status is Status.ERASED)
-    if stones:
-        raise Conflict(f"this was erased and is not stored again: tombstone {stones[0]}")
+    stone = stone_of(kit, tenant, (), (ref,))
+    if stone is not None:
+        raise Conflict(f"this was erased and is not stored again: tombstone {stone}")
 
 
 def _readable(kit: Kit, who: Who, ref: str) -> Kept:

@@ -144,12 +144,7 @@ def _apply(
         )
         if any(not writer.drop_blob(who.tenant, ref) and writer.has_blob(who.tenant, ref) for ref in plan.blobs):
             raise Conflict(_CHANGED)
-        writer.put_artefact(
-            who.tenant,
-            COUNTS,
-            steps[0].after.id,
-            counts(plan.receipts, plan.proposals, plan.artefacts, plan.feedback, plan.blobs),
-        )
+        writer.put_artefact(who.tenant, COUNTS, steps[0].after.id, counts(plan))
 
     for name in ids:
         kit.uses.pop((who.tenant, name), None)

@@ -19,8 +19,9 @@ import binascii
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import CARRIED, KEY, standing
@@ -42,9 +43,13 @@ from keepward.model.commit import (
     mark,
     parse_place,
 )
+from keepward.model.journal import ErasePlan
 from keepward.model.memory import CORE_BLOCKS, WORD_LISTS, WORDS, Record, Status
 from keepward.model.query import Feedback
 from keepward.model.value import to_micros
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
 
 #: Characters from which on a folded text is looked for inside of others.
 LONG = 12
@@ -240,15 +245,10 @@ def unlearned(
     most = kit.store.feedback_count(who.tenant)
     log = kit.store.feedback(who.tenant, limit=most) if most else []
     touched = [given.n for given in log if given.receipt in receipts or _names(given, ids)]
-    fresh = [
-        replace(
-            given,
-            used=tuple(name for name in given.used if name not in ids),
-            ignored=tuple(name for name in given.ignored if name not in ids),
-        )
-        for given in log
-        if _names(given, ids)
-    ]
+    fresh = []
+    for given in (each for each in log if _names(each, ids)):
+        used, ignored = (tuple(name for name in side if name not in ids) for side in (given.used, given.ignored))
+        fresh.append(replace(given, used=used, ignored=ignored))
     carried = {name for kind, name, _ in kept if kind == CARRIED}
     weights = [
         name
@@ -305,17 +305,22 @@ def revived(kit: Kit, tenant: str, *records: Record) -> Reason | None:
     """Return why records must not be stored: an erasure named what they say; None when nothing stands against it."""
     if any(alias.startswith(MARK) for record in records for alias in record.aliases):
         return Reason(gate="erased", code="reserved", detail=f"names that begin with {MARK!r} are the store's own")
+    names = {name for record in records for name in (*record.aliases, *record.evidence)}
+    names |= {record.blob for record in records if record.blob is not None}
+    stone = stone_of(kit, tenant, records, names)
+    if stone is None:
+        return None
+    detail = f"this was erased and is not stored again: tombstone {stone}"
+    return Reason(gate="erased", code="erased", detail=detail)
+
+
+def stone_of(kit: Kit, tenant: str, records: Iterable[Record], names: Iterable[str]) -> str | None:
+    """Return the id of a tombstone that stands against texts or names; None where none does, or no key tells."""
     key = kit.erasures.key() if kit.erasures else None
     if key is None:
         return None
-    names = {name for record in records for name in (*record.aliases, *record.evidence)}
-    names |= {record.blob for record in records if record.blob is not None}
     found = kit.store.records(tenant, marks_of(key, tenant, records, names)).records
-    stones = sorted(record.id for record in found if record.status is Status.ERASED)
-    if not stones:
-        return None
-    detail = f"this was erased and is not stored again: tombstone {stones[0]}"
-    return Reason(gate="erased", code="erased", detail=detail)
+    return min((record.id for record in found if record.status is Status.ERASED), default=None)
 
 
 def unerased(kit: Kit, commits: Iterable[tuple[Commit, list[Event]]]) -> Iterator[tuple[Commit, list[Event]]]:
@@ -329,12 +334,10 @@ def unerased(kit: Kit, commits: Iterable[tuple[Commit, list[Event]]]) -> Iterato
         held = [event.payload_commit for event in events if event.payload is not None]
         if commit.payload is not None:
             held.append(commit.commitment())
-        for promise in held:
-            stone = stones.get(promise.hex())
-            if stone is not None:
-                raise Conflict(
-                    f"this journal holds content that was erased since: tombstone {stone}; export the store again"
-                )
+        stone = next((stones[each.hex()] for each in held if each.hex() in stones), None)
+        if stone is not None:
+            told = f"this journal holds content that was erased since: tombstone {stone}; export the store again"
+            raise Conflict(told)
         yield commit, events
 
 
@@ -354,6 +357,9 @@ FORMAT = "keepward-erasure/1"
 #: Kinds of kept texts: what went beside the journal, by the first memory; certificates, by commit.
 COUNTS = "erasure"
 CERTIFICATE = "certificate"
+#: How a certificate names what is counted.
+_CLEANED = {"receipts": "receipts", "proposals": "proposals", "kept_documents": "documents", "feedback": "feedback"}
+_CLEANED |= {"learned_weights": "weights", "blobs": "blobs"}
 LIMITS = (
     "Copies of the store, of its exports and of its backups that were made elsewhere are out of reach.",
     "An older journal or backup that is brought back on this machine is held against the list of erasures.",
@@ -365,24 +371,11 @@ LIMITS = (
 )
 
 
-def counts(
-    receipts: Sequence[str],
-    proposals: Sequence[str],
-    artefacts: Sequence[tuple[str, str]],
-    feedback: Sequence[int],
-    blobs: Sequence[str],
-) -> str:
-    """Return, as JSON text, how much beside the journal an erasure cleaned."""
-    weights = sum(1 for kind, _ in artefacts if kind == RERANKER)
-    found = {
-        "receipts": len(receipts),
-        "proposals": len(proposals),
-        "documents": len(artefacts) - weights,
-        "feedback": len(feedback),
-        "weights": weights,
-        "blobs": len(blobs),
-    }
-    return json.dumps(found)
+def counts(plan: ErasePlan) -> str:
+    """Return, as JSON text, how much beside the journal an erasure cleans."""
+    weights = sum(1 for kind, _ in plan.artefacts if kind == RERANKER)
+    found = {name: len(getattr(plan, name)) for name in ("receipts", "proposals", "feedback", "blobs")}
+    return json.dumps({**found, "documents": len(plan.artefacts) - weights, "weights": weights})
 
 
 def erasures(kit: Kit, tenant: str) -> list[tuple[Commit, list[Event]]]:
@@ -396,13 +389,11 @@ def find(kit: Kit, who: Who, name: str) -> tuple[Commit, list[Event]]:
     Raises:
         NotFound: nothing was erased under that name.
     """
-    try:
-        record: Record = fetch(kit, who, name)
+    with suppress(NotFound):
+        record = fetch(kit, who, name)
         # A tombstone may have been lifted since.
         made = [view.commit.id for view, step in kit.store.history(who.tenant, record.id) if step.op == "erase"]
         name = made[-1] if made else name
-    except NotFound:
-        pass
     view = kit.store.commit(who.tenant, name)
     if view is None or view.commit.kind != "erase":
         raise NotFound("nothing was erased under that name; give an erased memory's id or the commit's")
@@ -411,13 +402,9 @@ def find(kit: Kit, who: Who, name: str) -> tuple[Commit, list[Event]]:
 
 def at(kit: Kit, tenant: str, seq: int) -> tuple[Commit, list[Event]]:
     """Return one commit with its events as stored."""
-    rows = iter(kit.store.events(tenant, after=seq - 1))
-    try:
+    rows = cast("Generator[tuple[Commit, list[Event]], None, None]", kit.store.events(tenant, after=seq - 1))
+    with closing(rows):
         return next(rows)
-    finally:
-        close = getattr(rows, "close", None)
-        if close is not None:
-            close()
 
 
 def entry(kit: Kit, commit: Commit, events: Sequence[Event]) -> dict[str, Any]:
@@ -465,12 +452,7 @@ def certificate(
             "versions": versions,
             "commit_details": len(told["places"]) - versions,
             "words_vectors_and_marks_of": len(told["memories"]),
-            "receipts": beside.get("receipts"),
-            "proposals": beside.get("proposals"),
-            "kept_documents": beside.get("documents"),
-            "feedback": beside.get("feedback"),
-            "learned_weights": beside.get("weights"),
-            "blobs": beside.get("blobs"),
+            **{name: beside.get(counted) for name, counted in _CLEANED.items()},
             "file_and_log": file,
             "backups": list(backups),
         },
