@@ -119,14 +119,16 @@ def test_it_runs_on_a_python_whose_sqlite_has_no_full_text_search_or_extensions(
 import sqlite3
 from pathlib import Path
 real = sqlite3.connect
-class Plain(sqlite3.Connection):
+class Plain:
     def enable_load_extension(self, *_):
         raise AttributeError("not built in")
     load_extension = enable_load_extension
     def execute(self, sql, *given):
         assert "fts5" not in sql.lower() and "vec0" not in sql.lower(), sql
         return super().execute(sql, *given)
-sqlite3.connect = lambda *given, **named: real(*given, **{{**named, "factory": Plain}})
+def connect(*given, factory=sqlite3.Connection, **named):
+    return real(*given, factory=type("Restrained", (Plain, factory), {{}}), **named)
+sqlite3.connect = connect
 from keepward import Memory
 with Memory.open("memory.db", embedder="hashed", config_dir=Path({str(tmp_path / "config")!r})) as mem:
     mem.remember("Ana prefers tabs")
