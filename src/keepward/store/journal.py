@@ -286,7 +286,7 @@ def _event(sealer: Sealer, tenant: bytes, event: Row, n: int, named: Mapping[Pla
         return digest, f"event {n} of its commit is missing before it"
     gone = event[6] is None
     wrong = _unlawful(named, (event[0], event[1]), gone=gone) if gone or named else None
-    return digest, wrong or flaw_of_event(sealer, tenant, event)
+    return digest, wrong or flaw_of_event(sealer, tenant, event, digest)
 
 
 def _hash(tenant: str, row: Row, erased: bytes | None) -> bytes:

@@ -116,8 +116,11 @@ def opened(sealer: Sealer, tenant: bytes, event: Row) -> bytes:
     return event[6]  # type: ignore[no-any-return]
 
 
-def flaw_of_event(sealer: Sealer, tenant: bytes, event: Row) -> str | None:
-    """Return what is wrong with an event row by itself; None if nothing, also where its content is gone."""
+def flaw_of_event(sealer: Sealer, tenant: bytes, event: Row, digest: bytes | None = None) -> str | None:
+    """Return what is wrong with an event row by itself; None if nothing, also where its content is gone.
+
+    ``digest`` is its hash, where that is known.
+    """
     if not sound_header(event):
         # A bent page can give a cell another type than its column has.
         return "its cells are damaged"
@@ -126,9 +129,8 @@ def flaw_of_event(sealer: Sealer, tenant: bytes, event: Row) -> str | None:
         return "half of its content is missing"
     if payload is not None and payload_commitment(salt, payload) != payload_commit:
         return "its content does not open its commitment"
-    if not sealer.holds_event(seal, tenant, seq, n, event_hash(n, op, memory_id, version, payload_commit)):
-        return "its seal does not hold"
-    return None
+    hashed = digest or event_hash(n, op, memory_id, version, payload_commit)
+    return None if sealer.holds_event(seal, tenant, seq, n, hashed) else "its seal does not hold"
 
 
 def sound_commit(row: Row) -> bool:

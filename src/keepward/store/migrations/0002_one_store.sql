@@ -108,9 +108,9 @@ CREATE TABLE records (
 CREATE UNIQUE INDEX records_key ON records (tenant, scope, key) WHERE key IS NOT NULL AND status = 'active';
 CREATE INDEX records_by_key ON records (tenant, key, scope) WHERE key IS NOT NULL;
 CREATE UNIQUE INDEX records_position ON records (tenant, position);
-CREATE INDEX records_arrival ON records (tenant, arrival DESC);
-CREATE INDEX records_standing ON records (tenant, arrival DESC) WHERE standing = 1;
-CREATE INDEX records_session ON records (tenant, session, arrival DESC) WHERE session IS NOT NULL;
+CREATE INDEX records_arrival ON records (tenant, arrival);
+CREATE INDEX records_standing ON records (tenant, arrival) WHERE standing = 1;
+CREATE INDEX records_session ON records (tenant, session, arrival) WHERE session IS NOT NULL;
 CREATE INDEX records_digest ON records (tenant, digest);
 
 -- Marks of active memories. mark: mixed with the place, which is tier, sensitivity and scope, apart by a blank.
