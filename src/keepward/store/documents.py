@@ -38,8 +38,7 @@ from keepward.model.value import from_micros, to_micros
 from keepward.ports.store import PREFIX
 from keepward.store.rows import listed
 from keepward.store.seals import Sealer
-from keepward.store.snapshot import Snapshot, between
-from keepward.store.sql import Session
+from keepward.store.sql import Session, Snapshot, between
 from keepward.store.tenant import State
 
 _ALIKE = 8

@@ -32,8 +32,7 @@ from keepward.ports.store import PREFIX
 from keepward.store.erasing import named_places, promise_of, record_or_blank, sealed_row
 from keepward.store.rows import event_hash, flaw_of_event, payload_commitment, sound_commit, sound_header
 from keepward.store.seals import Sealer, sha256
-from keepward.store.snapshot import Snapshot, between
-from keepward.store.sql import Row, Session
+from keepward.store.sql import Row, Session, Snapshot, between
 
 _END = 2**62
 

@@ -42,8 +42,7 @@ from keepward.store.rows import (
     unpack_marks,
 )
 from keepward.store.seals import Sealer
-from keepward.store.snapshot import Snapshot, between
-from keepward.store.sql import Row, Session
+from keepward.store.sql import Row, Session, Snapshot, between
 
 #: Most candidates for one text.
 CANDIDATES = 8

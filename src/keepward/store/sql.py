@@ -20,8 +20,11 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from keepward.errors import KeepwardError
+from keepward.store.seals import Sealer
 
 PACKAGE = "keepward.store"
+#: What no id begins with: the end of a range of ids that begin alike.
+LAST = "\U0010ffff"
 #: Number of the first migration.
 FIRST = 2
 _NAME = re.compile(r"^-- (\w+) --$", re.MULTILINE)
@@ -182,3 +185,27 @@ def statements(sql: str) -> list[str]:
     """Return the statements of a migration; each ends with a semicolon at the end of a line."""
     lines = (line for line in sql.splitlines() if not line.startswith("--"))
     return [f"{each.strip()};" for each in re.split(r";\n", "\n".join(lines) + "\n") if each.strip()]
+
+
+class Snapshot:
+    """One state: of the store as it is when asked, or, of a writer, as its own transaction sees it."""
+
+    _sealer: Sealer
+
+    def _reading(self, tenant: str) -> AbstractContextManager[Session]:
+        """Open a snapshot of a tenant that was held against what this machine has seen of it."""
+        raise NotImplementedError
+
+    def _everywhere(self) -> AbstractContextManager[Session]:
+        """Open a snapshot of all tenants, for what is asked before a tenant is known and for an owner's tools."""
+        raise NotImplementedError
+
+    def _run(self, name: str, tenant: str, **values: Any) -> list[Any]:
+        """Return all rows of a named statement."""
+        with self._reading(tenant) as db:
+            return db.run(name, tenant=tenant, **values).fetchall()
+
+
+def between(prefix: str) -> dict[str, str]:
+    """Return the range of ids that begin so."""
+    return {"low": prefix, "high": prefix + LAST}
