@@ -75,7 +75,8 @@ def stopped(memory: Memory, share: float) -> None:
 
 def kept(memory: Memory) -> list[str]:
     with closing(sqlite3.connect(f"file:{memory.path}?mode=ro", uri=True)) as db:
-        return [kind for (kind,) in db.execute("SELECT kind FROM artefacts ORDER BY kind")]
+        query = "SELECT id FROM documents WHERE kind = 'artefacts' ORDER BY id"
+        return [name.partition("/")[0] for (name,) in db.execute(query)]
 
 
 # --- progress
