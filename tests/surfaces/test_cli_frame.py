@@ -227,3 +227,27 @@ def test_a_command_loads_no_converter_that_it_does_not_need(tmp_path):
 def test_numbers_and_lists_are_converted_as_before(run, saved):
     assert run("recall", "tabs", "--limit", "1", "--tag", "style", "--json").json["hits"]
     assert run("recall", "tabs", "--limit", "one").code == 2
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_shown_for_the_shell_that_runs(run, monkeypatch, shell):
+    monkeypatch.setenv("SHELL", f"/bin/{shell}")
+    assert "_KEEPWARD_COMPLETE" in run("--show-completion").out
+
+
+def test_completion_is_installed_once(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    codes = [run("--install-completion").code for _ in range(2)]
+    assert (codes, (tmp_path / ".bashrc").read_text().count("_KEEPWARD_COMPLETE")) == ([0, 0], 1)
+
+
+def test_a_shell_is_told_the_commands_that_begin_so(run, monkeypatch):
+    for name, value in (("_KEEPWARD_COMPLETE", "bash_complete"), ("COMP_WORDS", "keepward rec"), ("COMP_CWORD", "1")):
+        monkeypatch.setenv(name, value)
+    assert run().out.split() == ["plain,recall", "plain,receipt"]
+
+
+def test_completion_for_another_shell_is_an_error(run, monkeypatch):
+    monkeypatch.setenv("SHELL", "/bin/tcsh")
+    assert run("--show-completion").code == 2
