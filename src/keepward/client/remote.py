@@ -21,11 +21,11 @@ from keepward.calls.govern import Govern
 from keepward.calls.use import Use
 from keepward.client import streams, wire
 from keepward.client.streams import Happened, Line
-from keepward.client.transport import Transport
+from keepward.client.transport import Answer, Transport
 from keepward.errors import KeepwardError
 from keepward.model.change import Change, Insert, InsertFields
 from keepward.model.proposal import Outcome
-from keepward.model.trust import Actor, parse_scope, parse_tenant
+from keepward.model.trust import Actor
 from keepward.results import from_json, read_json
 from keepward.verbs.write import Remember
 
@@ -64,21 +64,19 @@ class Client(Use, Govern):
             InvalidInput: no address of a server; a token that would travel in the clear to another machine, unless
                 ``allow_insecure``; the `client` extra is missing.
         """
-        self._transport = Transport.open(
+        self._way = Transport.open(
             url, token, timeout=timeout, retries=retries, transport=transport, allow_insecure=allow_insecure
-        )
-        self._tenant = None if tenant is None else parse_tenant(tenant)
-        self._scope = None if scope is None else parse_scope(scope)
+        ).at(tenant, scope)
 
     @property
     def tenant(self) -> str:
         """The tenant this handle reads and writes; the token's, which is asked for, unless one was named."""
-        return self._tenant or str(self._standing["tenant"])
+        return self._way.tenant or str(self._standing["tenant"])
 
     @property
     def scope(self) -> str:
         """The scope this handle stands at; the token's, which is asked for, unless one was named."""
-        return self._scope or str(self._standing["scope"])
+        return self._way.scope or str(self._standing["scope"])
 
     @property
     def actor(self) -> Actor:
@@ -101,14 +99,12 @@ class Client(Use, Govern):
         Whether the token reaches there the server says at the first call: ``Unauthorised`` where it does not.
         """
         moved = object.__new__(type(self))
-        moved._transport = self._transport
-        moved._tenant = self._tenant if tenant is None else parse_tenant(tenant)
-        moved._scope = self._scope if scope is None else parse_scope(scope)
+        moved._way = self._way.at(tenant, scope)
         return moved
 
     def close(self) -> None:
         """Close the connections, for all handles on them."""
-        self._transport.close()
+        self._way.close()
 
     def __enter__(self) -> Self:
         return self
@@ -176,12 +172,8 @@ class Client(Use, Govern):
         return streams.restore(self._way, source, digest)
 
     @property
-    def _standing(self) -> wire.Answer:
+    def _standing(self) -> Answer:
         return self._way.get("/memory/status")
-
-    @property
-    def _way(self) -> wire.Way:
-        return wire.Way(self._transport, self._tenant, self._scope)
 
     def _send(self, request: Request[Any], **local: Any) -> Any:
         return wire.carry_out(request, self._way, **{name: value for name, value in local.items() if value is not None})

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from keepward import durable
-from keepward.client.transport import reading
-from keepward.client.wire import Way
+from keepward.client.transport import Transport, reading
 from keepward.errors import InvalidInput, KeepwardError, StoreError, StoreUnavailable
 from keepward.model.commit import Reason
 from keepward.model.copies import ExportPlan, RestoredExport
@@ -55,11 +54,11 @@ class Line:
     detail: str | None = None
 
 
-def events(way: Way, after: int | None, head: Callable[[], str]) -> Iterator[Happened]:
+def events(way: Transport, after: int | None, head: Callable[[], str]) -> Iterator[Happened]:
     """Yield commits as they happen; ``head`` names the newest one. See ``Client.events``."""
     # Named from the start, so that nothing is missed where the connection breaks before the first event.
     seen = _number(head()) if after is None else after
-    lost, retries = 0, way.transport.retries
+    lost, retries = 0, way.retries
     while True:
         try:
             for each in _listen(way, seen):
@@ -72,11 +71,11 @@ def events(way: Way, after: int | None, head: Callable[[], str]) -> Iterator[Hap
             # The server closed it, as it does when it stops; whether it comes back is seen by asking.
             if lost >= retries:
                 raise StoreUnavailable("the server tells of no more events; try again")
-        way.transport.sleep(0.1 * 2**lost)
+        way.sleep(0.1 * 2**lost)
         lost += 1
 
 
-def export(way: Way, target: str | Path | IO[str]) -> int:
+def export(way: Transport, target: str | Path | IO[str]) -> int:
     """Write an export to a path or stream; return how many lines it has. See ``Client.export``."""
     if not isinstance(target, str | Path):
         return _export(way, target.write)
@@ -89,15 +88,15 @@ def export(way: Way, target: str | Path | IO[str]) -> int:
 
 
 def import_lines(
-    way: Way,
+    way: Transport,
     source: str | Path | IO[bytes] | bytes,
     query: list[tuple[str, Any]],
     on_result: Callable[[Line], None] | None,
 ) -> dict[str, Any]:
     """Send a file to be imported; return what came of it. See ``Client.import_``."""
-    headers = way.headers({"Content-Type": _LINES, "Accept": _LINES})
+    headers = {"Content-Type": _LINES, "Accept": _LINES}
     with _opened(source) as content:
-        sending = way.transport.stream("POST", "/memory/import", query=query, content=content, headers=headers)
+        sending = way.stream("POST", "/memory/import", query=query, content=content, headers=headers)
         with sending as answer:
             for line in answer.iter_lines():
                 found = _parsed(line) or {}
@@ -110,28 +109,28 @@ def import_lines(
     raise StoreUnavailable("the import broke off; what was told of is done, so import the same file again")
 
 
-def plan_restore(way: Way, source: str | Path | IO[bytes] | bytes) -> ExportPlan:
+def plan_restore(way: Transport, source: str | Path | IO[bytes] | bytes) -> ExportPlan:
     """Send an export and return what bringing it back would restore."""
     return from_json(ExportPlan, _sent(way, "/memory/restore-export/plan", source, []))
 
 
-def restore(way: Way, source: str | Path | IO[bytes] | bytes, digest: str) -> RestoredExport:
+def restore(way: Transport, source: str | Path | IO[bytes] | bytes, digest: str) -> RestoredExport:
     """Send an export to be brought back, by the digest of its plan."""
     return from_json(RestoredExport, _sent(way, "/memory/restore-export", source, [("digest", digest)]))
 
 
-def _sent(way: Way, path: str, source: str | Path | IO[bytes] | bytes, query: list[tuple[str, str]]) -> Any:
-    headers = way.headers({"Content-Type": _LINES})
+def _sent(way: Transport, path: str, source: str | Path | IO[bytes] | bytes, query: list[tuple[str, str]]) -> Any:
+    headers = {"Content-Type": _LINES}
     with (
         _opened(source) as content,
-        way.transport.stream("POST", path, query=query, content=content, headers=headers) as answer,
+        way.stream("POST", path, query=query, content=content, headers=headers) as answer,
     ):
         return json.loads("".join(answer.iter_lines()))
 
 
-def _listen(way: Way, after: int) -> Iterator[Happened]:
-    headers = way.headers({"Accept": "text/event-stream", "Last-Event-ID": str(after)})
-    with way.transport.stream("GET", "/memory/events", headers=headers, silence=_SILENCE) as answer:
+def _listen(way: Transport, after: int) -> Iterator[Happened]:
+    headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+    with way.stream("GET", "/memory/events", headers=headers, silence=_SILENCE) as answer:
         for each in reading().EventSource(answer):
             if each.event == "end":
                 found = _parsed(each.data) or {}
@@ -140,9 +139,9 @@ def _listen(way: Way, after: int) -> Iterator[Happened]:
                 yield Happened(seq=int(each.id), event=each.event, facts=_parsed(each.data) or {})
 
 
-def _export(way: Way, write: Callable[[str], object]) -> int:
+def _export(way: Transport, write: Callable[[str], object]) -> int:
     count = 0
-    with way.transport.stream("GET", "/memory/export", headers=way.headers({"Accept": _LINES})) as answer:
+    with way.stream("GET", "/memory/export", headers={"Accept": _LINES}) as answer:
         for line in answer.iter_lines():
             if line:
                 write(line + "\n")

@@ -17,13 +17,14 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from keepward.errors import InvalidInput, StoreError, StoreUnavailable
-from keepward.results import error_of
+from keepward.model.trust import parse_scope, parse_tenant
+from keepward.results import UNREADABLE, error_of
 
 if TYPE_CHECKING:
     import httpx2
@@ -66,6 +67,9 @@ class Transport:
     #: Whether ``close`` closes the connections as well.
     owned: bool
     sleep: Callable[[float], None] = time.sleep
+    #: Where calls are about; the token's own where they are None.
+    tenant: str | None = None
+    scope: str | None = None
 
     @classmethod
     def open(
@@ -92,6 +96,14 @@ class Transport:
         owned = not isinstance(transport, library.Client)
         http = library.Client(transport=transport, trust_env=False, timeout=timeout) if owned else transport
         return cls(url=base, token=token, timeout=timeout, retries=retries, http=http, owned=owned)
+
+    def at(self, tenant: str | None, scope: str | None) -> Transport:
+        """Return the same way to another tenant or scope; None leaves one as it is."""
+        return replace(
+            self,
+            tenant=self.tenant if tenant is None else parse_tenant(tenant),
+            scope=self.scope if scope is None else parse_scope(scope),
+        )
 
     def close(self) -> None:
         """Close the connections, where they are this transport's own."""
@@ -140,6 +152,14 @@ class Transport:
             self.sleep(pause)
         raise AssertionError("unreachable")
 
+    def get(self, path: str, query: Iterable[tuple[str, Any]] = (), *, once: bool = False) -> Answer:
+        """Read an object."""
+        return answer_of(self.call("GET", path, query=query, once=once))
+
+    def post(self, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
+        """Send an object and return the one that is answered."""
+        return answer_of(self.call("POST", path, body=body, headers=headers))
+
     @contextmanager
     def stream(
         self,
@@ -170,7 +190,12 @@ class Transport:
             self._lost(fault, last=True)
 
     def _headers(self, given: Mapping[str, str] | None) -> dict[str, str]:
-        sent = {"Accept": "application/json", **(given or {})}
+        where = {"Keepward-Tenant": self.tenant, "Keepward-Scope": self.scope}
+        sent = {
+            "Accept": "application/json",
+            **{name: value for name, value in where.items() if value},
+            **(given or {}),
+        }
         if self.token is not None:
             sent["Authorization"] = f"Bearer {self.token}"
         return sent
@@ -189,6 +214,30 @@ class Transport:
         if isinstance(fault, library.ConnectError):
             raise StoreUnavailable(f"no server answers at {self.url}; start one with `keepward serve`") from fault
         raise StoreUnavailable(f"the connection to {self.url} broke off; try again") from fault
+
+
+class Answer(dict[str, Any]):
+    """An object that a server sent; asking it for what is not there says that it is no answer of ours."""
+
+    def __missing__(self, name: str) -> Any:
+        raise StoreError(UNREADABLE)
+
+
+def answer_of(response: httpx2.Response) -> Answer:
+    """Return the object that a server sent, an empty one where it sent nothing.
+
+    Raises:
+        StoreError: it is something else.
+    """
+    if not response.content:
+        return Answer()
+    try:
+        found = response.json()
+    except ValueError as fault:
+        raise StoreError(UNREADABLE) from fault
+    if not isinstance(found, dict):
+        raise StoreError(UNREADABLE)
+    return Answer(found)
 
 
 def checked(answer: httpx2.Response) -> httpx2.Response:

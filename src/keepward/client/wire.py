@@ -16,27 +16,24 @@ import contextlib
 import dataclasses
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 from urllib.parse import quote
 
-from keepward.client.transport import Transport
-from keepward.errors import InvalidInput, KeepwardError, StoreError, Tampered
+from keepward.client.transport import Answer, Transport, answer_of
+from keepward.errors import InvalidInput, KeepwardError, Tampered
 from keepward.model.blob import Blob, parse_ref, ref_of
 from keepward.model.change import KEEP, Change, Insert, Revert, Supersede, operation
 from keepward.model.journal import CommitView
 from keepward.model.memory import Record
 from keepward.model.proposal import Decided, Outcome
 from keepward.model.query import Memories, Recall, check_names
-from keepward.results import UNREADABLE, from_json, read_json
+from keepward.results import from_json, read_json
 from keepward.verbs import Request, arguments, inquiry, journal, read, review, upkeep, verb_of, write
-
-if TYPE_CHECKING:
-    import httpx2
 
 #: Most items of one page; most commits on one, each with all that it changed.
 PAGE = 500
@@ -48,56 +45,6 @@ _ITEMS = 500
 _BYTES = 900_000
 #: Arguments that name a moment of the past.
 _MOMENTS = frozenset({"as_of", "earlier", "later"})
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """A tenant and a scope on a server."""
-
-    transport: Transport
-    tenant: str | None
-    scope: str | None
-
-    def headers(self, given: Mapping[str, str] | None = None) -> dict[str, str]:
-        """Return headers that say where a call is about, and those that are given."""
-        where = {"Keepward-Tenant": self.tenant, "Keepward-Scope": self.scope}
-        return {name: value for name, value in where.items() if value is not None} | dict(given or {})
-
-    def call(self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **sent: Any) -> httpx2.Response:
-        """Send one call from here; see ``Transport.call``."""
-        return self.transport.call(method, path, headers=self.headers(headers), **sent)
-
-    def get(self, path: str, query: Iterable[tuple[str, Any]] = (), *, once: bool = False) -> Answer:
-        """Read an object."""
-        return answer_of(self.call("GET", path, query=query, once=once))
-
-    def post(self, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
-        """Send an object and return the one that is answered."""
-        return answer_of(self.call("POST", path, body=body, headers=headers))
-
-
-class Answer(dict[str, Any]):
-    """An object that a server sent; asking it for what is not there says that it is no answer of ours."""
-
-    def __missing__(self, name: str) -> Any:
-        raise StoreError(UNREADABLE)
-
-
-def answer_of(response: httpx2.Response) -> Answer:
-    """Return the object that a server sent, an empty one where it sent nothing.
-
-    Raises:
-        StoreError: it is something else.
-    """
-    if not response.content:
-        return Answer()
-    try:
-        found = response.json()
-    except ValueError as fault:
-        raise StoreError(UNREADABLE) from fault
-    if not isinstance(found, dict):
-        raise StoreError(UNREADABLE)
-    return Answer(found)
 
 
 def path_of(*parts: str) -> str:
@@ -119,7 +66,7 @@ def _part(part: Any) -> str:
 
 
 @singledispatch
-def carry_out(request: Request[Any], way: Way, **local: Any) -> Any:
+def carry_out(request: Request[Any], way: Transport, **local: Any) -> Any:
     """Have a request carried out by a server: here those of which the registry says all."""
     verb = verb_of(type(request))
     places = re.findall(r"{(\w+)}", verb.path)
@@ -155,7 +102,7 @@ def _listed(name: str, value: Any, default: Any) -> Any:
 
 
 @carry_out.register
-def _(request: read.Recall, way: Way) -> Recall:
+def _(request: read.Recall, way: Transport) -> Recall:
     asked = _filtered(request)
     if request.limit < 1:
         raise InvalidInput("a limit is at least 1")
@@ -173,7 +120,7 @@ def _(request: read.Recall, way: Way) -> Recall:
 
 
 @carry_out.register
-def _(request: read.Find, way: Way) -> Memories:
+def _(request: read.Find, way: Transport) -> Memories:
     if request.limit is not None and request.limit < 1:
         raise InvalidInput("a limit is at least 1")
     items, last = _pages(way, "/memory/items", _filtered(request), request.limit)
@@ -183,17 +130,17 @@ def _(request: read.Find, way: Way) -> Memories:
 
 
 @carry_out.register
-def _(request: review.Pending, way: Way) -> Any:
+def _(request: review.Pending, way: Transport) -> Any:
     return read_json(verb_of(type(request)).result, _pages(way, "/memory/quarantine", {"state": request.state})[0])
 
 
 @carry_out.register
-def _(request: review.Notices, way: Way) -> Any:
+def _(request: review.Notices, way: Transport) -> Any:
     return read_json(verb_of(type(request)).result, way.get("/memory/notices", once=True)["items"])
 
 
 @carry_out.register
-def _(request: journal.Log, way: Way) -> list[CommitView]:
+def _(request: journal.Log, way: Transport) -> list[CommitView]:
     if request.limit < 1:
         raise InvalidInput("a limit is at least 1")
     found: list[CommitView] = []
@@ -209,7 +156,7 @@ def _(request: journal.Log, way: Way) -> list[CommitView]:
 
 
 @carry_out.register
-def _(request: inquiry.Bisect, way: Way, *, predicate: Any = None) -> Any:
+def _(request: inquiry.Bisect, way: Transport, *, predicate: Any = None) -> Any:
     if predicate is not None:
         raise InvalidInput("a predicate cannot be sent to a server: give the text to look for as `contains`")
     if not request.contains:
@@ -218,23 +165,23 @@ def _(request: inquiry.Bisect, way: Way, *, predicate: Any = None) -> Any:
 
 
 @carry_out.register
-def _(request: write.Remember, way: Way) -> Outcome:
+def _(request: write.Remember, way: Transport) -> Outcome:
     return _proposed(way, "/memory/items", new_memory(request) | present({"reason": request.reason or None}))
 
 
 @carry_out.register
-def _(request: write.UpdateByKey, way: Way) -> Outcome:
+def _(request: write.UpdateByKey, way: Transport) -> Outcome:
     return carry_out(request.remember(), way)  # type: ignore[no-any-return]
 
 
 @carry_out.register
-def _(request: write.Edit, way: Way) -> Outcome:
+def _(request: write.Edit, way: Transport) -> Outcome:
     _part(request.memory_id)
     return _edited(way, [change(request.change())], getattr(request, "reason", ""))
 
 
 @carry_out.register
-def _(request: write.Propose, way: Way, *, kind: str = "write") -> Outcome:
+def _(request: write.Propose, way: Transport, *, kind: str = "write") -> Outcome:
     _only_write(kind)
     if not request.reason.strip():
         raise InvalidInput("say why: a change carries a `reason`")
@@ -258,7 +205,7 @@ def _(request: write.Propose, way: Way, *, kind: str = "write") -> Outcome:
 
 
 @carry_out.register
-def _(request: write.Merge, way: Way) -> Outcome | None:
+def _(request: write.Merge, way: Transport) -> Outcome | None:
     ids = list(arguments.texts("memory_ids", request.memory_ids))
     if not ids:
         return None
@@ -269,7 +216,7 @@ def _(request: write.Merge, way: Way) -> Outcome | None:
 
 
 @carry_out.register
-def _(request: write.ForgetMany, way: Way) -> tuple[Outcome | None, list[str]]:
+def _(request: write.ForgetMany, way: Transport) -> tuple[Outcome | None, list[str]]:
     ids = list(arguments.texts("memory_ids", request.memory_ids))
     if not ids:
         return None, []
@@ -279,7 +226,7 @@ def _(request: write.ForgetMany, way: Way) -> tuple[Outcome | None, list[str]]:
 
 @carry_out.register
 def _(
-    request: write.RememberMany, way: Way, *, kind: str = "write", batch: int = _ITEMS, on_progress: Any = None
+    request: write.RememberMany, way: Transport, *, kind: str = "write", batch: int = _ITEMS, on_progress: Any = None
 ) -> list[Outcome]:
     _only_write(kind)
     if batch < 1:
@@ -298,7 +245,7 @@ def _(
 
 
 @carry_out.register
-def _(request: review.Approve, way: Way) -> Outcome:
+def _(request: review.Approve, way: Transport) -> Outcome:
     place = path_of("quarantine", request.proposal_id)
     seen: Any = way.get(place)["digest"] if request.digest is None else request.digest
     if not (isinstance(seen, str) and seen.isascii() and seen.isalnum()):
@@ -307,17 +254,17 @@ def _(request: review.Approve, way: Way) -> Outcome:
 
 
 @carry_out.register
-def _(request: review.ApproveMany, way: Way) -> list[Decided]:
+def _(request: review.ApproveMany, way: Transport) -> list[Decided]:
     return _decided(way, "approve", "items", request.items)
 
 
 @carry_out.register
-def _(request: review.RejectMany, way: Way) -> list[Decided]:
+def _(request: review.RejectMany, way: Transport) -> list[Decided]:
     return _decided(way, "reject", "ids", list(dict.fromkeys(request.ids)), reason=request.reason)
 
 
 @carry_out.register
-def _(request: journal.RollBack, way: Way) -> Any:
+def _(request: journal.RollBack, way: Transport) -> Any:
     body = {"with_later": request.with_later, "dry_run": request.dry_run}
     # Whatever the newest commit is: one that touches the same memories is a conflict, and not undone.
     headers = None if request.dry_run else {"If-Match": "*"}
@@ -326,7 +273,7 @@ def _(request: journal.RollBack, way: Way) -> Any:
 
 
 @carry_out.register
-def _(request: upkeep.PutBlob, way: Way) -> Blob:
+def _(request: upkeep.PutBlob, way: Transport) -> Blob:
     if not isinstance(request.data, bytes):
         raise InvalidInput("a blob is made of bytes")
     headers = {"Content-Type": request.media_type or "application/octet-stream"}
@@ -334,12 +281,12 @@ def _(request: upkeep.PutBlob, way: Way) -> Blob:
 
 
 @carry_out.register
-def _(request: upkeep.GetBlob, way: Way) -> Blob:
+def _(request: upkeep.GetBlob, way: Transport) -> Blob:
     return from_json(Blob, way.get(path_of("blobs", parse_ref(request.ref), "about")))
 
 
 @carry_out.register
-def _(request: upkeep.ReadBlob, way: Way) -> bytes:
+def _(request: upkeep.ReadBlob, way: Transport) -> bytes:
     path = path_of("blobs", parse_ref(request.ref))
     data: bytes = way.call("GET", path, headers={"Accept": "*/*"}).content
     if ref_of(data) != request.ref:
@@ -356,7 +303,7 @@ def _filtered(request: read.Filtered[Any]) -> dict[str, Any]:
     return asked
 
 
-def _pages(way: Way, path: str, asked: Mapping[str, Any], limit: int | None = None) -> tuple[list[Any], Answer]:
+def _pages(way: Transport, path: str, asked: Mapping[str, Any], limit: int | None = None) -> tuple[list[Any], Answer]:
     """Return the items of a list, all of them or the first ones, page after page, and the last answer."""
     found: list[Any] = []
     cursor: str | None = None
@@ -370,12 +317,12 @@ def _pages(way: Way, path: str, asked: Mapping[str, Any], limit: int | None = No
             return found if limit is None else found[:limit], answer
 
 
-def _proposed(way: Way, path: str, body: Any, headers: Mapping[str, str] | None = None) -> Outcome:
+def _proposed(way: Transport, path: str, body: Any, headers: Mapping[str, str] | None = None) -> Outcome:
     outcome: Outcome = read_json(Outcome, way.post(path, body, headers))
     return outcome
 
 
-def _edited(way: Way, changes: list[dict[str, Any]], reason: str, session: str | None = None) -> Outcome:
+def _edited(way: Transport, changes: list[dict[str, Any]], reason: str, session: str | None = None) -> Outcome:
     if not reason.strip():
         raise InvalidInput("say why: a change carries a `reason`")
     if not changes:
@@ -383,7 +330,7 @@ def _edited(way: Way, changes: list[dict[str, Any]], reason: str, session: str |
     return _proposed(way, "/memory/edit", {"reason": reason, "changes": changes, **present({"session": session})})
 
 
-def _decided(way: Way, what: str, name: str, items: Sequence[Any], **more: Any) -> list[Decided]:
+def _decided(way: Transport, what: str, name: str, items: Sequence[Any], **more: Any) -> list[Decided]:
     found: list[Decided] = []
     for start in range(0, len(items), _MANY):
         body = {name: items[start : start + _MANY], **more}

@@ -35,7 +35,6 @@ class PlanErase(Chosen[Planned]):
     """Return what erasing these memories would destroy, under a digest; change nothing."""
 
     def run(self, session: Session) -> Planned:
-        """Plan."""
         from keepward.engine.erase import plan
 
         session.owner("erasing", "erase")
@@ -92,7 +91,6 @@ class PlanAdopt(Request[Adoption]):
     """Return what accepting the store as it stands would accept, under a digest; change nothing."""
 
     def run(self, session: Session) -> Adoption:
-        """Plan."""
         from keepward.copies.backup import plan_adopt
 
         session.owner("accepting a store")
@@ -106,7 +104,6 @@ class Adopt(Request[Adoption]):
     digest: fields.Digest
 
     def run(self, session: Session) -> Adoption:
-        """Accept it."""
         from keepward.copies.backup import adopt
 
         session.owner("accepting a store")

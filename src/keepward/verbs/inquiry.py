@@ -43,7 +43,6 @@ class Impact(Selected[Touched]):
     """
 
     def run(self, session: Session) -> Touched:
-        """Look."""
         from keepward.engine.inquire import impact
 
         return impact(session.kit, session.who, self.selector())
@@ -54,7 +53,6 @@ class PlanContain(Selected[Containment]):
     """Return what would be taken out of use, under a digest; change nothing."""
 
     def run(self, session: Session) -> Containment:
-        """Plan."""
         from keepward.engine.undo import contain
 
         return contain(session.kit, session.who, self.selector(), plan=None, reason="")
@@ -68,7 +66,6 @@ class Contain(Selected[Containment]):
     reason: Annotated[str, Limit(maxLength=900)] = ""
 
     def run(self, session: Session) -> Containment:
-        """Carry it out."""
         from keepward.engine.undo import contain
 
         return contain(session.kit, session.who, self.selector(), plan=self.digest, reason=self.reason)

@@ -20,7 +20,6 @@ class Log(Request[list[CommitView]]):
     before: Annotated[int, Limit("Older than this number.", minimum=1, maximum=2**53)] | None = None
 
     def run(self, session: Session) -> list[CommitView]:
-        """List them."""
         from keepward.engine.audit import log
 
         if self.limit < 1:
@@ -64,7 +63,6 @@ class RollBack(Request[Rollback]):
     dry_run: Annotated[bool, Limit("Say what would happen and change nothing.")] = False
 
     def run(self, session: Session) -> Rollback:
-        """Undo it."""
         from keepward.engine.undo import roll_back
 
         asked = {"with_later": self.with_later, "dry_run": self.dry_run}
@@ -76,7 +74,6 @@ class Verify(Request[Verification]):
     """Check the chain, every seal, every projection and the anchor; a fault is an answer and not an error."""
 
     def run(self, session: Session) -> Verification:
-        """Check."""
         from keepward.engine.audit import verify
 
         return verify(session.kit)
@@ -107,6 +104,5 @@ class Tenants(Request[list[str]]):
     """Return the names of all tenants with memories; for the owner alone."""
 
     def run(self, session: Session) -> list[str]:
-        """List them."""
         session.owner("listing tenants")
         return session.kit.store.tenants()

@@ -71,7 +71,6 @@ class Recall(Filtered[Found]):
     receipt: Annotated[bool, Limit("Keep a receipt that feedback can name.")] = False
 
     def run(self, session: Session) -> Found:
-        """Rank what the session may see."""
         from keepward.engine.read import recall
         from keepward.engine.use import note_handed
         from keepward.engine.view import ask_for_sensitive
@@ -104,7 +103,6 @@ class Find(Filtered[Memories]):
     limit: fields.Most | None = 50
 
     def run(self, session: Session) -> Memories:
-        """List what the session may see."""
         from keepward.engine.read import find
         from keepward.engine.use import note_handed
 
@@ -124,7 +122,6 @@ class Get(Request[Record]):
     as_of: fields.AsOf | None = None
 
     def run(self, session: Session) -> Record:
-        """Look it up."""
         from keepward.engine.read import get
         from keepward.engine.use import note_handed
 
@@ -155,7 +152,6 @@ class Context(Request[CompiledContext]):
     floor: fields.Floor | None = None
 
     def run(self, session: Session) -> CompiledContext:
-        """Compile it."""
         from keepward.engine.contexts import context
         from keepward.engine.view import ask_for_sensitive
 
@@ -184,7 +180,6 @@ class Snapshot(Request[CompiledContext]):
     without: fields.Words = NONE
 
     def run(self, session: Session) -> CompiledContext:
-        """Compile it."""
         from keepward.engine.contexts import context
 
         asked: dict[str, Any] = {"budget_tokens": self.budget_tokens, "form": self.format, "without": self.without}
@@ -202,7 +197,6 @@ class MemoryBlock(Request[CompiledContext]):
     format: fields.Format = "markdown"
 
     def run(self, session: Session) -> CompiledContext:
-        """Compile it."""
         from keepward.engine.contexts import context
 
         asked: dict[str, Any] = {"budget_tokens": self.budget_tokens, "form": self.format, "purpose": self.purpose}
@@ -230,7 +224,6 @@ class Doctor(Request[list[Check]]):
     """Return what was looked at, whether it is well, and what to do when it is not."""
 
     def run(self, session: Session) -> list[Check]:
-        """Look."""
         from keepward.engine.audit import doctor
 
         with inspecting(session.kit):
@@ -242,7 +235,6 @@ class Status(Request[dict[str, Any]]):
     """Return tier sizes, block counts, the depth of the queue and the use of budgets."""
 
     def run(self, session: Session) -> dict[str, Any]:
-        """Count."""
         from keepward.engine.audit import status
         from keepward.jobs.runner import states
 

@@ -20,7 +20,6 @@ class Pending(Request[list[Waiting]]):
     state: fields.State = "pending"
 
     def run(self, session: Session) -> list[Waiting]:
-        """List them."""
         from keepward.engine.review import pending
 
         return pending(session.kit, session.who, state=None if self.state == "all" else self.state)
@@ -31,7 +30,6 @@ class Notices(Request[list[Waiting]]):
     """Return, once, the decisions on the caller's own proposals that went against them."""
 
     def run(self, session: Session) -> list[Waiting]:
-        """List them."""
         kit = session.kit
         if not kit.store.untold(session.tenant, kit.clock.now()):
             # Asked by every command of an agent: there is seldom anything to tell.

@@ -30,7 +30,6 @@ class GiveFeedback(Request[Feedback]):
     ignored: Annotated[list[fields.Id], Limit(maxItems=fields.MOST)] = NONE
 
     def run(self, session: Session) -> Feedback:
-        """Keep it."""
         from keepward.engine.use import give
 
         if not isinstance(self.receipt_id, str) or not self.receipt_id:
@@ -60,7 +59,6 @@ class Jobs(Request[list[JobState]]):
     """Return every job with its schedule and its last run, in the order in which they run."""
 
     def run(self, session: Session) -> list[JobState]:
-        """List them."""
         from keepward.jobs.runner import states
 
         if not session.actor.able("read"):
@@ -76,7 +74,6 @@ class RunJob(Request[Run]):
     force: Annotated[bool, Limit("Run it even when it is not due.")] = False
 
     def run(self, session: Session) -> Run:
-        """Run it."""
         from keepward.jobs.runner import run_job
 
         session.owner("running a job")
@@ -101,7 +98,6 @@ class MergeCandidates(Request[list[Alike]]):
     limit: fields.Most = 50
 
     def run(self, session: Session) -> list[Alike]:
-        """Compare what the session sees."""
         from keepward.jobs.runner import candidates
 
         if not isinstance(self.floor, int | float) or isinstance(self.floor, bool) or not 0 <= self.floor <= 1:
@@ -128,7 +124,6 @@ class CreateToken(Request[Issued]):
     expires: fields.Term | None = None
 
     def run(self, session: Session) -> Issued:
-        """Make it."""
         from keepward.engine.credentials import create
 
         if isinstance(self.can, str):

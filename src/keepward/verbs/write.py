@@ -42,7 +42,6 @@ class Remember(Remembering):
     reason: fields.Because = ""
 
     def run(self, session: Session) -> Outcome:
-        """Propose it."""
         change = new_memory(session, self.text, self.values)
         return propose(session, [change], reason=self.reason or "remembered", within=change.session)
 
@@ -62,7 +61,6 @@ class UpdateByKey(Remembering):
         return Remember(text=self.text, values=given, reason=self.reason)
 
     def run(self, session: Session) -> Outcome:
-        """Propose it."""
         return self.remember().run(session)
 
 
@@ -100,7 +98,6 @@ class Edit(Request[Outcome]):
     memory_id: fields.NamedId
 
     def run(self, session: Session) -> Outcome:
-        """Propose it."""
         return propose(session, [self.change(session)], reason=getattr(self, "reason", ""))
 
     def change(self, session: Session | None = None) -> Change:

@@ -49,7 +49,7 @@ class Server:
 
     def client(self, **named: Any) -> Client:
         client = Client(URL, TOKEN, transport=httpx2.MockTransport(self), **named)
-        client._transport.sleep = self.slept.append
+        client._way.sleep = self.slept.append
         return client
 
 
@@ -128,12 +128,12 @@ def test_no_token_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch)
 
 def test_neither_proxy_nor_netrc_is_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://proxy.example:3128")
-    http = Client(URL, TOKEN)._transport.http
+    http = Client(URL, TOKEN)._way.http
     assert (http.trust_env, http._mounts) == (False, {})
 
 
 def test_a_token_is_not_shown() -> None:
-    assert TOKEN not in repr(Client(URL, TOKEN)._transport)
+    assert TOKEN not in repr(Client(URL, TOKEN)._way)
 
 
 def test_a_redirect_is_not_followed() -> None:
@@ -161,7 +161,7 @@ def test_another_handle_is_on_the_same_connections() -> None:
     server = Server(ok())
     client = server.client()
     other = client.at(scope="/agents/vega")
-    assert (other._transport is client._transport, other.scope) == (True, "/agents/vega")
+    assert (other._way.http is client._way.http, other.scope) == (True, "/agents/vega")
 
 
 def test_every_post_has_a_key_of_its_own() -> None:
