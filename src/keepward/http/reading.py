@@ -17,25 +17,24 @@ import base64
 import hashlib
 import hmac
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NoReturn, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from keepward.http.credentials import SCOPE, TENANT
 from keepward.http.problems import Problem
+from keepward.interchange import reading
 from keepward.model.codec import encode_record
 from keepward.model.memory import Record
 from keepward.model.value import from_micros, to_micros
 
 #: Deepest nesting of a body.
 DEPTH = 32
-_LARGEST = 1 << 63
 #: Longest cursor, in characters, and how much of it is a sum over the query.
 LONGEST = 512
 _SUM = 12
@@ -67,60 +66,15 @@ def parse(body: bytes) -> Any:
     except UnicodeDecodeError as fault:
         raise _bad("the body is not UTF-8") from fault
     try:
-        value = json.loads(
-            text, parse_constant=_constant, parse_int=_integer, parse_float=_number, object_pairs_hook=_object
-        )
-    except json.JSONDecodeError as fault:
-        raise _bad(f"the body is not JSON: line {fault.lineno}, column {fault.colno}") from fault
-    except RecursionError as fault:
-        raise _bad(f"the body is nested more than {DEPTH} levels deep") from fault
-    # Only an escape can bring in what UTF-8 and the parser do not let through.
-    if "\\u" in text or text.count("[") + text.count("{") > DEPTH:
-        _walk(value)
-    return value
-
-
-def _walk(value: Any) -> None:
-    level: list[Any] = [value]
-    for depth in range(DEPTH + 1):
-        below: list[Any] = []
-        for each in level:
-            match each:
-                case dict():
-                    below += [*each.keys(), *each.values()]
-                case list():
-                    below += each
-                case str():
-                    _text(each)
-        if depth == DEPTH and any(isinstance(each, (dict, list)) for each in level):
-            raise _bad(f"the body is nested more than {DEPTH} levels deep")
-        level = below
-
-
-def _text(text: str) -> None:
-    if "\0" in text:
-        raise _bad("text holds a NUL character; leave it out")
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as fault:
-        raise _bad("text holds a lone surrogate; send whole characters") from fault
-
-
-def _constant(_: str) -> NoReturn:
-    raise _bad("NaN and Infinity are not JSON; send a finite number or null")
-
-
-def _integer(digits: str) -> int:
-    # Checked by length first: to read a million digits takes a while.
-    if len(digits) > 20 or not -_LARGEST <= int(digits) < _LARGEST:
-        raise _bad("a whole number is beyond 64 bits; send it as text")
-    return int(digits)
-
-
-def _number(digits: str) -> float:
-    value = float(digits)
-    if not math.isfinite(value):
-        raise _bad("a number is out of range; send a finite one")
+        value = reading.parse(text, pairs=_object)
+    except reading.Unusable as fault:
+        raise _bad(f"the body cannot be read: {fault}") from fault
+    level = [value] if text.count("[") + text.count("{") > DEPTH else []
+    for _ in range(DEPTH):
+        inside = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
+        level = [inner for each in inside for inner in each]
+    if any(isinstance(each, dict | list) for each in level):
+        raise _bad(f"the body is nested more than {DEPTH} levels deep")
     return value
 
 

@@ -17,7 +17,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
@@ -232,14 +232,16 @@ def _checked(source: Source) -> Source:
     return source
 
 
-def parse(text: str) -> Any:
-    """Return the value of one JSON text.
+def parse(text: str, *, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+    """Return the value of one JSON text; ``pairs`` makes an object of its names and values.
 
     Raises:
         Unusable: not JSON, or a value that breaks (3).
     """
     try:
-        value = json.loads(text, parse_constant=_no_constant, parse_int=_whole, parse_float=_finite)
+        value = json.loads(
+            text, parse_constant=_no_constant, parse_int=_whole, parse_float=_finite, object_pairs_hook=pairs
+        )
     except json.JSONDecodeError as fault:
         where = f"line {fault.lineno} column {fault.colno}" if "\n" in text else f"column {fault.colno}"
         raise Unusable(f"not valid JSON at {where}: it seems damaged or cut") from fault
@@ -285,7 +287,7 @@ def _no_constant(name: str) -> Any:
 
 
 def _whole(digits: str) -> int:
-    if len(digits) > 20 or abs(value := int(digits)) >= 2**63:
+    if len(digits) > 20 or not -(2**63) <= (value := int(digits)) < 2**63:
         raise Unusable("a number beyond 64 bits; write it as text")
     return value
 
