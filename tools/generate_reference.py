@@ -81,6 +81,7 @@ JSON_KEYS = {
     "restore-backup": "path store_id separate heads erased revoked warning blobs faulty[]",
     "key": "action path store_id entries tombstones",
     "config": "file digest named loosens[] accepted",
+    "move": "place tenants[] store_id blobs",
     "rescue": "path store_id of whole sealed tenants[] blobs lost_blobs[] not_carried",
     "adopt": "applied digest foreign heads live waiting erased core[] tokens[] faults[] warning",
     "verify": "ok checked first_fault faults[] notes[]",

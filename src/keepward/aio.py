@@ -344,6 +344,7 @@ class AsyncMemory:
     certificate = hop(Memory.certificate)
     lift_erasure = hop(Memory.lift_erasure)
     backup = hop(Memory.backup)
+    move_store = hop(Memory.move_store)
     plan_adopt = hop(Memory.plan_adopt)
     adopt = hop(Memory.adopt)
     jobs = hop(Memory.jobs)

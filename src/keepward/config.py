@@ -28,6 +28,7 @@ from keepward.model.policy import EthicsRule, Policy
 from keepward.model.query import PURPOSES
 from keepward.model.trust import Trust
 from keepward.model.value import meant, parse_duration
+from keepward.place import Place
 
 #: Looked for in the folder of the store.
 FILE_NAME = "keepward.toml"
@@ -130,18 +131,20 @@ _PATHS = ("identity", "user_file")
 _TABLES: dict[str, type] = {"policy": Policy, "server": ServerSettings}
 
 
-def load(*, store: Path, file: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+def load(*, store: Place, file: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
     """Read the settings that hold for a store.
 
-    `file` must exist when given; else `KEEPWARD_CONFIG` must; else `keepward.toml` beside the store may. Of one that
-    is only found, what loosens holds once its owner has accepted it: see ``accepted``.
+    `file` must exist when given; else `KEEPWARD_CONFIG` must; else `keepward.toml` beside the store may, or for a
+    database in the folder of keys. Of one that is only found, what loosens holds once its owner has accepted it: see
+    ``accepted``.
 
     Raises:
         InvalidInput: the file is missing or is not TOML, a name is unknown, a value is wrong.
     """
     env = os.environ if environ is None else environ
     named = file or (Path(env["KEEPWARD_CONFIG"]) if env.get("KEEPWARD_CONFIG") else None)
-    path = named or store.parent / FILE_NAME
+    # Beside a database there is no file.
+    path = named or (store.parent / FILE_NAME if isinstance(store, Path) else home(env) / FILE_NAME)
     table, raw = _read(path, required=named is not None)
     settings = _settings(table, path)
     loosens: dict[str, str] = {}

@@ -28,6 +28,7 @@ from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unaut
 from keepward.model.policy import Policy
 from keepward.model.trust import SHARED, Actor, stands_below, visible_from
 from keepward.model.value import Value, chosen, unknown
+from keepward.place import place_of
 from keepward.verbs import Request
 from keepward.verbs.arguments import DEFAULT, scope_named, tenant_named
 from keepward.verbs.session import Session
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from keepward.mcp.tool import Tool
     from keepward.model.blob import Blob
     from keepward.model.commit import Commit, Event, Head
-    from keepward.model.copies import Backup, Rescued, Restored
+    from keepward.model.copies import Backup, Moved, Rescued, Restored
     from keepward.model.proposal import Shown, Waiting
     from keepward.ports.models import Embedder, Redactor, Summarizer, TokenCounter
     from keepward.ports.world import Clock, IdSource
@@ -151,7 +152,7 @@ class Memory(Use, Govern):
         models |= {"summarizer": summarizer, "redactor": redactor, "identity": identity, "user_file": user_file}
         world: dict[str, Any] = {"clock": clock, "ids": ids, "config_dir": config_dir}
         kit = _opened(path, keeper, policy=policy, create=create, **models, **world)
-        memory = cls(Shared(kit, path, config_dir, maintenance=keeper), who)
+        memory = cls(Shared(kit, str(place_of(path)), config_dir, maintenance=keeper), who)
         if maintenance is True:
             kit.wake(wrote=False)
         if token is None:
@@ -186,7 +187,7 @@ class Memory(Use, Govern):
 
     @property
     def path(self) -> str:
-        """The store's file."""
+        """The store's file, or the address of its database without the password."""
         return self._shared.path
 
     @property
@@ -335,6 +336,27 @@ class Memory(Use, Govern):
 
         session = _owners(self, "a backup")
         return back_up(session.kit, self.path, path)
+
+    def move_store(
+        self, to: str | Path, *, dry_run: bool = False, on_progress: Callable[[int, int], None] | None = None
+    ) -> Moved:
+        """Carry the whole store over to a new file, or to the address of a database, with the heads of every tenant.
+
+        This store stays as it is. A move that was stopped goes on where it was; one that is repeated brings over what
+        was written since. ``dry_run`` says what would be moved.
+
+        Raises:
+            Unauthorised: the handle is not an owner's.
+            Tampered: something in this store does not hold.
+            Conflict: the other store has a history of its own of a tenant.
+            StoreUnavailable: the other place cannot be reached or written.
+        """
+        from keepward.copies.move import move
+
+        session = _owners(self, "moving a store")
+        report = on_progress or (lambda done, steps: None)
+        folder = self._shared.config_dir
+        return move(session.kit, self.path, to, config_dir=folder, dry_run=dry_run, report=report)
 
     @classmethod
     def restore_backup(

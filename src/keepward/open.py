@@ -44,7 +44,7 @@ def open_kit(
     parts: dict[str, Any] = {"embedder": _embedder(embedder, config_dir), "counter": _counter(counter)}
     store = open_store(path, anchor=anchor_in(config_dir), create=create)
     parts |= {"identity": _document(identity), "user_file": _document(user_file)}
-    parts |= {"policy": policy or Policy(), "blobs": blobs_of(path), **more}
+    parts |= {"policy": policy or Policy(), "blobs": store.blob_store() or blobs_of(path), **more}
     return bare_kit(store, config_dir=config_dir, clock=clock, ids=ids, **parts)
 
 

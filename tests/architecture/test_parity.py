@@ -22,6 +22,7 @@ LOCAL = {
     "call_tool",
     "holding",
     "journal",
+    "move_store",
     "open",
     "owner_token",
     "path",

@@ -43,6 +43,7 @@ ARGUMENTS = {
     "erase": ("{id}",),
     "backup": ("copy.db",),
     "restore-backup": ("copy.db", "--to", "back.db"),
+    "move": ("--to", "moved.db"),
     "rescue": ("copy.db", "rescued.db"),
     "import": ("chat.json",),
     "key": ("export", "home.key"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from keepward.cli.call import Answer, Call, named_actor, owner_token
 from keepward.cli.command import argument, command, option
 from keepward.errors import InvalidInput, KeepwardError, Unauthorised
+from keepward.place import Database
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
@@ -383,6 +384,8 @@ def _command_line(call: Call, profile: str, name: str, *, shared: bool, tokened:
         raise InvalidInput("--name takes 1 to 64 printable characters")
     if call.actor:
         raise InvalidInput("--as is for this command line; the client's agent is named with --name")
+    if isinstance(call.path, Database) and call.path.has_password:
+        raise InvalidInput("a client's settings are no place for a password: leave it out of --db, to PGPASSFILE")
     given = {
         "--db": call.url,
         "--tenant": None if tokened else call.tenant,

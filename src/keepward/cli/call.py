@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
+from keepward.place import Place, address, place_of
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
@@ -75,10 +76,10 @@ class Call:
         self._open.close()
 
     @cached_property
-    def path(self) -> Path:
-        """Path of the store: `--db`, `KEEPWARD_DB`, or the user's own; a store here that is unknown is told of."""
+    def path(self) -> Place:
+        """Where the store is: `--db`, `KEEPWARD_DB`, or the user's own; a store here that is unknown is told of."""
         if named := self.db or self.environ.get("KEEPWARD_DB"):
-            return Path(named).expanduser()
+            return place_of(named)
         from keepward.config import default_store
 
         path, left_alone = default_store(self.environ)
@@ -89,7 +90,7 @@ class Call:
     @property
     def url(self) -> str:
         """What opens the store from any folder."""
-        return os.fspath(self.path.absolute())
+        return address(self.path.absolute())
 
     @cached_property
     def settings(self) -> Settings:
@@ -154,7 +155,9 @@ class Call:
         """
         if not create:
             self.demand_store()
-        missing = not self.path.exists() or (self.path.is_file() and not self.path.stat().st_size)
+        missing = not self.path.exists() or (
+            isinstance(self.path, Path) and self.path.is_file() and not self.path.stat().st_size
+        )
         settings = self.settings
         token = self.environ.get("KEEPWARD_TOKEN")
         if token and (self.actor or self.tenant or self.scope):
@@ -163,10 +166,10 @@ class Call:
         from keepward.config import home, make_room
         from keepward.memory import Memory
 
-        if missing:
+        if missing and isinstance(self.path, Path):
             make_room(self.path, self.environ)
         opened = Memory.open(
-            self.path,
+            address(self.path),
             tenant=None if token else self.tenant or settings.tenant,
             scope=None if token else self.scope or settings.scope,
             actor=who,

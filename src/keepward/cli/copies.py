@@ -154,6 +154,29 @@ def _show_restored(screen: Screen, data: dict[str, Any]) -> None:
 
 
 @command(
+    option("--to", "A new file, or the address of a database.", "DB", required=True),
+    option("--dry-run", "Only say what would be moved."),
+)
+def move(call: Call, to: str, dry_run: bool) -> Answer:
+    """Move the store to another file or database, with its heads. The old one stays; a move that stopped goes on."""
+    call.demand_store()
+    with call.progress("moving") as report:
+        moved = call.memory("decide").move_store(to, dry_run=dry_run, on_progress=report)
+    following = "nothing was moved; leave out --dry-run" if dry_run else f"from now on: --db {moved.place}"
+    return Answer(data_of(moved), _show_moved, talk=(following,))
+
+
+def _show_moved(screen: Screen, data: dict[str, Any]) -> None:
+    screen.labelled("moved" if data["store_id"] else "to", data["place"], "bold green" if data["store_id"] else "")
+    for each in data["tenants"]:
+        state = "" if each["carried"] or not data["store_id"] else ", was there already"
+        commits = counted(each["commits"], "commit", "commits")
+        screen.labelled("tenant", f"{each['tenant']}: {commits}, head {each['head']}{state}")
+    if data["blobs"]:
+        screen.labelled("blobs", str(data["blobs"]))
+
+
+@command(
     argument("BROKEN", "The damaged store.", "broken"),
     argument("NEW", "A store that is not there yet.", "new"),
 )

@@ -27,6 +27,7 @@ from keepward.cli.memories import compiled_data, show_written
 from keepward.cli.review import memories, rollback_data, show_proposal, show_rollback
 from keepward.cli.store import show_verification, verification_data
 from keepward.errors import InvalidInput, Unauthorised
+from keepward.place import Place, address, place_of
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
@@ -44,7 +45,7 @@ def demo(call: Call) -> Answer:
     The store is made in a fresh folder, or at --db. It needs no network and no key.
     """
     # KEEPWARD_DB names a store in use; the demo only goes where it was sent by hand.
-    place = Path(call.db).expanduser() if call.db else Path(tempfile.mkdtemp(prefix="keepward-demo-")) / "demo.db"
+    place = place_of(call.db) if call.db else Path(tempfile.mkdtemp(prefix="keepward-demo-")) / "demo.db"
     if place.exists():
         raise InvalidInput("the demo plays into a new store: name a --db PATH where there is none yet")
     default = call.environ.get("KEEPWARD_EMBEDDER") or "auto"
@@ -77,13 +78,15 @@ def demo(call: Call) -> Answer:
 
 
 @contextmanager
-def opened(call: Call, path: Path, actor: Actor, embedder: str) -> Iterator[tuple[Memory, Memory]]:
+def opened(call: Call, path: Place, actor: Actor, embedder: str) -> Iterator[tuple[Memory, Memory]]:
     """Lend the agent's and the owner's handle on a new store."""
     from keepward.config import home
     from keepward.memory import Memory
 
     chosen = call.embedder or embedder
-    with Memory.open(path, actor=actor, embedder=chosen, config_dir=home(call.environ), maintenance=False) as owner:
+    with Memory.open(
+        address(path), actor=actor, embedder=chosen, config_dir=home(call.environ), maintenance=False
+    ) as owner:
         yield owner.acting_as(named_actor("agent:assistant")), owner
 
 

@@ -48,8 +48,8 @@ SECTIONS = {
     "Audit and undo": "review.log review.show review.diff review.receipt review.rollback review.impact review.contain "
     "review.blame review.bisect review.context_diff",
     "Look after the store": "store.token store.config store.jobs copies.erase copies.backup copies.restore_backup "
-    "copies.rescue copies.adopt store.key store.verify store.drill store.rebuild store.reindex store.doctor "
-    "copies.export copies.import_ copies.restore_export store.version",
+    "copies.move copies.rescue copies.adopt store.key store.verify store.drill store.rebuild store.reindex "
+    "store.doctor copies.export copies.import_ copies.restore_export store.version",
 }
 
 

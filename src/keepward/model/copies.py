@@ -54,6 +54,30 @@ class Restored(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MovedTenant(Value):
+    """A tenant of a store that is moved."""
+
+    tenant: str
+    commits: int
+    #: Name of its head, there as here.
+    head: str
+    #: Whether it came over now; not where it was there already, or where nothing was to be moved yet.
+    carried: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved(Value):
+    """A store that was moved, or that would be."""
+
+    #: The new place; of a database without the password.
+    place: str
+    tenants: tuple[MovedTenant, ...]
+    #: Names the new store; None where nothing was moved yet.
+    store_id: str | None = None
+    blobs: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RescuedTenant(Value):
     """What came of one tenant."""
 

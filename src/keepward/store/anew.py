@@ -20,7 +20,8 @@ from keepward.store.rows import (
     record_row,
 )
 from keepward.store.seals import Sealer
-from keepward.store.sql import Connector, Row, Session
+from keepward.store.sql import TABLES, Connector, Row, Session
+from keepward.store.tenant import State
 from keepward.store.writer import Writer, commit_row, link_rows, mark_rows, sealed_row
 
 _PAGE = 1000
@@ -97,6 +98,22 @@ def _paged(db: Session, name: str, rows: Iterable[Row]) -> None:
             db.many(name, page)
             page = []
     db.many(name, page)
+
+
+def carry(source: Session, writer: Writer, sealer: Sealer, tenant: str, kept: State) -> None:
+    """Write all that a store holds of a tenant, whose row is ``kept``, in place of what is here of it.
+
+    Row by row as it stands there, under the seals of this store.
+    """
+    state, db = writer.state(tenant), writer.session
+    for table in TABLES:
+        db.execute(f"DELETE FROM {table} WHERE tenant = ?", (tenant,))
+        _paged(db, f"put_into_{table}", source.stream(f"all_of_{table}", tenant=tenant))
+    state.head, state.restored = kept.head, kept.restored
+    reseal(db, sealer, tenant)
+    fresh = tenants.counted(db, sealer, tenant)
+    state.counts, state.totals = fresh.counts, fresh.totals
+    tenants.recount_records(db, sealer, state)
 
 
 def rebuild(writer: Writer, sealer: Sealer, tenant: str) -> int:

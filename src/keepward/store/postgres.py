@@ -19,13 +19,14 @@ import secrets
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from keepward.errors import InvalidInput, KeepwardError, NewerSchema, NotAStore, StoreUnavailable, Tampered
+from keepward.model.blob import is_place
 from keepward.store.sql import SQL, Migration, Row, Values, load_migrations, parse_queries, statements, text_of
 
 try:
@@ -52,6 +53,11 @@ LOOK = 60.0
 _PAGE = 1_000
 #: Locks the making of a store, and the first write of a tenant, which has no row yet.
 _MAKING, _FIRST_WRITE = 0x4B454550, 0x4B454551
+#: Guards the bytes of blobs; see ``Postgres.guarding``.
+_BLOBS = 0x4B454552
+#: What only this backend keeps in tables.
+_OWN_TABLE = """CREATE TABLE blob_bytes (
+    tenant TEXT NOT NULL, place TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (tenant, place))"""
 _OWN = parse_queries(text_of("postgres.sql"))
 _names = count()
 
@@ -279,11 +285,88 @@ class Postgres:
             f"{target.name} is not written: a store on PostgreSQL is copied with `pg_dump`, or with `keepward export`"
         )
 
+    def blob_store(self) -> PostgresBlobs:
+        """Return where the bytes of blobs are kept: beside the rows, since servers share no folder."""
+        return PostgresBlobs(self)
+
+    @contextmanager
+    def guarding(self, *, alone: bool) -> Iterator[None]:
+        """Hold the bytes of blobs against those that remove some, ``alone`` against those that add some as well."""
+        kind = "" if alone else "_shared"
+        with _clear(), psycopg.connect(self._url, autocommit=True, connect_timeout=10) as connection:
+            connection.execute(f"SELECT pg_advisory_lock{kind}({_BLOBS})")
+            # The lock goes with the connection.
+            yield
+
     def close(self) -> None:
         """Close every connection that is not lent; a second call does nothing."""
         if not self._closed and self._pid == os.getpid():
             self._pool.close()
         self._closed = True
+
+
+class PostgresBlobs:
+    """Keeps bytes in a table, by place; see ``ports.blobs``."""
+
+    def __init__(self, database: Postgres) -> None:
+        self._database = database
+
+    def holding(self, *, alone: bool = False) -> AbstractContextManager[None]:
+        """Hold the table; see the port."""
+        return self._database.guarding(alone=alone)
+
+    def keep(self, place: str, data: bytes) -> None:
+        """Write bytes; the same again changes nothing."""
+        query = """
+            INSERT INTO blob_bytes (tenant, place, data) VALUES (?, ?, ?)
+                ON CONFLICT (tenant, place) DO UPDATE SET data = excluded.data WHERE blob_bytes.data <> excluded.data"""
+        with self._database.writing() as db:
+            db.execute(query, (*_key(place), data))
+
+    def read(self, place: str) -> bytes | None:
+        """Return bytes, unchecked."""
+        found = self._one("SELECT data FROM blob_bytes WHERE tenant = ? AND place = ?", place)
+        return None if found is None else bytes(found)
+
+    def size(self, place: str) -> int | None:
+        """Return how many bytes there are."""
+        found = self._one("SELECT length(data) FROM blob_bytes WHERE tenant = ? AND place = ?", place)
+        return None if found is None else int(found)
+
+    def remove(self, place: str) -> None:
+        """Remove bytes for good."""
+        with self._database.writing() as db:
+            db.execute("DELETE FROM blob_bytes WHERE tenant = ? AND place = ?", _key(place))
+
+    def places(self) -> list[str]:
+        """Return all places, sorted."""
+        with self._database.reading() as db:
+            query = "SELECT tenant || '/' || place FROM blob_bytes ORDER BY tenant, place"
+            return [place for (place,) in db.execute(query).fetchall()]
+
+    def _one(self, query: str, place: str) -> Any:
+        with self._database.reading() as db:
+            row = db.execute(query, _key(place)).fetchone()
+        return None if row is None else row[0]
+
+
+def _key(place: str) -> tuple[str, str]:
+    """Return the tenant's part of a place, and the rest."""
+    if not is_place(place):
+        raise ValueError("that is no place of a blob")
+    tenant, _, rest = place.partition("/")
+    return tenant, rest
+
+
+def holds_store(url: str) -> bool:
+    """Whether there is a store in a database.
+
+    Raises:
+        StoreUnavailable: it cannot be reached.
+    """
+    with _clear(), psycopg.connect(url, autocommit=True, connect_timeout=10) as connection:
+        row = connection.execute("SELECT to_regclass('migrations') IS NOT NULL").fetchone()
+    return bool(row and row[0])
 
 
 @contextmanager
@@ -308,6 +391,8 @@ def explained(fault: Exception) -> KeepwardError:
             return StoreUnavailable("this role of the database may not do that; grant it what the store's owner has")
         case errors.UndefinedTable() | errors.UndefinedColumn():
             return NotAStore("the database does not hold the tables of a Keepward store; check its name and schema")
+        case psycopg.ProgrammingError() if fault.sqlstate is None:
+            return InvalidInput("the address of the database cannot be read; it looks like postgresql://ana@host/name")
         case psycopg.DataError():
             return InvalidInput("text holds what a database cannot keep, such as a NUL character; remove it")
         case psycopg.OperationalError() | psycopg.InterfaceError():
@@ -322,7 +407,7 @@ def explained(fault: Exception) -> KeepwardError:
 def _tables() -> list[str]:
     """Return the names of the tables that belong to tenants."""
     found = [name for step in load_migrations() for name in re.findall(r"CREATE TABLE (\w+)", step.sql)]
-    return [name for name in found if name not in {"meta", "migrations"}]
+    return [*(name for name in found if name not in {"meta", "migrations"}), "blob_bytes"]
 
 
 def _prepare(connection: psycopg.Connection[Row], *, create: bool, writable: bool) -> str:
@@ -387,34 +472,37 @@ def _migrate(connection: psycopg.Connection[Row]) -> None:
             query = "INSERT INTO migrations (number, name, sha256) VALUES (%s, %s, %s)"
             connection.execute(query, (step.number, step.name, step.sha256))
     if not done:
+        for statement in partitioned(_OWN_TABLE):
+            connection.execute(statement)
         query = "INSERT INTO meta (name, value) VALUES ('store_id', %s), ('sealed_by', '')"
         connection.execute(query, (secrets.token_hex(16),))
 
 
 def made(step: Migration) -> list[str]:
     """Return the statements of a migration: text in the order of its bytes, tables in parts by tenant; see (3)."""
-    found = []
-    for statement in statements(step.sql):
-        text = statement.rstrip(";")
-        text = re.sub(r"\s+STRICT(, WITHOUT ROWID)?$", "", text)
-        text = re.sub(r"\bBLOB\b", "BYTEA", re.sub(r"\bINTEGER\b", "BIGINT", text))
-        text = re.sub(r"\bTEXT\b", 'TEXT COLLATE "C"', text)
-        match = re.match(r"CREATE TABLE (\w+)", text)
-        if match is None or match[1] in {"meta", "migrations"}:
-            found.append(text)
-            continue
-        name = match[1]
-        found.append(f"{text} PARTITION BY HASH (tenant)")
-        found += [
-            f"CREATE TABLE {name}_{n} PARTITION OF {name} FOR VALUES WITH (MODULUS {PARTS}, REMAINDER {n})"
-            for n in range(PARTS)
-        ]
-        shown = (
-            "tenant = (SELECT current_setting('keepward.tenant', true)) "
-            "OR (SELECT current_setting('keepward.all', true)) = 'on'"
-        )
-        for each in (name, *(f"{name}_{n}" for n in range(PARTS))):
-            found.append(f"ALTER TABLE {each} ENABLE ROW LEVEL SECURITY")
-            found.append(f"ALTER TABLE {each} FORCE ROW LEVEL SECURITY")
-            found.append(f"CREATE POLICY own ON {each} USING ({shown})")
+    return [each for statement in statements(step.sql) for each in partitioned(statement)]
+
+
+def partitioned(statement: str) -> list[str]:
+    """Return the statements that do for PostgreSQL what one does for SQLite; see ``made``."""
+    text = re.sub(r"\s+STRICT(, WITHOUT ROWID)?$", "", statement.rstrip(";"))
+    text = re.sub(r"\bBLOB\b", "BYTEA", re.sub(r"\bINTEGER\b", "BIGINT", text))
+    text = re.sub(r"\bTEXT\b", 'TEXT COLLATE "C"', text)
+    match = re.match(r"CREATE TABLE (\w+)", text)
+    if match is None or match[1] in {"meta", "migrations"}:
+        return [text]
+    name = match[1]
+    found = [f"{text} PARTITION BY HASH (tenant)"]
+    found += [
+        f"CREATE TABLE {name}_{n} PARTITION OF {name} FOR VALUES WITH (MODULUS {PARTS}, REMAINDER {n})"
+        for n in range(PARTS)
+    ]
+    shown = (
+        "tenant = (SELECT current_setting('keepward.tenant', true)) "
+        "OR (SELECT current_setting('keepward.all', true)) = 'on'"
+    )
+    for each in (name, *(f"{name}_{n}" for n in range(PARTS))):
+        found.append(f"ALTER TABLE {each} ENABLE ROW LEVEL SECURITY")
+        found.append(f"ALTER TABLE {each} FORCE ROW LEVEL SECURITY")
+        found.append(f"CREATE POLICY own ON {each} USING ({shown})")
     return found

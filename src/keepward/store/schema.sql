@@ -2,7 +2,8 @@
 -- Every table but the first two leads with the tenant: it distributes by tenant.
 
 -- store_id: names the store. sealed_by: id of the key that made the seals, '' when some rows have none.
--- note_*: plain sentences that `verify` repeats.
+-- note_*: plain sentences that `verify` repeats. carried_*: of a tenant that came from another store, which one, and after
+-- how many writes here.
 CREATE TABLE meta (
     name TEXT NOT NULL PRIMARY KEY,
     value TEXT NOT NULL

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from keepward.errors import KeepwardError
+from keepward.ports.world import BlobStore
 from keepward.store.seals import Sealer
 
 PACKAGE = "keepward.store"
@@ -123,6 +124,10 @@ class Connector(Protocol):
         """Write a consistent copy to a new file."""
         ...
 
+    def blob_store(self) -> BlobStore | None:
+        """Return where the bytes of blobs are kept; None where that is a folder beside the store."""
+        ...
+
     def close(self) -> None:
         """Release everything; a second call does nothing."""
         ...
@@ -160,6 +165,10 @@ def text_of(name: str) -> str:
 
 
 SQL = parse_queries(text_of("queries.sql"))
+#: The tables of a tenant but for its own row, with the number of their columns.
+TABLES = {"commits": 12, "events": 10, "records": 36, "marks": 3, "links": 4, "deliveries": 4, "documents": 8}
+SQL |= {f"all_of_{table}": f"SELECT * FROM {table} WHERE tenant = :tenant" for table in TABLES}
+SQL |= {f"put_into_{table}": f"INSERT INTO {table} VALUES ({', '.join('?' * n)})" for table, n in TABLES.items()}
 
 
 @cache

@@ -453,6 +453,10 @@ class Connections:
         except StoreUnavailable as fault:
             return str(fault)
 
+    def blob_store(self) -> None:
+        """Return None: bytes of blobs are kept in a folder beside the file."""
+        return
+
     def backup(self, target: Path) -> None:
         """Write a consistent copy to a new file.
 

@@ -27,13 +27,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from keepward.errors import KeepwardError, NotAdopted, StoreUnavailable, Tampered
+from keepward.errors import Conflict, KeepwardError, NotAdopted, StoreUnavailable, Tampered
 from keepward.model.codec import digest
 from keepward.model.commit import Commit, Event, Head
 from keepward.model.journal import Fault
 from keepward.model.query import Filter
 from keepward.ports.store import Withheld
-from keepward.ports.world import Anchor
+from keepward.ports.world import Anchor, BlobStore
 from keepward.store import anew
 from keepward.store import tenant as tenants
 from keepward.store.erasing import NOTE
@@ -320,6 +320,28 @@ class Store(Reader):
         with self.write() as writer:
             return anew.restore(writer, self._sealer, tenant, commits)
 
+    def carry(self, source: Store, tenant: str) -> bool:
+        """Take over all that another store holds of a tenant, under the seals of this one, in one transaction.
+
+        Returns whether there was anything to do: not where both have the same head and as many rows of each kind.
+
+        Raises:
+            Conflict: this store has a history of its own of the tenant.
+        """
+        name = f"carried_{tenant}"
+        stays = f"the tenant {tenant} has a history of its own there, or was used since it came over: nothing was moved"
+        with source._reading(tenant) as theirs, self.write() as writer:
+            kept, own = tenants.read(theirs, source._sealer, tenant), writer.state(tenant)
+            if (own.head, own.counts) == (kept.head, kept.counts):
+                return False
+            row = writer.session.run("meta", name=name).fetchone()
+            if own.writes and (row is None or row[0] != f"{source.store_id} {own.writes}"):
+                raise Conflict(stays)
+            anew.carry(theirs, writer, self._sealer, tenant, kept)
+            # This transaction is one more.
+            writer.session.run("set_meta", name=name, value=f"{source.store_id} {own.writes + 1}")
+        return True
+
     def unclean(self) -> bool:
         """Whether destroyed content may still lie in free pages or in the log."""
         with self._connector.reading() as db:
@@ -337,6 +359,10 @@ class Store(Reader):
         """
         self._admit()
         self._connector.backup(target)
+
+    def blob_store(self) -> BlobStore | None:
+        """Return where the bytes of blobs are kept; None where that is a folder beside the store."""
+        return self._connector.blob_store()
 
     def close(self) -> None:
         """Release everything; a second call does nothing."""

@@ -127,7 +127,7 @@ def _schema(db: Session) -> Iterator[Fault]:
 def _meta(db: Session, sealer: Sealer) -> Iterator[Fault]:
     """Yield what is wrong with the store's settings."""
     held = dict(db.execute("SELECT name, value FROM meta").fetchall())
-    for name in sorted(held.keys() - _META):
+    for name in sorted(name for name in held.keys() - _META if not name.startswith("carried_")):
         yield Fault(check="meta", row=f"meta {name}", detail="there is no such setting")
     if not held.get("store_id"):
         yield Fault(check="meta", row="meta store_id", detail="the store has lost its id")

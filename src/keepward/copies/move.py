@@ -1,0 +1,76 @@
+"""Moving a store to another place or backend: everything that it holds, with its heads. For the owner alone.
+
+Invariants
+(1) The store that is moved is only read, and whole: one in which ``verify`` finds a fault is not moved.
+(2) A tenant comes over in one transaction. Whatever stops a move, the next one goes on with what is missing, and
+    carries a tenant again that has been written to since.
+(3) The heads are those of the store that was moved; the seals are the new store's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from keepward.copies.erasures import list_again
+from keepward.engine import blobs
+from keepward.engine.kit import Kit
+from keepward.errors import InvalidInput, StoreUnavailable, Tampered
+from keepward.model.copies import Moved, MovedTenant
+from keepward.open import anchor_in, bare_kit, blobs_of
+from keepward.place import address, place_of
+from keepward.store.store import Store, open_store
+
+#: Done so far, of so many: tenants, blobs and the tenants that are verified.
+Report = Callable[[int, int], None]
+
+
+def move(kit: Kit, source: str, to: str | Path, *, config_dir: Path | None, dry_run: bool, report: Report) -> Moved:
+    """Carry a store, which is at ``source``, over to another place; see ``Memory.move_store``."""
+    place = place_of(str(to))
+    if isinstance(place, Path) and (place.is_dir() or str(place) == ":memory:"):
+        raise InvalidInput("a store is moved to a file, or to the address of a database")
+    if place.absolute() == place_of(source).absolute():
+        raise InvalidInput("the store is there already; name another place")
+    names = kit.store.tenants()
+    _whole(kit.store, names)
+    if dry_run:
+        return Moved(place=str(place), tenants=tuple(_standing(kit.store, each, carried=False) for each in names))
+    done, places = [], blobs.files_of(kit).places() if kit.store.blob_tenants() else []
+    steps = 2 * len(names) + len(places)
+    with closing(open_store(address(place), anchor=anchor_in(config_dir))) as store:
+        for each in names:
+            # Blobs last: while rows come over, nothing that they name is looked for.
+            done.append(_standing(kit.store, each, carried=store.carry(kit.store, each)))
+            report(len(done), steps)
+        files = store.blob_store() or blobs_of(address(place))
+        with blobs.reachable(), blobs.files_of(kit).holding(), files.holding():
+            for n, each in enumerate(places):
+                content = blobs.files_of(kit).read(each)
+                if content is not None:
+                    files.keep(each, content)
+                report(len(names) + n + 1, steps)
+        for n, tenant in enumerate(done):
+            report(steps - len(names) + n, steps)
+            _, faults = store.verify(tenant.tenant)
+            if faults or store.head(tenant.tenant).name != tenant.head:
+                raise Tampered(f"what came over of the tenant {tenant.tenant} does not hold; move again")
+        list_again(bare_kit(store, config_dir=config_dir, clock=kit.clock, ids=kit.ids))
+        report(steps, steps)
+        return Moved(place=str(place), store_id=store.store_id, tenants=tuple(done), blobs=len(places))
+
+
+def _whole(store: Store, names: list[str]) -> None:
+    """See that a store holds; see (1)."""
+    if not names:
+        raise StoreUnavailable("there is nothing to move: no tenant has a commit")
+    for tenant in names:
+        _, faults = store.verify(tenant)
+        if faults:
+            raise Tampered(f"the tenant {tenant} does not hold ({faults[0].row}); run `keepward verify`, then `rescue`")
+
+
+def _standing(store: Store, tenant: str, *, carried: bool) -> MovedTenant:
+    head = store.head(tenant)
+    return MovedTenant(tenant=tenant, commits=head.seq, head=head.name, carried=carried)

@@ -1,0 +1,212 @@
+"""A store in a PostgreSQL database, from the command line: named like a file, moved to and from one."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from keepward import Actor, InvalidInput, Memory, Unauthorised
+from keepward.place import Database
+
+
+@pytest.fixture
+def address(server_address: str) -> Iterator[str]:
+    """Return the address of a new, empty database of the test's own."""
+    import psycopg
+
+    name = f"t{secrets.token_hex(6)}"
+    with psycopg.connect(server_address, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    yield server_address.replace("/postgres?", f"/{name}?")
+    with psycopg.connect(server_address, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def heads(run, store: str) -> list[str]:
+    return [run("status", "--db", store, "--tenant", name, "--json").json["head"] for name in ("default", "other")]
+
+
+@pytest.fixture
+def filled(run, tmp_path) -> str:
+    """A file with two tenants, a waiting proposal, a token and a picture."""
+    store = str(tmp_path / "old.db")
+    (tmp_path / "note.txt").write_text("The oven runs at 230 degrees")
+    run("remember", "Ana prefers tabs", "--db", store, "--as", "operator")
+    run("remember", "Ship the app before Easter", "--tier", "core", "--key", "mission", "--db", store, "--json")
+    run("remember", "See the note", "--file", "note.txt", "--db", store, "--as", "operator")
+    run("remember", "The harbour closes at ten", "--db", store, "--tenant", "other", "--as", "operator")
+    run("token", "create", "--name", "orion", "--db", store)
+    return store
+
+
+@pytest.mark.promise("D44")
+def test_a_database_is_named_where_a_file_is(run, address):
+    first = run("init", "--db", address)
+    run("remember", "Ana prefers tabs", "--db", address, "--as", "operator")
+    found = run("recall", "tabs", "--db", address)
+    assert (first.code, run("verify", "--db", address).code, "Ana prefers tabs" in found.out) == (0, 0, True)
+
+
+def test_the_environment_names_a_database_too(run, address, monkeypatch):
+    monkeypatch.setenv("KEEPWARD_DB", address)
+    run("remember", "Ana prefers tabs", "--as", "operator")
+    assert "Ana prefers tabs" in run("context", "tabs").out
+
+
+def test_a_read_makes_no_store_in_a_database(run, address):
+    ran = run("recall", "tabs", "--db", address)
+    assert (ran.code, "keepward init" in ran.err, Database(address).exists()) == (8, True, False)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "postgresql://ana:geheim@127.0.0.1:1/kept",
+        "postgresql://ana:geheim@[::1]:1/kept",
+        "postgresql://ana:geheim@nowhere.invalid/kept",
+    ],
+)
+def test_a_database_out_of_reach_is_one_line_without_the_password(run, bad):
+    ran = run("remember", "Ana prefers tabs", "--db", bad)
+    assert (ran.code, ran.err.count("\n"), "geheim" in ran.err + ran.out) == (8, 1, False)
+
+
+def test_an_address_that_is_none_is_an_argument_that_is_wrong(run):
+    assert run("recall", "tabs", "--db", "postgresql://[bad").code == 2
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ana:geheim@host/kept",
+        "postgres://ana@host/kept?password=geheim",
+        "postgresql://host/kept?user=ana&password=geheim&sslmode=require",
+        "postgresql://ana:geheim@[bad",
+    ],
+)
+def test_an_address_is_shown_without_its_password(url):
+    assert "geheim" not in str(Database(url))
+
+
+def test_status_shows_the_address_without_its_password(run, address):
+    with_password = address.replace("postgres:@", "postgres:geheim@")
+    run("init", "--db", with_password)
+    assert "geheim" not in run("status", "--json", "--db", with_password).out
+
+
+def test_no_password_is_written_into_the_settings_of_a_client(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    ran = run("connect", "claude", "--no-token", "--db", "postgresql://ana:geheim@127.0.0.1/kept")
+    assert (ran.code, [each for each in tmp_path.rglob("*") if each.is_file() and "geheim" in each.read_text()]) == (
+        2,
+        [],
+    )
+
+
+def test_bytes_of_a_blob_are_kept_in_the_database(run, address, tmp_path):
+    (tmp_path / "note.txt").write_text("The oven runs at 230 degrees")
+    said = run("remember", "See the note", "--file", "note.txt", "--as", "operator", "--db", address, "--json").json
+    with Memory.open(address, embedder=None, actor=Actor.operator(), config_dir=tmp_path / "home") as mem:
+        assert mem.read_blob(mem.get(said["id"]).blob) == b"The oven runs at 230 degrees"
+
+
+def test_a_copy_of_a_database_is_for_its_own_tools(run, address, tmp_path):
+    run("init", "--db", address)
+    ran = run("backup", "copy.db", "--db", address)
+    assert (ran.code, "pg_dump" in ran.err, (tmp_path / "copy.db").exists()) == (8, True, False)
+
+
+@pytest.mark.promise("D11")
+def test_a_store_moves_to_a_database_and_back_with_its_heads(run, filled, address, tmp_path):
+    there = run("move", "--to", address, "--db", filled)
+    back = run("move", "--to", str(tmp_path / "new.db"), "--db", address)
+    assert (there.code, back.code) == (0, 0)
+    assert heads(run, filled) == heads(run, address) == heads(run, str(tmp_path / "new.db"))
+
+
+def test_what_was_moved_holds_and_answers_as_before(run, filled, address):
+    run("move", "--to", address, "--db", filled)
+    checked = run("verify", "--db", address, "--json").json
+    asked = [run("recall", "tabs", "--db", each, "--json").json["hits"] for each in (filled, address)]
+    assert (checked["ok"], checked["checked"]["blob_files"]) == (True, 1)
+    assert [each["text"] for each in asked[0]] == [each["text"] for each in asked[1]] == ["Ana prefers tabs"]
+
+
+def test_the_queue_and_the_tokens_come_along(run, filled, address):
+    run("move", "--to", address, "--db", filled)
+    waiting = run("pending", "--db", address, "--json").json["proposals"]
+    tokens = run("token", "list", "--db", address, "--json").json["tokens"]
+    assert (len(waiting), "orion" in [each["name"] for each in tokens]) == (1, True)
+
+
+def test_the_old_store_stays_as_it_is(run, filled, address):
+    before = heads(run, filled)
+    run("move", "--to", address, "--db", filled)
+    assert (heads(run, filled), run("verify", "--db", filled).code) == (before, 0)
+
+
+def test_a_dry_run_moves_nothing(run, filled, address):
+    ran = run("move", "--to", address, "--dry-run", "--db", filled)
+    assert (ran.code, "other" in ran.out, Database(address).exists()) == (0, True, False)
+
+
+def test_a_move_again_brings_what_was_written_since(run, filled, address):
+    run("move", "--to", address, "--db", filled)
+    run("remember", "Bo prefers spaces", "--db", filled, "--as", "operator")
+    again = run("move", "--to", address, "--db", filled, "--json").json
+    assert [each["carried"] for each in again["tenants"]] == [True, False]
+    assert heads(run, filled) == heads(run, address)
+
+
+def test_what_was_written_there_since_is_never_written_over(run, filled, address):
+    run("move", "--to", address, "--db", filled)
+    run("remember", "Written there", "--db", address, "--as", "operator")
+    run("remember", "Written here", "--db", filled, "--as", "operator")
+    ran = run("move", "--to", address, "--db", filled)
+    assert (ran.code, "Written there" in run("list", "--db", address).out) == (4, True)
+
+
+def test_a_store_that_does_not_hold_is_not_moved(run, filled, address):
+    import sqlite3
+
+    with sqlite3.connect(filled) as raw:
+        raw.execute("UPDATE events SET payload = x'7b7d' WHERE tenant = 'other'")
+    raw.close()
+    ran = run("move", "--to", address, "--db", filled)
+    assert (ran.code, "verify" in ran.err, Database(address).exists()) == (1, True, False)
+
+
+def test_an_agent_moves_nothing(filled, address, tmp_path):
+    with Memory.open(filled, embedder=None, config_dir=tmp_path / "home") as mem, pytest.raises(Unauthorised):
+        mem.move_store(address)
+
+
+def test_a_store_is_not_moved_onto_itself(filled, tmp_path):
+    with (
+        Memory.open(filled, embedder=None, actor=Actor.operator(), config_dir=tmp_path / "home") as mem,
+        pytest.raises(InvalidInput),
+    ):
+        mem.move_store(filled)
+
+
+@pytest.mark.slow
+def test_a_move_that_was_killed_goes_on(run, filled, address, tmp_path):
+    script = """
+import os, sys
+from keepward import Actor, Memory
+mem = Memory.open(sys.argv[1], embedder=None, actor=Actor.operator(), config_dir=sys.argv[3])
+mem.move_store(sys.argv[2], on_progress=lambda done, steps: os.kill(os.getpid(), 9) if done == 1 else None)
+"""
+    command = [sys.executable, "-c", script, filled, address, str(tmp_path / "home")]
+    killed = subprocess.run(command, capture_output=True, check=False).returncode
+    again = run("move", "--to", address, "--db", filled, "--json").json
+    assert (killed, [each["carried"] for each in again["tenants"]]) == (-9, [False, True])
+    assert (heads(run, filled), json.loads(run("verify", "--db", address, "--json").out)["ok"]) == (
+        heads(run, address),
+        True,
+    )
