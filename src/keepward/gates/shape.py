@@ -10,6 +10,7 @@ Invariants
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -21,7 +22,6 @@ from typing import Any
 from keepward.gates.detect.text import Text, invisible, odd_unicode
 from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View, reasons_of
 from keepward.model.change import (
-    KEEP,
     Append,
     Archive,
     Change,
@@ -54,6 +54,11 @@ _ENDS = re.compile(r"[.!?;:。！？；：]+")
 _MARKS = re.compile(r"[\W_]+")
 _LINES = ("key", "subject", "category", "session", "speaker", "job")
 _LISTS = {"tags": SHORT, "evidence": REFERENCE, "aliases": SHORT, "derived_from": SHORT}
+_STABILITY = {
+    Kind.SUMMARY: ({Stability.VOLATILE, Stability.STABLE}, "a summary is volatile or stable"),
+    Kind.RULE: ({Stability.STABLE, Stability.PERMANENT}, "a rule is stable or permanent"),
+    Kind.IDENTITY: ({Stability.PERMANENT}, "an identity is permanent"),
+}
 _reason = reasons_of("shape")
 _lines, _lists = attrgetter(*_LINES), attrgetter(*_LISTS)
 
@@ -113,9 +118,7 @@ def shape(case: Case, view: View, policy: Policy) -> Verdict | None:
     """Refuse what breaks a rule of form; hold a rule that lacks evidence or confidence."""
     problems = list(_problems(case, policy))
     if isinstance(case.change, Insert | Replace | Append | Promote):
-        problems += _sizes(case)
-        long = _too_long(case, policy)
-        problems += [long] if long else []
+        problems += _sizes(case, policy)
     if problems:
         return Refuse(reasons=tuple(problems))
     if CONTEXT_LEGEND in case.after.text:
@@ -148,13 +151,8 @@ def _problems(case: Case, policy: Policy) -> Iterator[Reason]:
         yield _reason("ttl_on_permanent", "a permanent memory has no time to live")
     if isinstance(change, Replace) and change.ttl is None and after.stability is Stability.VOLATILE:
         yield _reason("volatile_without_ttl", "a volatile memory has a time to live: move it to keep it for good")
-    if isinstance(change, Insert):
-        if after.kind is Kind.SUMMARY and after.stability is Stability.PERMANENT:
-            yield _reason("stability_of_kind", "a summary is volatile or stable")
-        if after.kind is Kind.RULE and after.stability is Stability.VOLATILE:
-            yield _reason("stability_of_kind", "a rule is stable or permanent")
-        if after.kind is Kind.IDENTITY and after.stability is not Stability.PERMANENT:
-            yield _reason("stability_of_kind", "an identity is permanent")
+    if isinstance(change, Insert) and after.kind in _STABILITY and after.stability not in _STABILITY[after.kind][0]:
+        yield _reason("stability_of_kind", _STABILITY[after.kind][1])
     if before is not None and _rewrites_event(case, before):
         yield _reason("append_only", "an event is not changed after the fact: remember the correction as a new memory")
 
@@ -196,7 +194,7 @@ def _rewrites_event(case: Case, before: Record) -> bool:
     return not (case.actor.is_owner and not isinstance(case.change, Insert | Replace | Append))
 
 
-def _sizes(case: Case) -> Iterator[Reason]:
+def _sizes(case: Case, policy: Policy) -> Iterator[Reason]:
     after = case.after
     added = getattr(case.change, "text", None)
     # Also where it is added to a text that is there, so that nothing but a line break would be.
@@ -205,6 +203,9 @@ def _sizes(case: Case) -> Iterator[Reason]:
     # What an insert leaves aside because its key is taken has to be in form all the same.
     taken = isinstance(case.change, Insert) and case.before is not None
     yield from dict.fromkeys(each for value in ((after, case.change) if taken else (after,)) for each in _short(value))
+    limit = policy.text_limit[after.tier]
+    if len(after.text) > limit and not isinstance(case.change, Promote):
+        yield _text_too_long(len(after.text), limit)
 
 
 def _short(value: Any) -> Iterator[Reason]:
@@ -224,15 +225,6 @@ def _wrong_line(name: str) -> Reason:
 
 def _wrong_list(name: str) -> Reason:
     return _reason(f"bad_{name}", f"{name} are at most {ITEMS} texts of 1 to {_LISTS[name]} characters")
-
-
-def _too_long(case: Case, policy: Policy) -> Reason | None:
-    """Return the objection to a text longer than its tier's limit, or None."""
-    limit = policy.text_limit[case.after.tier]
-    length = len(case.after.text)
-    if length <= limit or not isinstance(case.change, Insert | Replace | Append):
-        return None
-    return _text_too_long(length, limit)
 
 
 def _text_too_long(length: int, limit: int) -> Reason:
@@ -308,14 +300,8 @@ def _fields(kind: type) -> tuple[tuple[str, ...], Callable[[Change], tuple[Any, 
 
 
 def _leaves(name: str, value: Any, depth: int) -> Iterator[tuple[str, str]]:
-    if value is KEEP or depth > 16:
-        return
     if isinstance(value, str):
         yield name, value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _leaves(name, key, depth + 1)
-            yield from _leaves(name, item, depth + 1)
-    elif isinstance(value, list | tuple):
-        for item in value:
+    elif isinstance(value, dict | list | tuple) and depth <= 16:
+        for item in itertools.chain.from_iterable(value.items()) if isinstance(value, dict) else value:
             yield from _leaves(name, item, depth + 1)
