@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
-from pydantic import BaseModel
 from starlette.responses import Response
 
 from keepward import present
@@ -26,7 +25,7 @@ from keepward.errors import Conflict, InvalidInput, NotFound
 from keepward.http.answers import Call, json_response, over_http, proposed, staged, write_response
 from keepward.http.credentials import principal_of, serving_of
 from keepward.http.problems import Problem
-from keepward.http.schemas import Instant
+from keepward.http.schemas import Instant, model
 from keepward.http.serving import DRAFT
 from keepward.model.change import Change
 from keepward.verbs import Judged, Limit
@@ -125,31 +124,22 @@ class Discard(Look):
     """Drop a draft and everything staged in it."""
 
 
-class StagedChange(BaseModel):
-    """A change of a draft."""
-
-    op: str
-    #: Of the memory that is changed, or will be made.
-    id: str
-
-
-class DraftState(BaseModel):
-    """A draft under way."""
-
-    id: str
-    reason: str
-    session: str | None
-    changes: int
-    expires_at: Instant
-    items: list[StagedChange]
-
-
-class Staged(BaseModel):
-    """What was staged: for each change the id that a new memory will have, else null."""
-
-    id: str
-    changes: int
-    ids: list[str | None]
+_Staged: Any = model(
+    "StagedChange",
+    "A change of a draft.",
+    # The id is of the memory that is changed, or will be made.
+    {"op": str, "id": str},
+)
+DraftState: Any = model(
+    "DraftState",
+    "A draft under way.",
+    {"id": str, "reason": str, "session": str | None, "changes": int, "expires_at": Instant, "items": list[_Staged]},
+)
+Staged: Any = model(
+    "Staged",
+    "What was staged: for each change the id that a new memory will have, else null.",
+    {"id": str, "changes": int, "ids": list[str | None]},
+)
 
 
 def begin(call: Call) -> Response:

@@ -92,6 +92,12 @@ def _typed(hint: Any) -> Any:
     return hint
 
 
+class Open(BaseModel):
+    """What may have further fields."""
+
+    model_config = ConfigDict(extra="allow")
+
+
 def page(item: Any, name: str, **more: Any) -> type[BaseModel]:
     """Return the model of one page of a list."""
     items: Any = _typed(item)
@@ -209,11 +215,7 @@ Found: Any = model(
     of(Recall, "reranker withheld floor best below calibration receipt"),
     {"cursor": str | None},
 )
-Certificate: Any = create_model(
-    "Certificate",
-    __doc__="What was erased, what proves it, and what it cannot promise.",
-    __config__=ConfigDict(extra="allow"),
-)
+Certificate: Any = model("Certificate", "What was erased, what proves it, and what it cannot promise.", base=Open)
 Destroyed: Any = model(
     "Destroyed", "An erasure that was carried out.", {"certificate": Certificate}, base=mirror(Erased)
 )
@@ -281,12 +283,8 @@ Forgotten: Any = model(
 )
 
 
-class Merged(BaseModel):
-    """Nothing was merged: it takes two memories."""
-
-    outcome: None = Field(description="Null: fewer than two memories were named.")
-
-
+_nothing = Annotated[None, Field(description="Null: fewer than two memories were named.")]
+Merged: Any = model("Merged", "Nothing was merged: it takes two memories.", {"outcome": _nothing})
 NOTHING_MERGED = {
     "model": Written | Merged,
     "description": "The same was there already, or there was nothing to merge.",
@@ -294,56 +292,32 @@ NOTHING_MERGED = {
 Memories = page(Memory, "Memories", head=str, withheld=list[str], notes=list[str])
 
 
-class AnyReceipt(BaseModel):
-    """The record of one decision; each kind of it holds facts of its own."""
-
-    model_config = ConfigDict(extra="allow")
-
-    id: str
-    tenant: str
-    kind: str
-    at: Instant
-    actor: str
-    policy: str
-    head: str
-    reasons: list[Why]
+AnyReceipt: Any = model(
+    "AnyReceipt",
+    "The record of one decision; each kind of it holds facts of its own.",
+    {"id": str, "tenant": str, "kind": str, "at": Instant, "actor": str, "policy": str, "head": str},
+    {"reasons": list[Why]},
+    base=Open,
+)
 
 
-class Quarantine(BaseModel):
-    """The review queue in numbers."""
-
-    depth: int
-    oldest_at: str | None
-    oldest_age_seconds: int | None
-    stuck: int
+Quarantine: Any = model(
+    "Quarantine",
+    "The review queue in numbers.",
+    {"depth": int, "oldest_at": str | None, "oldest_age_seconds": int | None, "stuck": int},
+)
 
 
-class Status(BaseModel):
-    """Counts, sizes, the queue and the use of budgets; ``path`` is the owner's alone to see."""
-
-    model_config = ConfigDict(extra="allow")
-
-    path: str | None
-    tenant: str
-    scope: str
-    actor: str
-    actor_record: Principal
-    now: Instant
-    head: str
-    #: For the ``If-Match`` of a rollback.
-    etag: str
-    policy: str
-    enabled: bool
-    capture: bool
-    recall: bool
-    embedder: str | None
-    by_tier: dict[str, int]
-    by_status: dict[str, int]
-    live: int
-    total: int
-    commits: int
-    quarantine: Quarantine
-    blocks: dict[str, BlockState]
+Status: Any = model(
+    "Status",
+    "Counts, sizes, the queue and the use of budgets; ``path`` is the owner's alone to see.",
+    {"path": str | None, "tenant": str, "scope": str, "actor": str, "actor_record": Principal, "now": Instant},
+    # The tag is for the `If-Match` of a rollback.
+    {"head": str, "etag": str, "policy": str, "enabled": bool, "capture": bool, "recall": bool},
+    {"embedder": str | None, "by_tier": dict[str, int], "by_status": dict[str, int], "live": int, "total": int},
+    {"commits": int, "quarantine": Quarantine, "blocks": dict[str, BlockState]},
+    base=Open,
+)
 
 
 _SAID = {
