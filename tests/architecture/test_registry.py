@@ -88,3 +88,8 @@ def test_a_call_has_the_arguments_and_defaults_of_its_request(verb: Verb) -> Non
     for name in set(parameters) & set(verb.request.names):
         default = getattr(verb.request, name, inspect.Parameter.empty)
         assert parameters[name].default in (default, None if default is inspect.Parameter.empty else default), name
+
+
+def test_the_tools_for_models_are_those_that_the_registry_names() -> None:
+    with Memory.open(":memory:", embedder=None) as memory:
+        assert {each["name"] for each in memory.tools()} == {verb.tool for verb in VERBS if verb.tool}

@@ -25,11 +25,12 @@ from keepward.engine.credentials import revoke_again
 from keepward.engine.erase import replay
 from keepward.engine.index import Indexes
 from keepward.engine.kit import Kit, Who
-from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable
+from keepward.errors import InvalidInput, KeepwardError, StoreError, StoreUnavailable
 from keepward.model.codec import digest
 from keepward.model.trust import Actor, ActorKind, Rights
 from keepward.model.value import from_micros, to_micros
 from keepward.open import blobs_of
+from keepward.results import read_json
 from keepward.store.store import open_copy
 
 logger = logging.getLogger(__name__)
@@ -38,6 +39,13 @@ END = ".erased"
 #: Entries that mean something elsewhere; paths of backups do not.
 CARRIED = frozenset({"erasure", "lift", "revocation"})
 _FORMAT = "keepward-erasures/1"
+#: What an entry of each sort holds, beside what all of them hold.
+_COMMON: dict[str, Any] = {"store": str, "at": int}
+_FORMS: dict[str, dict[str, Any]] = {
+    "revocation": {"hash": str},
+    "erasure": {"tenant": str, "commit": str, "memories": list[str], "places": list[tuple[int, int, str]]},
+    "lift": {"tenant": str, "memories": list[str]},
+}
 
 
 def settle_opened(kit: Kit) -> None:
@@ -259,25 +267,12 @@ def _entry(line: str) -> dict[str, Any] | None:
 
 def _is_entry(entry: dict[str, Any] | None) -> bool:
     """Whether an entry has the form in which it was written."""
-    if entry is None or not isinstance(entry.get("store"), str) or not isinstance(entry.get("at"), int):
+    form = _FORMS.get(str(entry.get("entry"))) if entry else None
+    if entry is None or form is None:
         return False
-    match entry.get("entry"):
-        case "revocation":
-            return isinstance(entry.get("hash"), str)
-        case "erasure":
-            named = all(isinstance(entry.get(name), str) for name in ("tenant", "commit"))
-            return named and _texts(entry.get("memories")) and _places(entry.get("places"))
-        case "lift":
-            return isinstance(entry.get("tenant"), str) and _texts(entry.get("memories"))
-        case _:
-            return False
-
-
-def _texts(found: Any) -> bool:
-    return isinstance(found, list) and all(isinstance(each, str) for each in found)
-
-
-def _places(found: Any) -> bool:
-    return isinstance(found, list) and all(
-        isinstance(each, list) and [type(value) for value in each] == [int, int, str] for each in found
-    )
+    try:
+        for name, hint in (_COMMON | form).items():
+            read_json(hint, entry.get(name))
+    except StoreError:
+        return False
+    return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keepward.errors import Unauthorised
@@ -21,8 +20,6 @@ class Session:
     who: Who
     #: The store's file or address.
     path: str
-    #: Folder of keys and tokens; None for the user's own.
-    config_dir: Path | None = None
 
     @property
     def tenant(self) -> str:
