@@ -86,3 +86,22 @@ def test_the_identity_is_no_memory_and_receipts_carry_its_version(
         receipt = mem.receipt(compiled.receipt.id)
         assert text not in str(receipt)
         assert len(receipt["documents"]["identity"]) == 16
+
+
+def test_it_is_asked_about_what_another_commit_made_of_a_text_before_that_is_stored(
+    opened: Callable[..., Memory],
+) -> None:
+    asked: list[str] = []
+
+    class Slow(Names):
+        def find(self, text: str) -> list[tuple[int, int, str]]:
+            asked.append(text)
+            if NAME in text and len([each for each in asked if NAME in each]) == 1:
+                other.append(made.id, f"{NAME} comes at seven", reason="meanwhile")
+            return super().find(text)
+
+    with opened("raced", redactor=Slow()) as mem, opened("raced") as other:
+        made = kept(mem.remember("The ferry leaves at six", tier="archival"))
+        text = kept(mem.append(made.id, f"so says {NAME}", reason="heard")).text
+    assert text == "The ferry leaves at six\n[PERSON] comes at seven\nso says [PERSON]"
+    assert text.replace("[PERSON]", NAME) in asked

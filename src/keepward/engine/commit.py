@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
 from keepward.engine.features import embedded, questions, words
-from keepward.engine.kit import Kit, Who
+from keepward.engine.kit import Kit, Unasked, Who
 from keepward.engine.look import SPOKEN, spoken
 from keepward.errors import Conflict
 from keepward.model.commit import Commit, CommitDetails, Reason, Receipt, ReceiptKind, Step
@@ -188,14 +188,17 @@ def transact(
         if answer is not None:
             return answer
         vectors = _vectors(kit, who, decision)
-    with kit.store.write() as writer:
-        # What is read from here on is what this transaction sees.
-        inside = kit.inside(writer)
-        if decision is None or writer.head(who.tenant) != head or not _attachable(writer, who, decision.steps):
-            decision = decide(inside)
-        transaction = Transaction(inside, who, writer, vectors)
-        answer = idle(decision)
-        result = carry_out(transaction, decision) if answer is None else answer
+    try:
+        with kit.store.write() as writer:
+            inside = kit.inside(writer)
+            if decision is None or writer.head(who.tenant) != head or not _attachable(writer, who, decision.steps):
+                decision = decide(inside)
+            transaction = Transaction(inside, who, writer, vectors)
+            answer = idle(decision)
+            result = carry_out(transaction, decision) if answer is None else answer
+    except Unasked:
+        # Another commit made a text that the redactor has not seen: it is asked, and it begins anew.
+        return transact(kit, who, decide, carry_out, beforehand=True, together=together, idle=idle)
     if transaction.wrote:
         kit.wake(wrote=True)
     return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Protocol, cast
@@ -27,6 +27,15 @@ class Wake(Protocol):
     """Called after each commit, with ``wrote``, and where a read finds that vectors are missing."""
 
     def __call__(self, *, wrote: bool) -> None: ...
+
+
+class Unasked(Exception):
+    """A model has to be asked about a text, and inside of a transaction none is."""
+
+
+class _Silent:
+    def find(self, text: str) -> Sequence[tuple[int, int, str]]:
+        raise Unasked
 
 
 @dataclass(slots=True)
@@ -69,8 +78,8 @@ class Kit:
     blobs: BlobStore | None = None
 
     def inside(self, writer: Writer) -> Kit:
-        """Return the kit of a transaction: what is read by it is what that transaction sees."""
-        return replace(self, store=cast("Store", writer))
+        """Return the kit of a transaction: what is read by it is what that transaction sees, and no model is asked."""
+        return replace(self, store=cast("Store", writer), redactor=_Silent() if self.redactor else None)
 
     def note_outside(self, what: str, entry: Mapping[str, Any]) -> bool:
         """Note outside of the store what holds whatever an older copy of it says; return whether that was possible."""
