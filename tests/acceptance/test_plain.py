@@ -13,7 +13,8 @@ import pytest
 
 import keepward.engine
 import keepward.model
-from keepward import InvalidInput, Memory, present
+from keepward import InvalidInput, Memory
+from keepward.model import plain
 from keepward.model.value import Value
 
 METADATA = {
@@ -102,8 +103,8 @@ def _below(kind: type) -> list[type]:
 def test_a_result_is_what_the_command_line_prints_of_it(owner: Memory) -> None:
     out = owner.remember("Ana prefers tabs", tier="archival", metadata=METADATA)
     found = owner.recall("tabs")
-    assert out.to_dict() == present.outcome(out)
-    assert found.to_dict() == present.recall(found)
+    assert out.to_dict() == plain.outcome(out)
+    assert found.to_dict() == plain.recall(found)
     assert found.to_dict()["hits"][0]["metadata"] == METADATA
 
 

@@ -15,12 +15,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.testclient import TestClient
 
-from keepward import Actor, Memory, Policy, present
+from keepward import Actor, Memory, Policy
 from keepward.http import ServerOptions, create_app
 from keepward.http.credentials import CSRF, Handle, Writes
 from keepward.http.reading import decode_cursor, encode_cursor, etag_of, not_modified, require_match
 from keepward.http.routes import KeepwardRoute
 from keepward.http.serving import Serving
+from keepward.model import plain
 
 BASE = "http://127.0.0.1:8321"
 JSON = {"Content-Type": "application/json"}
@@ -62,7 +63,7 @@ def queue(memory: Handle) -> list[str]:
 
 @router.post("/memory/items", dependencies=[Writes], status_code=201)
 def remember(memory: Handle, body: Item) -> JSONResponse:
-    outcome = present.outcome(memory.remember(body.text, tier="archival"))
+    outcome = plain.outcome(memory.remember(body.text, tier="archival"))
     return JSONResponse(outcome, 422 if outcome["outcome"] == "refused" else 201)
 
 
@@ -70,14 +71,14 @@ def remember(memory: Handle, body: Item) -> JSONResponse:
 def get(request: Request, memory: Handle, id: str) -> Response:  # noqa: A002
     record = memory.get(id)
     tag = etag_of(record)
-    return not_modified(request, tag) or JSONResponse(present.record(record), headers={"ETag": tag})
+    return not_modified(request, tag) or JSONResponse(plain.record(record), headers={"ETag": tag})
 
 
 @router.patch("/memory/items/{id}", dependencies=[Writes])
 def revise(request: Request, memory: Handle, id: str, body: Item) -> dict[str, Any]:  # noqa: A002
     record = memory.get(id)
     require_match(request, etag_of(record))
-    return present.outcome(memory.revise(id, body.text, reason="test", if_version=record.version))
+    return plain.outcome(memory.revise(id, body.text, reason="test", if_version=record.version))
 
 
 @router.get("/probe")

@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from keepward import present
 from keepward.calls import send
 from keepward.errors import InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.http.credentials import serving_of
@@ -36,6 +35,7 @@ from keepward.http.reading import (
     seq_of,
 )
 from keepward.memory import Memory
+from keepward.model import plain as present
 from keepward.model.change import BOOKKEEPING, Change
 from keepward.model.commit import Receipt
 from keepward.model.memory import Record

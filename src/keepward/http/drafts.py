@@ -20,13 +20,13 @@ from typing import Annotated, Any
 
 from starlette.responses import Response
 
-from keepward import present
 from keepward.errors import Conflict, InvalidInput, NotFound
 from keepward.http.answers import Call, json_response, over_http, proposed, staged, write_response
 from keepward.http.credentials import principal_of, serving_of
 from keepward.http.problems import Problem
 from keepward.http.schemas import Instant, model
 from keepward.http.serving import DRAFT
+from keepward.model import plain
 from keepward.model.change import Change
 from keepward.verbs import Judged, Limit
 from keepward.verbs import Request as Asked
@@ -62,7 +62,7 @@ class Draft:
             "reason": self.reason,
             "session": self.session,
             "changes": len(self.items),
-            "expires_at": present.instant(self.expires_at),
+            "expires_at": plain.instant(self.expires_at),
             "items": [{"op": op, "id": name} for op, name in self.items],
         }
 

@@ -30,7 +30,6 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from keepward import present
 from keepward.errors import KeepwardError, NotFound
 from keepward.http.answers import Call, failure, json_response, over_http, shape
 from keepward.http.credentials import serving_of
@@ -40,6 +39,7 @@ from keepward.http.serving import Serving
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.imports import Format, Result
 from keepward.memory import Memory
+from keepward.model import plain
 from keepward.model.journal import CommitView
 from keepward.verbs import Limit
 from keepward.verbs import Request as Asked
@@ -170,7 +170,7 @@ def _later(memory: Memory, seq: int) -> tuple[list[CommitView], int]:
 
 def _commit(view: CommitView) -> dict[str, Any]:
     """Return what an event says of a commit; see (1)."""
-    told = present.commit(view)
+    told = plain.commit(view)
     return {name: told[name] for name in ("seq", "id", "at", "kind", "actor", "changes")}
 
 
@@ -334,7 +334,7 @@ def _import(memory: Memory, upload: Upload, chosen: Format, session: str | None,
     def tell(result: Result) -> None:
         nonlocal begun
         begun = True
-        why = present.reasons(result.reasons)
+        why = plain.reasons(result.reasons)
         line({"line": result.number, "outcome": result.outcome, "reasons": why, "detail": result.detail})
 
     with upload:
@@ -345,7 +345,7 @@ def _import(memory: Memory, upload: Upload, chosen: Format, session: str | None,
                 raise
             line({"error": failure(fault)})
         else:
-            line({"summary": present.plain(done.as_dict())})
+            line({"summary": plain.plain(done.as_dict())})
 
 
 def plan_restoring(call: Call) -> Response:

@@ -20,13 +20,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from keepward import present
 from keepward.errors import InvalidInput, KeepwardError, NotFound
 from keepward.mcp.tool import Answer, Tool, items, obj, text, texts, tool, whole
 from keepward.mcp.tools import ALWAYS, OUTCOME, filled, written
 from keepward.model.memory import CORE_BLOCKS, Tier
 from keepward.model.policy import access_for
 from keepward.model.trust import visible_from
+from keepward.model.value import counted
 
 if TYPE_CHECKING:
     from keepward.calls.draft import Draft
@@ -212,7 +212,7 @@ def discard_edits(drafts: Drafts, memory: Memory, given: dict[str, Any]) -> Answ
     edits = drafts.of(memory, given["edits"], end=True)
     count = len(edits.draft)
     edits.draft.discard()
-    return Answer(data={"discarded": count}, text=f"{present.counted(count, 'change', 'changes')} discarded")
+    return Answer(data={"discarded": count}, text=f"{counted(count, 'change', 'changes')} discarded")
 
 
 def block_tools(drafts: Drafts | None = None) -> tuple[Tool, ...]:
@@ -274,7 +274,7 @@ def _insert(memory: Memory, given: dict[str, Any], edits: Edits | None, words: s
 def _collected(given: dict[str, Any], edits: Edits, memory_id: str, words: str) -> Answer:
     edits.staged[given["label"]] = (memory_id, words)
     count = len(edits.draft)
-    said = f"collected; {present.counted(count, 'change waits', 'changes wait')} for finish_edits"
+    said = f"collected; {counted(count, 'change waits', 'changes wait')} for finish_edits"
     return Answer(data={"outcome": "staged", "edits": given["edits"], "count": count}, text=said)
 
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
-from keepward import present
 from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.mcp import tools
 from keepward.mcp.blocks import blocks
 from keepward.mcp.tool import well_formed
+from keepward.model import plain
 from keepward.model.trust import parse_scope, visible_from
 
 if TYPE_CHECKING:
@@ -87,9 +87,9 @@ def read(memory: Memory, uri: str) -> tuple[str, str]:
             case "snapshot":
                 return _at(memory, name).snapshot().text, MARKDOWN
             case "items":
-                return _json(present.record(memory.get(name)))
+                return _json(plain.record(memory.get(name)))
             case "receipts":
-                return _json(present.plain(memory.receipt(name)))
+                return _json(plain.plain(memory.receipt(name)))
     except (Unauthorised, InvalidInput) as fault:
         raise NotFound("there is no such resource within reach; check the id and the scope") from fault
     raise NotFound("there is no such resource; list resources and templates to see which there are")

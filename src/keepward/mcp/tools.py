@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from keepward import present
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.mcp.tool import Answer, anything, items, number, obj, text, texts, tool, whole, yes_no
+from keepward.model import plain
 from keepward.model.change import KEEP
 from keepward.model.commit import Reason
 from keepward.model.memory import Kind, Sensitivity, Stability, Tier
 from keepward.model.proposal import Outcome, Quarantined, Waiting
 from keepward.model.query import CONTEXT_LEGEND, PURPOSES
-from keepward.model.value import parse_instant
+from keepward.model.value import counted, parse_instant, redaction
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -95,14 +95,14 @@ def recall(memory: Memory, given: dict[str, Any]) -> Answer:
     found = memory.recall(given.pop("query"), **given)
     hits = []
     for each in found:
-        full = {**present.hit(each), "subject": each.memory.subject, "weak": each.weak or None}
+        full = {**plain.hit(each), "subject": each.memory.subject, "weak": each.weak or None}
         hits.append(filled(full, _HIT))
     lines = [CONTEXT_LEGEND] if hits else ["Nothing that is remembered fits."]
     for hit in hits:
         marks = (hit["kind"], hit.get("key"), hit["trust"], hit["created_at"][:10], "weak" if hit.get("weak") else None)
         lines.append(f"{hit['rank']}. {hit['text']}\n   ({', '.join(filter(None, marks))}; id {hit['id']})")
     names = ("used", "notes", "withheld", "head", "floor", "best", "below")
-    data = {"hits": hits} | {name: present.plain(getattr(found, name)) for name in names}
+    data = {"hits": hits} | {name: plain.plain(getattr(found, name)) for name in names}
     return Answer(data=data, text="\n".join(lines), notes=found.notes)
 
 
@@ -209,7 +209,7 @@ def get_context(memory: Memory, given: dict[str, Any]) -> Answer:
     the start."""
     compiled = memory.context(given.pop("objective"), **given)
     names = ("text", "context_id", "tokens", "head", "floor", "best", "below", "notes", "withheld")
-    data = {name: present.plain(getattr(compiled, name)) for name in names}
+    data = {name: plain.plain(getattr(compiled, name)) for name in names}
     data |= {"receipt": compiled.receipt.id, "excluded": len(compiled.excluded)}
     data["memories"] = [
         {"id": item.id, "version": item.version, "section": section.name}
@@ -233,7 +233,7 @@ def history(memory: Memory, given: dict[str, Any]) -> Answer:
             {
                 "version": each.record.version,
                 "op": each.op,
-                "at": present.instant(each.commit.at),
+                "at": plain.instant(each.commit.at),
                 "actor": each.details.actor,
                 "approved_by": each.details.approved_by,
                 "reason": each.details.reason,
@@ -242,7 +242,7 @@ def history(memory: Memory, given: dict[str, Any]) -> Answer:
                 "status": each.record.status.value,
                 "trust": each.record.trust.label,
                 "text": each.record.text,
-                "changed": [item["field"] for item in present.changed(each.before, each.record)],
+                "changed": [item["field"] for item in plain.changed(each.before, each.record)],
             }
         )
         for each in memory.history(given["id"])
@@ -272,7 +272,7 @@ def pending(memory: Memory, given: dict[str, Any]) -> Answer:
     found = memory.pending(state=None if state == "all" else state)
     mine = [_waiting(item) for item in found if item.proposer.is_same(memory.actor)]
     others = len(found) - len(mine)
-    lines = [f"{present.counted(len(mine), 'proposal', 'proposals')} of yours, {others} of others"]
+    lines = [f"{counted(len(mine), 'proposal', 'proposals')} of yours, {others} of others"]
     for each in mine:
         lines.append(f"{each['state']}: proposal {each['id']}")
         for change in each["changes"]:
@@ -288,14 +288,14 @@ def pending(memory: Memory, given: dict[str, Any]) -> Answer:
 def status(memory: Memory, given: dict[str, Any]) -> Answer:
     """Show what the store holds, who you are to it, what waits, and whether memory is switched on."""
     del given
-    found = present.plain(memory.status())
+    found = plain.plain(memory.status())
     queue = found["quarantine"]
     data = {name: found[name] for name in _STATUS} | {"waiting": queue["depth"], "stuck": queue["stuck"]}
     off = [name for name in ("enabled", "capture", "recall") if not data[name]]
     tiers = ", ".join(f"{count} {tier}" for tier, count in data["by_tier"].items()) or "none"
     blocks = [f"{name} {each['tokens']}/{each['budget']}" for name, each in data["blocks"].items() if each["tokens"]]
-    live = present.counted(data["live"], "memory holds", "memories hold")
-    waits = present.counted(data["waiting"], "proposal waits", "proposals wait")
+    live = counted(data["live"], "memory holds", "memories hold")
+    waits = counted(data["waiting"], "proposal waits", "proposals wait")
     lines = [
         f"{live} ({tiers}); {waits} for a person",
         f"you are {data['actor']} at scope {data['scope']} of tenant {data['tenant']}; head {data['head']}",
@@ -326,10 +326,10 @@ def notices(memory: Memory) -> list[str]:
 
 def outcome(result: Outcome, news: Iterable[str] = ()) -> tuple[dict[str, Any], str]:
     """Return what became of a write, as data and in words."""
-    full, news = present.outcome(result), list(news)
+    full, news = plain.outcome(result), list(news)
     data = filled(full, _WRITTEN) | {"reasons": reasons(result.reasons)}
     data |= filled({"notices": news, "redacted": list(result.redacted)})
-    lines = ["; ".join(filter(None, (_BECAME[result.outcome], present.redaction(result.redacted))))]
+    lines = ["; ".join(filter(None, (_BECAME[result.outcome], redaction(result.redacted))))]
     if result.outcome != "refused" and full["id"]:
         until = f", until {full['expires_at'][:16]} UTC" if full["expires_at"] else ""
         lines.append(f"memory {full['id']} version {full['version']} ({full['tier']} {full['kind']}{until})")
@@ -360,8 +360,8 @@ def _waiting(item: Waiting) -> dict[str, Any]:
             "reasons": reasons(item.reasons),
             "changes": changes,
             "withheld": is_withheld or None,
-            "created_at": present.instant(item.created_at),
-            "expires_at": present.instant(item.expires_at),
+            "created_at": plain.instant(item.created_at),
+            "expires_at": plain.instant(item.expires_at),
             "decided_by": item.decided_by,
             "decision": item.decision,
             "yours": True,

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keepward import errors, present
+from keepward import errors
 from keepward.memory import Memory
+from keepward.model import plain
 from keepward.model.commit import Commit, Reason
 from keepward.model.memory import Record
 from keepward.model.proposal import Outcome, Waiting, digest_of
@@ -43,20 +44,20 @@ def store(tmp_path):
 @given(records)
 @settings(max_examples=60, deadline=None)
 def test_a_record_comes_back_as_it_was(record: Record) -> None:
-    assert from_json(Record, sent(present.record(record))) == record
+    assert from_json(Record, sent(plain.record(record))) == record
 
 
 @given(st.builds(Reason, gate=names, code=names, detail=texts))
 @settings(max_examples=20, deadline=None)
 def test_a_reason_comes_back_as_it_was(reason: Reason) -> None:
-    assert from_json(Reason, sent(present.plain(reason))) == reason
+    assert from_json(Reason, sent(plain.plain(reason))) == reason
 
 
 @given(st.sampled_from(["agent", "user", "operator"]), names, st.sets(st.sampled_from(["read", "propose"])) | st.none())
 @settings(max_examples=20, deadline=None)
 def test_a_principal_comes_back_with_what_it_can(kind: str, name: str, can: set[str] | None) -> None:
     actor = replace(getattr(Actor, kind)(name), can=None if can is None else frozenset(can))
-    assert from_json(Actor, sent(present.plain(actor))) == actor
+    assert from_json(Actor, sent(plain.plain(actor))) == actor
 
 
 def test_every_value_of_a_verb_comes_back_as_it_was(store: Memory) -> None:
@@ -88,7 +89,7 @@ def test_every_value_of_a_verb_comes_back_as_it_was(store: Memory) -> None:
         store.jobs()[0],
         store.run_job("expire", force=True),
     ]
-    for told in (present.plain, to_json):
+    for told in (plain.plain, to_json):
         wrong = [type(each).__name__ for each in values if from_json(type(each), sent(told(each))) != each]
         assert wrong == []
 
@@ -102,21 +103,21 @@ def test_each_outcome_comes_back_as_it_was(store: Memory) -> None:
         agent.remember(""),
     ]
     assert [each.outcome for each in outcomes] == ["committed", "duplicate", "quarantined", "refused"]
-    assert [read_json(Outcome, sent(present.plain(each))) for each in outcomes] == outcomes
+    assert [read_json(Outcome, sent(plain.plain(each))) for each in outcomes] == outcomes
     assert [read_json(Outcome, sent(to_json(each))) for each in outcomes] == outcomes
 
 
 @pytest.mark.promise("T20")
 def test_the_digest_of_what_waits_can_be_computed_from_what_was_sent(store: Memory) -> None:
     store.acting_as(Actor.agent("orion")).remember("Ship the release", tier="core", key="mission", metadata={"n": 1})
-    item = read_json(list[Waiting], sent([present.plain(each) for each in store.pending()]))[0]
+    item = read_json(list[Waiting], sent([plain.plain(each) for each in store.pending()]))[0]
     assert digest_of(item.steps, item.base) == item.digest
 
 
 def test_a_score_comes_back_as_it_was_computed(store: Memory) -> None:
     store.remember("Ana prefers tabs")
     hit = replace(store.recall("what Ana prefers")[0], score=1 / 3, parts={"text": 2 / 3})
-    told = present.hit(hit) | {"memory": present.record(hit.memory), "exact_score": hit.score, "exact_parts": hit.parts}
+    told = plain.hit(hit) | {"memory": plain.record(hit.memory), "exact_score": hit.score, "exact_parts": hit.parts}
     assert from_json(Hit, sent(told)) == hit
 
 
@@ -161,13 +162,13 @@ def test_an_instant_of_another_offset_is_the_same_instant_in_utc() -> None:
 def test_what_a_server_keeps_to_itself_of_a_commit_is_empty(store: Memory) -> None:
     store.remember("tabs")
     commit = store.log()[0].commit
-    told = {name: value for name, value in sent(present.plain(commit)).items() if name not in {"salt", "payload"}}
+    told = {name: value for name, value in sent(plain.plain(commit)).items() if name not in {"salt", "payload"}}
     assert from_json(Commit, told) == replace(commit, salt=b"", payload=None)
 
 
 def test_what_a_server_keeps_to_itself_of_a_token_is_empty(store: Memory) -> None:
     issued = store.create_token("orion")
-    told = sent(present.plain(issued))
+    told = sent(plain.plain(issued))
     del told["token"]["hash"]
     assert from_json(Issued, told).token == replace(issued.token, hash=b"")
 
