@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 from keepward.engine import blobs
@@ -58,9 +59,9 @@ class Judgement:
     confirms: bool = True
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Draft:
-    """A whole proposal, judged on one state of the store."""
+    """A whole proposal, judged on one state of the store; what comes of it is asked once all of it is judged."""
 
     items: list[Judgement] = field(default_factory=list)
     overlay: Overlay = field(default_factory=Overlay)
@@ -73,7 +74,7 @@ class Draft:
     #: Newest versions the steps build on, by memory id; 0 for a new memory.
     base: dict[str, int] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def decision(self) -> pipeline.Decision:
         """The strictest decision of all items, with what holds the whole."""
         decisions = {item.decision for item in self.items}
@@ -83,7 +84,7 @@ class Draft:
             return "same"
         return "quarantine" if self.held or "quarantine" in decisions else "allow"
 
-    @property
+    @cached_property
     def steps(self) -> list[Step]:
         """What is to be committed."""
         if self.atomic and self.decision != "allow":
