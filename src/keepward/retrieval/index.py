@@ -9,7 +9,7 @@ Invariants
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import Final, NamedTuple
 
@@ -57,6 +57,20 @@ class Scored(NamedTuple):
     parts: Mapping[str, float]
     #: Signals that spoke for this entry: "text", "vector", and "link", a name that a better answer holds too.
     used: tuple[str, ...]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Found:
+    """One search on its way: candidates, the parts of their scores, and their sum."""
+
+    query: Query
+    sight: Sight
+    cover: Coverage | None
+    #: Vectors of the query's model.
+    units: vectors.UnitStore | None
+    near: Candidates
+    parts: dict[str, Doubles] = field(default_factory=dict)
+    total: Doubles = field(default_factory=lambda: np.zeros(0))
 
 
 class Index:
@@ -170,172 +184,158 @@ class Index:
         if limit < 1:
             return []
         sight = self._sight(allowed)
-        if not sight.count:
-            return []
-        cover = coverage(query.terms, self._terms, sight)
-        near = self._candidates(query, sight, cover, limit)
+        cover = coverage(query.terms, self._terms, sight) if sight.count else None
+        units = self._units_of(query)
+        positions = self._columns["position"]
+        near = None
+        if units is not None and query.vector is not None:
+            near = fusion.by_both(units, query.vector, sight, cover, positions, limit)
+        if near is None and cover is not None:
+            near = fusion.by_text(cover, positions, limit)
         if near is None:
             return []
-        positions, ids = self._columns["position"], self._columns.ids
-        parts, total = self._fused(query, sight, cover, near)
-        sources = self._best(total, near.rows, fusion.SOURCES)
-        asked = set(map(term_hash, query.terms))
-        rows, links = fusion.linked(near.rows[sources], total[sources], asked, self._terms, sight)
-        if len(rows):
-            if len(more := np.setdiff1d(rows, near.rows, assume_unique=True)):
-                near = near.joined(fusion.compare(self._units_of(query), query.vector, more, near.mean))
-                parts, total = self._fused(query, sight, cover, near)
-            parts["link"][np.searchsorted(near.rows, rows)] = rounded(links)
-            total = rounded(total + fusion.LINK * parts["link"])
-        leading = self._best(total, near.rows, fusion.COMPARED)
-        caught, outdone = self._overtaking(query, near, cover, leading, total[leading])
-        parts["caught"][leading], parts["outdone"][leading] = caught, outdone
-        total = rounded((total + parts["caught"]) * (1.0 - fusion.OUTDONE * parts["outdone"]))
-        odds = self._odds(query, sight, cover, near, self._best(total, near.rows, relevance.LEADING), total)
+        found = _Found(query=query, sight=sight, cover=cover, units=units, near=near)
+        self._fuse(found)
+        self._follow(found)
+        self._overtake(found)
+        odds = self._odds(found)
         # Learned from is the fused score, whatever puts the answers in order.
-        parts["fused"] = total
-        if by_cosine and near.compared.any():
-            total = near.cosine
-        depth = limit if weights is None else max(limit, rerank.DEPTH)
-        picks = fusion.strongest(total, positions[near.rows], depth).tolist()
+        found.parts["fused"] = found.total
+        if by_cosine and found.near.compared.any():
+            found.total = found.near.cosine
+        places = self._best(found, limit if weights is None else max(limit, rerank.DEPTH))
         if weights is not None:
-            parts["learned"] = self._learned(weights, query, near.rows, picks, parts, allowed.now)
-            total = rounded(total + parts["learned"])
-        # Positions are unique, so the order is total.
-        places = np.array(picks, dtype=np.intp)[np.lexsort((-positions[near.rows[picks]], -total[picks]))][:limit]
-        rows = near.rows[places]
-        signals = {"text": np.zeros(len(rows), dtype=np.bool_) if cover is None else cover.own[rows] > 0}
-        signals |= {"vector": near.compared[places], "link": parts["link"][places] > 0}
-        spoke = [tuple(compress(signals, flags)) for flags in zip(*signals.values(), strict=True)]
-        numbers = zip(*(part[places].tolist() for part in parts.values()), strict=True)
-        return list(
-            map(
-                Scored,
-                (ids[row] for row in rows.tolist()),
-                self._columns["version"][rows].tolist(),
-                np.maximum(total[places], 0.0).tolist(),
-                relevance.shares(odds, total[places]).tolist(),
-                (dict(zip(parts, values, strict=True)) for values in numbers),
-                spoke,
-            )
-        )
-
-    def _odds(
-        self, query: Query, sight: Sight, cover: Coverage | None, near: Candidates, places: Places, total: Doubles
-    ) -> float:
-        """Return the log-odds that the best of the fused answers bear on the query."""
-        rows = near.rows[places]
-        store = self._units_of(query)
-        spoke = store is not None and bool(near.compared.any())
-        how = relevance.calibration(query.vector_model if spoke else None)
-        cosine, parts = near.cosine[places], np.zeros(len(rows), dtype=np.intp)
-        if store is not None and spoke:
-            parts = np.searchsorted(store.owners, rows, side="right") - np.searchsorted(store.owners, rows)
-            # Hashed vectors are mostly zeros, whose signs agree: their mean is taken for higher than it is.
-            wide = cosine if how is relevance.HASHED else fusion.beyond(cosine, near.mean, sight.count)
-            cosine = np.where(near.compared[places], wide, 0.0)
-        keys = [term_hash(term) for term in dict.fromkeys(query.terms)]
-        held = self._terms.holding(rows, keys)
-        sessions = sight.session[rows]
-        turns = np.where(sessions < sight.sessions, np.append(sight.turns, 0)[sessions], 0)
-        lead = relevance.Leading(cosine=cosine, held=held, parts=parts, turns=turns, score=total[places])
-        holders = [cover.holders[key] if cover else 0 for key in keys]
-        return relevance.best_odds(how, lead, holders, sight.count, query.text)
-
-    def _candidates(self, query: Query, sight: Sight, cover: Coverage | None, limit: int) -> Candidates | None:
-        store, positions = self._units_of(query), self._columns["position"]
-        if store is not None and query.vector is not None:
-            found = fusion.by_both(store, query.vector, sight, cover, positions, limit)
-            if found is not None:
-                return found
-        return None if cover is None else fusion.by_text(cover, positions, limit)
-
-    def _fused(
-        self, query: Query, sight: Sight, cover: Coverage | None, near: Candidates
-    ) -> tuple[dict[str, Doubles], Doubles]:
-        """Return the parts of each candidate's score and their sum; what candidates are to each other is 0 yet."""
-        covered = np.zeros(len(near.rows)) if cover is None else rounded(cover.full[near.rows])
-        feature = self._speaks(query, near.rows)
-        score = covered + fusion.cosine_weight(near.mean) * near.cosine + feature
-        best = rounded(fusion.session_best(score, sight.session[near.rows], sight.sessions))
-        total = np.maximum(rounded(score + fusion.SESSION_BEST * best), 0.0)
-        parts = {"cover": covered, "cosine": near.cosine, "feature": feature, "session": best}
-        return parts | {name: np.zeros(len(total)) for name in ("link", "caught", "outdone")}, total
-
-    def _best(self, total: Doubles, rows: Places, count: int) -> Places:
-        """Return places of the highest totals, best first, ties to the later position."""
-        positions = self._columns["position"][rows]
-        picks = fusion.strongest(total, positions, count)
-        return picks[np.lexsort((-positions[picks], -total[picks]))]
+            self._learn(found, weights, places, allowed.now)
+            places = self._in_order(found, places)
+        return self._answers(found, places[:limit], odds)
 
     def _units_of(self, query: Query) -> vectors.UnitStore | None:
         if query.vector is None or query.vector_model is None:
             return None
         return self._units.get((query.vector_model, len(query.vector)))
 
-    def _overtaking(
-        self, query: Query, near: Candidates, cover: Coverage | None, places: Places, total: Doubles
-    ) -> tuple[Doubles, Doubles]:
-        """Return what each of these candidates catches up on older statements of the same, and whether it is one."""
-        rows = near.rows[places]
-        nothing = np.zeros(len(rows))
+    def _fuse(self, found: _Found) -> None:
+        """Sum up what the text, the vectors, the speaker and the session say of each candidate."""
+        near, sight, cover = found.near, found.sight, found.cover
+        covered = np.zeros(len(near.rows)) if cover is None else rounded(cover.full[near.rows])
+        feature = self._speaks(found.query, near.rows)
+        score = covered + fusion.cosine_weight(near.mean) * near.cosine + feature
+        best = rounded(fusion.session_best(score, sight.session[near.rows], sight.sessions))
+        found.total = np.maximum(rounded(score + fusion.SESSION_BEST * best), 0.0)
+        found.parts = {"cover": covered, "cosine": near.cosine, "feature": feature, "session": best}
+        found.parts |= {name: np.zeros(len(found.total)) for name in ("link", "caught", "outdone")}
+
+    def _best(self, found: _Found, count: int) -> Places:
+        """Return places of the highest totals, best first, ties to the later position."""
+        positions = self._columns["position"][found.near.rows]
+        return self._in_order(found, fusion.strongest(found.total, positions, count))
+
+    def _in_order(self, found: _Found, places: Places) -> Places:
+        # Positions are unique, so the order is total.
+        return places[np.lexsort((-self._columns["position"][found.near.rows[places]], -found.total[places]))]
+
+    def _follow(self, found: _Found) -> None:
+        """Take in what the names in the best answers lead to."""
+        sources = self._best(found, fusion.SOURCES)
+        asked = set(map(term_hash, found.query.terms))
+        rows, links = fusion.linked(found.near.rows[sources], found.total[sources], asked, self._terms, found.sight)
+        if not len(rows):
+            return
+        if len(more := np.setdiff1d(rows, found.near.rows, assume_unique=True)):
+            found.near = found.near.joined(fusion.compare(found.units, found.query.vector, more, found.near.mean))
+            self._fuse(found)
+        found.parts["link"][np.searchsorted(found.near.rows, rows)] = rounded(links)
+        found.total = rounded(found.total + fusion.LINK * found.parts["link"])
+
+    def _overtake(self, found: _Found) -> None:
+        """Let newer statements catch up on older ones of the same, and set those back."""
+        places = self._best(found, fusion.COMPARED)
+        rows, query = found.near.rows[places], found.query
         kinds = self._columns.names("kind")
         events = kinds.index("event") if "event" in kinds else -1
         lasting = self._columns["kind"][rows] != events
         if query.vector is None or query.vector_model is None or np.count_nonzero(lasting) < 2:
-            return nothing, nothing
+            return
         first, known, store = self._first(query.vector_model, len(query.vector), rows)
         if store is None:
-            return nothing, nothing
-        own = nothing if cover is None else rounded(cover.own[rows])
-        when, trust = self._columns["created_at"][rows], self._columns["trust"][rows]
+            return
         asked = sorted(analyse(query.text, dates=True).names)
         changing, *held = self._terms.holding(rows, map(term_hash, (CHANGE, *asked)))
         caught, outdone = fusion.overtaking(
-            total,
-            own,
-            when,
-            trust,
+            found.total[places],
+            np.zeros(len(rows)) if found.cover is None else rounded(found.cover.own[rows]),
+            self._columns["created_at"][rows],
+            self._columns["trust"][rows],
             lasting & known,
             changing,
             np.array(held, dtype=np.bool_).reshape(len(asked), len(rows)),
             store.likeness(first),
         )
-        return rounded(caught), rounded(outdone)
+        parts = found.parts
+        parts["caught"][places], parts["outdone"][places] = rounded(caught), rounded(outdone)
+        found.total = rounded((found.total + parts["caught"]) * (1.0 - fusion.OUTDONE * parts["outdone"]))
 
-    def _learned(
-        self,
-        weights: rerank.Weights,
-        query: Query,
-        rows: Places,
-        picks: list[int],
-        parts: dict[str, Doubles],
-        now: int,
-    ) -> Doubles:
-        """Return what the weights add to the score of each pick; 0 for the other rows."""
-        chosen = rows[picks]
-        near = np.zeros(len(picks))
-        if query.vector is not None and weights.model is not None and query.vector_model == weights.model:
-            near, _ = self.toward(weights.towards(query.vector), weights.model, chosen)
-        facts = rerank.facts_of(
-            [parts[name][picks] for name in rerank.PARTS[:4]],
-            happened=self._columns["created_at"][chosen],
-            now=now,
-            importance=self._columns.importance(chosen, now),
-            trust=self._columns["trust"][chosen],
+    def _odds(self, found: _Found) -> float:
+        """Return the log-odds that the best of the fused answers bear on the query."""
+        places, query, sight, near = self._best(found, relevance.LEADING), found.query, found.sight, found.near
+        rows = near.rows[places]
+        store = found.units if near.compared.any() else None
+        how = relevance.calibration(query.vector_model if store is not None else None)
+        cosine, parts = near.cosine[places], np.zeros(len(rows), dtype=np.intp)
+        if store is not None:
+            parts = np.searchsorted(store.owners, rows, side="right") - np.searchsorted(store.owners, rows)
+            # Hashed vectors are mostly zeros, whose signs agree: their mean is taken for higher than it is.
+            wide = cosine if how is relevance.HASHED else fusion.beyond(cosine, near.mean, sight.count)
+            cosine = np.where(near.compared[places], wide, 0.0)
+        keys = [term_hash(term) for term in dict.fromkeys(query.terms)]
+        sessions = sight.session[rows]
+        lead = relevance.Leading(
+            cosine=cosine,
+            held=self._terms.holding(rows, keys),
+            parts=parts,
+            turns=np.where(sessions < sight.sessions, np.append(sight.turns, 0)[sessions], 0),
+            score=found.total[places],
         )
-        learned = np.zeros(len(rows))
-        learned[picks] = weights.change(near, facts)
-        return learned
+        holders = [found.cover.holders[key] if found.cover else 0 for key in keys]
+        return relevance.best_odds(how, lead, holders, sight.count, query.text)
 
-    def toward(self, direction: Doubles, model: str, rows: Places) -> tuple[Doubles, Mask]:
-        """Return the product of each row's own vector, its first unit, with a direction, and which rows have one."""
-        first, known, store = self._first(model, len(direction), rows)
-        products = np.zeros(len(rows))
-        if store is not None and known.any():
-            cosines = store.cosines(direction.astype(np.float32), first[known]).astype(np.float64)
-            products[known] = rounded(cosines * float(np.sqrt(np.dot(direction, direction))))
-        return products, known
+    def _learn(self, found: _Found, weights: rerank.Weights, places: Places, now: int) -> None:
+        """Add what the weights say of these candidates; 0 for the others."""
+        rows, query = found.near.rows[places], found.query
+        near = np.zeros(len(rows))
+        if query.vector is not None and weights.model is not None and query.vector_model == weights.model:
+            toward = weights.towards(query.vector)
+            first, known, store = self._first(weights.model, len(toward), rows)
+            if store is not None and known.any():
+                cosines = store.cosines(toward.astype(np.float32), first[known]).astype(np.float64)
+                near[known] = rounded(cosines * float(np.sqrt(np.dot(toward, toward))))
+        facts = rerank.facts_of(
+            [found.parts[name][places] for name in rerank.PARTS[:4]],
+            happened=self._columns["created_at"][rows],
+            now=now,
+            importance=self._columns.importance(rows, now),
+            trust=self._columns["trust"][rows],
+        )
+        found.parts["learned"] = np.zeros(len(found.total))
+        found.parts["learned"][places] = weights.change(near, facts)
+        found.total = rounded(found.total + found.parts["learned"])
+
+    def _answers(self, found: _Found, places: Places, odds: float) -> list[Scored]:
+        rows, parts, cover, ids = found.near.rows[places], found.parts, found.cover, self._columns.ids
+        signals = {"text": np.zeros(len(rows), dtype=np.bool_) if cover is None else cover.own[rows] > 0}
+        signals |= {"vector": found.near.compared[places], "link": parts["link"][places] > 0}
+        numbers = zip(*(part[places].tolist() for part in parts.values()), strict=True)
+        return list(
+            map(
+                Scored,
+                (ids[row] for row in rows.tolist()),
+                self._columns["version"][rows].tolist(),
+                np.maximum(found.total[places], 0.0).tolist(),
+                relevance.shares(odds, found.total[places]).tolist(),
+                (dict(zip(parts, values, strict=True)) for values in numbers),
+                [tuple(compress(signals, flags)) for flags in zip(*signals.values(), strict=True)],
+            )
+        )
 
     def own_vectors(self, ids: Sequence[str], model: str, dim: int) -> tuple[Floats, Mask]:
         """Return each memory's own vector, float32 (n, dim), zeros where there is none, and which have one."""
