@@ -167,7 +167,7 @@ def test_a_store_that_cannot_be_written_is_told_in_the_log_and_tried_again(
         raise StoreUnavailable
 
     owner.remember("The ferry leaves at six")
-    monkeypatch.setattr(maintenance, "run_job", locked)
+    monkeypatch.setattr("keepward.jobs.runner.run_job", locked)
     run_pending(owner._kit, halted=never)
     assert [each.action for each in caplog.records] == ["maintenance"]
 

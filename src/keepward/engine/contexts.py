@@ -25,10 +25,9 @@ from keepward.context.render import replay as render_again
 from keepward.context.sections import Candidate, Compiled, Format, Inputs, Screened
 from keepward.engine.audit import core_of
 from keepward.engine.commit import flush_uses, receipt_of
-from keepward.engine.kit import Kit, Who
+from keepward.engine.kit import Kit, Who, handed_facts, note_handed
 from keepward.engine.read import Stand, below_floor, floor_of, search, stand
 from keepward.engine.review import pending
-from keepward.engine.use import handed_facts, note_handed
 from keepward.engine.view import (
     COMPILED,
     ids_of,

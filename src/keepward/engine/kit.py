@@ -1,18 +1,27 @@
-"""What every part of the engine works with: the store, the models, the world and the policy."""
+"""What every part of the engine works with: the store, the models, the world, the policy, and what
+agents were handed lately.
+
+Invariants
+(1) An agent that read a page and then remembers it says so in its own words, and nothing in the text tells where it
+    came from. What it was handed does, for ``LATELY``, known by its token or name; what other processes handed it
+    stands in their receipts.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol, cast
 
 from keepward.engine.index import Indexes
 from keepward.engine.learned import Rerankers
+from keepward.model.memory import Record
 from keepward.model.policy import Policy
-from keepward.model.trust import Actor, Trust
+from keepward.model.trust import Actor, ActorKind, Trust
+from keepward.model.value import to_micros
 from keepward.ports.models import Embedder, Redactor, Summarizer, TokenCounter
 from keepward.ports.world import BlobStore, Clock, ErasureList, IdSource
 from keepward.store.store import Store
@@ -112,3 +121,58 @@ class Who:
         """The token that was used, as a fact of a receipt; empty for a handle opened in this process."""
         token = next((each.credential for each in (self.actor, *self.via) if each.credential), None)
         return {} if token is None else {"credential": token}
+
+
+#: How long what was handed counts.
+LATELY = timedelta(hours=1)
+_BY_LABEL = {each.label: each for each in Trust}
+
+
+def principal(actor: Actor) -> str:
+    """Return what tells one bearer from another: its token, else its kind and name."""
+    return actor.credential or actor.label
+
+
+def note_handed(kit: Kit, who: Who, records: Iterable[Record]) -> Trust | None:
+    """Note what is handed to an agent; return its least trust where that is below an agent's and is news."""
+    if who.actor.kind is not ActorKind.AGENT or not kit.policy.mark_what_was_read:
+        return None
+    least = min((record.effective_trust for record in records), default=Trust.AGENT)
+    if least >= Trust.AGENT:
+        return None
+    of, key, now = kit.handed.setdefault(who.tenant, Handed()), (principal(who.actor), least), kit.clock.now()
+    before = of.last.get(key)
+    of.last[key] = now
+    return least if before is None or now - before > LATELY / 2 else None
+
+
+def handed_facts(who: Who, records: Iterable[Record]) -> dict[str, str]:
+    """Return what a receipt says of what was handed: nothing, where none of it is below an agent's trust."""
+    if who.actor.kind is not ActorKind.AGENT:
+        return {}
+    least = min((record.effective_trust for record in records), default=Trust.AGENT)
+    return {"handed": least.label, "to": principal(who.actor)} if least < Trust.AGENT else {}
+
+
+def least_handed(kit: Kit, who: Who) -> Trust | None:
+    """Return the least trust of what an agent was handed lately, where that is below its own; None otherwise."""
+    if who.actor.kind is not ActorKind.AGENT or not kit.policy.mark_what_was_read:
+        return None
+    now = kit.clock.now()
+    of = kit.handed.setdefault(who.tenant, Handed())
+    _take_receipts(kit, who.tenant, of, now)
+    mine = principal(who.actor)
+    lately = [trust for (name, trust), at in of.last.items() if name == mine and now - at <= LATELY]
+    return min(lately, default=None)
+
+
+def _take_receipts(kit: Kit, tenant: str, of: Handed, now: datetime) -> None:
+    """Take over what receipts of other processes say."""
+    millis = to_micros(now - LATELY) // 1000
+    begin = f"{millis >> 16:08x}-{millis & 0xFFFF:04x}"
+    for receipt in kit.store.handed(tenant, max(begin, of.read)):
+        of.read = max(of.read, receipt["id"])
+        trust = _BY_LABEL.get(receipt.get("handed", ""))
+        if trust is not None and isinstance(receipt.get("to"), str):
+            key, at = (receipt["to"], trust), datetime.fromisoformat(receipt["at"])
+            of.last[key] = max(at, of.last.get(key, at))

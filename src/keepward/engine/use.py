@@ -1,4 +1,4 @@
-"""What was handed out and how it was used: feedback, importance learned from use, and what an agent read lately.
+"""How what was handed out was used: feedback, and importance learned from use.
 
 Invariants
 (1) Feedback names memories that its receipt shows, and nothing else; whoever reaches the receipt may give it. One
@@ -6,19 +6,15 @@ Invariants
     only a training, which is a commit, does.
 (2) Each use counts once: what was learned is noted in the same transaction as the commit. Learning in one go or in many
     gives the same importance, to a ten-thousandth each time, and never more than 1; confidence goes on fading.
-(3) An agent that read a page and then remembers it says so in its own words, and nothing in the text tells where it
-    came from. What it was handed does, for ``LATELY``, known by its token or name; what other processes handed it
-    stands in their receipts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 
 from keepward.engine.commit import Steps, Transaction, flush_uses, receipt_of, transact
-from keepward.engine.kit import Handed, Kit, Who
+from keepward.engine.kit import Kit, Who, handed_facts
 from keepward.engine.look import Overlay, look
 from keepward.engine.training import shown_by
 from keepward.engine.view import receipt_of_read
@@ -29,9 +25,9 @@ from keepward.gates.verdict import Case
 from keepward.model.change import Reinforce
 from keepward.model.commit import Reason, Step
 from keepward.model.fold import Frame, apply
-from keepward.model.memory import Record, importance_at
+from keepward.model.memory import importance_at
 from keepward.model.query import Feedback, Recall, Reinforced
-from keepward.model.trust import Actor, ActorKind, Trust, default_source, trust_of
+from keepward.model.trust import default_source, trust_of
 from keepward.model.value import to_micros
 
 #: Receipts that show memories somebody was given.
@@ -169,58 +165,3 @@ def learn_importance(kit: Kit, who: Who) -> Reinforced:
 class _Learning(Steps):
     #: By memory, the uses that are learned from.
     uses: dict[str, int]
-
-
-#: How long what was handed counts.
-LATELY = timedelta(hours=1)
-_BY_LABEL = {each.label: each for each in Trust}
-
-
-def principal(actor: Actor) -> str:
-    """Return what tells one bearer from another: its token, else its kind and name."""
-    return actor.credential or actor.label
-
-
-def note_handed(kit: Kit, who: Who, records: Iterable[Record]) -> Trust | None:
-    """Note what is handed to an agent; return its least trust where that is below an agent's and is news (2)."""
-    if who.actor.kind is not ActorKind.AGENT or not kit.policy.mark_what_was_read:
-        return None
-    least = min((record.effective_trust for record in records), default=Trust.AGENT)
-    if least >= Trust.AGENT:
-        return None
-    of, key, now = kit.handed.setdefault(who.tenant, Handed()), (principal(who.actor), least), kit.clock.now()
-    before = of.last.get(key)
-    of.last[key] = now
-    return least if before is None or now - before > LATELY / 2 else None
-
-
-def handed_facts(who: Who, records: Iterable[Record]) -> dict[str, str]:
-    """Return what a receipt says of what was handed: nothing, where none of it is below an agent's trust."""
-    if who.actor.kind is not ActorKind.AGENT:
-        return {}
-    least = min((record.effective_trust for record in records), default=Trust.AGENT)
-    return {"handed": least.label, "to": principal(who.actor)} if least < Trust.AGENT else {}
-
-
-def least_handed(kit: Kit, who: Who) -> Trust | None:
-    """Return the least trust of what an agent was handed lately, where that is below its own; None otherwise."""
-    if who.actor.kind is not ActorKind.AGENT or not kit.policy.mark_what_was_read:
-        return None
-    now = kit.clock.now()
-    of = kit.handed.setdefault(who.tenant, Handed())
-    _take_receipts(kit, who.tenant, of, now)
-    mine = principal(who.actor)
-    lately = [trust for (name, trust), at in of.last.items() if name == mine and now - at <= LATELY]
-    return min(lately, default=None)
-
-
-def _take_receipts(kit: Kit, tenant: str, of: Handed, now: datetime) -> None:
-    """Take over what receipts of other processes say."""
-    millis = to_micros(now - LATELY) // 1000
-    begin = f"{millis >> 16:08x}-{millis & 0xFFFF:04x}"
-    for receipt in kit.store.handed(tenant, max(begin, of.read)):
-        of.read = max(of.read, receipt["id"])
-        trust = _BY_LABEL.get(receipt.get("handed", ""))
-        if trust is not None and isinstance(receipt.get("to"), str):
-            key, at = (receipt["to"], trust), datetime.fromisoformat(receipt["at"])
-            of.last[key] = max(at, of.last.get(key, at))

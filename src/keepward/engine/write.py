@@ -17,10 +17,9 @@ from typing import Any, TypeVar
 from keepward.engine import blobs
 from keepward.engine.commit import Steps, Stored, Transaction, receipt_of, transact
 from keepward.engine.features import packed
-from keepward.engine.kit import Kit, Who
+from keepward.engine.kit import Kit, Who, least_handed
 from keepward.engine.look import Overlay, before_of, look, look_ahead, newest, parents_of, personal
 from keepward.engine.traces import revived
-from keepward.engine.use import least_handed
 from keepward.engine.view import reaches, veiled, withholds
 from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
 from keepward.gates import pipeline

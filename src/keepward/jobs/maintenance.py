@@ -21,7 +21,6 @@ from datetime import timedelta
 
 from keepward.engine.kit import Kit, Who
 from keepward.errors import KeepwardError
-from keepward.jobs.runner import Halted, run_job, states
 from keepward.model.job import JobRow
 from keepward.model.trust import Actor, ActorKind, Rights
 
@@ -43,6 +42,8 @@ _ROW = "maintenance"
 
 def run_pending(kit: Kit, *, halted: Callable[[], bool]) -> None:
     """Run the jobs that are due, tenant by tenant, until ``halted`` says to stop; what fails is logged."""
+    from keepward.jobs.runner import Halted, run_job
+
     if kit.store.read_only or not kit.policy.enabled:
         return
     try:
@@ -69,6 +70,9 @@ def _log_outcome(outcome: str, name: str) -> None:
 
 def due_jobs(kit: Kit, tenant: str) -> list[str]:
     """Return the jobs of a tenant that are due and that nobody runs; none where it was looked after a moment ago."""
+    # Here, since it imports all that writes: a command that reads shall not wait for that.
+    from keepward.jobs.runner import states
+
     now = kit.clock.now()
     if any(row.job == _ROW and row.held_at(now) for row in kit.store.job_rows(tenant)):
         return []

@@ -71,8 +71,8 @@ class Recall(Filtered[Found]):
     receipt: Annotated[bool, Limit("Keep a receipt that feedback can name.")] = False
 
     def run(self, session: Session) -> Found:
+        from keepward.engine.kit import note_handed
         from keepward.engine.read import recall
-        from keepward.engine.use import note_handed
         from keepward.engine.view import ask_for_sensitive
 
         kit, who = session.kit, session.who
@@ -103,8 +103,8 @@ class Find(Filtered[Memories]):
     limit: fields.Most | None = 50
 
     def run(self, session: Session) -> Memories:
+        from keepward.engine.kit import note_handed
         from keepward.engine.read import find
-        from keepward.engine.use import note_handed
 
         key = None if self.key is None else plain_key(self.key)
         filters = self.narrowed(session, key=key, job=self.job)
@@ -122,8 +122,8 @@ class Get(Request[Record]):
     as_of: fields.AsOf | None = None
 
     def run(self, session: Session) -> Record:
+        from keepward.engine.kit import note_handed
         from keepward.engine.read import get
-        from keepward.engine.use import note_handed
 
         record = get(session.kit, session.who, self.memory_id, as_of=self.as_of)
         note_handed(session.kit, session.who, [record])
