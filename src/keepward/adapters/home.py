@@ -26,7 +26,7 @@ import hmac
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,9 +113,14 @@ class FileAnchor:
     def _recognise(self, home: Path, here: dict[str, Any], store_id: str) -> Standing:
         """Choose the folder of the store at a place, or make one for a copy."""
         known = [(folder, _read_place(folder)) for folder in _folders(home)]
-        for fits in (_same_path, _same_file, lambda there, _: not _lives(there, store_id)):
+        fits: tuple[Callable[[dict[str, Any]], bool], ...] = (
+            lambda there: there["path"] == here["path"],
+            lambda there: (there["device"], there["inode"]) == (here["device"], here["inode"]),
+            lambda there: not _lives(there, store_id),
+        )
+        for alike in fits:
             for folder, there in known:
-                if there is None or fits(there, here):
+                if there is None or alike(there):
                     self._folder = folder
                     linked = there is not None and there["path"] != here["path"] and _lives(there, store_id)
                     if there != here and not linked:
@@ -281,14 +286,6 @@ def _read_place(folder: Path) -> dict[str, Any] | None:
     except ValueError:
         return None
     return place if isinstance(place, dict) and place.keys() == {"path", "device", "inode"} else None
-
-
-def _same_path(there: dict[str, Any], here: dict[str, Any]) -> bool:
-    return bool(there["path"] == here["path"])
-
-
-def _same_file(there: dict[str, Any], here: dict[str, Any]) -> bool:
-    return bool((there["device"], there["inode"]) == (here["device"], here["inode"]))
 
 
 def _lives(there: dict[str, Any], store_id: str) -> bool:

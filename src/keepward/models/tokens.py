@@ -65,9 +65,7 @@ _KINDS: tuple[tuple[str, str, int, int], ...] = (
     ("other", r"(?s:.)", 48, 0),
 )
 _PIECE = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern, _, _ in _KINDS))
-#: What a piece of each kind costs, by its length in characters; longer pieces are reckoned.
-_TABLED = 32
-_TABLE = {kind: tuple(max(least, each * length) for length in range(_TABLED)) for kind, _, least, each in _KINDS}
+#: What a piece of each kind costs at least, and a character.
 _COSTS = {kind: (least, each) for kind, _, least, each in _KINDS}
 _LINE_END = _COSTS["line"][0]
 _BEFORE_DIGITS = _COSTS["before_digits"][0]
@@ -134,14 +132,8 @@ def _pieces(text: str) -> int:
     """Return the cost of a text piece by piece."""
     cost = 0
     for piece in _PIECE.finditer(text):
-        kind = piece.lastgroup or "other"
-        start, end = piece.span()
-        length = end - start
-        if length < _TABLED:
-            cost += _TABLE[kind][length]
-        else:
-            least, each = _COSTS[kind]
-            cost += max(least, each * length)
+        least, each = _COSTS[piece.lastgroup or "other"]
+        cost += max(least, each * (piece.end() - piece.start()))
     return cost
 
 
