@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from keepward.model.proposal import Shown, Waiting
     from keepward.ports.models import Embedder, Redactor, Summarizer, TokenCounter
     from keepward.ports.world import Clock, IdSource
+    from keepward.store.shared import SharedState
 
 _log = logging.getLogger(__name__)
 R = TypeVar("R")
@@ -514,6 +515,25 @@ def write_weights(memory: Memory, name: str, text: str) -> None:
     with session.kit.store.write() as writer:
         writer.put_artefact(session.tenant, KEY, name, text)
         writer.put_artefact(session.tenant, CARRIED, name, "")
+
+
+def shared_state(memory: Memory, monotonic: Callable[[], float]) -> SharedState | None:
+    """Return what several servers of the memory's store share between requests; None where one stands alone."""
+    return memory._shared.usable().store.shared(monotonic)  # noqa: SLF001  a handle's own
+
+
+def bearer_of(memory: Memory, credential: str) -> Memory:
+    """Return the handle of an owner's token by its id; each use of it asks whether the token holds.
+
+    Raises:
+        Unauthorised: there is no such token, or the handle is not an owner's.
+    """
+    from keepward.engine.credentials import known
+    from keepward.engine.kit import Who
+
+    token = known(_owners(memory, "a token by its id").kit, credential)
+    who = Who(tenant=token.tenant, scope=token.scope, actor=token.actor)
+    return type(memory)(memory._shared, who)  # noqa: SLF001  a handle's own
 
 
 def _owners(memory: Memory, what: str) -> Session:

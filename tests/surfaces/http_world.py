@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from starlette.routing import Match
 from starlette.testclient import TestClient
@@ -15,6 +17,7 @@ from starlette.testclient import TestClient
 from keepward import Actor, Memory, Policy
 from keepward.http import ServerOptions, create_app
 from keepward.http.serving import Serving
+from support.database import emptied
 
 BASE = "http://127.0.0.1:8321"
 PROBLEM = "application/problem+json"
@@ -64,19 +67,63 @@ class Client(TestClient):
         return answer
 
 
+class RoundRobin:
+    """Servers of one store, asked in turn."""
+
+    def __init__(self, apps: Sequence[Any]) -> None:
+        self._apps, self._turn = apps, count()
+        self.routes, self.openapi = apps[0].routes, apps[0].openapi
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self._apps[next(self._turn) % len(self._apps)](scope, receive, send)
+
+
 class World:
-    """One store and one server on it."""
+    """One store and one server on it, or so many on a database."""
+
+    #: Address of a database, and how many servers serve it, where the environment says so.
+    DATABASE, SERVERS = os.environ.get("KEEPWARD_TEST_DATABASE"), 3
+    #: Numbers of the schemas in which the worlds that are open have their stores.
+    _open: ClassVar[set[int]] = set()
 
     def __init__(self, folder: Path, policy: Policy | None = None, embedder: str = "none", **options: Any) -> None:
-        self.folder, self.path = folder, folder / "memory.db"
+        self.folder, self._number = folder, -1
+        self.path: Any = self._schema() if self.DATABASE else folder / "memory.db"
         self.clock, self.ticks = Clock(), Ticks()
-        self.memory = self.open(Actor.operator("olga"), policy=policy, embedder=embedder)
         chosen = ServerOptions(**{"writes_per_minute": 0, **options}).checked()
-        self.serving = Serving(memory=self.memory, options=chosen, monotonic=self.ticks)
-        self.app = create_app(self.memory, options=chosen, serving=self.serving)
+        self.servings = []
+        for _ in range(self.SERVERS if self.DATABASE else 1):
+            memory = self.open(Actor.operator("olga"), policy=policy, embedder=embedder)
+            self.servings.append(Serving(memory=memory, options=chosen, monotonic=self.ticks))
+            if (shares := self.servings[-1].shares) is not None:
+                # Moved by the test, like everything here.
+                vars(shares)["now"] = self.ticks
+        self.serving, self.memory = self.servings[0], self.servings[0].memory
+        close = self.memory.close
+
+        def close_all() -> None:
+            for each in self.servings[1:]:
+                each.memory.close()
+            close()
+            self._open.discard(self._number)
+
+        # Whoever has a world closes its memory.
+        vars(self.memory)["close"] = close_all
+        apps = [create_app(each.memory, options=chosen, serving=each) for each in self.servings]
+        self.app: Any = apps[0] if len(apps) == 1 else RoundRobin(apps)
         self.api = _described(self.app)
         self.nobody = self.client(None)
         self.owner = self.client(self.memory.owner_token().read_text().strip())
+
+    def _schema(self) -> str:
+        """Return the address of a schema of this world's own, without a row."""
+        import psycopg
+
+        self._number = next(n for n in count() if n not in self._open)
+        self._open.add(self._number)
+        with psycopg.connect(str(self.DATABASE), autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS world_{self._number}".encode())
+        return emptied(f"{self.DATABASE}&options=-csearch_path%3Dworld_{self._number}")
 
     def open(self, actor: Actor, **options: Any) -> Memory:
         """Open the store by itself, as another process would."""

@@ -159,6 +159,18 @@ def recognise(kit: Kit, secret: str) -> Token:
     return token
 
 
+def known(kit: Kit, token_id: str) -> Token:
+    """Return the token of an id.
+
+    Raises:
+        Unauthorised: see (4).
+    """
+    found = kit.store.tokens(token_id)
+    if not found or not _holds(kit, found[0]):
+        raise Unauthorised(REFUSED)
+    return found[0]
+
+
 def confirm(kit: Kit, actor: Actor) -> None:
     """See that the token an actor came with still holds; one without a token is always confirmed.
 
@@ -167,8 +179,7 @@ def confirm(kit: Kit, actor: Actor) -> None:
     """
     if actor.credential is None:
         return
-    found = kit.store.tokens(actor.credential)
-    if not found or not _holds(kit, found[0]) or found[0].actor != actor:
+    if known(kit, actor.credential).actor != actor:
         raise Unauthorised(REFUSED)
 
 

@@ -160,7 +160,7 @@ async def end_session(request: Request) -> Response:
     serving, caller = serving_of(request), await identify(request)
     if caller.session is None:
         raise unauthenticated()
-    serving.sessions.end(caller.name)
+    await serving.reach(serving.sessions.end, caller.name)
     response = Response(status_code=204)
     _set_cookie(serving, response, "", 0)
     return response

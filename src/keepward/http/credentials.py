@@ -30,8 +30,9 @@ from starlette.requests import Request, cookie_parser
 
 from keepward.errors import KeepwardError, Unauthorised
 from keepward.http.problems import Problem, problem_of
-from keepward.http.state import Kind, State
+from keepward.http.state import State
 from keepward.memory import Memory
+from keepward.model.state import Kind
 from keepward.model.trust import PREFIX, Actor, ActorKind, Rights
 from keepward.verbs import Request as Asked
 from keepward.verbs.read import Find
@@ -63,9 +64,9 @@ class Session:
 class Sessions:
     """The one-time codes and the sessions. ``random`` gives that many random bytes."""
 
-    CODES = Kind(name="code", seconds=600, most=8)
-    OPEN = Kind(name="session", seconds=SESSION_TERM, most=64)
-    WRONG = Kind(name="wrong code", seconds=60, renewed=True, most=1)
+    CODES = Kind(name="code", of=bool, seconds=600, most=8)
+    OPEN = Kind(name="session", of=Session, seconds=SESSION_TERM, most=64)
+    WRONG = Kind(name="wrong code", of=tuple[float, ...], seconds=60, renewed=True, most=1)
 
     def __init__(self, state: State, random: Callable[[int], bytes]) -> None:
         self._state, self._random = state, random
@@ -246,7 +247,7 @@ async def identify(request: Request) -> Caller:
     serving, headers = serving_of(request), request.headers
     asked: Any = {"method": request.method, "path": request.scope["path"]}
     token = headers.get("authorization", "").partition(" ")[2].strip()
-    if token and serving.known(token) is None:
+    if serving.known(token) is None if token else serving.shares is not None:
         caller = await run_in_threadpool(caller_of, serving, headers, **asked)
     else:
         # Nothing is read, so no thread is needed.
@@ -291,7 +292,8 @@ async def _writes(request: Request) -> None:
     caller = await identify(request)
     if caller.handle.actor.is_owner:
         return
-    wait = serving_of(request).rates.take(caller.principal)
+    serving = serving_of(request)
+    wait = await serving.reach(serving.rates.take, caller.principal)
     if wait:
         seconds = max(1, math.ceil(wait))
         detail = (

@@ -1,8 +1,8 @@
 """Drafts: changes that a caller collects over several calls, and proposes together.
 
 Invariants
-(1) A draft is kept in memory alone, for an hour at most: what no gate has judged is never written to disk. Nothing
-    staged is judged or visible before the end.
+(1) A draft is kept for an hour at most, in memory alone, or sealed where servers of one database share it: what no gate
+    has judged cannot be read on a disk. Nothing staged is judged or visible before the end.
 (2) It is seen and used by the principal who began it and by nobody else, in the tenant and scope it was begun in.
 (3) It is proposed once. When that fails by an error, as against a refusal, it stays and can be finished later.
 (4) There is a limit to what one principal, and all of them together, can have begun.
@@ -11,10 +11,9 @@ Invariants
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
@@ -25,9 +24,8 @@ from keepward.http.answers import Call, json_response, over_http, proposed, stag
 from keepward.http.credentials import principal_of, serving_of
 from keepward.http.problems import Problem
 from keepward.http.schemas import Instant, model
-from keepward.http.serving import DRAFT
 from keepward.model import plain
-from keepward.model.change import Change
+from keepward.model.state import Kind
 from keepward.verbs import Judged, Limit
 from keepward.verbs import Request as Asked
 from keepward.verbs.fields import ReadLine
@@ -36,9 +34,12 @@ from keepward.verbs.fields import ReadLine
 MOST_OWN = 16
 MOST_CHANGES = 500
 MOST_CHARACTERS = 4_000_000
+#: Seconds that a call waits while another proposes its draft, and between two looks.
+PATIENCE = 30
+_LOOK = 0.02
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """A draft under way."""
 
@@ -48,12 +49,11 @@ class Draft:
     reason: str = field(repr=False)
     session: str | None = field(repr=False)
     expires_at: datetime
-    changes: list[Change] = field(default_factory=list, repr=False)
-    #: (op, id) of each change, in order.
-    items: list[tuple[str, str]] = field(default_factory=list)
-    characters: int = 0
-    #: Held by the one call that uses it.
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    #: Each change as it was sent, as JSON, and the id of the memory that it changes or will make; in order.
+    changes: tuple[str, ...] = field(default=(), repr=False)
+    ids: tuple[str, ...] = ()
+    #: Number of the server that proposes it now.
+    by: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as ``DraftState``."""
@@ -61,32 +61,48 @@ class Draft:
             "id": self.id,
             "reason": self.reason,
             "session": self.session,
-            "changes": len(self.items),
+            "changes": len(self.changes),
             "expires_at": plain.instant(self.expires_at),
-            "items": [{"op": op, "id": name} for op, name in self.items],
+            "items": [
+                {"op": json.loads(each)["op"], "id": name} for each, name in zip(self.changes, self.ids, strict=True)
+            ],
         }
 
 
-@contextmanager
-def _held(call: Call) -> Iterator[Draft]:
-    """Give the draft that a call names, if it is its principal's own (2), to one caller at a time.
+#: Drafts of all principals together.
+DRAFT = Kind(name="draft", of=Draft, seconds=3600, most=512)
+
+
+def _change(call: Call, new: Callable[[Draft], Draft | None]) -> Draft | None:
+    """Put what ``new`` makes of the draft that a call names in its place, once nobody proposes it; None ends it.
 
     Raises:
-        NotFound: there is none by that name, it has ended, or it is somebody else's.
+        NotFound: there is none by that name, it has ended, or it is somebody else's (2).
+        Conflict: it is being proposed, and that takes long.
     """
-    state, memory = serving_of(call.http).state, call.memory
+    serving, memory = serving_of(call.http), call.memory
+    state, until = serving.state, time.monotonic() + PATIENCE
+    busy: int | None = None
+    dead: set[int] = set()
 
-    def find() -> Draft:
-        draft: Draft | None = state.get(DRAFT, call.given["draft_id"], owner=principal_of(memory))
+    def changed(draft: Draft | None) -> Draft | None:
+        nonlocal busy
         if draft is None or (draft.tenant, draft.scope) != (memory.tenant, memory.scope):
             raise NotFound("there is no draft by that id; drafts are kept for an hour, and not over a restart")
-        return draft
+        # A server that died finishes nothing.
+        busy = None if draft.by in dead else draft.by
+        return new(draft) if busy is None else draft
 
-    draft = find()
-    with draft.lock:
-        # Finished or discarded while this call waited for it.
-        find()
-        yield draft
+    while True:
+        after: Draft | None = state.change(DRAFT, call.given["draft_id"], changed, owner=principal_of(memory))
+        if busy is None:
+            return after
+        if not state.alive(busy):
+            dead.add(busy)
+        elif time.monotonic() > until:
+            raise Conflict("this draft is being proposed; ask for it again, or for what it has become")
+        else:
+            time.sleep(_LOOK)
 
 
 DraftId = Annotated[str, Limit("As `POST /memory/drafts` gave it.", pattern=r"^[0-9a-f]{32}$")]
@@ -165,39 +181,53 @@ def begin(call: Call) -> Response:
 
 
 def look(call: Call) -> Response:
-    with _held(call) as draft:
-        return json_response(draft.as_dict())
+    found = _change(call, lambda draft: draft)
+    assert found is not None
+    return json_response(found.as_dict())
 
 
 def stage(call: Call) -> Response:
-    sent = call.given["changes"]
-    with _held(call) as draft:
-        size = sum(len(json.dumps(each, ensure_ascii=False, separators=(",", ":"))) for each in sent)
-        if len(draft.items) + len(sent) > MOST_CHANGES or draft.characters + size > MOST_CHARACTERS:
+    sent = [dict(each) for each in call.given["changes"]]
+    # All are read before one is staged: one that cannot be read must not leave half of a call behind.
+    made = [staged(call.memory, each) for each in sent]
+    texts = tuple(json.dumps(each, ensure_ascii=False, separators=(",", ":")) for each in sent)
+
+    def more(draft: Draft) -> Draft:
+        changes = (*draft.changes, *texts)
+        if len(changes) > MOST_CHANGES or sum(map(len, changes)) > MOST_CHARACTERS:
             detail = f"a draft holds at most {MOST_CHANGES} changes and 4 MB; finish this one and begin another"
             raise Problem(413, "too_large", detail)
-        # All are read before one is staged: one that cannot be read must not leave half of a call behind.
-        made = [staged(call.memory, each) for each in sent]
-        named = [(each["op"], change.id) for each, change in zip(sent, made, strict=True)]
-        draft.changes += made
-        draft.items += named
-        draft.characters += size
-        ids = [name if op == "insert" else None for op, name in named]
-        return json_response({"id": draft.id, "changes": len(draft.items), "ids": ids})
+        return replace(draft, changes=changes, ids=(*draft.ids, *(each.id for each in made)))
+
+    draft = _change(call, more)
+    assert draft is not None
+    ids = [change.id if each["op"] == "insert" else None for each, change in zip(sent, made, strict=True)]
+    return json_response({"id": draft.id, "changes": len(draft.changes), "ids": ids})
 
 
 def finish(call: Call) -> Response:
-    with _held(call) as draft:
-        outcome = proposed(call.memory, draft.changes, reason=draft.reason, session=draft.session)
-        _drop(call, draft)
+    me = serving_of(call.http).state.me
+    draft = _change(call, lambda draft: replace(draft, by=me))
+    assert draft is not None
+    ended: Draft | None = replace(draft, by=None)
+    try:
+        made = [
+            replace(staged(call.memory, json.loads(text)), id=name)
+            for text, name in zip(draft.changes, draft.ids, strict=True)
+        ]
+        outcome = proposed(call.memory, made, reason=draft.reason, session=draft.session)
+        ended = None
+    finally:
+        _put(call, ended)
     return write_response(outcome)
 
 
 def discard(call: Call) -> Response:
-    with _held(call) as draft:
-        _drop(call, draft)
+    _change(call, lambda _: None)
     return Response(status_code=204)
 
 
-def _drop(call: Call, draft: Draft) -> None:
-    serving_of(call.http).state.change(DRAFT, draft.id, lambda _: None, owner=principal_of(call.memory))
+def _put(call: Call, draft: Draft | None) -> None:
+    """Put a draft back that this call has held, or end it; one that an erasure has ended meanwhile stays so."""
+    state, name = serving_of(call.http).state, call.given["draft_id"]
+    state.change(DRAFT, name, lambda there: there and draft, owner=principal_of(call.memory))

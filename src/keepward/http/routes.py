@@ -117,7 +117,7 @@ class PublicRoute(APIRoute):
                     note(response.status_code)
             if self.path == ERASE and response.status_code < 400:
                 # What was erased must not be answered again, nor be finished as a draft.
-                serving.forget()
+                await serving.reach(serving.forget)
             return response
 
         return watched
@@ -141,11 +141,11 @@ async def _once(request: StrictRequest, caller: Caller, inner: Handler) -> Respo
             await request.body(),
         )
     )
-    before = serving.answers.begin(caller.principal, key, asked)
+    before = await serving.reach(serving.answers.begin, caller.principal, key, asked)
     if before is not None:
         await run_in_threadpool(confirm, caller.handle)
         if await run_in_threadpool(serving.erased_since, before.tenant, before.seq):
-            serving.answers.clear()
+            await serving.reach(serving.answers.clear)
             raise Problem(409, "conflict", "something was erased since this call was answered; read what holds now")
         replay = Response(before.body, before.status)
         replay.raw_headers = [*before.headers, (REPLAYED.lower().encode(), b"true")]
@@ -162,12 +162,12 @@ async def _once(request: StrictRequest, caller: Caller, inner: Handler) -> Respo
             seq = await run_in_threadpool(serving.newest, tenant)
             headers = tuple(response.raw_headers)
             answer = Answered(status=response.status_code, headers=headers, body=body, tenant=tenant, seq=seq)
-            serving.answers.hold(caller.principal, key, answer)
+            await serving.reach(serving.answers.hold, caller.principal, key, answer)
             done = True
         return response
     finally:
         if not done:
-            serving.answers.drop(caller.principal, key)
+            await serving.reach(serving.answers.drop, caller.principal, key)
 
 
 def _query_of(route: APIRoute) -> Mapping[str, bool]:

@@ -53,6 +53,8 @@ def build(memory: Memory, options: ServerOptions) -> FastAPI:
         return 0.0 if handle.actor.is_owner else serving.rates.take(principal_of(handle))
 
     hooks: dict[str, Any] = {"authenticate": authenticate, "admit": admit, "body_limit": options.body_limit}
+    # Any server of a database may get the next call of a session.
+    hooks["stateless"] = serving.shares is not None
     routes = http.routes(memory, profile=options.mcp_profile, **hooks)
     app = create_app(memory, options=options, serving=serving, lifespan=lambda _: http.lifespan(routes))
     # Among the routes (3): a mount would answer the exact path with a redirect.

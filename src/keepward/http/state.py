@@ -1,15 +1,16 @@
 """State: what a server remembers between requests, each thing under a kind, an owner and a name, for its time.
 
-The protocol is what several servers of one store need to share; ``LocalState`` is one server's own memory.
+The protocol is what several servers of one store share, in their database (``store.shared``). ``LocalState`` is one
+server's own memory.
 
 Invariants
 (1) Each call is atomic: of two that add the same name one adds it and the other finds it.
 (2) An entry is gone when its time is over, and where its kind is full the one changed longest ago goes first.
-(3) Nothing in here is written to disk: drafts and answers hold text that no gate has judged, or that may be erased.
+(3) Nothing in here can be read on a disk: drafts and answers hold text that no gate has judged, or that may be erased.
 (4) A principal has one allowance for all its calls; it fills up evenly, to the whole of a minute at most.
 (5) A call that is sent again under its ``Idempotency-Key`` within a day is answered again; the same key with another
-    call is refused, and one that is still being carried out is a conflict. An erasure empties all answers. What says
-    nothing of the call itself (credential, rate, size, a fault of the server) is not held.
+    call is refused, and one that a server which runs still carries out is a conflict. An erasure empties all answers.
+    What says nothing of the call itself (credential, rate, size, a fault of the server) is not held.
 """
 
 from __future__ import annotations
@@ -19,29 +20,23 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from keepward.http.problems import Problem
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """One kind of entries: how long they last and how many there are at most."""
-
-    name: str
-    seconds: float
-    #: Whether a change lets an entry last as long again.
-    renewed: bool = False
-    most: int
-    #: Most entries of one owner, and most bytes of all; 0 is no limit.
-    most_each: int = 0
-    most_bytes: int = 0
-    size: Callable[[Any], int] = len
+from keepward.model.state import Kind
 
 
 class State(Protocol):
     """Entries that end by themselves."""
+
+    @property
+    def me(self) -> int:
+        """Return the number of this server."""
+
+    def alive(self, number: int) -> bool:
+        """Whether the server of a number runs."""
 
     def now(self) -> float:
         """Return the seconds of the clock by which entries end."""
@@ -86,8 +81,26 @@ class _Entries:
         self.size += entry.size
 
 
+class Shares(State, Protocol):
+    """The state of all servers of one database, and news of their commits."""
+
+    @property
+    def name(self) -> str:
+        """Name the store, in a few characters."""
+
+    @property
+    def hears(self) -> bool:
+        """Whether news of commits come at once."""
+
+    def hearing(self, hear: Callable[[str], None]) -> AbstractContextManager[None]:
+        """Call a function with the tenant of each commit, from another thread; empty for any tenant's."""
+
+
 class LocalState:
     """State in the memory of this process, lost with it; its methods are those of ``State``."""
+
+    #: There is no other server.
+    me = 0
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.now = clock
@@ -119,6 +132,10 @@ class LocalState:
     def count(self, kind: Kind, *, owner: str | None = None) -> int:
         with self._lock:
             return sum(owner in (None, each) for each, _ in self._live(kind).held)
+
+    def alive(self, number: int) -> bool:
+        """Whether the server of a number runs: this one."""
+        return number == self.me
 
     def clear(self, kind: Kind) -> None:
         with self._lock:
@@ -155,7 +172,7 @@ class Rates:
     """The allowances of all principals; ``per_minute`` 0 is no limit."""
 
     #: What is left and when that was so; after a minute of rest it is all there again.
-    KIND = Kind(name="rate", seconds=60, renewed=True, most=4096)
+    KIND = Kind(name="rate", of=tuple[float, ...], seconds=60, renewed=True, most=4096)
 
     def __init__(self, per_minute: int, state: State) -> None:
         self._per_minute, self._state = per_minute, state
@@ -194,6 +211,8 @@ class Answered:
 @dataclass(frozen=True, slots=True)
 class _Call:
     fingerprint: bytes
+    #: Number of the server that carries it out.
+    by: int
     #: None while the call is being carried out.
     answer: Answered | None = None
 
@@ -205,7 +224,9 @@ def _size(call: _Call) -> int:
 class Answers:
     """The answers that were given under a key, by principal."""
 
-    KIND = Kind(name="answer", seconds=24 * 3600, most=10_000, most_each=1_000, most_bytes=64 << 20, size=_size)
+    KIND = Kind(
+        name="answer", of=_Call, seconds=24 * 3600, most=10_000, most_each=1_000, most_bytes=64 << 20, size=_size
+    )
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -221,13 +242,18 @@ class Answers:
         if not _KEY.fullmatch(key):
             raise Problem(400, "bad_request", f"{HEADER} is 1 to 255 printable ASCII characters")
         found: _Call | None = None
+        gone: _Call | None = None
 
         def begun(before: _Call | None) -> _Call:
             nonlocal found
-            found = before
-            return before or _Call(fingerprint)
+            # What a server that died was carrying out is carried out again: the gates know what was stored already.
+            found = None if before == gone else before
+            return found or _Call(fingerprint, self._state.me)
 
         self._state.change(self.KIND, key, begun, owner=principal)
+        if found and not found.answer and found.fingerprint == fingerprint and not self._state.alive(found.by):
+            gone = found
+            self._state.change(self.KIND, key, begun, owner=principal)
         if found is None:
             return None
         if found.fingerprint != fingerprint:

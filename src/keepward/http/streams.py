@@ -15,14 +15,15 @@ Invariants
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import queue
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, suppress
 from typing import Annotated, Any
 
-import anyio
 from sse_starlette.event import ServerSentEvent
 from sse_starlette.sse import EventSourceResponse
 from starlette.concurrency import run_in_threadpool
@@ -48,6 +49,8 @@ from keepward.verbs.fields import Word
 #: Seconds between two looks at the head, and between two signs of life.
 LOOK = 0.5
 HEARTBEAT = 15
+#: Seconds after which the head is looked at where the database tells of commits and has told of none.
+QUIET = 10
 #: Commits that are read in one go, and streams that one server keeps open.
 BATCH = 100
 MOST = 64
@@ -137,10 +140,12 @@ def events(call: Call) -> Response:
 
 async def _commits(memory: Memory, serving: Serving, seq: int) -> AsyncIterator[ServerSentEvent]:
     serving.streams += 1
+    news = _News(memory.tenant, serving)
     try:
         # The head of the answer goes out with the first piece; a comment lets the caller know that it is heard.
         yield ServerSentEvent(comment="commits after " + str(seq))
         while not serving.stopping.is_set():
+            news.begin()
             try:
                 found, seq = await run_in_threadpool(_later, memory, seq)
             except KeepwardError as fault:
@@ -149,9 +154,44 @@ async def _commits(memory: Memory, serving: Serving, seq: int) -> AsyncIterator[
             for view in found:
                 yield _event("commit", _commit(view), view.commit.seq)
             if not found:
-                await anyio.sleep(LOOK)
+                await news.wait()
     finally:
+        news.close()
         serving.streams -= 1
+
+
+class _News:
+    """Waits for a commit of a tenant: until the database tells of one, or where it does not, for a while."""
+
+    def __init__(self, tenant: str, serving: Serving) -> None:
+        self._tenant, self._serving = tenant, serving
+        self._loop, self._heard = asyncio.get_running_loop(), asyncio.Event()
+        self._hearing = ExitStack()
+        if serving.shares is not None:
+            self._hearing.enter_context(serving.shares.hearing(self._hear))
+
+    def _hear(self, tenant: str) -> None:
+        if tenant in {"", self._tenant}:
+            with suppress(RuntimeError):
+                # The loop has ended, and the stream with it.
+                self._loop.call_soon_threadsafe(self._heard.set)
+
+    def begin(self) -> None:
+        """Wait from here on for what is committed after this."""
+        self._heard.clear()
+
+    async def wait(self) -> None:
+        """Return once it may be worth while to look."""
+        shares, until = self._serving.shares, self._loop.time() + QUIET
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._heard.wait(), LOOK)
+            quiet = shares is not None and shares.hears and self._loop.time() < until
+            if self._heard.is_set() or self._serving.stopping.is_set() or not quiet:
+                return
+
+    def close(self) -> None:
+        self._hearing.close()
 
 
 def _later(memory: Memory, seq: int) -> tuple[list[CommitView], int]:

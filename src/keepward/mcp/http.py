@@ -46,8 +46,10 @@ Authenticate = Callable[[Request], "Memory"]
 class Endpoint:
     """The application behind `/mcp`."""
 
-    def __init__(self, profile: Profile, authenticate: Authenticate, admit: Admit | None, body_limit: int) -> None:
-        self._authenticate, self._body_limit = authenticate, body_limit
+    def __init__(
+        self, profile: Profile, authenticate: Authenticate, admit: Admit | None, body_limit: int, stateless: bool
+    ) -> None:
+        self._authenticate, self._body_limit, self._stateless = authenticate, body_limit, stateless
         self._server = build(profile, _handle_of, admit=admit)
         self._manager: StreamableHTTPSessionManager | None = None
 
@@ -58,6 +60,7 @@ class Endpoint:
             self._server,
             max_request_body_size=self._body_limit,
             max_sessions=1_000,
+            stateless=self._stateless,
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
         )
         try:
@@ -95,14 +98,16 @@ def routes(
     authenticate: Authenticate | None = None,
     admit: Admit | None = None,
     body_limit: int = 1 << 20,
+    stateless: bool = False,
 ) -> list[Route]:
     """Return the routes of the protocol, for a host application to add to its own.
 
     ``authenticate`` is called in a thread for each request; without it a bearer token is asked for and looked up.
-    What it raises beside a `KeepwardError` is left to the host. ``admit`` counts the changes of a handle.
+    What it raises beside a `KeepwardError` is left to the host. ``admit`` counts the changes of a handle. ``stateless``
+    begins no sessions, so that every call may come to another server.
     """
     chosen = profile_of(profile) if isinstance(profile, str) else profile
-    endpoint = Endpoint(chosen, authenticate or _by_token(memory), admit, body_limit)
+    endpoint = Endpoint(chosen, authenticate or _by_token(memory), admit, body_limit, stateless)
     return [Route(PATH, endpoint=endpoint)]
 
 

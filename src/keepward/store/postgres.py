@@ -18,7 +18,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from itertools import count
@@ -27,6 +27,7 @@ from typing import Any
 
 from keepward.errors import InvalidInput, KeepwardError, NewerSchema, NotAStore, StoreUnavailable, Tampered
 from keepward.model.blob import is_place
+from keepward.store.shared import TABLE, SharedState
 from keepward.store.sql import SQL, Migration, Row, Values, load_migrations, parse_queries, statements, text_of
 
 try:
@@ -89,6 +90,8 @@ class PostgresSession:
     def __init__(self, connection: psycopg.Connection[Row], *, writes: bool) -> None:
         self._connection = connection
         self._writes = writes
+        #: Whose rows a writer has asked for.
+        self.tenants: list[str] = []
 
     def run(self, name: str, values: Values = (), /, **named: Any) -> psycopg.Cursor[Row]:
         """Run a named statement."""
@@ -124,6 +127,7 @@ class PostgresSession:
         if not self._writes:
             self._connection.execute(show)
             return
+        self.tenants.append(tenant)
         lock = f"SELECT 1 FROM tenants WHERE tenant = {quoted} FOR UPDATE"
         first = f"SELECT pg_advisory_xact_lock(hashtextextended({quoted}, {_FIRST_WRITE}))"
         for query in (f"{show}; {lock}", f"{first}; {lock}"):
@@ -156,6 +160,8 @@ class Postgres:
         self._closed = False
         self._pool = self._made()
         self._writing = threading.local()
+        self._channel = f"keepward_{self.store_id[:16]}"
+        self._shared: SharedState | None = None
         self._mark, self._last, self._own, self._looked = 0, -1, 0, -LOOK
 
     def _made(self) -> ConnectionPool[psycopg.Connection[Row]]:
@@ -190,12 +196,48 @@ class Postgres:
         with _clear(), self._pool.connection() as connection:
             try:
                 connection.execute(begin)
-                yield PostgresSession(connection, writes=writes)
+                session = PostgresSession(connection, writes=writes)
+                yield session
                 connection.execute("COMMIT" if writes else "ROLLBACK")
+                if session.tenants:
+                    self._notify(connection, session.tenants)
             except BaseException:
                 with suppress(psycopg.Error):
                     connection.execute("ROLLBACK")
                 raise
+
+    def _notify(self, connection: psycopg.Connection[Row], tenants: list[str]) -> None:
+        """Tell whoever listens that there is a commit; it stands, whatever becomes of this."""
+        with suppress(psycopg.Error):
+            connection.execute("SELECT pg_notify(%s, %s)", (self._channel, tenants[0] if len(tenants) == 1 else ""))
+            self._own += 1
+
+    def shared(self, key: bytes | None, monotonic: Callable[[], float]) -> SharedState | None:
+        """Return what servers of this database share, under a key; None without one, or where nothing is written."""
+        if key is None or not self.writable:
+            return None
+        if self._shared is None:
+            self._shared = SharedState(self, self.store_id, key, monotonic)
+        return self._shared
+
+    @contextmanager
+    def lending(self) -> Iterator[PostgresSession]:
+        """Lend a session inside one transaction that is of no tenant."""
+        with self._lent("BEGIN ISOLATION LEVEL READ COMMITTED", writes=True) as session:
+            yield session
+
+    @contextmanager
+    def listening(self, channel: str, number: int) -> Iterator[Callable[[float], Iterator[str]]]:
+        """Listen on a connection of its own that holds the lock of a number; see ``shared.Database``."""
+        with _clear(), psycopg.connect(self._url, autocommit=True, connect_timeout=10) as connection:
+            connection.execute("SELECT pg_advisory_lock(%s)", (number,))
+            connection.execute(f'LISTEN "{channel}"')
+            yield lambda seconds: (each.payload for each in connection.notifies(timeout=seconds))
+
+    def held(self, number: int) -> bool:
+        """Whether somebody holds the lock of a number."""
+        with self.lending() as db:
+            return db.execute("SELECT pg_try_advisory_xact_lock_shared(?)", (number,)).fetchone() != (True,)
 
     @contextmanager
     def reading(self, tenant: str | None = None) -> Iterator[PostgresSession]:
@@ -301,6 +343,8 @@ class Postgres:
     def close(self) -> None:
         """Close every connection that is not lent; a second call does nothing."""
         if not self._closed and self._pid == os.getpid():
+            if self._shared is not None:
+                self._shared.close()
             self._pool.close()
         self._closed = True
 
@@ -429,6 +473,8 @@ def _prepare(connection: psycopg.Connection[Row], *, create: bool, writable: boo
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
             _extend(connection)
             _migrate(connection)
+            if connection.execute("SELECT to_regclass('server_state')").fetchone() == (None,):
+                connection.execute(TABLE)
         rows = connection.execute("SELECT max(number) FROM migrations").fetchone() or (0,)
         if (rows[0] or 0) > load_migrations()[-1].number:
             raise NewerSchema

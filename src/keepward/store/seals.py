@@ -79,6 +79,10 @@ class Sealer:
         """16 hex digits that name the key and say nothing about it; empty without one."""
         return "" if self._key is None else self._mac(b"keepward/key/v1").hex()[:16]
 
+    def derived(self, label: bytes) -> bytes | None:
+        """Return a key for something else, made from this one; None without one."""
+        return None if self._key is None else self._mac(b"keepward/derived/v1" + label)
+
     def event(self, tenant: bytes, seq: int, n: int, event_hash: bytes) -> bytes:
         """Return the 16-byte seal of an event; commits use n = -1 and their own hash."""
         if self._key is None:

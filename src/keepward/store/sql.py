@@ -11,17 +11,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from keepward.errors import KeepwardError
 from keepward.ports.world import BlobStore
 from keepward.store.seals import Sealer
+
+if TYPE_CHECKING:
+    from keepward.store.shared import SharedState
 
 PACKAGE = "keepward.store"
 #: What no id begins with: the end of a range of ids that begin alike.
@@ -106,6 +109,10 @@ class Connector(Protocol):
 
     def others(self) -> int | None:
         """Return a number that is another one once somebody else has written; None while this handle writes."""
+        ...
+
+    def shared(self, key: bytes | None, monotonic: Callable[[], float]) -> SharedState | None:
+        """Return what several servers of the store share, sealed under a key; None where there can be but one's own."""
         ...
 
     def check(self) -> Iterator[tuple[str, str]]:

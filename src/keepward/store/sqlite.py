@@ -207,6 +207,9 @@ class Connections:
         """Return why there is no room to write, where the disk is full."""
         return FULL if self._full else None
 
+    def shared(self, key: bytes | None, monotonic: Callable[[], float]) -> None:
+        """Return None: what a server remembers is its own."""
+
     def check(self) -> Iterator[tuple[str, str]]:
         """Yield what SQLite itself finds wrong: pages, indexes, uniqueness, and a schema that is not as released."""
         with self.reading() as db:

@@ -20,7 +20,7 @@ import errno
 import logging
 import os
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,6 +40,7 @@ from keepward.store.erasing import NOTE
 from keepward.store.file import confirm, open_unsealed, prepare
 from keepward.store.reads import Reader
 from keepward.store.seals import Sealer
+from keepward.store.shared import SharedState
 from keepward.store.sql import Connector, Session
 from keepward.store.sqlite import Connections, lay_out
 from keepward.store.tenant import State, against_noted, of_row
@@ -278,6 +279,10 @@ class Store(Reader):
         elif not self._sealer.active:
             kept.append(f"the store is not sealed, so an edit that recomputes every hash goes unnoticed: {self._state}")
         return kept
+
+    def shared(self, monotonic: Callable[[], float]) -> SharedState | None:
+        """Return what several servers of this store share between requests; None where it is one file, or unsealed."""
+        return self._connector.shared(self._sealer.derived(b"servers"), monotonic)
 
     # --- upkeep
 

@@ -1,0 +1,301 @@
+"""Many servers, one database: no answer depends on which of them is asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+
+import pytest
+from http_world import BASE, World, events_of, streamed
+from starlette.testclient import TestClient
+
+from keepward import Actor, Memory
+from keepward.http import streams
+from keepward.http.credentials import CSRF, Sessions
+from keepward.http.state import Answers, Rates
+from keepward.model.state import Kind
+
+psycopg = pytest.importorskip("psycopg")
+HERE = Path(__file__).parent
+NOTE = Kind(name="note", of=str, seconds=60, most=3, most_each=2)
+
+
+@pytest.fixture
+def world(tmp_path, database, monkeypatch):
+    monkeypatch.setattr(World, "DATABASE", database)
+    world = World(tmp_path)
+    yield world
+    world.memory.close()
+
+
+@pytest.fixture
+def states(world):
+    return [each.state for each in world.servings]
+
+
+def insert(text="The crane is red"):
+    return {"op": "insert", "text": text, "tier": "archival"}
+
+
+def rows(database, query="SELECT * FROM world_0.server_state"):
+    with psycopg.connect(database) as connection:
+        return connection.execute(query.encode()).fetchall()
+
+
+def test_what_one_server_puts_the_others_find_until_its_time_is_over(world, states):
+    states[0].change(NOTE, "a", lambda _: "tea", owner="ana")
+    found = [each.get(NOTE, "a", owner="ana") for each in states]
+    world.ticks.now += 60
+    assert (found, [each.get(NOTE, "a", owner="ana") for each in states]) == (["tea"] * 3, [None] * 3)
+
+
+def test_of_many_changes_at_once_at_several_servers_none_is_lost(states):
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda n: states[n % 3].change(NOTE, "a", lambda there: (there or "") + "x"), range(30)))
+    assert states[0].get(NOTE, "a") == "x" * 30
+
+
+def test_the_oldest_go_where_a_kind_or_an_owner_has_too_many(states):
+    for n, owner in enumerate(["ana", "ana", "ana", "bob", "eve"]):
+        states[n % 3].change(NOTE, str(n), lambda _: "tea", owner=owner)
+    assert (states[0].count(NOTE), states[1].count(NOTE, owner="ana")) == (3, 1)
+
+
+def test_what_new_refuses_leaves_the_entry_as_it_was(states):
+    states[0].change(NOTE, "a", lambda _: "tea")
+    with pytest.raises(ZeroDivisionError):
+        states[1].change(NOTE, "a", lambda _: 1 // 0)
+    assert states[2].get(NOTE, "a") == "tea"
+
+
+def test_an_entry_that_was_moved_to_another_name_does_not_open(database, states):
+    states[0].change(NOTE, "a", lambda _: "tea")
+    states[0].change(NOTE, "b", lambda _: "milk")
+    with psycopg.connect(database) as connection:
+        connection.execute("UPDATE world_0.server_state SET body = (SELECT min(body) FROM world_0.server_state)")
+    assert None in [states[0].get(NOTE, "a"), states[0].get(NOTE, "b")]
+
+
+@pytest.mark.promise("D11")
+def test_the_database_is_told_nothing_of_a_draft_or_an_answer(world, database):
+    agent, said = world.bearer(), "the lighthouse keeper hums"
+    place = f"/memory/drafts/{agent.post('/memory/drafts', json={'reason': said}).json()['id']}"
+    agent.post(f"{place}/changes", json={"changes": [insert(said)]})
+    agent.post("/memory/items", json={"text": said}, headers={"Idempotency-Key": "lighthouse-1"})
+    held = b"".join(
+        bytes(cell) if isinstance(cell, bytes) else str(cell).encode() for row in rows(database) for cell in row
+    )
+    assert (len(rows(database)) >= 2, b"lighthouse" in held, b"claude" in held) == (True, False, False)
+    found = rows(database, "SELECT DISTINCT relpersistence FROM pg_class WHERE relname = 'server_state'")
+    assert [str(each) for (each,) in found] in (["u"], ["b'u'"])
+
+
+def test_a_call_sent_again_to_another_server_gets_the_same_answer(world):
+    agent, key = world.bearer(), {"Idempotency-Key": "k-1"}
+    given = [agent.post("/memory/items", json={"text": "Ana likes tea"}, headers=key) for _ in range(3)]
+    assert ({each.content for each in given}, [each.status_code for each in given]) == ({given[0].content}, [201] * 3)
+    assert len(world.memory.log()) == 1
+
+
+def test_a_call_that_a_server_which_runs_carries_out_is_a_conflict_and_one_of_a_dead_server_is_not(states):
+    first, second, third = (Answers(each) for each in states)
+    assert first.begin("ana", "k", b"call") is None
+    with pytest.raises(Exception, match="being carried out"):
+        second.begin("ana", "k", b"call")
+    states[0].close()
+    until = time.monotonic() + 10
+    while states[1].alive(states[0].me) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert second.begin("ana", "k", b"call") is None
+    with pytest.raises(Exception, match="being carried out"):
+        third.begin("ana", "k", b"call")
+
+
+def test_a_principal_has_one_allowance_at_all_servers(states):
+    waits = [Rates(3, states[n % 3]).take("ana") for n in range(5)]
+    assert [wait > 0 for wait in waits] == [False, False, False, True, True]
+
+
+def test_a_link_of_one_server_opens_one_session_and_that_holds_at_all_of_them(world):
+    code = world.servings[0].console_link().partition("#code=")[2]
+    browser = TestClient(world.app, base_url=BASE)
+    opened = [browser.post("/session", json={"code": code}) for _ in range(2)]
+    assert [each.status_code for each in opened] == [200, 401]
+    csrf = {CSRF: opened[0].json()["csrf"]}
+    assert [browser.get("/session").status_code for _ in range(3)] == [200] * 3
+    written = browser.post("/memory/items", json={"text": "Tea at nine"}, headers=csrf)
+    browser.delete("/session", headers=csrf)
+    assert (written.status_code, [browser.get("/session").status_code for _ in range(3)]) == (201, [401] * 3)
+
+
+def test_a_session_holds_where_another_home_has_another_token_of_the_owner(tmp_path, world):
+    here, there = world.servings[:2]
+    credential = world.memory.create_token("console", rights="owner").token.id
+    name, _ = Sessions(here.state, lambda size: os.urandom(size)).open(credential)
+    found = there.sessions.find(name)
+    assert there.owner(found.credential).actor.credential == credential
+    world.memory.revoke_token(credential)
+    with pytest.raises(Exception, match="token"):
+        there.owner(found.credential)
+
+
+def test_a_stream_of_events_hears_at_once_of_a_commit_at_another_server(world, monkeypatch):
+    # It would look by itself after this long.
+    monkeypatch.setattr(streams, "QUIET", 60)
+    began = threading.Event()
+
+    def write():
+        began.wait(10)
+        time.sleep(0.3)
+        world.servings[1].memory.remember("The ferry leaves at six", tier="archival")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    at = time.monotonic()
+
+    def enough(body):
+        began.set()
+        return b"event: commit" in body
+
+    owner = {"Authorization": world.owner.headers["authorization"]}
+    status, body = streamed(world, "/memory/events", owner, enough)
+    writer.join()
+    assert (status, [each["id"] for each in events_of(body)], time.monotonic() - at < 8) == (200, ["1"], True)
+
+
+def test_without_a_key_a_server_remembers_for_itself(database):
+    from keepward.http.serving import Serving
+    from keepward.http.state import LocalState
+    from keepward.store.store import open_store
+
+    with open_store(database) as store:
+        assert store.shared(time.monotonic) is None
+    assert Serving.__dataclass_fields__["shares"].type == "Shares | None"
+    assert LocalState(time.monotonic).alive(0)
+
+
+#: The description names the cookie, which is the store's here; uses are counted by each server until its next write.
+OTHERWISE = "committed_description or learning_answers"
+
+
+@pytest.mark.slow
+def test_the_behaviour_of_http_is_the_same_of_three_servers_in_turn(database):
+    targets = sorted(str(each) for each in HERE.glob("test_http_routes_*.py"))
+    options = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow and not proof"]
+    options += ["-k", f"not ({OTHERWISE})"]
+    told = subprocess.run(
+        [*options, *targets],
+        env={**os.environ, "KEEPWARD_TEST_DATABASE": database},
+        cwd=HERE.parents[1],
+        capture_output=True,
+        text=True,
+        timeout=1800,
+        check=False,
+    )
+    assert told.returncode == 0, told.stdout[-3000:]
+
+
+class Crowd:
+    """Three servers in processes of their own, and a client that asks them in turn."""
+
+    def __init__(self, database, home):
+        self.turn = count()
+        script = [sys.executable, str(HERE / "server_of_many.py"), database, str(home)]
+        self.processes, self.clients = [], []
+        for _ in range(3):
+            process = subprocess.Popen([*script, "0"], stdout=subprocess.PIPE, text=True)
+            port, file = process.stdout.readline().split(" ", 1)
+            self.processes.append(process)
+            self.clients.append(f"http://127.0.0.1:{port}")
+            self.token = Path(file.strip()).read_text().strip()
+
+    def post(self, path, body, headers=None, *, at=None):
+        """Return status and answer of whichever server answers; one that does not is passed over, as a proxy does."""
+        from urllib.error import HTTPError, URLError
+        from urllib.request import Request, urlopen
+
+        sent = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json", **(headers or {})}
+        for n in range(12):
+            base = self.clients[(next(self.turn) if at is None or n else at) % 3]
+            try:
+                with urlopen(Request(base + path, json.dumps(body).encode(), sent), timeout=60) as answer:
+                    return answer.status, json.loads(answer.read() or b"null")
+            except HTTPError as fault:
+                with fault:
+                    code = json.loads(fault.read()).get("code")
+                if code == "idempotency_in_progress":
+                    time.sleep(0.2)
+                    continue
+                return fault.code, code
+            except (URLError, OSError):
+                continue
+        raise AssertionError("no server answers")
+
+    def close(self):
+        for process in self.processes:
+            process.send_signal(signal.SIGTERM)
+        for process in self.processes:
+            process.wait(30)
+            process.stdout.close()
+
+
+@pytest.mark.slow
+@pytest.mark.promise("D44")
+def test_of_three_servers_one_is_killed_and_no_acknowledged_write_is_lost_and_no_job_runs_twice(database, tmp_path):
+    home = tmp_path / "home"
+    Memory.open(database, actor=Actor.operator("olga"), embedder="none", config_dir=home, maintenance=False).close()
+    crowd = Crowd(database, home)
+    acknowledged, runs = {}, []
+    killed = threading.Event()
+
+    def write(n):
+        if n == 60:
+            crowd.processes[1].kill()
+            crowd.processes[1].wait()
+            killed.set()
+        body = {"text": f"The ferry number {n} leaves quay {n * 7} for the island", "tier": "archival"}
+        status, answer = crowd.post("/memory/items", body, {"Idempotency-Key": f"k-{n}"})
+        assert status in {200, 201}, answer
+        acknowledged[n] = answer["id"]
+
+    def draft(n):
+        _, begun = crowd.post("/memory/drafts", {"reason": "timetable"})
+        place = f"/memory/drafts/{begun['id']}"
+        change = {"op": "insert", "text": f"Draft {n} tells of gate {n * 13} in the harbour", "tier": "archival"}
+        crowd.post(f"{place}/changes", {"changes": [change]})
+        # Sent again where the server died under it; then the draft may be gone, and what it held is stored.
+        assert crowd.post(f"{place}/finish", {})[0] in {201, 404}
+
+    def run(n):
+        runs.append(crowd.post("/memory/jobs/expire/run", {"force": False}))
+
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            futures = [pool.submit(write, n) for n in range(120)]
+            futures += [pool.submit(draft, n) for n in range(10)] + [pool.submit(run, n) for n in range(12)]
+            for each in futures:
+                each.result(120)
+    finally:
+        crowd.close()
+    assert killed.is_set()
+    with Memory.open(
+        database, actor=Actor.operator("olga"), embedder="none", config_dir=home, maintenance=False
+    ) as memory:
+        texts = Counter(each.text for each in memory.find(limit=None))
+        assert {n: memory.get(name).id for n, name in acknowledged.items()} == acknowledged
+        assert (len(acknowledged), max(texts.values())) == (120, 1)
+        assert sum(text.startswith("Draft ") for text in texts) == 10
+        assert memory.verify().ok
+        assert {each.name: each.last_outcome for each in memory.jobs()}["expire"] == "run"
+    query = "SELECT convert_from(body, 'UTF8') FROM documents WHERE kind = 'receipts'"
+    receipts = [json.loads(body) for (body,) in rows(database, query)]
+    assert [each["outcome"] for each in receipts if each["kind"] == "job"].count("run") == 1
