@@ -275,8 +275,6 @@ class Memory(Use, Govern):
 
     def close(self) -> None:
         """Write what is still counted and release the store, for all handles on it."""
-        from keepward.engine.commit import flush_uses
-
         if self._shared.closed:
             return
         self._shared.closed = True
@@ -285,6 +283,8 @@ class Memory(Use, Govern):
             self._shared.maintenance.stop()
         try:
             if kit.uses and kit.policy.enabled:
+                from keepward.engine.commit import flush_uses
+
                 with kit.store.write() as writer:
                     flush_uses(kit, writer)
         except KeepwardError:
