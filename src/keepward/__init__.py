@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from keepward.aio import AsyncMemory as AsyncMemory
     from keepward.calls.draft import Draft as Draft
+    from keepward.calls.tools import ToolResult as ToolResult
     from keepward.client import Client as Client
     from keepward.errors import Conflict as Conflict
     from keepward.errors import ContextTooSmall as ContextTooSmall
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from keepward.errors import Tampered as Tampered
     from keepward.errors import Unauthorised as Unauthorised
     from keepward.memory import Memory as Memory
-    from keepward.memory import ToolResult as ToolResult
     from keepward.model.blob import Blob as Blob
     from keepward.model.change import Append as Append
     from keepward.model.change import Archive as Archive
@@ -116,7 +116,8 @@ _HOMES = {
     "client": "Client",
     "errors": "Conflict ContextTooSmall InvalidInput KeepwardError ModelUnavailable NewerSchema NotAStore "
     "NotAdopted NotFound StaleVersion StoreError StoreUnavailable Tampered Unauthorised",
-    "memory": "Memory ToolResult",
+    "calls.tools": "ToolResult",
+    "memory": "Memory",
     "model.blob": "Blob",
     "model.change": "Append Archive Insert Move Promote Reinforce Replace Restore Retire Supersede",
     "model.commit": "Commit Event Head Reason Receipt Step",

@@ -7,27 +7,24 @@ Invariants
     an agent's, a user's or a reviewer's cannot turn itself into anybody else.
 (2) A token's handle keeps to its tenant and to its scope or below; an owner's may go anywhere. Each call asks anew
     whether the token still holds, and so do handles derived from it.
-(3) No tool approves, rejects, rolls back, contains or erases, and what a model says is never said with an owner's
-    rights: an owner's handle lends its tools those of an agent.
 """
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from keepward.calls.draft import Draft
 from keepward.calls.govern import Govern
+from keepward.calls.tools import Tools
 from keepward.calls.use import Use
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
 from keepward.model.policy import Policy
 from keepward.model.trust import SHARED, Actor, stands_below, visible_from
-from keepward.model.value import Value, chosen, unknown
 from keepward.place import place_of
 from keepward.verbs import Request
 from keepward.verbs.arguments import DEFAULT, scope_named, tenant_named
@@ -39,7 +36,6 @@ if TYPE_CHECKING:
 
     from keepward.engine.kit import Kit, Who
     from keepward.jobs.maintenance import Handover, Maintenance
-    from keepward.mcp.tool import Tool
     from keepward.model.blob import Blob
     from keepward.model.commit import Commit, Event, Head
     from keepward.model.copies import Backup, Moved, Rescued, Restored
@@ -50,21 +46,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 R = TypeVar("R")
-#: Sets of tools that need nothing kept between two calls.
-ToolProfile = Literal["default", "minimal", "readonly"]
-PROFILES: tuple[ToolProfile, ...] = ("default", "minimal", "readonly")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResult(Value):
-    """What a tool gave back."""
-
-    #: Whether the call was carried out; a write that was refused or held is one that was.
-    ok: bool
-    #: For the model to read.
-    text: str
-    #: The same as data; empty where the call was not carried out.
-    data: dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -86,7 +67,7 @@ class Shared:
         return self.kit
 
 
-class Memory(Use, Govern):
+class Memory(Use, Govern, Tools):
     """A handle on a store of memories."""
 
     def __init__(self, shared: Shared, who: Who) -> None:
@@ -412,38 +393,6 @@ class Memory(Use, Govern):
 
         return rescue(broken, new, actor=actor, config_dir=config_dir, clock=clock, ids=ids, on_progress=on_progress)
 
-    # --- tools for an agent loop of one's own
-
-    def tools(self, *, profile: ToolProfile = "default") -> list[dict[str, Any]]:
-        """Return the tools of a profile as ``{name, description, input_schema}``, plain JSON values.
-
-        That is the form of Anthropic's API; OpenAI's is ``{"type": "function", "function": {"name": ...,
-        "description": ..., "parameters": input_schema}}``.
-        """
-        return [
-            {"name": each.name, "description": each.about, "input_schema": each.input_schema}
-            for each in _profile(profile)
-        ]
-
-    def call_tool(
-        self, name: str, arguments: Mapping[str, Any] | str | None = None, *, profile: ToolProfile = "default"
-    ) -> ToolResult:
-        """Run a tool as this handle's actor; an owner's handle lends it an agent's rights.
-
-        ``arguments`` are an object or its JSON text, as chat APIs give them. A tool that there is not, arguments that
-        do not fit and a store that cannot be reached are results with ``ok`` False and a sentence for the model.
-        """
-        tools = {each.name: each for each in _profile(profile)}
-        lent = self.acting_as(Actor.agent()) if self.actor.is_owner else self
-        try:
-            if name not in tools:
-                raise InvalidInput(unknown("tool", name, list(tools)))
-            answer = tools[name].call(lent, _object(arguments))
-        except KeepwardError as fault:
-            # What a model gets wrong is an answer that it can read, and no exception that ends its loop.
-            return ToolResult(ok=False, text=str(fault), data={})
-        return ToolResult(ok=True, text="\n\n".join((answer.text, *answer.notes)), data=answer.data)
-
     # --- how requests are carried out
 
     def _send(self, request: Request[R], **local: Any) -> R:
@@ -581,20 +530,3 @@ def _default(config_dir: Path | None, *, create: bool) -> str:
     if create:
         make_room(path)
     return str(path)
-
-
-def _profile(name: ToolProfile) -> tuple[Tool, ...]:
-    # Upward, and the one time: the table of tools is kept beside the protocol that they are for.
-    from keepward.mcp.profiles import profile
-
-    return profile(chosen("profile", name, PROFILES)).tools
-
-
-def _object(arguments: Any) -> Mapping[str, Any]:
-    try:
-        given = json.loads(arguments or "{}") if isinstance(arguments, str) else {} if arguments is None else arguments
-    except ValueError:
-        given = None
-    if not isinstance(given, Mapping):
-        raise InvalidInput("arguments are a JSON object")
-    return given
