@@ -135,7 +135,7 @@ def _create(path: Path) -> None:
 
 
 def _inspect(path: Path) -> None:
-    """Look at the file's header without touching it.
+    """Look at the header of the file, its first hundred bytes, without touching it.
 
     Raises:
         NotAStore, NewerSchema: see (2).
@@ -143,72 +143,31 @@ def _inspect(path: Path) -> None:
     beside = " (its id file says that a store was here: restore it from a backup)" if id_file(path).exists() else ""
     if path.stat().st_size == 0:
         raise NotAStore(f"{path} is empty, and a store was here; restore it from a backup")
-    application, schema = _header(path, beside)
-    if application != APPLICATION_ID:
-        raise NotAStore(f"{path} is another program's database{beside}; choose another file")
-    if schema > newest():
-        raise NewerSchema
-    if _is_short(path):
-        raise NotAStore(
-            f"{path} was cut off; `keepward rescue {path} NEW` copies what still holds, or restore a backup"
-        )
-
-
-def _header(path: Path, beside: str) -> tuple[int, int]:
-    """Return the application id and the schema number; while others write, the first page can be half new."""
     for left in range(20, -1, -1):
-        try:
-            connection = connect(str(path), mode="immutable", pragmas=())
-            try:
-                application = connection.execute("PRAGMA application_id").fetchone()[0]
-                return application, connection.execute("PRAGMA user_version").fetchone()[0]
-            finally:
-                connection.close()
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as fault:
-            told = _told_alone(path)
-            if told is not None:
-                return told
-            if not left or not path.with_name(path.name + "-wal").exists():
-                hint = f"`keepward rescue {path} NEW` copies what still holds" if beside else "choose another file"
-                raise NotAStore(f"{path} is not a Keepward store{beside}; {hint}") from fault
-        time.sleep(0.01)
-    raise AssertionError  # The last turn returns or raises.
+        with path.open("rb") as file:
+            head = file.read(100)
+        if len(head) < 100 or not head.startswith(b"SQLite format 3\0"):
+            hint = f"`keepward rescue {path} NEW` copies what still holds" if beside else "choose another file"
+            raise NotAStore(f"{path} is not a Keepward store{beside}; {hint}")
+        schema, application = (int.from_bytes(head[at : at + 4], "big") for at in (60, 68))
+        if application != APPLICATION_ID:
+            raise NotAStore(f"{path} is another program's database{beside}; choose another file")
+        if schema > newest():
+            raise NewerSchema
+        if not _is_short(path, head):
+            return
+        # While the file is being written it can be shorter than its header says for a moment.
+        if left:
+            time.sleep(0.01)
+    raise NotAStore(f"{path} was cut off; `keepward rescue {path} NEW` copies what still holds, or restore a backup")
 
 
-def _told_alone(path: Path) -> tuple[int, int] | None:
-    """Return what the first page says where the rest may stand in the log; None where there is no such log.
-
-    A full disk or a crash can stop a checkpoint half-way: the first page tells of pages that are still in the log
-    alone. Opened with its log the store is whole; looked at without it, it seems damaged.
-    """
+def _is_short(path: Path, head: bytes) -> bool:
+    """Whether the file is shorter than its header says, and no log holds the rest."""
     wal = path.with_name(path.name + "-wal")
-    if not wal.exists() or wal.stat().st_size == 0:
-        return None
-    with path.open("rb") as file:
-        head = file.read(100)
-    if len(head) < 100 or not head.startswith(b"SQLite format 3\0"):
-        return None
-    return int.from_bytes(head[68:72], "big"), int.from_bytes(head[60:64], "big")
-
-
-def _is_short(path: Path) -> bool:
-    """Whether the file is shorter than its header says; while it is being written that can be so for a moment."""
-    for _ in range(20):
-        wal = path.with_name(path.name + "-wal")
-        if wal.exists() and wal.stat().st_size > 0:
-            return False  # The rest may stand in the log.
-        connection = connect(str(path), mode="immutable", pragmas=())
-        try:
-            pages = connection.execute("PRAGMA page_count").fetchone()[0]
-            size = connection.execute("PRAGMA page_size").fetchone()[0]
-        except (sqlite3.DatabaseError, UnicodeDecodeError):
-            return True
-        finally:
-            connection.close()
-        if path.stat().st_size >= pages * size:
-            return False
-        time.sleep(0.01)
-    return True
+    size, pages = int.from_bytes(head[16:18], "big"), int.from_bytes(head[28:32], "big")
+    logged = wal.exists() and wal.stat().st_size > 0
+    return not logged and path.stat().st_size < pages * (65_536 if size == 1 else size)
 
 
 def confirm(connections: Connections, path: Path | None, upgrade: Callable[[str], None] | None = None) -> str:
