@@ -11,8 +11,9 @@ DELETE FROM meta WHERE name = :name;
 SELECT value FROM meta WHERE name LIKE 'note\_%' ESCAPE '\' ORDER BY name;
 
 -- tenant --
--- The tenant's row beside its newest commit; either side may be missing.
-SELECT t.seq, t.hash, t.restored, t.writes, t.tallies, t.sums, t.seal, c.seq, c.hash
+-- The tenant's row beside its newest commit, either of which may be missing, and the name of the key of all seals.
+SELECT t.seq, t.hash, t.restored, t.writes, t.tallies, t.sums, t.seal, c.seq, c.hash,
+       (SELECT value FROM meta WHERE name = 'sealed_by')
   FROM (SELECT CAST(:tenant AS TEXT) AS tenant) AS x
   LEFT JOIN tenants t ON t.tenant = x.tenant
   LEFT JOIN commits c ON c.tenant = x.tenant

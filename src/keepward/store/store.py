@@ -145,7 +145,6 @@ class Store(Reader):
         """Open one transaction; it commits when the block ends and rolls back when it raises."""
         self._admit()
         with self._connector.writing() as db:
-            claim(db, self._sealer)
             writer = Writer(db, self._sealer, self._meet)
             yield writer
             states = writer.finish()
@@ -213,7 +212,9 @@ class Store(Reader):
             yield db
 
     def _meet(self, db: Session, state: State) -> None:
-        """Meet a tenant inside a transaction; see (4)."""
+        """Meet a tenant inside a transaction; see (4). The store names the key that is about to be used."""
+        if state.sealed_by != self._sealer.key_id:
+            claim(db, self._sealer, state.sealed_by)
         if state.tenant not in self._known:
             self._compare(db, state, self._noted(state.tenant))
 
@@ -472,19 +473,16 @@ def _written_elsewhere(connector: Connector, sealer: Sealer, anchor: Anchor) -> 
         return not gone
 
 
-def claim(db: Session, sealer: Sealer) -> None:
-    """Make sure, inside a transaction, that the store names the key that is about to be used.
+def claim(db: Session, sealer: Sealer, sealed_by: str | None) -> None:
+    """Make sure, inside a transaction, that the store names the key that is about to be used and not another.
 
     Raises:
         Tampered: the store was written with another key, or without one, or its settings are gone.
     """
-    row = db.run("meta", name="sealed_by").fetchone()
-    if row is None:
+    if sealed_by is None:
         raise Tampered(
             "the store has lost its settings; run `keepward verify`; `keepward rescue` copies what still holds"
         )
-    if row[0] == sealer.key_id:
-        return
     if sealer.active and not _held(db, sealer):
         raise Tampered(
             "the store was written without this machine's key; run `keepward verify`, and accept it with "

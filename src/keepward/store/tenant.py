@@ -58,6 +58,8 @@ class State:
     tallies: dict[str, int] = field(default_factory=dict)
     counts: list[int] = field(default_factory=lambda: [0] * len(SUMS))
     totals: list[int] = field(default_factory=lambda: [0] * len(SUMS))
+    #: Name of the key of the store's seals; None where its settings are gone.
+    sealed_by: str | None = None
 
     def sums(self) -> bytes:
         """Return the sums as they are stored."""
@@ -110,12 +112,14 @@ def read(db: Session, sealer: Sealer, tenant: str) -> State:
     Raises:
         Tampered: see (1).
     """
-    *row, last, last_hash = db.run("tenant", tenant=tenant).fetchone()
+    *row, last, last_hash, sealed_by = db.run("tenant", tenant=tenant).fetchone()
     if row[0] is None and last is None:
-        return State(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH))
+        return State(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH), sealed_by=sealed_by)
     if (row[0], row[1]) != (last or 0, last_hash or EMPTY_HASH):
         raise Tampered("the end of the journal is missing or was replaced; run `keepward verify`")
-    return of_row(sealer, (tenant, *row))
+    state = of_row(sealer, (tenant, *row))
+    state.sealed_by = sealed_by
+    return state
 
 
 def of_row(sealer: Sealer, row: Row) -> State:
