@@ -54,9 +54,7 @@ def adopt(connector: Connector, anchor: Anchor, note: tuple[str, str] | None) ->
         for state in states:
             db.enter(state.tenant)
             reseal(db, sealer, state.tenant)
-            fresh = tenants.counted(db, sealer, state.tenant)
-            state.counts, state.totals = fresh.counts, fresh.totals
-            tenants.recount_records(db, sealer, state)
+            tenants.recount(db, sealer, state)
             tenants.write(db, sealer, state)
         db.run("set_meta", name="sealed_by", value=sealer.key_id)
         if note is not None:

@@ -517,13 +517,11 @@ def due_deliveries(db: Session, sealer: Sealer, tenant: str) -> Iterator[tuple[s
 def refs_in(db: Session, tenant: str) -> set[str]:
     """Return the refs of all versions in the journal; a payload that cannot be read is the chain's to name."""
     refs = set()
-    for (payload,) in db.stream("payloads", tenant=tenant):
-        # A quotation mark inside of a text is written otherwise.
-        if b'"blob":"' in payload:
-            try:
-                refs.add(json.loads(payload).get("blob"))
-            except (ValueError, AttributeError, UnicodeDecodeError):
-                continue
+    for (payload,) in db.stream("payloads_with_blobs", tenant=tenant):
+        try:
+            refs.add(json.loads(payload).get("blob"))
+        except (ValueError, AttributeError, UnicodeDecodeError):
+            continue
     return {ref for ref in refs if isinstance(ref, str)}
 
 

@@ -1,5 +1,10 @@
 -- What PostgreSQL says in other words than SQLite.
 
+-- payloads_with_blobs --
+-- Payloads of the journal in which a blob is named.
+SELECT payload FROM events
+ WHERE tenant = :tenant AND payload IS NOT NULL AND position(CAST('"blob":"' AS BYTEA) IN payload) > 0;
+
 -- holders --
 -- The memories under each mark that were touched last: positions rise with time.
 SELECT CAST(j.value AS BIGINT), string_agg(CAST(p.position AS TEXT), ' ' ORDER BY p.position DESC)

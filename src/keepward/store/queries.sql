@@ -404,8 +404,10 @@ SELECT id FROM links WHERE tenant = :tenant AND kind = 'attachments' AND name = 
 -- blobs_held --
 SELECT DISTINCT name FROM links WHERE tenant = :tenant AND kind = 'attachments';
 
--- payloads --
-SELECT payload FROM events WHERE tenant = :tenant AND payload IS NOT NULL;
+-- payloads_with_blobs --
+-- Payloads of the journal in which a blob is named; a quotation mark inside of a text is written otherwise.
+SELECT payload FROM events
+ WHERE tenant = :tenant AND payload IS NOT NULL AND instr(payload, CAST('"blob":"' AS BLOB)) > 0;
 
 -- content_at --
 SELECT payload_commit FROM events WHERE tenant = :tenant AND seq = :seq AND n = :n AND payload IS NOT NULL;

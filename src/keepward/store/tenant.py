@@ -198,13 +198,10 @@ def due_records(db: Session, sealer: Sealer, tenant: str) -> Iterator[tuple[str,
         yield row[3], record_row(tenant, row[0], row[1], row[0] * WIDTH + row[1] if row[9] is None else row[9], record)
 
 
-def counted(db: Session, sealer: Sealer, tenant: str) -> State:
-    """Return the sums of the documents and records that are there, and no head."""
-    state = State(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH))
-    for kind, seal in db.stream("document_seals", tenant=tenant):
+def count_documents(db: Session, sealer: Sealer, state: State) -> None:
+    """Count the documents that are there."""
+    for kind, seal in db.stream("document_seals", tenant=state.tenant):
         state.turn(sealer, kind, None, seal if isinstance(seal, bytes) else b"")
-    count_records(db, sealer, state)
-    return state
 
 
 def count_records(db: Session, sealer: Sealer, state: State) -> None:
@@ -227,8 +224,18 @@ def recount_records(db: Session, sealer: Sealer, state: State) -> None:
         state.turn_records(sealer, (), (row for _, row in due_records(db, sealer, state.tenant) if row is not None))
 
 
-def check(db: Session, sealer: Sealer, tenant: str) -> Iterator[Fault]:
-    """Yield the kinds of rows that are not the ones that were written, in order, and tallies that are off."""
+def recount(db: Session, sealer: Sealer, state: State) -> None:
+    """Count everything anew."""
+    state.counts, state.totals = [0] * len(SUMS), [0] * len(SUMS)
+    count_documents(db, sealer, state)
+    recount_records(db, sealer, state)
+
+
+def check(db: Session, sealer: Sealer, tenant: str, held: State) -> Iterator[Fault]:
+    """Yield the kinds of rows that are not the ones that were written, in order, and tallies that are off.
+
+    ``held`` has the sums of the records that are there.
+    """
     try:
         row = db.run("tenant", tenant=tenant).fetchone()[:7]
         # A row that is gone is named by what was noted of it; see ``against_noted``.
@@ -243,7 +250,7 @@ def check(db: Session, sealer: Sealer, tenant: str) -> Iterator[Fault]:
             yield Fault(check="tallies", row=f"tenants {tenant}/{tier}", detail="the count is off")
     if not sealer.active:
         return
-    held = counted(db, sealer, tenant)
+    count_documents(db, sealer, held)
     for at, kind in enumerate(SUMS):
         rows, due = held.counts[at], said.counts[at]
         if rows != due:

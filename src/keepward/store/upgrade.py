@@ -62,9 +62,7 @@ def upgraded(connections: Connections, store_id: str, anchor: Anchor | None, fil
             db.many("put_document", _documents(db, sealer, table))
         for state in states:
             _records(db, sealer, state.tenant)
-            fresh = tenants.counted(db, sealer, state.tenant)
-            state.counts, state.totals = fresh.counts, fresh.totals
-            tenants.recount_records(db, sealer, state)
+            tenants.recount(db, sealer, state)
             tenants.write(db, sealer, state)
         for table in (*_DOCUMENTS, "features", "heads", "beside", "tallies", "lineage", "aliases", "attachments"):
             db.execute(f"DROP TABLE {table}")

@@ -149,7 +149,8 @@ class _Check:
         self._counts = counts
         #: Places of events that do not hold; None while that is not known.
         self._broken: set[tuple[int, int]] | None = None
-        #: What ``records`` finds out about features on its way.
+        #: Sums of the records that are there, and what ``records`` finds out about features on its way.
+        self._held = State(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH))
         self._features: list[Fault] = []
 
     def all(self, noted: Seen) -> list[_Section]:
@@ -165,7 +166,7 @@ class _Check:
             ("features", lambda: iter(self._features)),
             ("seals", lambda: _documents(db, self._sealer, tenant, self._counts)),
             ("receipts", self.promised),
-            ("beside", lambda: tenants.check(db, self._sealer, tenant)),
+            ("beside", lambda: tenants.check(db, self._sealer, tenant, self._held)),
         ]
 
     def _state(self) -> State:
@@ -211,6 +212,8 @@ class _Check:
         marks: list[Row] = []
         for row in db.stream("standing_rows", tenant=tenant):
             self._counts["records"] += 1
+            if self._sealer.active:
+                self._held.turn_records(self._sealer, (), ((tenant, *row[:25]),))
             self._check_features(row)
             try:
                 record = self._record(row)
