@@ -109,9 +109,7 @@ def carry(source: Session, writer: Writer, sealer: Sealer, tenant: str, kept: St
         _paged(db, f"put_into_{table}", source.stream(f"all_of_{table}", tenant=tenant))
     state.head, state.restored = kept.head, kept.restored
     reseal(db, sealer, tenant)
-    fresh = tenants.counted(db, sealer, tenant)
-    state.counts, state.totals = fresh.counts, fresh.totals
-    tenants.recount_records(db, sealer, state)
+    tenants.recount(db, sealer, state)
 
 
 def rebuild(writer: Writer, sealer: Sealer, tenant: str) -> int:
