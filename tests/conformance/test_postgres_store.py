@@ -54,6 +54,7 @@ def lived(memory: Memory) -> dict[str, Any]:
     }
 
 
+@pytest.mark.promise("D11")
 def test_the_same_life_gives_the_same_head_rankings_and_bytes_on_both(database: str, tmp_path: Path) -> None:
     with told(tmp_path / "m.db", tmp_path / "a") as file, told(database, tmp_path / "b") as other:
         assert lived(file) == lived(other)

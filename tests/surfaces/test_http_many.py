@@ -19,8 +19,9 @@ from http_world import BASE, World, events_of, streamed
 from starlette.testclient import TestClient
 
 from keepward import Actor, Memory
-from keepward.http import streams
+from keepward.http import ServerOptions, streams
 from keepward.http.credentials import CSRF, Sessions
+from keepward.http.server import build
 from keepward.http.state import Answers, Rates
 from keepward.model.state import Kind
 
@@ -170,6 +171,17 @@ def test_a_stream_of_events_hears_at_once_of_a_commit_at_another_server(world, m
     status, body = streamed(world, "/memory/events", owner, enough)
     writer.join()
     assert (status, [each["id"] for each in events_of(body)], time.monotonic() - at < 8) == (200, ["1"], True)
+
+
+def test_a_call_of_the_protocol_of_agents_may_come_to_any_server(world):
+    begun = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    listed, headers = [], {"Accept": "application/json, text/event-stream", **world.owner.headers}
+    for n, (method, params) in enumerate([("initialize", begun), ("tools/list", {})]):
+        with TestClient(build(world.servings[n].memory, ServerOptions()), base_url=BASE) as client:
+            sent = {"jsonrpc": "2.0", "id": n, "method": method, "params": params}
+            answer = client.post("/mcp", json=sent, headers=headers)
+            listed.append((answer.status_code, "mcp-session-id" in answer.headers, '"tools":[' in answer.text))
+    assert listed == [(200, False, False), (200, False, True)]
 
 
 def test_without_a_key_a_server_remembers_for_itself(database):

@@ -82,9 +82,9 @@ def due_jobs(kit: Kit, tenant: str) -> list[str]:
 
 def _may_begin(kit: Kit, tenant: str) -> bool:
     """Note that a tenant is looked after from now on; return False where another process was first (2)."""
-    now = kit.clock.now()
     with kit.store.write() as writer:
         row = writer.job_row(tenant, _ROW) or JobRow(tenant=tenant, job=_ROW)
+        now = kit.clock.now()
         if row.held_at(now):
             return False
         writer.put_job_row(replace(row, holder=kit.ids.new_id(now), until=now + INTERVAL, last_at=now))

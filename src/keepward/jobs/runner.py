@@ -135,10 +135,11 @@ class _Running:
 
     def _take(self, *, force: bool) -> str | None:
         """Take the lease; return None, or why there is none to take."""
-        now = self._began
         with self._kit.store.write() as writer:
             flush_uses(self._kit, writer)
             row = writer.job_row(self._who.tenant, self._job.name)
+            # Only now this run is alone: whoever was before it ended before this instant.
+            now = self._began = self._kit.clock.now()
             if row is not None and row.held_at(now):
                 return f"another run holds the lease until {row.until:%Y-%m-%d %H:%M:%S} UTC"
             state = _state(self._kit.inside(writer), self._who, self._job, row, now)

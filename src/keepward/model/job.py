@@ -39,6 +39,8 @@ SCHEDULES = {
 RETRY = timedelta(hours=1)
 #: How long a lease holds unless it is renewed.
 LEASE = timedelta(minutes=10)
+#: How far apart the clocks of servers may be; less than half a lease, after which its holder renews it.
+SKEW = timedelta(minutes=2)
 _TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
 
 
@@ -103,8 +105,8 @@ def due_at(schedule: Schedule | None, row: JobRow | None, now: datetime) -> date
     """Return the instant from which a job is due, ``now`` for one that never ran; None for one that is off."""
     if schedule is None:
         return None
-    if row is None or row.last_at is None or row.last_at > now:
-        # A last run in the future means that the clock was set back; waiting for it could take for ever.
+    if row is None or row.last_at is None or row.last_at > now + SKEW:
+        # A last run far in the future means that the clock was set back; waiting for it could take for ever.
         return now
     following = schedule.after(row.last_at)
     return min(following, row.last_at + RETRY) if row.outcome == "failed" else following
@@ -128,7 +130,7 @@ class JobRow:
 
     def held_at(self, now: datetime) -> bool:
         """Whether somebody holds the lease at an instant; one that reaches further than a lease can is none."""
-        return bool(self.holder) and self.until is not None and now < self.until <= now + LEASE
+        return bool(self.holder) and self.until is not None and now < self.until <= now + LEASE + SKEW
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -311,7 +311,7 @@ class Postgres:
             return "the store can only be read"
         try:
             with _clear(), self._pool.connection() as connection:
-                for table in _tables():
+                for table in (*_tables(), "server_state"):
                     connection.execute(f"VACUUM (FULL) {table}")
         except StoreUnavailable as fault:
             return str(fault)

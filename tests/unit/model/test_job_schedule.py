@@ -8,7 +8,7 @@ import pytest
 
 from keepward.errors import InvalidInput
 from keepward.jobs.catalogue import CATALOGUE
-from keepward.model.job import LEASE, RETRY, SCHEDULES, JobRow, due_at, parse_schedule
+from keepward.model.job import LEASE, RETRY, SCHEDULES, SKEW, JobRow, due_at, parse_schedule
 from keepward.model.policy import Policy
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -82,7 +82,13 @@ def test_a_lease_holds_until_its_instant_and_no_longer():
 
 
 def test_a_lease_that_reaches_further_than_a_lease_can_is_none():
-    assert not row(holder="x", until=NOW + LEASE + timedelta(seconds=1)).held_at(NOW)
+    assert not row(holder="x", until=NOW + LEASE + SKEW + timedelta(seconds=1)).held_at(NOW)
+
+
+def test_a_lease_and_a_run_of_a_server_whose_clock_is_ahead_count():
+    last = row(last_at=NOW + SKEW)
+    assert row(holder="x", until=NOW + SKEW + LEASE).held_at(NOW)
+    assert due_at(parse_schedule("1h"), last, NOW) == NOW + SKEW + timedelta(hours=1)
 
 
 def test_the_catalogue_is_what_policy_schedules():
