@@ -4,7 +4,9 @@ Invariants
 (1) An index is level with the journal's position at every search: commits of other processes are taken in
     first, so that what was written is found by the very next recall.
 (2) An index holds active memories alone; the clock decides about expiry at search.
-(3) Memories are taken in a few thousand at a time: what is read of them is let go before the next ones are read, so
+(3) Indexes of several tenants take so many bytes together: the tenants that were searched longest ago leave first, and
+    are read anew when they are searched again. The one that is searched stays, however large.
+(4) Memories are taken in a few thousand at a time: what is read of them is let go before the next ones are read, so
     that a cold start holds little more than the index it makes.
 """
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 #: States of the past kept at hand.
 PAST = 2
+#: Bytes that the indexes of all tenants may take together.
+MOST_BYTES = 1 << 30
 #: Memories taken in together.
 _TOGETHER = 2_000
 #: Memories embedded between two writes of ``reindex``.
@@ -42,6 +46,8 @@ class _Live:
     #: Seq of the last commit taken in.
     seq: int = 0
     position: int = 0
+    #: Bytes, as it was last brought level.
+    size: int = 0
 
 
 @dataclass(slots=True)
@@ -49,7 +55,9 @@ class Indexes:
     """The indexes of one opened store. Searches hold ``lock``."""
 
     lock: RLock = field(default_factory=RLock)
-    _live: dict[str, _Live] = field(default_factory=dict)
+    most_bytes: int = MOST_BYTES
+    #: The one searched longest ago first.
+    _live: OrderedDict[str, _Live] = field(default_factory=OrderedDict)
     #: Tenants whose memories, as they were last read, all had vectors in the store.
     _whole: set[str] = field(default_factory=set)
     _past: OrderedDict[tuple[str, int], Index] = field(default_factory=OrderedDict)
@@ -61,12 +69,15 @@ class Indexes:
         live = self._live.get(tenant)
         if live is None:
             live = self._live[tenant] = _Live(Index())
+        self._live.move_to_end(tenant)
         head = store.head(tenant)
         if head.seq != live.seq:
             for added, removed, position in _collect(store, tenant, store.profiles(tenant, after=live.position)):
                 live.index.apply(added, removed)
                 live.position = max(live.position, position)
-            live.seq = head.seq
+            live.seq, live.size = head.seq, live.index.nbytes
+            while len(self._live) > 1 and sum(each.size for each in self._live.values()) > self.most_bytes:
+                self._live.popitem(last=False)
         return live.index
 
     def refreshed(self, tenant: str, *, whole: bool) -> bool:

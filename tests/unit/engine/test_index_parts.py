@@ -85,3 +85,21 @@ def test_a_cold_start_that_fails_goes_on_where_it_stopped(store):
     store.broken_at = None
     assert found(indexes.level(store, "default")) == {profile(n).id for n in range(1, 11) if n != 3}
     assert store.asked == [0, 4]
+
+
+def test_tenants_that_were_searched_longest_ago_leave_memory_and_are_read_anew(store):
+    one = engine.Indexes().level(store, "ada").nbytes
+    indexes = engine.Indexes(most_bytes=2 * one)
+    store.asked.clear()
+    for tenant in ("ada", "bob", "ada", "eve"):
+        indexes.level(store, tenant)
+    before = len(store.asked)
+    kept = [indexes.level(store, tenant) for tenant in ("ada", "eve")]
+    assert (before, len(store.asked), len(kept)) == (3, 3, 2)
+    assert found(indexes.level(store, "bob")) == found(kept[0])
+    assert len(store.asked) == 4
+
+
+def test_the_tenant_that_is_searched_stays_however_large_its_index(store):
+    indexes = engine.Indexes(most_bytes=1)
+    assert indexes.level(store, "ada") is indexes.level(store, "ada")
