@@ -94,7 +94,8 @@ def id_in(path: Path) -> str | None:
 
 
 def _make_room(path: Path, *, create: bool) -> None:
-    if id_file(path).exists():
+    # Asked in this order: another process that makes the store at this moment writes the file before its id.
+    if id_file(path).exists() and not path.exists():
         raise NotAStore(
             f"{path} is gone but {id_file(path).name} is still beside it: restore the store from a backup, "
             "or delete that file to begin a new one"
