@@ -181,3 +181,17 @@ def test_a_store_on_a_database_is_copied_by_its_own_tools(database: str, tmp_pat
     with open_store(database) as store, pytest.raises(StoreUnavailable, match="pg_dump"):
         store.backup(tmp_path / "copy.db")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_after_the_database_ended_every_connection_there_is_one_clear_error_and_then_it_goes_on(
+    database: str, tmp_path: Path
+) -> None:
+    with told(database, tmp_path / "a") as memory:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda n: memory.remember(TEXTS[n]), range(8)))
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+        with pytest.raises(StoreUnavailable, match="what was acknowledged is kept"):
+            memory.remember(TEXTS[8])
+        memory.remember(TEXTS[9])
+        assert (len(memory.find(limit=None)), memory.verify().ok) == (9, True)

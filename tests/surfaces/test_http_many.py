@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import pytest
 from http_world import BASE, World, events_of, streamed
 from starlette.testclient import TestClient
 
-from keepward import Actor, Memory
+from keepward import Actor, Memory, StoreUnavailable
 from keepward.http import ServerOptions, streams
 from keepward.http.credentials import CSRF, Sessions
 from keepward.http.server import build
@@ -171,6 +172,21 @@ def test_a_stream_of_events_hears_at_once_of_a_commit_at_another_server(world, m
     status, body = streamed(world, "/memory/events", owner, enough)
     writer.join()
     assert (status, [each["id"] for each in events_of(body)], time.monotonic() - at < 8) == (200, ["1"], True)
+
+
+def test_a_server_that_lost_its_connection_of_news_listens_again_under_its_number(world, database, states):
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        with suppress(StoreUnavailable):
+            if states[0].hears and states[1].alive(states[0].me):
+                break
+        time.sleep(0.05)
+    heard = threading.Event()
+    with states[0].hearing(lambda tenant: heard.set() if tenant else None):
+        world.servings[1].memory.remember("The ferry leaves at six", tier="archival")
+        assert heard.wait(10)
 
 
 def test_a_call_of_the_protocol_of_agents_may_come_to_any_server(world):

@@ -204,6 +204,9 @@ class Postgres:
             except BaseException:
                 with suppress(psycopg.Error):
                     connection.execute("ROLLBACK")
+                if connection.broken:
+                    # Those that lie idle are gone too, if the server was stopped: nobody else shall find that out.
+                    self._pool.check()
                 raise
 
     def _notify(self, connection: psycopg.Connection[Row], tenants: list[str]) -> None:
