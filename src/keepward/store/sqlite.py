@@ -94,6 +94,10 @@ def connect(path: str, *, mode: str = "rw", pragmas: tuple[str, ...] = _PRAGMAS)
     try:
         for pragma in pragmas:
             connection.execute(f"PRAGMA {pragma}")
+    except UnicodeDecodeError as fault:
+        # The driver wants to say that the schema is damaged, in words of the schema.
+        connection.close()
+        raise sqlite3.DatabaseError("the schema is damaged") from fault
     except sqlite3.Error:
         connection.close()
         raise
