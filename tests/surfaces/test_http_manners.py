@@ -10,6 +10,7 @@ from http_stage import Stage
 from http_world import BASE, World
 from starlette.testclient import TestClient
 
+from keepward import Memory
 from keepward.http.edge import Edge
 from keepward.http.options import ServerOptions
 from keepward.http.serving import Serving
@@ -98,8 +99,9 @@ def answered(receive, timeout):
 
     scope = {"type": "http", "path": "/memory/items", "method": "POST", "query_string": b""}
     scope["headers"] = [(b"host", b"127.0.0.1:8321")]
-    edge = Edge(reading, Serving(memory=None, options=ServerOptions(body_timeout=timeout)))
-    asyncio.run(edge(scope, receive, send))
+    with Memory.open(":memory:", embedder=None) as memory:
+        edge = Edge(reading, Serving(memory=memory, options=ServerOptions(body_timeout=timeout)))
+        asyncio.run(edge(scope, receive, send))
     return sent[0]["status"], json.loads(sent[1]["body"]).get("code")
 
 
