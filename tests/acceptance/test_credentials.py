@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,11 @@ def test_a_token_is_a_prefix_and_256_random_bits(owner: Memory) -> None:
     secrets = {owner.create_token("claude").secret for _ in range(20)}
     assert len(secrets) == 20
     assert all(each.startswith("kw_") and each[3:].isalnum() and 62 ** len(each[3:]) > 2**256 for each in secrets)
+
+
+def test_a_token_may_end_in_a_year_that_a_number_of_json_does_not_reach(owner: Memory) -> None:
+    issued = owner.create_token("claude", expires=datetime(4294, 12, 30, tzinfo=UTC))
+    assert [each.expires_at for each in owner.tokens()] == [issued.token.expires_at]
 
 
 def test_no_file_of_the_store_holds_a_token(owner: Memory, path: Path, tmp_path: Path) -> None:

@@ -199,7 +199,8 @@ def decode_record(payload: bytes) -> Record:
 def pack(value: Any) -> Any:
     """Return a value of the model as JSON values that ``unpack`` reads: by field, records as their canonical payloads.
 
-    Instants are whole microseconds, enums their values, bytes hex digits.
+    Instants are whole microseconds, as text beyond the years that a number of JSON reaches; enums are their values,
+    bytes hex digits.
     """
     match value:
         case Record():
@@ -207,7 +208,8 @@ def pack(value: Any) -> Any:
         case Enum():
             return value.value
         case datetime():
-            return to_micros(value)
+            at = to_micros(value)
+            return at if abs(at) <= SAFE else str(at)
         case bytes():
             return value.hex()
         case tuple() | list():
@@ -231,7 +233,7 @@ def unpack(kind: Any, value: Any) -> Any:
     if kind is Record:
         return decode_record(value.encode())
     if kind is datetime:
-        return from_micros(value)
+        return from_micros(int(value))
     if kind is bytes:
         return bytes.fromhex(value)
     if get_origin(kind) is tuple:
