@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from benchmarks import bulk, contexts, crowd, embedding, floors, remember, served, size, start
+from benchmarks import bulk, contexts, crowd, embedding, floors, postgres, remember, served, size, start
 
 
 def index() -> None:
@@ -23,6 +23,7 @@ ALL = {
     "start": start.run,
     "size": size.run,
     "crowd": crowd.run,
+    "postgres": postgres.run,
     "served": served.run,
 }
 
