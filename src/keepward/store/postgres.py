@@ -263,7 +263,9 @@ class Postgres:
             raise StoreUnavailable("a transaction is open already on this thread; finish it first")
         self._writing.open = True
         try:
-            begin = "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT set_config('keepward.all', 'on', true)"
+            # Planned once: what a writer looks up it looks up by key, and planning over the partitions costs more.
+            plans = "SET LOCAL plan_cache_mode = force_generic_plan"
+            begin = f"BEGIN ISOLATION LEVEL READ COMMITTED; {plans}; SELECT set_config('keepward.all', 'on', true)"
             with self._lent(begin, writes=True) as session:
                 yield session
             self._own += 1
