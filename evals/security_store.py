@@ -159,7 +159,6 @@ def tampering(folder: Path, long: bool) -> list[Figure]:
     _filled(folder)
     config = folder / "kept"
     shutil.copytree(folder / "config", config)
-    _tidy(folder / "m.db")
     raw = (folder / "m.db").read_bytes()
     noticed: dict[str, list[bool]] = {}
     for kind, statement in _statements(folder / "m.db", long):
@@ -208,12 +207,6 @@ def _statements(path: Path, long: bool) -> list[tuple[str, str]]:
                     if db.execute(both).fetchone()[0] > 1:
                         found.append(("exchanged cells", swap))
     return found
-
-
-def _tidy(path: Path) -> None:
-    """Take out rows that say nothing: a tier that was emptied may have one, or none."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("SELECT 1")
 
 
 def _of(alias: str, key: str) -> str:

@@ -87,7 +87,7 @@ def to_json(value: Any, *, without: Collection[str] = ()) -> Any:
 def _fields(value: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     kind: Any = type(value)
-    beside = _beside(kind)
+    beside = _expanded(kind)
     for each in dataclasses.fields(value):
         item = getattr(value, each.name)
         if each.name in beside:
@@ -99,7 +99,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 @cache
-def _beside(kind: Any) -> dict[str, str]:
+def _expanded(kind: Any) -> dict[str, str]:
     """Return the fields of a dataclass that stand by (2), each with what the whole is called."""
     hints = get_type_hints(kind)
     parts = ((name, part) for name, hint in hints.items() for part in (hint, *get_args(hint)))
@@ -217,7 +217,7 @@ def _class(kind: Any) -> Reader:
 def _dataclass(kind: Any) -> Reader:
     """Return what reads a class: its fields, each under the key that has the whole of it."""
     hints = get_type_hints(kind)
-    keys = {**_beside(kind), **{field: key for key, field in WHOLE.get(kind, {}).items()}, **_RENAMED.get(kind, {})}
+    keys = {**_expanded(kind), **{field: key for key, field in WHOLE.get(kind, {}).items()}, **_RENAMED.get(kind, {})}
     names = [each.name for each in dataclasses.fields(kind)]
     known = [(name, keys.get(name, name), _reader(hints[name])) for name in names]
     needed = {each.name for each in dataclasses.fields(kind) if not _has_default(each)}

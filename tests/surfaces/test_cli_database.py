@@ -76,6 +76,13 @@ def test_a_database_out_of_reach_is_one_line_without_the_password(run, bad):
     assert (ran.code, ran.err.count("\n"), "geheim" in ran.err + ran.out) == (8, 1, False)
 
 
+def test_without_the_driver_it_says_what_to_install(run, monkeypatch):
+    monkeypatch.delitem(sys.modules, "keepward.store.postgres", raising=False)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    ran = run("remember", "Ana prefers tabs", "--db", "postgresql://ana@host/kept")
+    assert (ran.code, "keepward[postgres]" in ran.err, ran.err.count("\n")) == (8, True, 1)
+
+
 def test_an_address_that_is_none_is_an_argument_that_is_wrong(run):
     assert run("recall", "tabs", "--db", "postgresql://[bad").code == 2
 

@@ -105,7 +105,7 @@ def context(
         InvalidInput: an unknown purpose or format, a budget below 1, or a floor outside 0..1.
         NotFound: ``as_of`` names no commit.
     """
-    budget, chosen = _asked(kit, budget_tokens, form)
+    budget, chosen = _budget_and_format(kit, budget_tokens, form)
     at = stand(kit, who, as_of)
     gathered = _gather(kit, who, objective, purpose, at, budget, include_sensitive=include_sensitive)
     if which != "memory_block":
@@ -117,14 +117,14 @@ def context(
 
 def text_at(kit: Kit, who: Who, objective: str, seq: int, *, purpose: str = "answer") -> str:
     """Return the context's text as it was after a commit; nothing is kept of it, since nobody is given it."""
-    budget, chosen = _asked(kit, None, "markdown")
+    budget, chosen = _budget_and_format(kit, None, "markdown")
     gathered = _gather(kit, who, objective, purpose, stand(kit, who, seq), budget, include_sensitive=False)
     least = kit.policy.relevance_floor
     inputs = replace(gathered.inputs, purpose=purpose, budget_tokens=budget, floor=least, format=chosen)
     return compile_context(inputs).text
 
 
-def _asked(kit: Kit, budget_tokens: int | None, form: str) -> tuple[int, Format]:
+def _budget_and_format(kit: Kit, budget_tokens: int | None, form: str) -> tuple[int, Format]:
     budget = kit.policy.context_budget if budget_tokens is None else budget_tokens
     if not isinstance(budget, int) or budget < 1:
         raise InvalidInput("a budget is at least 1 token")

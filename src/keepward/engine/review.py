@@ -318,7 +318,7 @@ def objection(kit: Kit, item: Waiting) -> str | None:
     """Return why the steps of a proposal would be refused by now, as a sentence; None when they would not."""
     overlay = Overlay()
     for step in item.steps:
-        change = _asked(step)
+        change = _change_of(step)
         who = Who(tenant=item.tenant, scope=step.after.scope, actor=item.proposer)
         try:
             view = look(kit, who, change, step.before, step.after, overlay)
@@ -341,7 +341,7 @@ def objection(kit: Kit, item: Waiting) -> str | None:
     return None
 
 
-def _asked(step: Step) -> Change:
+def _change_of(step: Step) -> Change:
     """Return a change that leads to a step, as far as the gates look at it."""
     after = step.after
     made = _CHANGES.get(step.op, Replace)
@@ -388,10 +388,10 @@ def _changes(
     differing = [name for name in names if old.get(name) != new.get(name)]
     if blob is not None and "blob" in differing:
         old, new = ({**side, "blob": blob(side["blob"])} if "blob" in side else side for side in (old, new))
-    return tuple((name, _told(name, old.get(name)), _told(name, new.get(name))) for name in differing)
+    return tuple((name, _readable(name, old.get(name)), _readable(name, new.get(name))) for name in differing)
 
 
-def _told(name: str, value: object) -> str | None:
+def _readable(name: str, value: object) -> str | None:
     if value is None:
         return None
     if name in {"confidence", "importance"} and isinstance(value, int):

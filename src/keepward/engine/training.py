@@ -229,7 +229,7 @@ def examples(kit: Kit, who: Who, progress: Progress) -> list[Example]:
 
     said = _counted(kit, who)
     progress.size = len(said)
-    shown = _shown(kit, who, said, progress)
+    shown = _receipts_of(kit, who, said, progress)
     wanted = sorted({name for each in said if each.given.receipt in shown for name in (*each.used, *each.ignored)})
     records = {record.id: record for record in kit.store.records(who.tenant, wanted).records} if wanted else {}
     model, dim = (kit.embedder.id, kit.embedder.dim) if kit.embedder else ("", 0)
@@ -285,7 +285,7 @@ def _counted(kit: Kit, who: Who) -> list[_Said]:
     return [said(given) for given in sorted((*people[-LOOKED_AT:], *others[-LOOKED_AT:]), key=lambda given: given.n)]
 
 
-def _shown(
+def _receipts_of(
     kit: Kit, who: Who, said: Sequence[_Said], progress: Progress
 ) -> dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]]]]:
     """Return, by id, the receipts that can be learned from, and the memories that they rank, by id."""

@@ -96,7 +96,7 @@ def _lines(mem: Memory, tally: Tally) -> Iterator[str]:
             raise Tampered(f"commit {commit.seq} does not match its hash; run `keepward verify`")
         for event in events:
             first = commit if event.n == 0 else None
-            weights = None if event.payload is None else _beside(mem, event.payload, tally)
+            weights = None if event.payload is None else _weights_in(mem, event.payload, tally)
             fields = vault.event_fields(
                 event, first, len(events), export if first and commit.seq == 1 else None, weights
             )
@@ -108,7 +108,7 @@ def _lines(mem: Memory, tally: Tally) -> Iterator[str]:
     raise Tampered("the journal does not end in its head; run `keepward verify`")
 
 
-def _beside(mem: Memory, payload: bytes, tally: Tally) -> str | None:
+def _weights_in(mem: Memory, payload: bytes, tally: Tally) -> str | None:
     """Return the weights that a payload is the first to name, if they are there; count what it refers to."""
     ref, name = ref_in(payload), named_in(payload)
     if ref is not None:

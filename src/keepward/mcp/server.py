@@ -125,7 +125,7 @@ class _Answers:
             if params.request_state is not None and self._reviewer is not None:
                 return await self._resumed(memory, self._reviewer, params)
             answer = await run_sync(self._run, memory, tool, params.arguments)
-            return await self._asked(ctx, memory, answer)
+            return await self._confirmed(ctx, memory, answer)
         except KeepwardError as fault:
             return _failed(str(fault))
         except (MCPError, ValidationError):
@@ -141,7 +141,7 @@ class _Answers:
             raise KeepwardError(f"too many changes at once; wait {max(1, round(wait))} seconds, then go on")
         return tool.run(memory, arguments)
 
-    async def _asked(self, ctx: Context, memory: Memory, answer: Answer) -> Result:
+    async def _confirmed(self, ctx: Context, memory: Memory, answer: Answer) -> Result:
         """Put what is held to the person in the chat where that is possible; else return what the tool gave."""
         reviewer, item = self._reviewer, answer.held
         if reviewer is None or item is None or not _has_forms(ctx):
@@ -185,12 +185,12 @@ class _Answers:
         """Answer resources/list."""
         del params
         found = documents.listed(self._handle_of(ctx))
-        return types.ListResourcesResult(resources=[types.Resource(uri=each.uri, **_shown(each)) for each in found])
+        return types.ListResourcesResult(resources=[types.Resource(uri=each.uri, **_resource(each)) for each in found])
 
     async def list_templates(self, ctx: Context, params: Page) -> types.ListResourceTemplatesResult:
         """Answer resources/templates/list."""
         del ctx, params
-        templates = [types.ResourceTemplate(uri_template=each.uri, **_shown(each)) for each in documents.TEMPLATES]
+        templates = [types.ResourceTemplate(uri_template=each.uri, **_resource(each)) for each in documents.TEMPLATES]
         return types.ListResourceTemplatesResult(resource_templates=templates)
 
     async def read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
@@ -232,7 +232,7 @@ async def _or_error(ask: Callable[[], Any], missing: int, data: dict[str, str] |
         raise MCPError(missing if wrong else types.INTERNAL_ERROR, str(fault), data) from fault
 
 
-def _shown(document: documents.Document) -> dict[str, Any]:
+def _resource(document: documents.Document) -> dict[str, Any]:
     named = {"name": document.name, "title": document.title}
     return named | {"description": document.about, "mime_type": document.media_type}
 

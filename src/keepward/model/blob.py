@@ -180,7 +180,9 @@ def settled(claim: str | None, data: bytes) -> tuple[str, bool]:
     if named is None or named == ANY:
         named = found or ("text/plain" if text is not None else ANY)
     elif not _fits(named, found, data, text):
-        raise InvalidInput(f"the bytes are not of that media type: {_told(found, text)}; name theirs, or leave it out")
+        raise InvalidInput(
+            f"the bytes are not of that media type: {_likeness(found, text)}; name theirs, or leave it out"
+        )
     return named, _is_active(named) or (found is not None and _is_active(found))
 
 
@@ -273,7 +275,7 @@ def _fits(named: str, found: str | None, data: bytes, text: str | None) -> bool:
     return named == found or (within is not None and within.fullmatch(named) is not None)
 
 
-def _told(found: str | None, text: str | None) -> str:
+def _likeness(found: str | None, text: str | None) -> str:
     if found is not None:
         return f"they look like {found}"
     return "they are text" if text is not None else "they look like nothing of the kind"

@@ -60,7 +60,7 @@ def adopt(connector: Connector, anchor: Anchor, note: tuple[str, str] | None) ->
         if note is not None:
             db.run("set_meta", name=note[0], value=note[1])
     for state in states:
-        anchor.note(state.tenant, state.head if state.head.seq else None, state.beside())
+        anchor.note(state.tenant, state.head if state.head.seq else None, state.sums_head())
     return sealer
 
 

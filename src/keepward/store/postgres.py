@@ -35,7 +35,7 @@ try:
     from psycopg import errors
     from psycopg.sql import Literal
     from psycopg_pool import ConnectionPool
-except ImportError as fault:  # pragma: no cover
+except ImportError as fault:
     raise StoreUnavailable(
         "a store on PostgreSQL needs its driver: install `keepward[postgres]` and try again"
     ) from fault

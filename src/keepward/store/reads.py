@@ -192,7 +192,7 @@ class MemoryReads(Snapshot):
         found = Found()
         with self._reading(tenant) as db:
             if as_of is None:
-                rows = db.stream(_query_for(filters), tenant=tenant, **_asked(filters, live_at))
+                rows = db.stream(_query_for(filters), tenant=tenant, **_parameters(filters, live_at))
             else:
                 rows = db.stream("newest_as_of", tenant=tenant, as_of=as_of)
             # The limit is counted here: a damaged row must not take the place of a good one.
@@ -337,7 +337,7 @@ def _rows(db: Session, tenant: str, kind: str) -> list[Row]:
     return db.run("documents", tenant=tenant, kind=kind).fetchall()
 
 
-def _asked(filters: Filter, live_at: datetime | None) -> dict[str, Any]:
+def _parameters(filters: Filter, live_at: datetime | None) -> dict[str, Any]:
     """Return a filter as the statements of ``find`` take it."""
     return {
         "scopes": listed(filters.scopes),
@@ -400,13 +400,13 @@ def _likely(
         counted = sorted(((count, int(each)) for each, count in shared.items() if count >= SHARED), reverse=True)
         ranked.append([position for _, position in counted])
     order = [list(dict.fromkeys([*same, *near])) for same, near in zip(equals, ranked, strict=True)]
-    told = _told(db, tenant, {position for places in order for position in places[:CANDIDATES]})
+    told = _rows_at(db, tenant, {position for places in order for position in places[:CANDIDATES]})
     found: list[tuple[tuple[Likely, ...], bool]] = []
     for (_, features), same, places, some in zip(asked, equals, order, known, strict=True):
         first = _living(places[:CANDIDATES], told, features, same, micros)
         if len(first) < CANDIDATES and len(places) > CANDIDATES:
             # Many of them have run out: then all have to be looked at.
-            first = _living(places, _told(db, tenant, places), features, same, micros)
+            first = _living(places, _rows_at(db, tenant, places), features, same, micros)
         found.append((first, some))
     return found
 
@@ -469,6 +469,6 @@ def _equal(db: Session, tenant: str, record: Record, digest: bytes, now: int) ->
     return [position for _, position in sorted(db.run("same_digest", values))]
 
 
-def _told(db: Session, tenant: str, positions: Iterable[int]) -> dict[int, Row]:
+def _rows_at(db: Session, tenant: str, positions: Iterable[int]) -> dict[int, Row]:
     wanted = str(sorted(positions))
     return {row[0]: row for row in db.run("likely", tenant=tenant, positions=wanted)}

@@ -113,10 +113,10 @@ class Wreck:
 
     def blobs(self, tenant: str) -> list[Row]:
         """Return (ref, media type, active, day) of the tenant's blobs."""
-        told = ((ref, at, body.get("blob") or {}) for ref, at, body in self._told(tenant, "blobs"))
+        told = ((ref, at, body.get("blob") or {}) for ref, at, body in self._documents(tenant, "blobs"))
         return [(ref, blob.get("media_type"), blob.get("active"), at) for ref, at, blob in told]
 
-    def _told(self, tenant: str, kind: str) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
+    def _documents(self, tenant: str, kind: str) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
         """Yield (id, instant, body) of the documents of a kind that can be read."""
         for row in self._rows["documents"]:
             try:
@@ -128,7 +128,7 @@ class Wreck:
 
     def _promises(self, tenant: str) -> Iterator[tuple[Place, bytes]]:
         """Yield places of erased content and the commitments to what stood there."""
-        for name, _, told in self._told(tenant, "erased"):
+        for name, _, told in self._documents(tenant, "erased"):
             try:
                 seq, n = map(int, name.split("/"))
                 yield (seq, n), bytes.fromhex(told["promise"])

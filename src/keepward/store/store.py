@@ -152,12 +152,12 @@ class Store(Reader):
             return
         for tenant, state in states.items():
             try:
-                self._anchor.note(tenant, state.head if state.head.seq else None, self._beside(state))
+                self._anchor.note(tenant, state.head if state.head.seq else None, self._sums_head(state))
             except (OSError, KeepwardError) as fault:
                 _log.warning("the head could not be noted: %s", fault, extra={"action": "anchor_failed"})
 
-    def _beside(self, state: State) -> Head | None:
-        return state.beside() if self._sealer.active else None
+    def _sums_head(self, state: State) -> Head | None:
+        return state.sums_head() if self._sealer.active else None
 
     def _admit(self) -> None:
         """Refuse the use of a store that this machine does not know, unless this thread inspects it.

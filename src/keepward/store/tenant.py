@@ -66,7 +66,7 @@ class State:
         both = zip(self.counts, self.totals, strict=True)
         return b"".join(_SUM.pack(count, total.to_bytes(32, "big")) for count, total in both)
 
-    def beside(self) -> Head:
+    def sums_head(self) -> Head:
         """Return number and digest of the sums, as they are noted outside the store."""
         return Head(seq=self.writes, hash=sha256(b"keepward/beside/v1\0", self.tenant.encode(), b"\0", self.sums()))
 
@@ -178,7 +178,7 @@ def sums_against_noted(sealer: Sealer, state: State, noted: Head | None) -> str 
             "what stands beside the journal (receipts, review queue, tokens, uses) is older than this machine has "
             "seen: an older copy was put in its place"
         )
-    if state.writes == noted.seq and state.beside().hash != noted.hash:
+    if state.writes == noted.seq and state.sums_head().hash != noted.hash:
         return "what stands beside the journal is not what this machine has seen"
     return None
 

@@ -133,16 +133,16 @@ def _shape(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
 def _label(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
     """A word beside a number that has a check digit, or at least its form."""
     number = row.get("pattern", _NUMBER)
-    return _beside(row, rf"{tables['between']}(?P<v>{number})", f"fits:{row.get('number', 'any')}")
+    return _labelled(row, rf"{tables['between']}(?P<v>{number})", f"fits:{row.get('number', 'any')}")
 
 
 def _dated(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
     """A word beside a date."""
     date = row["date"].replace("MONTHS", "|".join(row["months"].split()))
-    return _beside(row, rf"[^\n\d]{{0,24}}?(?P<v>{date})", "closed")
+    return _labelled(row, rf"[^\n\d]{{0,24}}?(?P<v>{date})", "closed")
 
 
-def _beside(row: Mapping[str, Any], rest: str, check: str) -> Rule:
+def _labelled(row: Mapping[str, Any], rest: str, check: str) -> Rule:
     labels = listed(row["labels"])
     return _made(row, lambda: f"(?i){EDGE}{any_word(labels)}{rest}", literals_of(labels), check)
 

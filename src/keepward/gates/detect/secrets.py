@@ -106,7 +106,7 @@ def _plain(text: Text, occurring: Collection[int] | None = None) -> Iterator[Fin
         if occurring is None or min(occurring) < rules:
             yield from _pack().scan(text)
         yield from _assigned(text)
-        yield from _told(text, None if occurring is None else {place - rules - 1 for place in occurring})
+        yield from _in_prose(text, None if occurring is None else {place - rules - 1 for place in occurring})
 
 
 def _split(form: Text) -> Iterator[Finding]:
@@ -240,7 +240,7 @@ def _phrases(place: int) -> tuple[tuple[str, str], ...]:
     return tuple(("said" if spaced else "script", pattern) for pattern in patterns)
 
 
-def _told(text: Text, telling: Collection[int] | None) -> Iterator[Finding]:
+def _in_prose(text: Text, telling: Collection[int] | None) -> Iterator[Finding]:
     """Yield values that prose presents as a password, PIN, code or key (5).
 
     ``telling`` holds the places of the English phrases that may occur, and one more for all other languages; None: all.
