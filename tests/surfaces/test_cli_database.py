@@ -120,6 +120,7 @@ def test_bytes_of_a_blob_are_kept_in_the_database(run, address, tmp_path):
     said = run("remember", "See the note", "--file", "note.txt", "--as", "operator", "--db", address, "--json").json
     with Memory.open(address, embedder=None, actor=Actor.operator(), config_dir=tmp_path / "home") as mem:
         assert mem.read_blob(mem.get(said["id"]).blob) == b"The oven runs at 230 degrees"
+    assert list(tmp_path.rglob("*.blobs")) == []
 
 
 def test_a_copy_of_a_database_is_for_its_own_tools(run, address, tmp_path):
