@@ -286,10 +286,7 @@ def _keep(kit: Kit, who: Who, inputs: Inputs, compiled: Compiled, gathered: _Gat
     receipt = receipt_of(kit, who, "compile", facts, reasons, head=inputs.head)
     kept = kit.policy.enabled
     note_handed(kit, who, given)
-    for section in compiled.sections:
-        for item in section.items:
-            if not item.weak:
-                kit.count_use(who.tenant, item.id)
+    kit.count_uses(who.tenant, (item.id for section in compiled.sections for item in section.items if not item.weak))
     if kept:
         try:
             with kit.store.write() as writer:

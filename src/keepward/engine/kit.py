@@ -100,10 +100,11 @@ class Kit:
             _log.warning("%s could not be listed outside the store: %s", what, fault, extra={"action": "not_listed"})
         return False
 
-    def count_use(self, tenant: str, memory_id: str) -> None:
-        """Count that a memory was handed out."""
-        self.uses[tenant, memory_id] += 1
-        self.used_at[tenant, memory_id] = self.clock.now()
+    def count_uses(self, tenant: str, ids: Iterable[str]) -> None:
+        """Count that memories were handed out together, at one instant: they are written together as well."""
+        keys, now = [(tenant, each) for each in ids], self.clock.now()
+        self.uses.update(keys)
+        self.used_at.update(dict.fromkeys(keys, now))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -146,9 +146,7 @@ def recall(
     if found.best is not None and found.best < least:
         note = below_floor(len(found.hits), least)
         found = replace(found, hits=(), below=len(found.hits), notes=(*found.notes, note))
-    for hit in found.hits:
-        if not hit.weak:
-            kit.count_use(who.tenant, hit.memory.id)
+    kit.count_uses(who.tenant, (hit.memory.id for hit in found.hits if not hit.weak))
     if as_of is not None:
         return replace(found, notes=(*found.notes, *notes_of(unsound(found.withheld))))
     gone = withheld(kit, who, filters, live_at=found.now, damaged=found.withheld)
