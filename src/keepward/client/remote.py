@@ -9,25 +9,19 @@ Invariants
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Unpack
+from typing import IO, TYPE_CHECKING, Any
 
-from keepward.calls.draft import Draft as LocalDraft
 from keepward.calls.govern import Govern
 from keepward.calls.use import Use
 from keepward.client import streams, wire
 from keepward.client.streams import Happened, Line
 from keepward.client.transport import Answer, Transport
-from keepward.errors import KeepwardError
-from keepward.model.change import Change, Insert, InsertFields
-from keepward.model.proposal import Outcome
+from keepward.client.wire import Draft
 from keepward.model.trust import Actor
-from keepward.results import from_json, read_json
-from keepward.verbs.write import Remember
+from keepward.results import from_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -114,7 +108,7 @@ class Client(Use, Govern):
 
     def draft(self, *, reason: str, session: str | None = None) -> Draft:
         """Collect changes in a ``with`` block and propose them together at its end; an error discards them."""
-        return Draft(self, reason, session)
+        return Draft(self._way, reason, session)
 
     def shown(self, item: Waiting) -> list[Shown]:
         """Return what an approval would store, byte for byte, with every invisible character written out.
@@ -177,58 +171,3 @@ class Client(Use, Govern):
 
     def _send(self, request: Request[Any], **local: Any) -> Any:
         return wire.carry_out(request, self._way, **{name: value for name, value in local.items() if value is not None})
-
-
-class Draft(LocalDraft):
-    """Changes that a server collects in memory, and judges together at the end.
-
-    Nothing is sent before the first change is staged. A block that ends with an error, or is discarded, leaves nothing;
-    what could not be told to the server ends there by itself within the hour.
-    """
-
-    def __init__(self, client: Client, reason: str, session: str | None) -> None:
-        self._client, self._reason, self._session = client, reason, session
-        self._id, self._count = "", 0
-        self.outcome: Outcome | None = None
-        #: Ids that new memories got, by the ids that they were given here.
-        self._names: dict[str, str] = {}
-
-    def insert(self, text: str, **fields: Unpack[InsertFields]) -> str:
-        """Stage a new memory with the fields of ``remember``; return the id it will have."""
-        return str(self._put({"op": "insert", **wire.new_memory(Remember(text=text, values=fields))}))
-
-    def stage(self, change: Change) -> None:
-        """Stage a change that is there as data; the id of an ``Insert`` is a name for the changes that follow."""
-        made = self._put(wire.change(change))
-        if isinstance(change, Insert):
-            self._names[change.id] = str(made)
-
-    def discard(self) -> None:
-        """Drop everything that was staged."""
-        begun, self._id, self._count = self._id, "", 0
-        if begun:
-            self._client._way.call("DELETE", wire.path_of("drafts", begun))  # noqa: SLF001  a draft is a part of its handle
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is not None:
-            # The first error is the one to tell of.
-            with contextlib.suppress(KeepwardError):
-                self.discard()
-        elif self._id:
-            self.outcome = read_json(Outcome, self._post("drafts", self._id, "finish"))
-
-    def _put(self, change: Mapping[str, Any]) -> Any:
-        if not self._id:
-            self._id = str(self._post("drafts", reason=self._reason, session=self._session)["id"])
-        answer = self._post("drafts", self._id, "changes", changes=[wire.renamed(change, self._names)])
-        (made,) = read_json(tuple[str | None], answer["ids"])
-        self._count += 1
-        return made
-
-    def _post(self, *path: str, **body: Any) -> Any:
-        return self._client._way.post(wire.path_of(*path), wire.present(body) or None)  # noqa: SLF001

@@ -11,12 +11,12 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
 from keepward import durable
-from keepward.client.transport import Transport, reading
+from keepward.client.transport import Transport, answer_of, reading
 from keepward.errors import InvalidInput, KeepwardError, StoreError, StoreUnavailable
 from keepward.model.commit import Reason
 from keepward.model.copies import ExportPlan, RestoredExport
@@ -125,7 +125,8 @@ def _sent(way: Transport, path: str, source: str | Path | IO[bytes] | bytes, que
         _opened(source) as content,
         way.stream("POST", path, query=query, content=content, headers=headers) as answer,
     ):
-        return json.loads("".join(answer.iter_lines()))
+        answer.read()
+        return answer_of(answer)
 
 
 def _listen(way: Transport, after: int) -> Iterator[Happened]:
@@ -192,9 +193,6 @@ def _number(head: str) -> int:
 
 
 def _line(told: Mapping[str, Any]) -> Line:
-    reasons = read_json(tuple[Reason, ...], told.get("reasons") or [])
-    detail = told.get("detail")
-    if detail is None and reasons:
-        detail = "; ".join(each.detail for each in reasons)
-    number, outcome = read_json(int, told["line"]), read_json(str, told.get("outcome"))
-    return Line(number=number, outcome=outcome, reasons=reasons, detail=detail)
+    line = from_json(Line, {**told, "number": told["line"], "reasons": told.get("reasons") or []})
+    said = "; ".join(each.detail for each in line.reasons) or None
+    return line if line.detail is not None else replace(line, detail=said)

@@ -11,7 +11,6 @@ Invariants
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import os
 import time
@@ -24,6 +23,7 @@ from urllib.parse import quote, urlsplit
 
 from keepward.errors import InvalidInput, StoreError, StoreUnavailable
 from keepward.model.trust import parse_scope, parse_tenant
+from keepward.model.value import is_loopback
 from keepward.results import UNREADABLE, error_of
 
 if TYPE_CHECKING:
@@ -249,12 +249,10 @@ def checked(answer: httpx2.Response) -> httpx2.Response:
     if answer.status_code < 300:
         return answer
     kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-    problem: Any = None
-    if kind == _PROBLEM:
-        try:
-            problem = answer.json()
-        except ValueError:
-            problem = None
+    try:
+        problem: Any = answer.json() if kind == _PROBLEM else None
+    except ValueError:
+        problem = None
     if not isinstance(problem, dict):
         raise error_of(None, f"the server answered {answer.status_code} and not as Keepward does", answer.status_code)
     if problem.get("outcome") == "refused" or "applied" in problem:
@@ -277,18 +275,9 @@ def _checked(url: str, token: str | None, *, allow_insecure: bool) -> str:
     if token is not None:
         if not (isinstance(token, str) and token.isascii() and token.isprintable() and token and " " not in token):
             raise InvalidInput("that is no token; `keepward token create` makes one")
-        if parts.scheme == "http" and not allow_insecure and not _loopback(host):
+        if parts.scheme == "http" and not allow_insecure and not is_loopback(host):
             raise InvalidInput(_INSECURE)
     return url.rstrip("/")
-
-
-def _loopback(host: str) -> bool:
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _encoded(body: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""Requests as HTTP calls, and answers as results; most follow from the registry, and each other one is named here.
+"""Requests as HTTP calls, and answers as results: the registry says most of it, ``carry_out`` the rest.
 
 Invariants
 (1) What stands for "leave it as it is" is left out; None is sent where it empties a field.
@@ -16,19 +16,19 @@ import contextlib
 import dataclasses
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from enum import Enum
 from functools import singledispatch
-from typing import Any, get_args
+from types import TracebackType
+from typing import Any, Unpack, get_args
 from urllib.parse import quote
 
+from keepward.calls.draft import Draft as LocalDraft
 from keepward.client.transport import Answer, Transport, answer_of
 from keepward.errors import InvalidInput, KeepwardError, Tampered
 from keepward.model.blob import Blob, parse_ref, ref_of
-from keepward.model.change import KEEP, Change, Insert, Revert, Supersede, operation
-from keepward.model.journal import CommitView
+from keepward.model.change import KEEP, Change, Insert, InsertFields, Revert, Supersede, operation
 from keepward.model.memory import Record
 from keepward.model.proposal import Decided, Outcome
 from keepward.model.query import Memories, Recall, check_names
@@ -45,6 +45,7 @@ _ITEMS = 500
 _BYTES = 900_000
 #: Arguments that name a moment of the past.
 _MOMENTS = frozenset({"as_of", "earlier", "later"})
+_IDS = frozenset({"memory_ids", "ids"})
 
 
 def path_of(*parts: str) -> str:
@@ -68,15 +69,8 @@ def _part(part: Any) -> str:
 @singledispatch
 def carry_out(request: Request[Any], way: Transport, **local: Any) -> Any:
     """Have a request carried out by a server: here those of which the registry says all."""
-    verb = verb_of(type(request))
-    places = re.findall(r"{(\w+)}", verb.path)
-    path = verb.path.format_map({wire: _part(getattr(request, verb.arguments[wire].name)) for wire in places})
-    asked = {name: value for name, value in arguments_of(request).items() if name not in places}
-    if verb.method in {"GET", "DELETE"}:
-        answer = answer_of(way.call(verb.method, path, query=list(asked.items())))
-    else:
-        answer = answer_of(way.call(verb.method, path, body=asked or None))
-    result = read_json(verb.result, answer[verb.answer] if verb.answer else answer)
+    asked = arguments_of(request)
+    result = read_json(verb_of(type(request)).result, _answer(request, way, asked))
     if "on_progress" in local:
         # A server says nothing on the way.
         done = result if isinstance(result, int) else result.feedback
@@ -84,75 +78,84 @@ def carry_out(request: Request[Any], way: Transport, **local: Any) -> Any:
     return result
 
 
+def _answer(
+    request: Request[Any], way: Transport, asked: Mapping[str, Any], headers: Mapping[str, str] | None = None
+) -> Any:
+    """Send a request with its arguments by wire name; return what its result is read from."""
+    verb = verb_of(type(request))
+    places = re.findall(r"{(\w+)}", verb.path)
+    path = verb.path.format_map({wire: _part(getattr(request, verb.arguments[wire].name)) for wire in places})
+    sent = {name: value for name, value in asked.items() if name not in places}
+    if verb.method in {"GET", "DELETE"}:
+        # What is told once is not asked for again.
+        once = isinstance(request, review.Notices)
+        answer = answer_of(way.call(verb.method, path, query=list(sent.items()), once=once))
+    else:
+        answer = answer_of(way.call(verb.method, path, body=sent or None, headers=headers))
+    keys = verb.answer.split()
+    return answer if not keys else answer[keys[0]] if len(keys) == 1 else [answer[key] for key in keys]
+
+
 def arguments_of(request: Request[Any]) -> dict[str, Any]:
     """Return what was given of a request as JSON values by wire name, without what is the default anyhow."""
     found = {}
-    given = request.given()
     for wire, argument in verb_of(type(request)).arguments.items():
-        value = given.get(argument.name, argument.default)
-        if value is argument.default or value == argument.default or value is None:
+        value = None if argument.within else getattr(request, argument.name)
+        if value is None or value is argument.default or value == argument.default:
             continue
-        found[wire] = moment(value) if wire in _MOMENTS else plain(_listed(argument.name, value, argument.default))
-    return found
-
-
-def _listed(name: str, value: Any, default: Any) -> Any:
-    """See that a list is one; a text alone would be taken for its letters."""
-    return list(arguments.texts(name, value)) if default == () and isinstance(value, str) else value
+        if argument.default == () or argument.name in _IDS:
+            # A text alone would be taken for its letters.
+            value = arguments.texts(argument.name, value)
+        found[wire] = moment(value) if wire in _MOMENTS else plain(value)
+    if isinstance(request, read.Filtered):
+        names = {"tiers": "tier", "kinds": "kind", "content_types": "content_type"}
+        check_names(**{name: found.get(wire, ()) for name, wire in names.items()})
+    return found | (_sent(arguments.insert(request.values)) if hasattr(request, "values") else {})
 
 
 @carry_out.register
 def _(request: read.Recall, way: Transport) -> Recall:
-    asked = _filtered(request)
-    if request.limit < 1:
-        raise InvalidInput("a limit is at least 1")
     if request.receipt and request.limit > PAGE:
         raise InvalidInput(f"a receipt of a recall over HTTP names at most {PAGE} memories")
-    query = [*asked.items(), ("limit", min(request.limit, PAGE))]
     # A receipt that is kept is one more each time it is asked for.
-    answer = way.get("/memory/search", query, once=request.receipt)
-    found, cursor = from_json(Recall, answer), answer.get("cursor")
-    while len(found) < request.limit and cursor:
-        further = way.get("/memory/search", [*query, ("cursor", cursor)])
-        hits, cursor = (*found.hits, *from_json(Recall, further).hits), further.get("cursor")
-        found = replace(found, hits=hits[: request.limit])
-    return found
+    hits, answers = _pages(request, way, "hits", once=request.receipt)
+    return from_json(Recall, {**answers[0], "hits": hits})
 
 
 @carry_out.register
 def _(request: read.Find, way: Transport) -> Memories:
-    if request.limit is not None and request.limit < 1:
-        raise InvalidInput("a limit is at least 1")
-    items, last = _pages(way, "/memory/items", _filtered(request), request.limit)
+    items, answers = _pages(request, way)
     # A server of an older release says nothing of it.
-    lost, notes = (tuple(map(str, last.get(name, ()))) for name in ("withheld", "notes"))
+    lost, notes = (tuple(map(str, answers[-1].get(name, ()))) for name in ("withheld", "notes"))
     return Memories(read_json(list[Record], items), withheld=lost, notes=notes)
 
 
-@carry_out.register
-def _(request: review.Pending, way: Transport) -> Any:
-    return read_json(verb_of(type(request)).result, _pages(way, "/memory/quarantine", {"state": request.state})[0])
+@carry_out.register(review.Pending)
+@carry_out.register(journal.Log)
+def _(request: Request[list[Any]], way: Transport) -> list[Any]:
+    return read_json(verb_of(type(request)).result, _pages(request, way)[0])  # type: ignore[no-any-return]
 
 
-@carry_out.register
-def _(request: review.Notices, way: Transport) -> Any:
-    return read_json(verb_of(type(request)).result, way.get("/memory/notices", once=True)["items"])
-
-
-@carry_out.register
-def _(request: journal.Log, way: Transport) -> list[CommitView]:
-    if request.limit < 1:
+def _pages(
+    request: Request[Any], way: Transport, key: str = "items", *, once: bool = False
+) -> tuple[list[Any], list[Answer]]:
+    """Return the items of a list, all of them or the first ones, and the answers that they came in, page by page."""
+    limit: int | None = getattr(request, "limit", None)
+    if limit is not None and limit < 1:
         raise InvalidInput("a limit is at least 1")
-    found: list[CommitView] = []
-    before = request.before
-    while len(found) < request.limit:
-        query = [("before", before), ("limit", min(request.limit - len(found), _COMMITS)), ("events", True)]
-        page = way.get("/memory/commits", query)
-        found += read_json(list[CommitView], page["items"])
-        before = page.get("next_before")
-        if before is None:
-            break
-    return found
+    asked, size, cursor, onward = arguments_of(request), PAGE, "cursor", "cursor"
+    if isinstance(request, journal.Log):
+        asked, size, cursor, onward = {**asked, "events": True}, _COMMITS, "before", "next_before"
+    # The size stays the same: a page begins where the one before ended.
+    asked["limit"] = size if limit is None else min(size, limit)
+    answers: list[Answer] = []
+    found: list[Any] = []
+    while True:
+        answers.append(way.get(verb_of(type(request)).path, list(asked.items()), once=once))
+        found += read_json(list[Any], answers[-1][key])
+        asked[cursor] = answers[-1].get(onward)
+        if asked[cursor] is None or (limit is not None and len(found) >= limit):
+            return found[:limit], answers
 
 
 @carry_out.register
@@ -161,12 +164,7 @@ def _(request: inquiry.Bisect, way: Transport, *, predicate: Any = None) -> Any:
         raise InvalidInput("a predicate cannot be sent to a server: give the text to look for as `contains`")
     if not request.contains:
         raise InvalidInput("give the text to look for")
-    return read_json(verb_of(type(request)).result, way.post("/memory/bisect", arguments_of(request)))
-
-
-@carry_out.register
-def _(request: write.Remember, way: Transport) -> Outcome:
-    return _proposed(way, "/memory/items", new_memory(request) | present({"reason": request.reason or None}))
+    return read_json(verb_of(type(request)).result, _answer(request, way, arguments_of(request)))
 
 
 @carry_out.register
@@ -177,51 +175,45 @@ def _(request: write.UpdateByKey, way: Transport) -> Outcome:
 @carry_out.register
 def _(request: write.Edit, way: Transport) -> Outcome:
     _part(request.memory_id)
-    return _edited(way, [change(request.change())], getattr(request, "reason", ""))
+    return _edited(way, [_change(request.change())], getattr(request, "reason", ""))
 
 
 @carry_out.register
 def _(request: write.Propose, way: Transport, *, kind: str = "write") -> Outcome:
     _only_write(kind)
-    if not request.reason.strip():
-        raise InvalidInput("say why: a change carries a `reason`")
-    changes, about = [change(each) for each in request.changes], {"reason": request.reason, "session": request.session}
     made = {each.id for each in request.changes if isinstance(each, Insert)}
     if not any(made.intersection(_named(each)) for each in request.changes):
-        return _edited(way, changes, request.reason, request.session)
+        return _edited(way, [_change(each) for each in request.changes], request.reason, request.session)
     # One of them names a memory that another makes: its id is known once that is staged.
-    place = path_of("drafts", str(way.post("/memory/drafts", present(about))["id"]))
-    names: dict[str, str] = {}
-    try:
-        for item, sent in zip(request.changes, changes, strict=True):
-            answer = way.post(f"{place}/changes", {"changes": [renamed(sent, names)]})
-            if isinstance(item, Insert):
-                names[item.id] = str(answer["ids"][0])
-    except KeepwardError:
-        with contextlib.suppress(KeepwardError):
-            way.call("DELETE", place)
-        raise
-    return _proposed(way, f"{place}/finish", None)
+    with Draft(way, request.reason, request.session) as draft:
+        for each in request.changes:
+            draft.stage(each)
+    assert draft.outcome is not None
+    return draft.outcome
+
+
+def _edited(way: Transport, changes: list[dict[str, Any]], reason: str, session: str | None = None) -> Outcome:
+    if not reason.strip():
+        raise InvalidInput("say why: a change carries a `reason`")
+    if not changes:
+        raise InvalidInput("a proposal needs at least one change")
+    body = {"reason": reason, "changes": changes, **present({"session": session})}
+    return read_json(Outcome, way.post("/memory/edit", body))  # type: ignore[no-any-return]
 
 
 @carry_out.register
 def _(request: write.Merge, way: Transport) -> Outcome | None:
-    ids = list(arguments.texts("memory_ids", request.memory_ids))
-    if not ids:
-        return None
-    fields = _sent(arguments.insert(request.values))
-    body = {"ids": ids, "reason": request.reason, **fields, **present({"text": request.text})}
-    answer = way.post("/memory/items/merge", body)
-    return read_json(Outcome, answer) if answer.get("outcome") not in {None, "none"} else None
+    asked = arguments_of(request)
+    answer = _answer(request, way, asked) if asked["ids"] else {}
+    return read_json(Outcome, answer) if answer.get("outcome") else None
 
 
 @carry_out.register
 def _(request: write.ForgetMany, way: Transport) -> tuple[Outcome | None, list[str]]:
-    ids = list(arguments.texts("memory_ids", request.memory_ids))
-    if not ids:
+    asked = arguments_of(request)
+    if not asked["ids"]:
         return None, []
-    answer = way.post("/memory/items/forget", {"ids": ids, "reason": request.reason})
-    return read_json(Outcome | None, answer["outcome"]), read_json(list[str], answer["missing"])
+    return read_json(tuple[Outcome | None, list[str]], _answer(request, way, asked))  # type: ignore[no-any-return]
 
 
 @carry_out.register
@@ -232,11 +224,11 @@ def _(
     if batch < 1:
         raise InvalidInput("a batch holds at least 1 item")
     sent = [{"text": each} if isinstance(each, str) else _sent(each) for each in request.items]
+    asked = present({"mode": request.mode, "reason": request.reason or None})
     outcomes: list[Outcome] = []
     for part in [sent] if request.mode == "atomic" else _parts(sent, min(batch, _ITEMS)):
         if part:
-            body = {"items": part, "mode": request.mode, **present({"reason": request.reason or None})}
-            found = read_json(list[Outcome], way.post("/memory/items/batch", body)["outcomes"])
+            found = read_json(list[Outcome], _answer(request, way, {"items": part, **asked}))
             # All or nothing is one outcome, for all of them.
             outcomes += found * len(part) if request.mode == "atomic" and len(found) == 1 else found
         if on_progress is not None and request.mode != "atomic":
@@ -246,30 +238,31 @@ def _(
 
 @carry_out.register
 def _(request: review.Approve, way: Transport) -> Outcome:
-    place = path_of("quarantine", request.proposal_id)
-    seen: Any = way.get(place)["digest"] if request.digest is None else request.digest
+    seen: Any = request.digest
+    if seen is None:
+        seen = way.get(path_of("quarantine", request.proposal_id))["digest"]
     if not (isinstance(seen, str) and seen.isascii() and seen.isalnum()):
         raise InvalidInput("a digest is hex digits, as they stand with what waits")
-    return _proposed(way, f"{place}/approve", None, {"If-Match": f'"{seen}"'})
+    return read_json(Outcome, _answer(request, way, {}, {"If-Match": f'"{seen}"'}))  # type: ignore[no-any-return]
 
 
-@carry_out.register
-def _(request: review.ApproveMany, way: Transport) -> list[Decided]:
-    return _decided(way, "approve", "items", request.items)
-
-
-@carry_out.register
-def _(request: review.RejectMany, way: Transport) -> list[Decided]:
-    return _decided(way, "reject", "ids", list(dict.fromkeys(request.ids)), reason=request.reason)
+@carry_out.register(review.ApproveMany)
+@carry_out.register(review.RejectMany)
+def _(request: review.ApproveMany | review.RejectMany, way: Transport) -> list[Decided]:
+    name, asked = "ids" if isinstance(request, review.RejectMany) else "items", arguments_of(request)
+    items = asked[name] if name == "items" else list(dict.fromkeys(asked[name]))
+    found: list[Decided] = []
+    for start in range(0, len(items), _MANY):
+        part = asked | {name: items[start : start + _MANY]}
+        found += read_json(list[Decided], _answer(request, way, part))
+    return found
 
 
 @carry_out.register
 def _(request: journal.RollBack, way: Transport) -> Any:
-    body = {"with_later": request.with_later, "dry_run": request.dry_run}
     # Whatever the newest commit is: one that touches the same memories is a conflict, and not undone.
     headers = None if request.dry_run else {"If-Match": "*"}
-    answer = way.post(path_of("rollback", str(request.commit)), body, headers)
-    return read_json(verb_of(type(request)).result, answer)
+    return read_json(verb_of(type(request)).result, _answer(request, way, arguments_of(request), headers))
 
 
 @carry_out.register
@@ -281,61 +274,12 @@ def _(request: upkeep.PutBlob, way: Transport) -> Blob:
 
 
 @carry_out.register
-def _(request: upkeep.GetBlob, way: Transport) -> Blob:
-    return from_json(Blob, way.get(path_of("blobs", parse_ref(request.ref), "about")))
-
-
-@carry_out.register
 def _(request: upkeep.ReadBlob, way: Transport) -> bytes:
     path = path_of("blobs", parse_ref(request.ref))
     data: bytes = way.call("GET", path, headers={"Accept": "*/*"}).content
     if ref_of(data) != request.ref:
         raise Tampered("the bytes are not those that were put")
     return data
-
-
-def _filtered(request: read.Filtered[Any]) -> dict[str, Any]:
-    """Return the arguments of a request that filters but its limit, after a look at its names."""
-    asked = {name: value for name, value in arguments_of(request).items() if name != "limit"}
-    named = {name: arguments.texts(name, getattr(request, name)) for name in ("tiers", "kinds", "content_types")}
-    arguments.texts("tags", request.tags)
-    check_names(**named)
-    return asked
-
-
-def _pages(way: Transport, path: str, asked: Mapping[str, Any], limit: int | None = None) -> tuple[list[Any], Answer]:
-    """Return the items of a list, all of them or the first ones, page after page, and the last answer."""
-    found: list[Any] = []
-    cursor: str | None = None
-    # The size stays the same: a page begins where the one before ended.
-    query = [*asked.items(), ("limit", PAGE if limit is None else min(PAGE, limit))]
-    while True:
-        answer = way.get(path, [*query, ("cursor", cursor)])
-        found += read_json(list[Any], answer["items"])
-        cursor = answer.get("cursor")
-        if cursor is None or (limit is not None and len(found) >= limit):
-            return found if limit is None else found[:limit], answer
-
-
-def _proposed(way: Transport, path: str, body: Any, headers: Mapping[str, str] | None = None) -> Outcome:
-    outcome: Outcome = read_json(Outcome, way.post(path, body, headers))
-    return outcome
-
-
-def _edited(way: Transport, changes: list[dict[str, Any]], reason: str, session: str | None = None) -> Outcome:
-    if not reason.strip():
-        raise InvalidInput("say why: a change carries a `reason`")
-    if not changes:
-        raise InvalidInput("a proposal needs at least one change")
-    return _proposed(way, "/memory/edit", {"reason": reason, "changes": changes, **present({"session": session})})
-
-
-def _decided(way: Transport, what: str, name: str, items: Sequence[Any], **more: Any) -> list[Decided]:
-    found: list[Decided] = []
-    for start in range(0, len(items), _MANY):
-        body = {name: items[start : start + _MANY], **more}
-        found += read_json(list[Decided], way.post(f"/memory/quarantine/{what}", body)["results"])
-    return found
 
 
 def _only_write(kind: str) -> None:
@@ -402,12 +346,7 @@ def present(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: plain(value) for name, value in given.items() if value is not None}
 
 
-def new_memory(request: write.Remember) -> dict[str, Any]:
-    """Return text and fields of a new memory, checked as the library checks them."""
-    return {"text": arguments.text(request.text), **_sent(arguments.insert(request.values))}
-
-
-def change(item: Change) -> dict[str, Any]:
+def _change(item: Change) -> dict[str, Any]:
     """Return a change as ``op`` with its arguments; a new memory gets its id from the server.
 
     Raises:
@@ -423,17 +362,6 @@ def change(item: Change) -> dict[str, Any]:
         # Where a memory goes is always said: the default of a handle is its own scope, that of an Insert is shared.
         sent = {name: value for name, value in sent.items() if name != "id"} | {"scope": item.scope}
     return {"op": operation(item), **_sent(sent)}
-
-
-def renamed(change: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return a change to be sent, with the ids that memories got in place of those that they were given here."""
-    found = {
-        name: names.get(value, value) if name in {"id", "by"} and isinstance(value, str) else value
-        for name, value in change.items()
-    }
-    if "derived_from" in found:
-        found["derived_from"] = [names.get(each, each) for each in found["derived_from"]]
-    return found
 
 
 def _sent(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -452,3 +380,58 @@ def _named(item: Change) -> tuple[str, ...]:
         case Supersede():
             return item.id, item.by
     return (item.id,)
+
+
+class Draft(LocalDraft):
+    """Changes that a server collects in memory, and judges together at the end.
+
+    Nothing is sent before the first change is staged. A block that ends with an error, or is discarded, leaves nothing;
+    what could not be told to the server ends there by itself within the hour.
+    """
+
+    def __init__(self, way: Transport, reason: str, session: str | None) -> None:
+        self._way, self._about, self._place, self._count = way, {"reason": reason, "session": session}, "", 0
+        self.outcome: Outcome | None = None
+        #: Ids that new memories got, by the ids that they were given here.
+        self._names: dict[str, str] = {}
+
+    def insert(self, text: str, **fields: Unpack[InsertFields]) -> str:
+        """Stage a new memory with the fields of ``remember``; return the id it will have."""
+        return str(self._put({"op": "insert", **arguments_of(write.Remember(text=text, values=fields))}))
+
+    def stage(self, change: Change) -> None:
+        """Stage a change that is there as data; the id of an ``Insert`` is a name for the changes that follow."""
+        made = self._put(_change(change))
+        if isinstance(change, Insert):
+            self._names[change.id] = str(made)
+
+    def discard(self) -> None:
+        """Drop everything that was staged."""
+        begun, self._place, self._count = self._place, "", 0
+        if begun:
+            self._way.call("DELETE", begun)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            # The first error is the one to tell of.
+            with contextlib.suppress(KeepwardError):
+                self.discard()
+        elif self._place:
+            self.outcome = read_json(Outcome, self._way.post(f"{self._place}/finish"))
+
+    def _put(self, change: dict[str, Any]) -> Any:
+        for name in {"id", "by"} & change.keys():
+            change[name] = self._names.get(change[name], change[name])
+        if "derived_from" in change:
+            change["derived_from"] = [self._names.get(each, each) for each in change["derived_from"]]
+        if not self._place:
+            self._place = path_of("drafts", str(self._way.post("/memory/drafts", present(self._about))["id"]))
+        answer = self._way.post(f"{self._place}/changes", {"changes": [change]})
+        (made,) = read_json(tuple[str | None], answer["ids"])
+        self._count += 1
+        return made

@@ -394,11 +394,6 @@ def merge(call: Call) -> Response:
     return json_response({"outcome": None}) if result is None else write_response(result)
 
 
-def forget_many(call: Call) -> Response:
-    result, missing = call.run()
-    return json_response({"outcome": None if result is None else to_json(result), "missing": missing})
-
-
 def edited(call: Call) -> Response:
     seen = matched(call, required=call.verb.name == "revise")
     if seen is None:
@@ -450,11 +445,13 @@ def adding(more: Callable[[Call, Any], dict[str, Any]]) -> Callable[[Call], Resp
         result = call.run()
         if isinstance(result, Committed | Quarantined | Refused | Duplicate):
             return write_response(result)
-        key, found = call.verb.answer, shape(result)
+        keys, found = call.verb.answer.split(), shape(result)
         if isinstance(result, Receipt):
-            found = {"receipt": result.id, key: found}
-        elif key:
-            found = listed(found) if key == "items" else {key: found}
+            found = {"receipt": result.id, keys[0]: found}
+        elif keys == ["items"]:
+            found = listed(found)
+        elif keys:
+            found = dict(zip(keys, found if len(keys) > 1 else [found], strict=True))
         return json_response({**found, **more(call, result)}, call.verb.status)
 
     return answer

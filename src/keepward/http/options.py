@@ -7,11 +7,11 @@ Invariants
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 
 from keepward.config import ServerSettings
 from keepward.errors import InvalidInput
+from keepward.model.value import is_loopback
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104  to be refused without TLS, not bound
@@ -76,13 +76,3 @@ class ServerOptions(ServerSettings):
 def has_port(name: str) -> bool:
     """Whether the name of a host has a port at its end."""
     return ":" in name.rpartition("]")[2]
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host names this machine alone."""
-    if host.lower() in LOOPBACK:
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -128,6 +128,16 @@ def chosen(what: str, given: Any, known: Collection[str]) -> str:
     return str(given)
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a host names this machine alone."""
+    from ipaddress import ip_address
+
+    try:
+        return host.lower() == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def counted(number: int, one: str, many: str) -> str:
     """Return `1 memory` or `3 memories`."""
     return f"{number} {one if number == 1 else many}"

@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Sequence
 from http.client import HTTPException
 from importlib import import_module
-from ipaddress import ip_address
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
@@ -31,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keepward.errors import ModelUnavailable
+from keepward.model.value import is_loopback
 
 _BATCH = 64
 _ATTEMPTS = 4
@@ -77,7 +77,7 @@ class HttpEmbedder:
         self._sleep = sleep
         self._lock = threading.Lock()
         handlers: list[BaseHandler] = [_NoRedirect()]
-        if _is_loopback(parts.hostname):
+        if is_loopback(parts.hostname):
             # A proxy of the environment cannot reach this machine's own servers, and must not see their texts.
             handlers.append(ProxyHandler({}))
         self._opener = build_opener(*handlers)
@@ -177,13 +177,6 @@ def _endpoint(path: str) -> str:
     if path.endswith("/embeddings"):
         return path
     return path + ("/embeddings" if path.endswith("/v1") else "/v1/embeddings")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _seconds(header: str | None) -> float | None:

@@ -159,7 +159,7 @@ class Verb:
     operation: str
     #: Of the answer that carried it out.
     status: int = 200
-    #: Name of the one key that the result stands under in the answer; empty where the result is the whole of it.
+    #: Key that the result stands under in the answer, or one for each part of it; empty where it is the whole.
     answer: str = ""
     #: Whether it changes something: it counts against the rate of changes.
     changes: bool = False

@@ -228,7 +228,7 @@ class Merge(Request[Outcome | None]):
         return propose(session, made, reason=self.reason)
 
 
-@verb("forget_many", "POST /memory/items/forget", right="propose")
+@verb("forget_many", "POST /memory/items/forget", right="propose", answer="outcome missing")
 class ForgetMany(Request[tuple[Outcome | None, list[str]]]):
     """Propose in one commit that memories no longer hold; names that are not there are listed."""
 
