@@ -25,16 +25,14 @@ from keepward.calls.use import Use
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
 from keepward.model.policy import Policy
 from keepward.model.trust import SHARED, Actor, stands_below, visible_from
-from keepward.place import place_of
 from keepward.verbs import Request
 from keepward.verbs.arguments import DEFAULT, scope_named, tenant_named
-from keepward.verbs.session import Session
 from keepward.verbs.write import new_memory
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from keepward.engine.kit import Kit, Who
+    from keepward.engine.session import Engine, Session
     from keepward.jobs.maintenance import Handover, Maintenance
     from keepward.model.blob import Blob
     from keepward.model.commit import Commit, Event, Head
@@ -52,26 +50,25 @@ R = TypeVar("R")
 class Shared:
     """What all handles on one opened store share."""
 
-    kit: Kit
-    path: str
+    engine: Engine
     #: Folder of keys and tokens; None for the user's own.
     config_dir: Path | None = None
     closed: bool = False
     #: Runs jobs that are due; None where that is switched off.
     maintenance: Maintenance | Handover | None = None
 
-    def usable(self) -> Kit:
-        """Return the kit, unless the store was closed."""
+    def usable(self) -> Engine:
+        """Return the engine, unless the store was closed."""
         if self.closed:
             raise InvalidInput("the store is closed; open it again")
-        return self.kit
+        return self.engine
 
 
 class Memory(Use, Govern, Tools):
     """A handle on a store of memories."""
 
-    def __init__(self, shared: Shared, who: Who) -> None:
-        self._shared, self._who = shared, who
+    def __init__(self, shared: Shared, session: Session) -> None:
+        self._shared, self._unconfirmed = shared, session
 
     @classmethod
     def open(
@@ -116,27 +113,27 @@ class Memory(Use, Govern, Tools):
             InvalidInput: an unknown embedder, counter, tenant or scope; a token and one of these beside it.
             Unauthorised: the token is unknown, expired or revoked.
         """
-        from keepward.engine.kit import Who
+        from keepward.engine.session import Session
 
         if token is not None and not (actor is None and tenant is None and scope is None):
             raise InvalidInput("a token says who asks and where: leave out actor, tenant and scope")
         if actor is not None and actor.credential is not None:
             raise InvalidInput("an actor with a credential comes from its token: give the token")
-        who = Who(
-            tenant=tenant_named(DEFAULT if tenant is None else tenant),
-            scope=scope_named(SHARED if scope is None else scope),
-            actor=actor or Actor.agent(),
-        )
+        asking: dict[str, Any] = {
+            "tenant": tenant_named(DEFAULT if tenant is None else tenant),
+            "scope": scope_named(SHARED if scope is None else scope),
+            "actor": actor or Actor.agent(),
+        }
         create = create and token is None
         path = (_default(config_dir, create=create) if url is None else str(url)).removeprefix("sqlite:///")
         keeper = _maintenance(maintenance, own_time=clock is not None or path == ":memory:")
         models: dict[str, Any] = {"embedder": embedder, "counter": counter}
         models |= {"summarizer": summarizer, "redactor": redactor, "identity": identity, "user_file": user_file}
         world: dict[str, Any] = {"clock": clock, "ids": ids, "config_dir": config_dir}
-        kit = _opened(path, keeper, policy=policy, create=create, **models, **world)
-        memory = cls(Shared(kit, str(place_of(path)), config_dir, maintenance=keeper), who)
+        engine = _opened(path, keeper, policy=policy, create=create, **models, **world)
+        memory = cls(Shared(engine, config_dir, maintenance=keeper), Session(engine=engine, **asking))
         if maintenance is True:
-            kit.wake(wrote=False)
+            engine.wake(wrote=False)
         if token is None:
             return memory
         try:
@@ -150,37 +147,37 @@ class Memory(Use, Govern, Tools):
     @property
     def tenant(self) -> str:
         """The tenant this handle reads and writes."""
-        return self._who.tenant
+        return self._unconfirmed.tenant
 
     @property
     def scope(self) -> str:
         """The scope this handle stands at."""
-        return self._who.scope
+        return self._unconfirmed.scope
 
     @property
     def actor(self) -> Actor:
         """On whose behalf this handle asks."""
-        return self._who.actor
+        return self._unconfirmed.actor
 
     @property
     def policy(self) -> Policy:
         """The policy in force."""
-        return self._kit.policy
+        return self._engine.policy
 
     @property
     def path(self) -> str:
         """The store's file, or the address of its database without the password."""
-        return self._shared.path
+        return self._shared.engine.path
 
     @property
     def now(self) -> datetime:
         """The store's clock."""
-        return self._kit.clock.now()
+        return self._engine.clock.now()
 
     @property
     def head(self) -> str:
         """Name of the tenant's newest commit: its number, a colon, 16 digits of its hash; zeros before the first."""
-        return self._kit.store.head(self._who.tenant).name
+        return self._engine.store.head(self.tenant).name
 
     def acting_as(self, actor: Actor) -> Self:
         """Return a handle of an actor with fewer rights on the same store; see (1).
@@ -190,14 +187,16 @@ class Memory(Use, Govern, Tools):
         Raises:
             Unauthorised: the actor has rights that this handle cannot give.
         """
-        if actor == self._who.actor:
-            return type(self)(self._shared, self._who)
-        if not stands_below(actor, self._who.actor) or actor.credential is not None:
+        if actor == self._unconfirmed.actor:
+            return type(self)(self._shared, self._unconfirmed)
+        if not stands_below(actor, self._unconfirmed.actor) or actor.credential is not None:
             raise Unauthorised(
                 "a handle acts as nobody else, and an owner's as nobody with an owner's rights; open the store "
                 "with that actor, or with its token"
             )
-        return type(self)(self._shared, replace(self._who, actor=actor, via=(self._who.actor, *self._who.via)))
+        return type(self)(
+            self._shared, replace(self._unconfirmed, actor=actor, via=(self.actor, *self._unconfirmed.via))
+        )
 
     def at(self, *, tenant: str | None = None, scope: str | None = None) -> Self:
         """Return a handle at another tenant or scope of the same store.
@@ -206,15 +205,15 @@ class Memory(Use, Govern, Tools):
             InvalidInput: the name of one is none, or holds what looks like a secret.
             Unauthorised: a token does not reach there; see (2).
         """
-        who = self._who
+        session = self._unconfirmed
         if tenant is not None:
-            who = replace(who, tenant=tenant_named(tenant))
+            session = replace(session, tenant=tenant_named(tenant))
         if scope is not None:
-            who = replace(who, scope=scope_named(scope))
-        bound = who.actor.credential is not None and not who.actor.is_owner
-        if bound and (who.tenant != self._who.tenant or self._who.scope not in visible_from(who.scope)):
+            session = replace(session, scope=scope_named(scope))
+        bound = session.actor.credential is not None and not session.actor.is_owner
+        if bound and (session.tenant != self.tenant or self.scope not in visible_from(session.scope)):
             raise Unauthorised("this token does not reach that tenant or scope; ask the owner for another")
-        return type(self)(self._shared, who)
+        return type(self)(self._shared, session)
 
     def holding(self, token: str) -> Self:
         """Return the handle of a token's bearer on the same store; actor, tenant and scope are the token's.
@@ -223,10 +222,13 @@ class Memory(Use, Govern, Tools):
             Unauthorised: the token is unknown, expired or revoked.
         """
         from keepward.engine.credentials import recognise
-        from keepward.engine.kit import Who
+        from keepward.engine.session import Session
 
-        known = recognise(self._shared.usable(), token)
-        return type(self)(self._shared, Who(tenant=known.tenant, scope=known.scope, actor=known.actor))
+        engine = self._shared.usable()
+        known = recognise(engine, token)
+        return type(self)(
+            self._shared, Session(engine=engine, tenant=known.tenant, scope=known.scope, actor=known.actor)
+        )
 
     def owner_token(self) -> Path:
         """Return the file with the owner's token, 0600 in the configuration folder; made when missing.
@@ -240,11 +242,11 @@ class Memory(Use, Govern, Tools):
 
         session = _owners(self, "the owner's token")
         try:
-            file = TokenFile(self._shared.config_dir, session.kit.store.store_id)
+            file = TokenFile(self._shared.config_dir, session.store.store_id)
             known = file.read()
             if known is not None:
                 try:
-                    if recognise(session.kit, known).actor.is_owner:
+                    if recognise(session.engine, known).actor.is_owner:
                         return file.path
                 except Unauthorised:
                     # Revoked, or of another copy of this store: make a new one in its place.
@@ -259,20 +261,20 @@ class Memory(Use, Govern, Tools):
         if self._shared.closed:
             return
         self._shared.closed = True
-        kit = self._shared.kit
+        engine = self._shared.engine
         if self._shared.maintenance is not None:
             self._shared.maintenance.stop()
         try:
-            if kit.uses and kit.policy.enabled:
+            if engine.uses and engine.policy.enabled:
                 from keepward.engine.commit import flush_uses
 
-                with kit.store.write() as writer:
-                    flush_uses(kit, writer)
+                with engine.store.write() as writer:
+                    flush_uses(engine, writer)
         except KeepwardError:
             # Uses are a convenience; a store that cannot be written closes all the same.
-            kit.uses.clear()
+            engine.uses.clear()
         finally:
-            kit.store.close()
+            engine.store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -291,12 +293,12 @@ class Memory(Use, Govern, Tools):
         from keepward.engine import blobs
         from keepward.engine.review import for_review
 
-        return for_review(item, lambda ref: blobs.shown(self._kit, item.tenant, ref))
+        return for_review(item, lambda ref: blobs.shown(self._engine, item.tenant, ref))
 
     def journal(self, *, after: int = 0) -> Iterator[tuple[Commit, list[Event]]]:
         """Yield the tenant's commits with their events as stored, oldest first."""
         session = _owners(self, "reading the whole journal")
-        return session.kit.store.events(session.tenant, after=after)
+        return session.store.events(session.tenant, after=after)
 
     def restore_journal(self, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
         """Write an exported journal into this empty tenant, byte for byte, and index it."""
@@ -304,8 +306,8 @@ class Memory(Use, Govern, Tools):
         from keepward.engine.traces import unerased
 
         session = _owners(self, "restoring a journal")
-        head = session.kit.store.restore_journal(session.tenant, unerased(session.kit, commits))
-        reindex(session.kit, session.who, ended=True)
+        head = session.store.restore_journal(session.tenant, unerased(session.engine, commits))
+        reindex(session, ended=True)
         return head
 
     def backup(self, path: str | Path) -> Backup:
@@ -317,7 +319,7 @@ class Memory(Use, Govern, Tools):
         from keepward.copies.backup import back_up
 
         session = _owners(self, "a backup")
-        return back_up(session.kit, self.path, path)
+        return back_up(session.engine, self.path, path)
 
     def move_store(
         self, to: str | Path, *, dry_run: bool = False, on_progress: Callable[[int, int], None] | None = None
@@ -338,7 +340,7 @@ class Memory(Use, Govern, Tools):
         session = _owners(self, "moving a store")
         report = on_progress or (lambda done, steps: None)
         folder = self._shared.config_dir
-        return move(session.kit, self.path, to, config_dir=folder, dry_run=dry_run, report=report)
+        return move(session.engine, self.path, to, config_dir=folder, dry_run=dry_run, report=report)
 
     @classmethod
     def restore_backup(
@@ -400,17 +402,18 @@ class Memory(Use, Govern, Tools):
 
     @property
     def _session(self) -> Session:
-        return Session(kit=self._kit, who=self._who, path=self._shared.path)
-
-    @property
-    def _kit(self) -> Kit:
-        kit = self._shared.usable()
-        if any(actor.credential is not None for actor in (self._who.actor, *self._who.via)):
+        engine = self._shared.usable()
+        actors = (self.actor, *self._unconfirmed.via)
+        if any(actor.credential is not None for actor in actors):
             from keepward.engine.credentials import confirm
 
-            for actor in (self._who.actor, *self._who.via):
-                confirm(kit, actor)
-        return kit
+            for actor in actors:
+                confirm(engine, actor)
+        return self._unconfirmed
+
+    @property
+    def _engine(self) -> Engine:
+        return self._session.engine
 
 
 def maintain(path: str, *, halted: Callable[[], bool], **chosen: Any) -> None:
@@ -420,11 +423,11 @@ def maintain(path: str, *, halted: Callable[[], bool], **chosen: Any) -> None:
     """
     from keepward.jobs.maintenance import run_pending
 
-    kit = _opened(path, None, create=False, **chosen)
+    engine = _opened(path, None, create=False, **chosen)
     try:
-        run_pending(kit, halted=halted)
+        run_pending(engine, halted=halted)
     finally:
-        kit.store.close()
+        engine.store.close()
 
 
 def read_blobs(memory: Memory, refs: set[str]) -> Iterator[tuple[Blob, bytes | None]]:
@@ -436,10 +439,10 @@ def read_blobs(memory: Memory, refs: set[str]) -> Iterator[tuple[Blob, bytes | N
     from keepward.model.blob import ref_of
 
     session = _owners(memory, "reading every blob")
-    for row in session.kit.store.blobs(session.tenant):
+    for row in session.store.blobs(session.tenant):
         if row.blob.ref in refs:
             with reachable():
-                data = files_of(session.kit).read(row.place)
+                data = files_of(session.engine).read(row.place)
             yield row.blob, data if data is not None and ref_of(data) == row.blob.ref else None
 
 
@@ -448,7 +451,7 @@ def read_weights(memory: Memory, name: str) -> tuple[str | None, bool]:
     from keepward.engine.learned import kept_text
 
     session = _owners(memory, "reading the weights of the reranker")
-    return kept_text(session.kit.store, session.tenant, name)
+    return kept_text(session.store, session.tenant, name)
 
 
 def write_weights(memory: Memory, name: str, text: str) -> None:
@@ -461,7 +464,7 @@ def write_weights(memory: Memory, name: str, text: str) -> None:
 
     session = _owners(memory, "keeping the weights of a reranker")
     checked(name, text)
-    with session.kit.store.write() as writer:
+    with session.store.write() as writer:
         writer.put_artefact(session.tenant, KEY, name, text)
         writer.put_artefact(session.tenant, CARRIED, name, "")
 
@@ -478,11 +481,12 @@ def bearer_of(memory: Memory, credential: str) -> Memory:
         Unauthorised: there is no such token, or the handle is not an owner's.
     """
     from keepward.engine.credentials import known
-    from keepward.engine.kit import Who
+    from keepward.engine.session import Session
 
-    token = known(_owners(memory, "a token by its id").kit, credential)
-    who = Who(tenant=token.tenant, scope=token.scope, actor=token.actor)
-    return type(memory)(memory._shared, who)  # noqa: SLF001  a handle's own
+    engine = _owners(memory, "a token by its id").engine
+    token = known(engine, credential)
+    session = Session(engine=engine, tenant=token.tenant, scope=token.scope, actor=token.actor)
+    return type(memory)(memory._shared, session)  # noqa: SLF001  a handle's own
 
 
 def _owners(memory: Memory, what: str) -> Session:
@@ -491,21 +495,21 @@ def _owners(memory: Memory, what: str) -> Session:
     return session
 
 
-def _opened(path: str, keeper: Maintenance | Handover | None, **chosen: Any) -> Kit:
+def _opened(path: str, keeper: Maintenance | Handover | None, **chosen: Any) -> Engine:
     """Open a store, finish what an interrupted erasure has left, and let maintenance attend to it."""
-    from keepward.open import open_kit
+    from keepward.open import open_engine
 
     if keeper is not None:
         chosen["wake"] = keeper.wake
-    kit = open_kit(path, **chosen)
-    if kit.store.foreign is None:
-        if kit.store.copied or kit.store.unclean():
+    engine = open_engine(path, **chosen)
+    if engine.store.foreign is None:
+        if engine.store.copied or engine.store.unclean():
             from keepward.copies.erasures import settle_opened
 
-            settle_opened(kit)
+            settle_opened(engine)
         if keeper is not None:
-            keeper.attend(kit)
-    return kit
+            keeper.attend(engine)
+    return engine
 
 
 def _maintenance(choice: bool | Callable[[], None] | None, *, own_time: bool) -> Maintenance | Handover | None:

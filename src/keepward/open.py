@@ -15,15 +15,16 @@ from keepward.adapters.home import FileAnchor, FileErasures, default_config_dir
 from keepward.adapters.world import RandomIds, SystemClock
 from keepward.config import data_folder
 from keepward.engine.index import Indexes
-from keepward.engine.kit import Kit
+from keepward.engine.session import Engine
 from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.model.policy import Policy
+from keepward.place import place_of
 from keepward.ports.models import Embedder, TokenCounter
 from keepward.ports.world import Anchor, BlobStore, Clock, ErasureList, IdSource
 from keepward.store.store import Store
 
 
-def open_kit(
+def open_engine(
     path: str,
     *,
     embedder: str | Embedder | None = None,
@@ -36,32 +37,37 @@ def open_kit(
     clock: Clock | None = None,
     ids: IdSource | None = None,
     **more: Any,
-) -> Kit:
-    """Open a store with everything around it; ``more`` are further parts of a kit, see ``Memory.open``."""
+) -> Engine:
+    """Open a store with everything around it; ``more`` are further parts of an engine, see ``Memory.open``."""
     from keepward.store.store import open_store
 
     # Models are chosen first: a name that means nothing must not leave a new store behind.
     parts: dict[str, Any] = {"embedder": _embedder(embedder, config_dir), "counter": _counter(counter)}
     store = open_store(path, anchor=anchor_in(config_dir), create=create)
     parts |= {"identity": _document(identity), "user_file": _document(user_file)}
-    parts |= {"policy": policy or Policy(), "blobs": store.blob_store() or blobs_of(path), **more}
-    return bare_kit(store, config_dir=config_dir, clock=clock, ids=ids, **parts)
+    parts |= {
+        "path": str(place_of(path)),
+        "policy": policy or Policy(),
+        "blobs": store.blob_store() or blobs_of(path),
+        **more,
+    }
+    return bare_engine(store, config_dir=config_dir, clock=clock, ids=ids, **parts)
 
 
-def bare_kit(
+def bare_engine(
     store: Store,
     *,
     config_dir: Path | None = None,
     clock: Clock | None = None,
     ids: IdSource | None = None,
     **more: Any,
-) -> Kit:
+) -> Engine:
     """Return a store with what an erasure needs around it, and no models but those given."""
     parts: dict[str, Any] = {"embedder": None, "policy": Policy(), "indexes": Indexes()}
     parts |= {"identity": _document(None), "user_file": _document(None), **more}
     if "counter" not in parts:
         parts["counter"] = _counter("estimate")
-    return Kit(
+    return Engine(
         store=store, clock=clock or SystemClock(), ids=ids or RandomIds(), erasures=_erasures(config_dir), **parts
     )
 

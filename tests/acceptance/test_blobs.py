@@ -734,7 +734,7 @@ def test_an_approval_whose_blob_is_gone_is_stale_and_stores_nothing(
 ) -> None:
     ref = mem.put_blob(PNG).ref
     item = held(mem.remember("our mission, drawn", tier="core", key="mission", blob=ref))
-    with owner._kit.store.write() as writer:
+    with owner._engine.store.write() as writer:
         assert writer.drop_blob("default", ref)
     with pytest.raises(StaleVersion):
         owner.approve(item.id, digest=item.digest)

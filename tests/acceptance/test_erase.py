@@ -399,14 +399,14 @@ def test_an_approval_does_not_take_an_erased_name_again(owner, mem, number):
 def test_a_proposal_that_comes_in_while_erasing_voids_the_plan(number, owner, entering, tmp_path):
     slow = entering(Actor.operator("olga"))
     plan = slow.plan_erase([number])
-    write = slow._kit.store.write
+    write = slow._engine.store.write
 
     def late():
-        slow._kit.store.write = write
+        slow._engine.store.write = write
         entering(Actor.agent()).remember(SECOND, tier="core", key="mission")
         return write()
 
-    slow._kit.store.write = late
+    slow._engine.store.write = late
     with pytest.raises(Conflict):
         slow.erase(plan.digest, [number])
     assert owner.get(number).text == SECOND

@@ -222,7 +222,7 @@ def test_with_capture_off_the_audit_runs_and_the_others_are_skipped(opened: Call
 def holding(owner: Memory, clock: Any, name: str = "expire") -> None:
     """Let another process hold the lease of a job."""
     row = JobRow(tenant="default", job=name, holder="another", until=clock.now() + LEASE)
-    with owner._kit.store.write() as writer:
+    with owner._engine.store.write() as writer:
         writer.put_job_row(row)
 
 

@@ -110,43 +110,43 @@ def test_closing_ends_the_thread(opened: Callable[..., Memory], quick: None) -> 
 
 def test_a_run_that_is_stopped_gives_its_lease_back_and_stays_due(owner: Memory) -> None:
     owner.remember("The ferry leaves at six", ttl=timedelta(seconds=1))
-    owner._kit.clock.move(minutes=5)
+    owner._engine.clock.move(minutes=5)
     looks = iter([False, False])
     # It is asked before the tenant, before the job, and before what the job proposes.
-    run_pending(owner._kit, halted=lambda: next(looks, True))
+    run_pending(owner._engine, halted=lambda: next(looks, True))
     [expire] = [state for state in owner.jobs() if state.name == "expire"]
     assert (expire.due, expire.running_until, expire.last_at) == (True, None, None)
 
 
 def test_a_tenant_is_looked_after_once_a_minute_whoever_asks(owner: Memory, clock: Any) -> None:
     owner.remember("The ferry leaves at six")
-    assert due_jobs(owner._kit, "default") == list(SCHEDULES)
-    run_pending(owner._kit, halted=never)
-    with owner._kit.store.write() as writer:
+    assert due_jobs(owner._engine, "default") == list(SCHEDULES)
+    run_pending(owner._engine, halted=never)
+    with owner._engine.store.write() as writer:
         writer.put_job_row(JobRow(tenant="default", job="expire"))
-    assert due_jobs(owner._kit, "default") == []
+    assert due_jobs(owner._engine, "default") == []
     clock.move(seconds=INTERVAL.total_seconds())
-    assert due_jobs(owner._kit, "default") == ["expire"]
+    assert due_jobs(owner._engine, "default") == ["expire"]
 
 
 def test_two_processes_do_nothing_twice(opened: Callable[..., Memory]) -> None:
     with opened("store", actor=Actor.operator("olga")) as one, opened("store", actor=Actor.operator("olga")) as two:
         one.remember("The ferry leaves at six")
         pair = [
-            threading.Thread(target=run_pending, args=(each._kit,), kwargs={"halted": never}) for each in (one, two)
+            threading.Thread(target=run_pending, args=(each._engine,), kwargs={"halted": never}) for each in (one, two)
         ]
         for thread in pair:
             thread.start()
         for thread in pair:
             thread.join()
-        kinds = [each for each in one._kit.store.receipts("default") if each["kind"] == "job"]
+        kinds = [each for each in one._engine.store.receipts("default") if each["kind"] == "job"]
     assert sorted(each["job"] for each in kinds) == sorted(SCHEDULES)
 
 
 def test_every_tenant_is_looked_after(owner: Memory) -> None:
     owner.remember("The ferry leaves at six")
     owner.at(tenant="other").remember("Tea is served at nine")
-    run_pending(owner._kit, halted=never)
+    run_pending(owner._engine, halted=never)
     assert ran(owner) == ran(owner.at(tenant="other")) == set(SCHEDULES)
 
 
@@ -154,7 +154,7 @@ def test_where_policy_switched_memory_off_nothing_is_written(opened: Callable[..
     with opened("store", actor=Actor.operator("olga")) as mem:
         mem.remember("The ferry leaves at six")
     with opened("store", actor=Actor.operator("olga"), policy=Policy(enabled=False)) as mem:
-        run_pending(mem._kit, halted=never)
+        run_pending(mem._engine, halted=never)
         assert ran(mem) == set()
 
 
@@ -168,7 +168,7 @@ def test_a_store_that_cannot_be_written_is_told_in_the_log_and_tried_again(
 
     owner.remember("The ferry leaves at six")
     monkeypatch.setattr("keepward.jobs.runner.run_job", locked)
-    run_pending(owner._kit, halted=never)
+    run_pending(owner._engine, halted=never)
     assert [each.action for each in caplog.records] == ["maintenance"]
 
 
@@ -237,15 +237,16 @@ def test_embedding_that_is_stopped_goes_on_where_it_was(owner: Memory) -> None:
 
     for n in range(40):
         owner.remember(f"Locker {n} holds rope number {n * 7}")
-    kit = replace(owner._kit, embedder=Other())
+    engine = replace(owner._engine, embedder=Other())
     run_pending(
-        kit, halted=lambda: kit.store.facts("default", kit.clock.now())["vectors_by_embedder"].get("other:64", 0) > 16
+        engine,
+        halted=lambda: engine.store.facts("default", engine.clock.now())["vectors_by_embedder"].get("other:64", 0) > 16,
     )
-    done = kit.store.facts("default", kit.clock.now())["vectors_by_embedder"]["other:64"]
+    done = engine.store.facts("default", engine.clock.now())["vectors_by_embedder"]["other:64"]
     assert 16 < done < 40
-    kit.clock.move(minutes=2)
-    run_pending(kit, halted=never)
-    assert kit.store.facts("default", kit.clock.now())["vectors_by_embedder"] == {"other:64": 40}
+    engine.clock.move(minutes=2)
+    run_pending(engine, halted=never)
+    assert engine.store.facts("default", engine.clock.now())["vectors_by_embedder"] == {"other:64": 40}
 
 
 # --- the command line

@@ -121,7 +121,7 @@ def test_of_two_that_state_the_same_the_more_important_one_stays_with_the_uses_o
     owner.run_job("consolidate", force=True)
     owner.remember("The ferry leaves at six")
     assert [owner.get(name).status.value for name in (made[better], made[1 - better])] == ["active", "archived"]
-    uses = owner._kit.store.usage("default", made)
+    uses = owner._engine.store.usage("default", made)
     assert (uses[made[better]][0], uses[made[1 - better]][0]) == (6, 3)
 
 

@@ -12,14 +12,14 @@ from keepward.ports.store import Features
 
 
 def features_of(mem: Memory) -> dict[str, Features]:
-    stored = mem._kit.store.indexed("default", after=0)
+    stored = mem._engine.store.indexed("default", after=0)
     return {indexed.record.text: indexed.features for _, indexed in stored if indexed is not None}
 
 
 def left_by_an_older_release(mem: Memory) -> None:
     """Give every memory terms of a layout that nobody reads any more."""
-    stored = [indexed for _, indexed in mem._kit.store.indexed("default", after=0) if indexed is not None]
-    with mem._kit.store.write() as writer:
+    stored = [indexed for _, indexed in mem._engine.store.indexed("default", after=0) if indexed is not None]
+    with mem._engine.store.write() as writer:
         writer.put_features(
             "default",
             {each.record.id: replace(each.features, terms=b"\x01" + each.features.terms[1:]) for each in stored},

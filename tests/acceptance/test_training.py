@@ -226,7 +226,7 @@ def test_a_persons_word_on_a_receipt_stands_against_an_agents(owner: Memory) -> 
     ids = [hit.memory.id for hit in shown]
     owner.feedback(shown.receipt or "", used=ids[:1], ignored=ids[1:2])
     owner.acting_as(Actor.agent("scout")).feedback(shown.receipt or "", used=ids[1:], ignored=ids[:1])
-    spoken = [each for each in examples(owner._kit, owner._who, Progress()) if each.receipt == shown.receipt]
+    spoken = [each for each in examples(owner._session, Progress()) if each.receipt == shown.receipt]
     assert [(each.bounded, each.pairs) for each in spoken] == [(False, 1)]
 
 

@@ -150,8 +150,8 @@ def test_weights_that_are_trained_anew_are_those_of_a_store_that_never_had_that_
     name = answer(owner, "billing")
     erased(owner, name)
     owner.train_reranker()
-    told = examples(owner._kit, owner._who, Progress())
-    fresh, _ = train(told, model=owner._kit.embedder.id, dim=owner._kit.embedder.dim)
+    told = examples(owner._session, Progress())
+    fresh, _ = train(told, model=owner._engine.embedder.id, dim=owner._engine.embedder.dim)
     assert weights(owner) == [base64.b64encode(fresh.pack()).decode()]
     assert len(told) == 23
 

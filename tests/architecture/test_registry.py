@@ -75,7 +75,7 @@ def test_the_registry_loads_no_engine_and_no_framework() -> None:
 def test_a_verb_without_a_run_of_its_own_names_a_function_that_takes_its_arguments(verb: Verb) -> None:
     module, name = verb.request.function.split(":")
     function = getattr(importlib.import_module(f"keepward.{module}"), name)
-    inspect.signature(function).bind(None, None, **dict.fromkeys(verb.request.names))
+    inspect.signature(function).bind(None, **dict.fromkeys(verb.request.names))
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)

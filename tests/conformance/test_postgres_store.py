@@ -67,7 +67,7 @@ def test_a_journal_of_one_is_restored_into_the_other_with_its_head(
     places = [tmp_path / "m.db", database][:: 1 if to_database else -1]
     with told(places[0], tmp_path / "a") as source, open_store(places[1], anchor=FileAnchor(tmp_path / "b")) as target:
         lived(source)
-        target.restore_journal("default", iter(source._kit.store.events("default")))
+        target.restore_journal("default", iter(source._engine.store.events("default")))
         assert target.head("default").name == source.head
         # What recall needs is computed afterwards.
         assert {each.check for each in target.verify()[1]} == {"features"}

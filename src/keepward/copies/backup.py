@@ -21,7 +21,7 @@ from keepward import durable
 from keepward.copies.erasures import carry_out_again, list_again, read_beside, replay_into, write_beside
 from keepward.engine import blobs
 from keepward.engine.credentials import disown, revoke_again
-from keepward.engine.kit import Kit, Who
+from keepward.engine.session import Engine, Session
 from keepward.errors import Conflict, StoreUnavailable, Tampered, Unauthorised
 from keepward.model.codec import canonical, digest
 from keepward.model.commit import Head
@@ -30,7 +30,7 @@ from keepward.model.memory import Tier
 from keepward.model.query import Filter
 from keepward.model.trust import Actor
 from keepward.model.value import to_micros
-from keepward.open import anchor_in, bare_kit, blobs_of
+from keepward.open import anchor_in, bare_engine, blobs_of
 from keepward.ports.world import BlobStore
 from keepward.store.file import accept, bring_back, rename
 from keepward.store.store import Store, open_copy
@@ -48,24 +48,24 @@ LISTED = (
 )
 
 
-def back_up(kit: Kit, store: str, path: str | Path) -> Backup:
+def back_up(engine: Engine, store: str, path: str | Path) -> Backup:
     """Write a copy of the live store, whose own file is ``store``; see ``Memory.backup``."""
     target = Path(path).expanduser().absolute()
     # Held, so that nothing is removed between the copy of the rows and that of the files.
-    held = blobs.files_of(kit).holding() if kit.store.blob_tenants() else contextlib.nullcontext()
+    held = blobs.files_of(engine).holding() if engine.store.blob_tenants() else contextlib.nullcontext()
     with blobs.reachable(), held:
-        kit.store.backup(target)
+        engine.store.backup(target)
         with closing(open_copy(target)) as copy:
             heads = copy.tails()
-            carried = _carry(copy, blobs.files_of(kit), target)
-    listed = kit.erasures is not None
+            carried = _carry(copy, blobs.files_of(engine), target)
+    listed = engine.erasures is not None
     try:
-        _note(kit, kit.store.store_id, target, Path(store).absolute(), heads)
+        _note(engine, engine.store.store_id, target, Path(store).absolute(), heads)
     except OSError:
         listed = False
     try:
-        list_again(kit)
-        write_beside(kit, target)
+        list_again(engine)
+        write_beside(engine, target)
     except OSError as fault:
         raise StoreUnavailable(
             f"the backup was written, the list of erasures beside it was not: {fault.strerror or 'output error'}"
@@ -94,12 +94,12 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
         name.unlink(missing_ok=True)
     try:
         bring_back(source, aside, target)
-        store_id, kit, entries, warning = _before(source, aside, **world)
-        who = Who(tenant="default", scope="/", actor=actor)
-        gone = replay_into(kit, who, aside, entries)
+        store_id, engine, entries, warning = _before(source, aside, **world)
+        session = Session(engine=engine, tenant="default", scope="/", actor=actor)
+        gone = replay_into(session, aside, entries)
         with closing(open_copy(aside)) as copy:
             carried = _carry(copy, blobs_of(source), target)
-            revoked = revoke_again(bare_kit(copy, **world), who)
+            revoked = revoke_again(replace(session, engine=bare_engine(copy, **world)))
         separate = any(_lives(each, store_id, target) for each in entries)
         if separate:
             store_id = rename(aside)
@@ -112,13 +112,13 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
                 name.unlink(missing_ok=True)
     with closing(open_copy(target)) as copy:
         heads = copy.tails()
-        kit = bare_kit(copy, **world)
-        if kit.erasures is not None:
+        engine = bare_engine(copy, **world)
+        if engine.erasures is not None:
             # The backup is one of the restored store too.
-            _note(kit, store_id, source, target, {})
-            list_again(kit)
+            _note(engine, store_id, source, target, {})
+            list_again(engine)
         # A folder that was there already may hold what was erased since.
-        blobs.clean(replace(kit, blobs=blobs_of(target)))
+        blobs.clean(replace(engine, blobs=blobs_of(target)))
     return Restored(
         path=str(target),
         store_id=store_id,
@@ -132,9 +132,9 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
     )
 
 
-def plan_adopt(kit: Kit) -> Adoption:
+def plan_adopt(engine: Engine) -> Adoption:
     """Return what accepting the store as it stands would accept, under a digest; change nothing."""
-    store, now = kit.store, kit.clock.now()
+    store, now = engine.store, engine.clock.now()
     _, faults = store.verify()
     if store.foreign is not None:
         # That it was sealed elsewhere is what foreign means, and no damage.
@@ -166,18 +166,18 @@ def plan_adopt(kit: Kit) -> Adoption:
     )
 
 
-def adopt(kit: Kit, who: Who, digest: str) -> Adoption:
+def adopt(session: Session, digest: str) -> Adoption:
     """Accept the store as it stands, given the digest of what was shown; see ``Memory.adopt``."""
-    plan = plan_adopt(kit)
+    plan = plan_adopt(session.engine)
     if plan.digest != digest:
         raise Conflict("the store is not in the state that was shown; look at it again")
     note = "the store was accepted as it stood and all seals were made anew, on an owner's request"
     if plan.foreign:
         # Before it is accepted: there is no moment in which they open it.
-        with kit.store.inspecting():
-            disown(kit)
+        with session.store.inspecting():
+            disown(session.engine)
         note = (
-            f"the store came from elsewhere and was adopted on {kit.clock.now():%Y-%m-%d} as it stood, with "
+            f"the store came from elsewhere and was adopted on {session.clock.now():%Y-%m-%d} as it stood, with "
             f"{len(plan.core)} core blocks; its {len(plan.tokens)} tokens were ended"
         )
         if plan.erased:
@@ -185,11 +185,11 @@ def adopt(kit: Kit, who: Who, digest: str) -> Adoption:
                 f"; its {plan.erased} erased memories were erased under another home's key: what they said is not "
                 "refused here when it is said again, and backups made elsewhere may hold it still"
             )
-    kit.store.adopt(note)
-    list_again(kit)
-    carry_out_again(kit, who)
-    for tenant in kit.store.tenants():
-        kit.indexes.forget(tenant)
+    session.store.adopt(note)
+    list_again(session.engine)
+    carry_out_again(session)
+    for tenant in session.store.tenants():
+        session.indexes.forget(tenant)
     return plan
 
 
@@ -200,34 +200,34 @@ def _core(store: Store, tenant: str, now: datetime) -> list[AdoptedBlock]:
     return sorted(told, key=lambda each: (each.scope, each.key or "", each.text))
 
 
-def _note(kit: Kit, store_id: str, backup: Path, of: Path, heads: Mapping[str, Head]) -> None:
+def _note(engine: Engine, store_id: str, backup: Path, of: Path, heads: Mapping[str, Head]) -> None:
     """Note a backup of a store on this machine's list, where there is one."""
-    if kit.erasures is not None:
+    if engine.erasures is not None:
         entry = {"entry": "backup", "store": store_id, "path": str(backup), "of": str(of)}
         named = {digest("tenant", name.encode()).hex(): head.name for name, head in sorted(heads.items())}
-        kit.erasures.note([{**entry, "at": to_micros(kit.clock.now()), "heads": named}])
+        engine.erasures.note([{**entry, "at": to_micros(engine.clock.now()), "heads": named}])
 
 
 def _names(heads: Mapping[str, Head]) -> dict[str, str]:
     return {name: head.name for name, head in sorted(heads.items())}
 
 
-def _before(source: Path, aside: Path, **world: Any) -> tuple[str, Kit, list[dict[str, Any]], str]:
+def _before(source: Path, aside: Path, **world: Any) -> tuple[str, Engine, list[dict[str, Any]], str]:
     """Look at a backup and at the lists that know of it, before it is a store.
 
-    Returns the id of the store it was made of, a kit, what was erased since it was made as far as is known, and what
-    has to be said of that.
+    Returns the id of the store it was made of, an engine, what was erased since it was made as far as is known, and
+    what has to be said of that.
     """
     with closing(open_copy(aside)) as copy:
-        kit = bare_kit(copy, **world)
-        entries = kit.erasures.entries() if kit.erasures else []
-        made_here = _as_made(kit, source, entries)
+        engine = bare_engine(copy, **world)
+        entries = engine.erasures.entries() if engine.erasures else []
+        made_here = _as_made(engine, source, entries)
     beside = read_beside(source)
     fresh = [each for each in beside.entries if each not in entries]
-    if kit.erasures is not None:
-        kit.erasures.note([each for each in fresh if each["entry"] == "revocation"])
+    if engine.erasures is not None:
+        engine.erasures.note([each for each in fresh if each["entry"] == "revocation"])
     listed = LISTED.format(at=f"{beside.at:%Y-%m-%d %H:%M} UTC") if beside.at else FORGOTTEN
-    return copy.store_id, kit, [*entries, *fresh], "" if made_here else listed
+    return copy.store_id, engine, [*entries, *fresh], "" if made_here else listed
 
 
 def _carry(copy: Store, source: BlobStore, target: Path) -> blobs.Copied:
@@ -240,7 +240,7 @@ def _files(file: Path) -> list[Path]:
     return [file.with_name(file.name + end) for end in ("", "-wal", "-shm", "-journal")]
 
 
-def _as_made(kit: Kit, source: Path, entries: list[dict[str, Any]]) -> bool:
+def _as_made(engine: Engine, source: Path, entries: list[dict[str, Any]]) -> bool:
     """Hold a backup against what was noted when it was made: its journal must still pass through those heads.
 
     Returns whether this machine has a list that tells of a backup of this store.
@@ -249,15 +249,15 @@ def _as_made(kit: Kit, source: Path, entries: list[dict[str, Any]]) -> bool:
         Tampered: it does not.
     """
     made = [each for each in entries if each.get("entry") == "backup" and each["path"] == str(source)]
-    noted = made[-1]["heads"] if made and made[-1]["store"] == kit.store.store_id else {}
-    for tenant in kit.store.tenants():
+    noted = made[-1]["heads"] if made and made[-1]["store"] == engine.store.store_id else {}
+    for tenant in engine.store.tenants():
         said = noted.pop(digest("tenant", tenant.encode()).hex(), None)
-        view = kit.store.commit(tenant, said.partition(":")[0]) if said else None
+        view = engine.store.commit(tenant, said.partition(":")[0]) if said else None
         if said and (view is None or f"{view.commit.seq}:{view.commit.hash.hex()[:16]}" != said):
             raise Tampered("the backup is not the one that was made: its journal was rewritten or cut")
     if noted:
         raise Tampered("the backup is not the one that was made: a tenant is gone")
-    return any(each.get("store") == kit.store.store_id for each in entries)
+    return any(each.get("store") == engine.store.store_id for each in entries)
 
 
 def _lives(entry: dict[str, Any], store_id: str, target: Path) -> bool:

@@ -24,7 +24,7 @@ from keepward.engine.blobs import clean
 from keepward.engine.credentials import revoke_again
 from keepward.engine.erase import replay
 from keepward.engine.index import Indexes
-from keepward.engine.kit import Kit, Who
+from keepward.engine.session import Engine, Session
 from keepward.errors import InvalidInput, KeepwardError, StoreError, StoreUnavailable
 from keepward.model.codec import digest
 from keepward.model.trust import Actor, ActorKind, Rights
@@ -48,44 +48,44 @@ _FORMS: dict[str, dict[str, Any]] = {
 }
 
 
-def settle_opened(kit: Kit) -> None:
+def settle_opened(engine: Engine) -> None:
     """Finish an erasure that was interrupted, and carry out in a new copy what was erased and revoked since.
 
     A store that cannot be written now is finished another time.
     """
     actor = Actor(kind=ActorKind.SYSTEM, name="keepward", rights=Rights.OWNER)
     try:
-        who = Who(tenant="default", scope="/", actor=actor)
-        if kit.store.copied:
-            carry_out_again(kit, who)
-        if kit.store.unclean():
-            settle(kit, who)
+        session = Session(engine=engine, tenant="default", scope="/", actor=actor)
+        if engine.store.copied:
+            carry_out_again(session)
+        if engine.store.unclean():
+            settle(session)
     except (KeepwardError, OSError) as fault:
         logger.warning("an erasure is not finished: %s", fault, extra={"action": "erasing"})
 
 
-def carry_out_again(kit: Kit, who: Who) -> None:
+def carry_out_again(session: Session) -> None:
     """Carry out in a store what this machine has erased and revoked."""
-    if kit.erasures is not None and replay_all(kit, who, kit.store, kit.erasures.entries()):
-        settle(kit, who)
-    revoke_again(kit, who)
+    if session.engine.erasures is not None and replay_all(session, session.store, session.engine.erasures.entries()):
+        settle(session)
+    revoke_again(session)
 
 
-def settle(kit: Kit, who: Who) -> None:
+def settle(session: Session) -> None:
     """Finish what erasing commits began: the list, our backups, the file, the certificates; see (1)."""
     open_ones = []
-    for tenant in kit.store.tenants():
-        for commit, events in certificate.erasures(kit, tenant):
-            if kit.store.artefact(tenant, certificate.CERTIFICATE, commit.id) is None:
+    for tenant in session.store.tenants():
+        for commit, events in certificate.erasures(session.engine, tenant):
+            if session.store.artefact(tenant, certificate.CERTIFICATE, commit.id) is None:
                 open_ones.append((commit, events))
-    remember(kit, [certificate.entry(kit, commit, events) for commit, events in open_ones])
-    outcomes = clean_backups(kit, replace(who, scope="/"))
-    if kit.store.scrub() is not None or not _swept(kit):
+    remember(session.engine, [certificate.entry(session.engine, commit, events) for commit, events in open_ones])
+    outcomes = clean_backups(replace(session, scope="/"))
+    if session.store.scrub() is not None or not _swept(session.engine):
         return
-    with kit.store.write() as writer:
+    with session.store.write() as writer:
         for commit, events in open_ones:
             told = certificate.certificate(
-                kit,
+                session.engine,
                 commit,
                 events,
                 file="the file was written anew from what is live, and its log emptied",
@@ -96,11 +96,11 @@ def settle(kit: Kit, who: Who) -> None:
         writer.settle()
 
 
-def _swept(kit: Kit) -> bool:
+def _swept(engine: Engine) -> bool:
     """Remove the files of erased blobs, which have no row any more; return whether that is done."""
     try:
-        if kit.blobs is not None:
-            clean(kit)
+        if engine.blobs is not None:
+            clean(engine)
     except KeepwardError as fault:
         # The erasure stands; the store stays unclean, and the next opening tries again.
         logger.warning("erased blobs are still there: %s", fault, extra={"action": "erasing"})
@@ -108,23 +108,23 @@ def _swept(kit: Kit) -> bool:
     return True
 
 
-def clean_backups(kit: Kit, who: Who) -> list[dict[str, str]]:
+def clean_backups(session: Session) -> list[dict[str, str]]:
     """Carry out, in every backup that was made of this store, the erasures it does not know; return how that went.
 
     The list beside each is written anew, also where the backup itself is away.
     """
-    if kit.erasures is None:
+    if session.engine.erasures is None:
         return []
-    entries = kit.erasures.entries()
-    mine = [each for each in entries if each.get("entry") == "backup" and each["store"] == kit.store.store_id]
+    entries = session.engine.erasures.entries()
+    mine = [each for each in entries if each.get("entry") == "backup" and each["store"] == session.store.store_id]
     outcomes = []
     for path in dict.fromkeys(each["path"] for each in mine):
-        unlisted = _unlisted(kit, Path(path))
+        unlisted = _unlisted(session.engine, Path(path))
         if not Path(path).exists():
             outcomes.append({"path": path, "state": f"not found{unlisted}"})
             continue
         try:
-            gone = replay_into(kit, who, Path(path), entries)
+            gone = replay_into(session, Path(path), entries)
             went = f"cleaned: {gone} places" if gone else "held nothing of it"
             outcomes.append({"path": path, "state": f"{went}{unlisted}"})
         except KeepwardError as fault:
@@ -132,17 +132,17 @@ def clean_backups(kit: Kit, who: Who) -> list[dict[str, str]]:
     return outcomes
 
 
-def _unlisted(kit: Kit, backup: Path) -> str:
+def _unlisted(engine: Engine, backup: Path) -> str:
     """Write the list beside a backup anew; return what has to be said where that failed."""
     try:
         if backup.exists() or has_list(backup):
-            write_beside(kit, backup)
+            write_beside(engine, backup)
     except OSError:
         return "; the list beside it could not be written"
     return ""
 
 
-def replay_into(kit: Kit, who: Who, file: Path, entries: Sequence[dict[str, Any]]) -> int:
+def replay_into(session: Session, file: Path, entries: Sequence[dict[str, Any]]) -> int:
     """Carry out the erasures of the list in a copy of a store, and clean its file; return how many places went.
 
     Raises:
@@ -150,9 +150,9 @@ def replay_into(kit: Kit, who: Who, file: Path, entries: Sequence[dict[str, Any]
     """
     store = open_copy(file)
     try:
-        gone = replay_all(kit, who, store, entries)
+        gone = replay_all(session, store, entries)
         if gone or store.unclean():
-            clean(replace(kit, store=store, blobs=blobs_of(file)))
+            clean(replace(session.engine, store=store, blobs=blobs_of(file)))
             waits = store.scrub()
             if waits is not None:
                 raise KeepwardError(waits)
@@ -163,15 +163,15 @@ def replay_into(kit: Kit, who: Who, file: Path, entries: Sequence[dict[str, Any]
         store.close()
 
 
-def replay_all(kit: Kit, who: Who, store: Any, entries: Sequence[dict[str, Any]]) -> int:
+def replay_all(session: Session, store: Any, entries: Sequence[dict[str, Any]]) -> int:
     """Carry out the erasures of the list in every tenant of a store; return how many places went."""
-    copy = replace(kit, store=store, indexes=Indexes(), embedder=None)
+    copy = replace(session.engine, store=store, indexes=Indexes(), embedder=None)
     gone = 0
     for tenant in store.tenants():
         name = digest("tenant", tenant.encode()).hex()
         own = [each for each in entries if each.get("entry") in {"erasure", "lift"} and each["tenant"] == name]
         if own:
-            gone += replay(copy, replace(who, tenant=tenant, scope="/"), own)
+            gone += replay(replace(session, engine=copy, tenant=tenant, scope="/"), own)
     return gone
 
 
@@ -184,34 +184,37 @@ class Beside:
     at: datetime | None = None
 
 
-def remember(kit: Kit, entries: Sequence[dict[str, Any]]) -> None:
+def remember(engine: Engine, entries: Sequence[dict[str, Any]]) -> None:
     """Add erasures to this machine's list, those that it does not name yet."""
-    if kit.erasures is None:
+    if engine.erasures is None:
         return
-    known = {entry.get("commit") for entry in kit.erasures.entries()}
-    kit.erasures.note([entry for entry in entries if entry["commit"] not in known])
+    known = {entry.get("commit") for entry in engine.erasures.entries()}
+    engine.erasures.note([entry for entry in entries if entry["commit"] not in known])
 
 
-def list_again(kit: Kit) -> None:
+def list_again(engine: Engine) -> None:
     """Add to this machine's list what the journal says was erased, where the list has lost it."""
-    known = {entry.get("commit") for entry in kit.erasures.entries()} if kit.erasures else set()
-    for tenant in kit.store.tenants():
-        if known.issuperset(kit.store.erasing(tenant)):
+    known = {entry.get("commit") for entry in engine.erasures.entries()} if engine.erasures else set()
+    for tenant in engine.store.tenants():
+        if known.issuperset(engine.store.erasing(tenant)):
             continue
-        remember(kit, [certificate.entry(kit, commit, events) for commit, events in certificate.erasures(kit, tenant)])
+        remember(
+            engine,
+            [certificate.entry(engine, commit, events) for commit, events in certificate.erasures(engine, tenant)],
+        )
 
 
-def write_beside(kit: Kit, backup: Path) -> None:
+def write_beside(engine: Engine, backup: Path) -> None:
     """Write the list of this store beside a backup, in place of an older one.
 
     Raises:
         OSError: it cannot be written.
     """
-    listed = kit.erasures.entries() if kit.erasures else []
-    own = {commit for tenant in kit.store.tenants() for commit in kit.store.erasing(tenant)}
+    listed = engine.erasures.entries() if engine.erasures else []
+    own = {commit for tenant in engine.store.tenants() for commit in engine.store.erasing(tenant)}
     carried = [each for each in listed if each.get("entry") in CARRIED]
-    mine = [each for each in carried if each.get("store") == kit.store.store_id or each.get("commit") in own]
-    head = {"list": _FORMAT, "store": kit.store.store_id, "at": to_micros(kit.clock.now())}
+    mine = [each for each in carried if each.get("store") == engine.store.store_id or each.get("commit") in own]
+    head = {"list": _FORMAT, "store": engine.store.store_id, "at": to_micros(engine.clock.now())}
     lines = (json.dumps(each, sort_keys=True, separators=(",", ":")) + "\n" for each in (head, *mine))
     durable.replace(_list_path(backup), "".join(lines).encode("ascii"))
 

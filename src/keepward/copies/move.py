@@ -15,10 +15,10 @@ from pathlib import Path
 
 from keepward.copies.erasures import list_again
 from keepward.engine import blobs
-from keepward.engine.kit import Kit
+from keepward.engine.session import Engine
 from keepward.errors import InvalidInput, StoreUnavailable, Tampered
 from keepward.model.copies import Moved, MovedTenant
-from keepward.open import anchor_in, bare_kit, blobs_of
+from keepward.open import anchor_in, bare_engine, blobs_of
 from keepward.place import address, place_of
 from keepward.store.store import Store, open_store
 
@@ -26,28 +26,30 @@ from keepward.store.store import Store, open_store
 Report = Callable[[int, int], None]
 
 
-def move(kit: Kit, source: str, to: str | Path, *, config_dir: Path | None, dry_run: bool, report: Report) -> Moved:
+def move(
+    engine: Engine, source: str, to: str | Path, *, config_dir: Path | None, dry_run: bool, report: Report
+) -> Moved:
     """Carry a store, which is at ``source``, over to another place; see ``Memory.move_store``."""
     place = place_of(str(to))
     if isinstance(place, Path) and (place.is_dir() or str(place) == ":memory:"):
         raise InvalidInput("a store is moved to a file, or to the address of a database")
     if place.absolute() == place_of(source).absolute():
         raise InvalidInput("the store is there already; name another place")
-    names = kit.store.tenants()
-    _whole(kit.store, names)
+    names = engine.store.tenants()
+    _whole(engine.store, names)
     if dry_run:
-        return Moved(place=str(place), tenants=tuple(_standing(kit.store, each, carried=False) for each in names))
-    done, places = [], blobs.files_of(kit).places() if kit.store.blob_tenants() else []
+        return Moved(place=str(place), tenants=tuple(_standing(engine.store, each, carried=False) for each in names))
+    done, places = [], blobs.files_of(engine).places() if engine.store.blob_tenants() else []
     steps = 2 * len(names) + len(places)
     with closing(open_store(address(place), anchor=anchor_in(config_dir))) as store:
         for each in names:
             # Blobs last: while rows come over, nothing that they name is looked for.
-            done.append(_standing(kit.store, each, carried=store.carry(kit.store, each)))
+            done.append(_standing(engine.store, each, carried=store.carry(engine.store, each)))
             report(len(done), steps)
         files = store.blob_store() or blobs_of(address(place))
-        with blobs.reachable(), blobs.files_of(kit).holding(), files.holding():
+        with blobs.reachable(), blobs.files_of(engine).holding(), files.holding():
             for n, each in enumerate(places):
-                content = blobs.files_of(kit).read(each)
+                content = blobs.files_of(engine).read(each)
                 if content is not None:
                     files.keep(each, content)
                 report(len(names) + n + 1, steps)
@@ -56,7 +58,7 @@ def move(kit: Kit, source: str, to: str | Path, *, config_dir: Path | None, dry_
             _, faults = store.verify(tenant.tenant)
             if faults or store.head(tenant.tenant).name != tenant.head:
                 raise Tampered(f"what came over of the tenant {tenant.tenant} does not hold; move again")
-        list_again(bare_kit(store, config_dir=config_dir, clock=kit.clock, ids=kit.ids))
+        list_again(bare_engine(store, config_dir=config_dir, clock=engine.clock, ids=engine.ids))
         report(steps, steps)
         return Moved(place=str(place), store_id=store.store_id, tenants=tuple(done), blobs=len(places))
 

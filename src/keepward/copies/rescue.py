@@ -20,7 +20,7 @@ from pathlib import Path
 from keepward.engine.blobs import put
 from keepward.engine.commit import store_steps
 from keepward.engine.index import reindex
-from keepward.engine.kit import Kit, Who
+from keepward.engine.session import Session
 from keepward.engine.traces import erased_commitments
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
 from keepward.model.blob import place
@@ -30,7 +30,7 @@ from keepward.model.memory import Record, Status
 from keepward.model.query import Filter
 from keepward.model.trust import Actor
 from keepward.model.value import from_micros
-from keepward.open import anchor_in, blobs_of, open_kit
+from keepward.open import anchor_in, blobs_of, open_engine
 from keepward.ports.world import Clock, IdSource
 from keepward.store.file import id_file
 from keepward.store.salvage import Salvaged, Wreck
@@ -65,21 +65,21 @@ def rescue(
         wreck = Wreck(broken, Path(folder) / "copy.db")
         try:
             sealer = _sealer(wreck.store_id, broken, config_dir)
-            kit = open_kit(str(new), create=True, clock=clock, ids=ids, config_dir=config_dir)
+            engine = open_engine(str(new), create=True, clock=clock, ids=ids, config_dir=config_dir)
             try:
-                stones = erased_commitments(kit)
+                stones = erased_commitments(engine)
                 tenants, blobs, lost_blobs = [], 0, []
                 for name in wreck.tenants():
                     found = wreck.salvaged(name, sealer, stones)
                     told(f"tenant {name}: {len(found.commits)} of {found.newest} commits hold")
-                    who = Who(tenant=name, scope="/", actor=actor)
-                    carried, missing = _carry_blobs(kit, who, wreck, broken)
+                    session = Session(engine=engine, tenant=name, scope="/", actor=actor)
+                    carried, missing = _carry_blobs(session, wreck, broken)
                     blobs += len(carried)
                     lost_blobs += missing
-                    tenants.append(_bring(kit, who, found, carried, told))
-                store_id = kit.store.store_id
+                    tenants.append(_bring(session, found, carried, told))
+                store_id = engine.store.store_id
             finally:
-                kit.store.close()
+                engine.store.close()
         except BaseException:
             _remove(new)
             raise
@@ -107,17 +107,17 @@ def _sealer(store_id: str, broken: Path, config_dir: Path | None) -> Sealer:
     return Sealer(anchor.key())
 
 
-def _carry_blobs(kit: Kit, who: Who, wreck: Wreck, broken: Path) -> tuple[set[str], list[str]]:
+def _carry_blobs(session: Session, wreck: Wreck, broken: Path) -> tuple[set[str], list[str]]:
     """Put the tenant's blobs into the new store; return those that came, and those that did not."""
 
     carried: set[str] = set()
     lost: list[str] = []
     files = None
-    for ref, media_type, _, day in wreck.blobs(who.tenant):
+    for ref, media_type, _, day in wreck.blobs(session.tenant):
         files = files or blobs_of(broken)
         try:
-            data = files.read(place(who.tenant, from_micros(day), ref))
-            if data is not None and put(kit, who, data, media_type).ref == ref:
+            data = files.read(place(session.tenant, from_micros(day), ref))
+            if data is not None and put(session, data, media_type).ref == ref:
                 carried.add(ref)
                 continue
         except (KeepwardError, OSError, ValueError, TypeError):
@@ -126,24 +126,23 @@ def _carry_blobs(kit: Kit, who: Who, wreck: Wreck, broken: Path) -> tuple[set[st
     return carried, lost
 
 
-def _bring(kit: Kit, who: Who, found: Salvaged, blobs: set[str], told: Callable[[str], None]) -> RescuedTenant:
+def _bring(session: Session, found: Salvaged, blobs: set[str], told: Callable[[str], None]) -> RescuedTenant:
 
     if found.commits:
-        kit.store.restore_journal(who.tenant, iter(found.commits))
-        reindex(kit, who, ended=True)
-    head = kit.store.head(who.tenant).name
+        session.store.restore_journal(session.tenant, iter(found.commits))
+        reindex(session, ended=True)
+    head = session.store.head(session.tenant).name
     lost = sorted(found.lost | {each.id for each in found.later if each.blob is not None and each.blob not in blobs})
     later = [each for each in found.later if each.blob is None or each.blob in blobs]
     for start in range(0, len(later), _TOGETHER):
         part = later[start : start + _TOGETHER]
-        before = {each.id: each for each in kit.store.records(who.tenant, [each.id for each in part]).records}
-        _commit(kit, who, _steps(kit, who, part, before, found.outdated))
+        before = {each.id: each for each in session.store.records(session.tenant, [each.id for each in part]).records}
+        _commit(session, _steps(session, part, before, found.outdated))
         told(f"tenant {found.tenant}: {start + len(part)} of {len(later)} newer memories brought over")
     came = {each.id for each in later}
-    stale = kit.store.records(who.tenant, sorted(found.outdated - came)).records
+    stale = session.store.records(session.tenant, sorted(found.outdated - came)).records
     _commit(
-        kit,
-        who,
+        session,
         [
             Step(op="archive", before=each, after=replace(each, version=each.version + 1, status=Status.ARCHIVED))
             for each in stale
@@ -161,21 +160,21 @@ def _bring(kit: Kit, who: Who, found: Salvaged, blobs: set[str], told: Callable[
     )
 
 
-def _commit(kit: Kit, who: Who, steps: list[Step]) -> None:
+def _commit(session: Session, steps: list[Step]) -> None:
 
     if steps:
         base = {each.after.id: each.before.version if each.before else 0 for each in steps}
-        store_steps(kit, who, steps, base=base, reason=_REASON, kind="rescue")
+        store_steps(session, steps, base=base, reason=_REASON, kind="rescue")
 
 
-def _steps(kit: Kit, who: Who, part: list[Record], before: dict[str, Record], outdated: set[str]) -> list[Step]:
+def _steps(session: Session, part: list[Record], before: dict[str, Record], outdated: set[str]) -> list[Step]:
     """Return what makes each memory the one that was found; of two that hold a key the later one keeps it."""
     held: dict[tuple[str, str | None], str] = {
         (each.scope, each.key): each.id for each in part if each.key and _active(each, outdated)
     }
     keyed = Filter(scopes=(), keyed=True, include_sensitive=True)
     own = {each.id for each in part}
-    for each in kit.store.find(who.tenant, keyed, live_at=None, limit=None).records:
+    for each in session.store.find(session.tenant, keyed, live_at=None, limit=None).records:
         if each.status is Status.ACTIVE and each.id not in own:
             held.setdefault((each.scope, each.key), each.id)
     steps = []

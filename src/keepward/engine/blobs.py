@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from keepward.engine.kit import Kit, Who
+from keepward.engine.session import Engine, Session
 from keepward.engine.traces import stone_of
 from keepward.engine.view import reaches, withholds
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StoreUnavailable, Tampered, Unauthorised
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 _GONE = "there is no blob by that name that this handle may read; check the name, the tenant and the scope"
 
 
-def put(kit: Kit, who: Who, data: bytes, media_type: str | None) -> Blob:
+def put(session: Session, data: bytes, media_type: str | None) -> Blob:
     """Keep bytes, and return what they are called; the same bytes are kept once.
 
     Raises:
@@ -61,48 +61,48 @@ def put(kit: Kit, who: Who, data: bytes, media_type: str | None) -> Blob:
         InvalidInput: empty, too large, not what the media type says, or holding a secret.
         Conflict: they were erased, or memory is switched off.
     """
-    if not all(actor.may_propose for actor in (who.actor, *who.via)):
+    if not all(actor.may_propose for actor in (session.actor, *session.via)):
         raise Unauthorised("putting a blob takes the right to propose; ask the owner for a token that has it")
-    if not (kit.policy.enabled and kit.policy.capture):
+    if not (session.policy.enabled and session.policy.capture):
         raise Conflict("memory is switched off by policy; nothing was stored")
     raw = _usable(data)
     named, active = settled(media_type, raw)
     _without_secrets(raw, named)
-    files, ref, now = files_of(kit), ref_of(raw), kit.clock.now()
+    files, ref, now = files_of(session.engine), ref_of(raw), session.clock.now()
     blob = Blob(ref=ref, bytes=len(raw), media_type=named, active=active)
-    fresh = Put(kind=who.actor.kind.value, name=who.actor.name, credential=who.actor.credential, at=now)
-    _not_erased(kit, who.tenant, ref)
+    fresh = Put(kind=session.actor.kind.value, name=session.actor.name, credential=session.actor.credential, at=now)
+    _not_erased(session.engine, session.tenant, ref)
     with reachable(), files.holding():
-        new = Kept(tenant=who.tenant, blob=blob, at=now, puts=())
-        kept = next(iter(kit.store.blobs(who.tenant, ref)), new)
+        new = Kept(tenant=session.tenant, blob=blob, at=now, puts=())
+        kept = next(iter(session.store.blobs(session.tenant, ref)), new)
         files.keep(kept.place, raw)
-        with kit.store.write() as writer:
-            _not_erased(kit.inside(writer), who.tenant, ref)
-            kept = next(iter(writer.blobs(who.tenant, ref)), kept)
-            writer.put_blob(replace(kept, puts=with_put(kept.puts, fresh, who.actor)))
+        with session.store.write() as writer:
+            _not_erased(session.engine.inside(writer), session.tenant, ref)
+            kept = next(iter(writer.blobs(session.tenant, ref)), kept)
+            writer.put_blob(replace(kept, puts=with_put(kept.puts, fresh, session.actor)))
     return kept.blob
 
 
-def told(kit: Kit, who: Who, ref: str) -> Blob:
+def told(session: Session, ref: str) -> Blob:
     """Return name, size and media type of a blob.
 
     Raises:
         NotFound: none that this handle may read; see (1).
         Tampered: what is known of it does not match its seal.
     """
-    return _readable(kit, who, ref).blob
+    return _readable(session, ref).blob
 
 
-def read(kit: Kit, who: Who, ref: str) -> bytes:
+def read(session: Session, ref: str) -> bytes:
     """Return the bytes of a blob.
 
     Raises:
         NotFound: none that this handle may read; see (1).
         Tampered: they are not what was put, or their file is gone; see (2).
     """
-    kept = _readable(kit, who, ref)
+    kept = _readable(session, ref)
     with reachable():
-        data = files_of(kit).read(kept.place)
+        data = files_of(session.engine).read(kept.place)
     if data is None:
         raise Tampered(f"the file of blob {kept.blob.ref} is gone; run `keepward verify`, and put it again")
     if ref_of(data) != kept.blob.ref:
@@ -110,30 +110,33 @@ def read(kit: Kit, who: Who, ref: str) -> bytes:
     return data
 
 
-def may_read(kit: Kit, who: Who, kept: Kept) -> bool:
+def may_read(session: Session, kept: Kept) -> bool:
     """Whether a handle may read a blob; see (1)."""
-    if any(each.by(who.actor) for each in kept.puts):
+    if any(each.by(session.actor) for each in kept.puts):
         return True
-    now = kit.clock.now()
-    holders = kit.store.records(who.tenant, kit.store.blob_holders(who.tenant, kept.blob.ref)).records
+    now = session.clock.now()
+    holders = session.store.records(session.tenant, session.store.blob_holders(session.tenant, kept.blob.ref)).records
     if any(
-        each.blob == kept.blob.ref and each.is_live(now) and reaches(who, each.scope) and not withholds(who, each)
+        each.blob == kept.blob.ref
+        and each.is_live(now)
+        and reaches(session, each.scope)
+        and not withholds(session, each)
         for each in holders
     ):
         return True
-    return who.actor.may_decide and kept.blob.ref in waiting_refs(kit, who.tenant)
+    return session.actor.may_decide and kept.blob.ref in waiting_refs(session.engine, session.tenant)
 
 
-def objection(kit: Kit, who: Who, before: Record | None, after: Record) -> Reason | None:
+def objection(session: Session, before: Record | None, after: Record) -> Reason | None:
     """Return why a memory may not refer to what it refers to; None where it may, or does not refer to more."""
     ref = after.blob
     if ref is None or (before is not None and before.blob == ref and before.content_type is after.content_type):
         return None
     try:
-        kept = kit.store.blobs(who.tenant, parse_ref(ref))
+        kept = session.store.blobs(session.tenant, parse_ref(ref))
     except InvalidInput as fault:
         return Reason(gate="blob", code="bad_blob", detail=str(fault))
-    if not kept or not may_read(kit, who, kept[0]):
+    if not kept or not may_read(session, kept[0]):
         return Reason(gate="blob", code="unknown_blob", detail=f"{_GONE}; put the bytes first")
     if not agrees(after.content_type, kept[0].blob.media_type):
         detail = f"the blob is {kept[0].blob.media_type}: that is no {after.content_type.value}; name its content type"
@@ -141,19 +144,19 @@ def objection(kit: Kit, who: Who, before: Record | None, after: Record) -> Reaso
     return None
 
 
-def content_type(kit: Kit, who: Who, ref: object) -> str:
+def content_type(session: Session, ref: object) -> str:
     """Return the content type of a memory that names a blob and no content type; ``file`` for one not to be had."""
     try:
-        kept = kit.store.blobs(who.tenant, parse_ref(ref))
+        kept = session.store.blobs(session.tenant, parse_ref(ref))
     except (InvalidInput, Tampered):
         return ContentType.FILE.value
     return (content_type_of(kept[0].blob.media_type) if kept else ContentType.FILE).value
 
 
-def shown(kit: Kit, tenant: str, ref: str) -> str:
+def shown(engine: Engine, tenant: str, ref: str) -> str:
     """Return a blob in words for who decides about it: hash, size, media type; never its bytes."""
     try:
-        kept = kit.store.blobs(tenant, ref)
+        kept = engine.store.blobs(tenant, ref)
     except Tampered:
         return f"{ref}, and what is known of it does not match its seal"
     if not kept:
@@ -163,10 +166,10 @@ def shown(kit: Kit, tenant: str, ref: str) -> str:
     return f"{blob.ref}, {blob.bytes} bytes, {blob.media_type}{active}"
 
 
-def waiting_refs(kit: Kit, tenant: str) -> set[str]:
+def waiting_refs(engine: Engine, tenant: str) -> set[str]:
     """Return the refs of proposals that wait and have not run out."""
-    now = kit.clock.now()
-    return refs_of(item for item in kit.store.queue(tenant) if item.expires_at > now)
+    now = engine.clock.now()
+    return refs_of(item for item in engine.store.queue(tenant) if item.expires_at > now)
 
 
 def refs_of(items: Iterable[Waiting]) -> set[str]:
@@ -180,15 +183,15 @@ def ref_in(payload: bytes) -> str | None:
     return json.loads(payload).get("blob") if b'"blob":"' in payload else None
 
 
-def files_of(kit: Kit) -> BlobStore:
+def files_of(engine: Engine) -> BlobStore:
     """Return where bytes are kept.
 
     Raises:
         StoreUnavailable: this store has no place for them.
     """
-    if kit.blobs is None:
+    if engine.blobs is None:
         raise StoreUnavailable("this store has no place for blobs; open it by its path")
-    return kit.blobs
+    return engine.blobs
 
 
 @contextmanager
@@ -225,15 +228,15 @@ def _without_secrets(data: bytes, media_type: str) -> None:
         )
 
 
-def _not_erased(kit: Kit, tenant: str, ref: str) -> None:
-    stone = stone_of(kit, tenant, (), (ref,))
+def _not_erased(engine: Engine, tenant: str, ref: str) -> None:
+    stone = stone_of(engine, tenant, (), (ref,))
     if stone is not None:
         raise Conflict(f"this was erased and is not stored again: tombstone {stone}")
 
 
-def _readable(kit: Kit, who: Who, ref: str) -> Kept:
-    kept = kit.store.blobs(who.tenant, parse_ref(ref))
-    if not kept or not may_read(kit, who, kept[0]):
+def _readable(session: Session, ref: str) -> Kept:
+    kept = session.store.blobs(session.tenant, parse_ref(ref))
+    if not kept or not may_read(session, kept[0]):
         raise NotFound(_GONE)
     return kept[0]
 
@@ -260,28 +263,28 @@ class Copied:
     faulty: tuple[str, ...]
 
 
-def sweep(kit: Kit, tenant: str | None = None) -> Swept:
+def sweep(engine: Engine, tenant: str | None = None) -> Swept:
     """Remove what nothing refers to for longer than ``GRACE``, of one tenant or all, and files that no row names.
 
     Raises:
         StoreUnavailable: the store or its folder cannot be written.
     """
     gone: list[Kept] = []
-    for name in kit.store.blob_tenants() if tenant is None else [tenant]:
-        gone += _forgotten(kit, name)
-    return Swept(blobs=len(gone), bytes=sum(each.blob.bytes for each in gone), strays=max(0, clean(kit) - len(gone)))
+    for name in engine.store.blob_tenants() if tenant is None else [tenant]:
+        gone += _forgotten(engine, name)
+    return Swept(blobs=len(gone), bytes=sum(each.blob.bytes for each in gone), strays=max(0, clean(engine) - len(gone)))
 
 
-def _forgotten(kit: Kit, tenant: str) -> list[Kept]:
-    latest = kit.clock.now() - GRACE
-    due = [each for each in kit.store.blobs(tenant) if each.last_put <= latest]
-    due = [each for each in due if not kit.store.blob_holders(tenant, each.blob.ref)]
+def _forgotten(engine: Engine, tenant: str) -> list[Kept]:
+    latest = engine.clock.now() - GRACE
+    due = [each for each in engine.store.blobs(tenant) if each.last_put <= latest]
+    due = [each for each in due if not engine.store.blob_holders(tenant, each.blob.ref)]
     if not due:
         return []
     gone = []
-    with kit.store.write() as writer:
+    with engine.store.write() as writer:
         # Nobody else writes meanwhile: what is referred to now is what will be.
-        referred = writer.blob_refs(tenant) | waiting_refs(kit.inside(writer), tenant)
+        referred = writer.blob_refs(tenant) | waiting_refs(engine.inside(writer), tenant)
         newest = {each.blob.ref: each for each in writer.blobs(tenant)}
         for each in due:
             ref = each.blob.ref
@@ -291,40 +294,40 @@ def _forgotten(kit: Kit, tenant: str) -> list[Kept]:
     return gone
 
 
-def clean(kit: Kit) -> int:
+def clean(engine: Engine) -> int:
     """Remove every file that neither a row nor the journal names; return how many there were.
 
     Raises:
         StoreUnavailable: the folder cannot be written.
         Tampered: a row does not match its seal, so that what it names is not known; nothing was removed.
     """
-    files = files_of(kit)
+    files = files_of(engine)
     with reachable(), files.holding(alone=True):
-        known = {place for tenant in kit.store.blob_tenants() for place in kit.store.blob_places(tenant)}
+        known = {place for tenant in engine.store.blob_tenants() for place in engine.store.blob_places(tenant)}
         strays = [place for place in files.places() if place not in known]
         if strays:
             # Where a row was taken away the journal still says so, and the bytes are not ours to take away as well.
-            refs = {ref for tenant in kit.store.tenants() for ref in kit.store.blob_refs(tenant)}
+            refs = {ref for tenant in engine.store.tenants() for ref in engine.store.blob_refs(tenant)}
             strays = [place for place in strays if PREFIX + place.rpartition("/")[2] not in refs]
         for place in strays:
             files.remove(place)
     return len(strays)
 
 
-def check(kit: Kit, tenant: str | None = None) -> tuple[int, list[Fault]]:
+def check(engine: Engine, tenant: str | None = None) -> tuple[int, list[Fault]]:
     """Read every blob, of one tenant or all, and compare its hash; return how many, and faults by tenant and ref.
 
     A row that does not match its seal, a ref without a row and an older store are the store's own to name.
     """
-    if kit.blobs is None:
+    if engine.blobs is None:
         return 0, []
     count, faults = 0, []
     try:
-        for name in kit.store.blob_tenants() if tenant is None else [tenant]:
+        for name in engine.store.blob_tenants() if tenant is None else [tenant]:
             with suppress(Tampered):
-                for each in kit.store.blobs(name):
+                for each in engine.store.blobs(name):
                     count += 1
-                    wrong = _wrong(kit.blobs, each)
+                    wrong = _wrong(engine.blobs, each)
                     if wrong:
                         faults.append(Fault(check="blobs", row=f"blobs {name}/{each.blob.ref}", detail=wrong))
     except KeepwardError as fault:
@@ -345,11 +348,11 @@ def _wrong(files: BlobStore, kept: Kept) -> str | None:
     return None
 
 
-def absent(kit: Kit, tenant: str) -> int:
+def absent(engine: Engine, tenant: str) -> int:
     """Return how many blobs of a tenant have no file of their size; the heavy proof is ``check``."""
-    if kit.blobs is None:
+    if engine.blobs is None:
         return 0
-    return sum(1 for each in kit.store.blobs(tenant) if kit.blobs.size(each.place) != each.blob.bytes)
+    return sum(1 for each in engine.store.blobs(tenant) if engine.blobs.size(each.place) != each.blob.bytes)
 
 
 def copy(source: BlobStore, target: BlobStore, wanted: Iterable[Kept]) -> Copied:

@@ -17,8 +17,8 @@ from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
 from keepward.engine.features import embedded, questions, words
-from keepward.engine.kit import Kit, Unasked, Who
 from keepward.engine.look import SPOKEN, spoken
+from keepward.engine.session import Engine, Session, Unasked
 from keepward.errors import Conflict
 from keepward.model.commit import Commit, CommitDetails, Reason, Receipt, ReceiptKind, Step
 from keepward.model.memory import Record, Status
@@ -75,8 +75,7 @@ class Stored:
 class Transaction:
     """One open transaction of one handle; see ``transact``."""
 
-    kit: Kit
-    who: Who
+    session: Session
     writer: Writer
     #: What models said beforehand.
     vectors: Mapping[_Searched, Features] = field(default_factory=dict)
@@ -87,7 +86,7 @@ class Transaction:
         self, kind: ReceiptKind, facts: Mapping[str, Any], reasons: tuple[Reason, ...] = (), **fields: Any
     ) -> Receipt:
         """Keep a receipt of what this handle did; ``fields`` are those that are known already."""
-        receipt = receipt_of(self.kit, self.who, kind, facts, reasons, **fields)
+        receipt = receipt_of(self.session, kind, facts, reasons, **fields)
         self.writer.put_receipt(receipt)
         return receipt
 
@@ -97,7 +96,7 @@ class Transaction:
         *,
         reason: str,
         kind: str,
-        session: str | None = None,
+        conversation: str | None = None,
         reasons: tuple[Reason, ...] = (),
         details: Mapping[str, Any] | None = None,
         receipt_kind: ReceiptKind = "commit",
@@ -110,31 +109,31 @@ class Transaction:
         Raises:
             Conflict: a version has moved on; or what a memory refers to is no longer kept.
         """
-        kit, who, steps = self.kit, self.who, decision.steps
-        if not _attachable(self.writer, who, steps):
+        session, steps = self.session, decision.steps
+        if not _attachable(self.writer, session, steps):
             raise Conflict("what a memory refers to is no longer kept; put the bytes again")
-        now = kit.clock.now()
-        receipt_id = kit.ids.new_id(now)
+        now = session.clock.now()
+        receipt_id = session.ids.new_id(now)
         more = dict(details or {})
         stage = Stage(
-            commit_id=kit.ids.new_id(now),
+            commit_id=session.ids.new_id(now),
             at=now,
             kind=kind,
-            actor_kind=who.actor.kind.value,
+            actor_kind=session.actor.kind.value,
             details=CommitDetails(
-                actor=who.actor.label,
+                actor=session.actor.label,
                 reason=reason,
                 receipt=receipt_id,
-                policy=kit.policy.version,
-                session=session,
+                policy=session.policy.version,
+                session=conversation,
                 **more,
             ),
             steps=tuple(steps),
             features=tuple(self._features(decision, step) if _searchable(step) else None for step in steps),
             base=base or {},
-            salts=tuple(kit.ids.salt() for _ in range(len(steps) + 1)),
+            salts=tuple(session.ids.salt() for _ in range(len(steps) + 1)),
         )
-        commit = self.writer.append(who.tenant, stage)
+        commit = self.writer.append(session.tenant, stage)
         facts = {
             "commit": commit.id,
             "targets": [
@@ -149,11 +148,11 @@ class Transaction:
                 for step in steps
             ],
             **{name: list(value) if isinstance(value, tuple) else value for name, value in more.items()},
-            **who.credential,
+            **session.credential,
         }
         head = f"{commit.seq}:{commit.hash.hex()[:16]}"
         receipt = self.receipt(receipt_kind, facts, reasons, id=receipt_id, at=now, head=head)
-        flush_uses(kit, self.writer)
+        flush_uses(session.engine, self.writer)
         self.wrote = True
         return Stored(commit=commit, receipt=receipt)
 
@@ -164,9 +163,8 @@ class Transaction:
 
 
 def transact(
-    kit: Kit,
-    who: Who,
-    decide: Callable[[Kit], _Decision],
+    session: Session,
+    decide: Callable[[Session], _Decision],
     carry_out: Callable[[Transaction, _Decision], _Result],
     *,
     beforehand: bool | None = None,
@@ -175,37 +173,38 @@ def transact(
 ) -> _Result:
     """Decide, and carry out what was decided in one transaction on the state on which it was decided.
 
-    ``decide`` reads by the kit that it is given. ``beforehand`` also decides before the transaction begins: by default
-    where a model is to be asked (2); ``together`` on one snapshot. What ``idle`` returns of a decision is the answer,
-    and nothing is written.
+    ``decide`` reads by the session that it is given. ``beforehand`` also decides before the transaction begins: by
+    default where a model is to be asked (2); ``together`` on one snapshot. What ``idle`` returns of a decision is the
+    answer, and nothing is written.
     """
     decision, head, vectors = None, None, dict[_Searched, Features]()
-    if beforehand or (beforehand is None and kit.embedder is not None):
-        head = kit.store.head(who.tenant)
-        with kit.store.together(who.tenant) if together else nullcontext():
-            decision = decide(kit)
+    if beforehand or (beforehand is None and session.embedder is not None):
+        head = session.store.head(session.tenant)
+        with session.store.together(session.tenant) if together else nullcontext():
+            decision = decide(session)
         answer = idle(decision)
         if answer is not None:
             return answer
-        vectors = _vectors(kit, who, decision)
+        vectors = _vectors(session, decision)
     try:
-        with kit.store.write() as writer:
-            inside = kit.inside(writer)
-            if decision is None or writer.head(who.tenant) != head or not _attachable(writer, who, decision.steps):
+        with session.store.write() as writer:
+            inside = session.inside(writer)
+            moved = decision is not None and writer.head(session.tenant) != head
+            if decision is None or moved or not _attachable(writer, session, decision.steps):
                 decision = decide(inside)
-            transaction = Transaction(inside, who, writer, vectors)
+            transaction = Transaction(inside, writer, vectors)
             answer = idle(decision)
             result = carry_out(transaction, decision) if answer is None else answer
     except Unasked:
         # Another commit made a text that the redactor has not seen: it is asked, and it begins anew.
-        return transact(kit, who, decide, carry_out, beforehand=True, together=together, idle=idle)
+        return transact(session, decide, carry_out, beforehand=True, together=together, idle=idle)
     if transaction.wrote:
-        kit.wake(wrote=True)
+        session.engine.wake(wrote=True)
     return result
 
 
 def store_steps(
-    kit: Kit, who: Who, steps: Sequence[Step], *, also: Callable[[Writer], None] | None = None, **options: Any
+    session: Session, steps: Sequence[Step], *, also: Callable[[Writer], None] | None = None, **options: Any
 ) -> Stored:
     """Write steps that were decided on the versions of ``base``; ``also`` writes more in the same transaction.
 
@@ -219,12 +218,11 @@ def store_steps(
             also(transaction.writer)
         return stored
 
-    return transact(kit, who, lambda _: Steps(steps), carry_out)
+    return transact(session, lambda _: Steps(steps), carry_out)
 
 
 def receipt_of(
-    kit: Kit,
-    who: Who,
+    session: Session,
     kind: ReceiptKind,
     facts: Mapping[str, Any],
     reasons: Iterable[Reason] = (),
@@ -234,48 +232,48 @@ def receipt_of(
     head: str | None = None,
 ) -> Receipt:
     """Return a receipt of what a handle did, at the present head where none is named."""
-    at = at or kit.clock.now()
+    at = at or session.clock.now()
     return Receipt(
-        id=id or kit.ids.new_id(at),
-        tenant=who.tenant,
+        id=id or session.ids.new_id(at),
+        tenant=session.tenant,
         kind=kind,
         at=at,
-        actor=who.actor.label,
-        policy=kit.policy.version,
-        head=head or kit.store.head(who.tenant).name,
+        actor=session.actor.label,
+        policy=session.policy.version,
+        head=head or session.store.head(session.tenant).name,
         reasons=tuple(reasons),
         facts=dict(facts),
     )
 
 
-def flush_uses(kit: Kit, writer: Writer) -> None:
+def flush_uses(engine: Engine, writer: Writer) -> None:
     """Write the uses counted since the last write."""
-    if not kit.uses:
+    if not engine.uses:
         return
-    taken, at = dict(kit.uses), dict(kit.used_at)
-    kit.uses.clear()
-    kit.used_at.clear()
+    taken, at = dict(engine.uses), dict(engine.used_at)
+    engine.uses.clear()
+    engine.used_at.clear()
     groups: dict[tuple[str, datetime], list[str]] = {}
     for (tenant, memory_id), count in sorted(taken.items()):
-        when = at.get((tenant, memory_id)) or kit.clock.now()
+        when = at.get((tenant, memory_id)) or engine.clock.now()
         groups.setdefault((tenant, when), []).extend([memory_id] * count)
     for (tenant, when), ids in groups.items():
         writer.count_use(tenant, ids, when)
 
 
-def _attachable(writer: Writer, who: Who, steps: Sequence[Step]) -> bool:
+def _attachable(writer: Writer, session: Session, steps: Sequence[Step]) -> bool:
     """Whether every blob is kept that memories refer to from now on: one that goes moves no head."""
     changed = [step.after for step in steps if step.before is None or step.before.blob != step.after.blob]
-    return all(writer.has_blob(who.tenant, record.blob) for record in changed if record.blob is not None)
+    return all(writer.has_blob(session.tenant, record.blob) for record in changed if record.blob is not None)
 
 
-def _vectors(kit: Kit, who: Who, decision: Decision) -> dict[_Searched, Features]:
+def _vectors(session: Session, decision: Decision) -> dict[_Searched, Features]:
     """Ask the embedder about every memory whose searchable content changes, in one batch."""
-    if kit.embedder is None:
+    if session.embedder is None:
         return {}
     records = [step.after for step in decision.steps if _searchable(step)]
-    asked = questions(records, lambda session: kit.store.session_tail(who.tenant, session))
-    found = embedded(kit.embedder, records, [decision.features(record) for record in records], asked)
+    asked = questions(records, lambda name: session.store.session_tail(session.tenant, name))
+    found = embedded(session.embedder, records, [decision.features(record) for record in records], asked)
     return {_searched(record): each for record, each in zip(records, found, strict=True) if each.model is not None}
 
 

@@ -25,9 +25,9 @@ from keepward.context.render import replay as render_again
 from keepward.context.sections import Candidate, Compiled, Format, Inputs, Screened
 from keepward.engine.audit import core_of
 from keepward.engine.commit import flush_uses, receipt_of
-from keepward.engine.kit import Kit, Who, handed_facts, note_handed
 from keepward.engine.read import Stand, below_floor, floor_of, search, stand
 from keepward.engine.review import pending
+from keepward.engine.session import Engine, Session, handed_facts, note_handed
 from keepward.engine.view import (
     COMPILED,
     ids_of,
@@ -80,8 +80,7 @@ _FIXED: dict[str, tuple[Callable[[Record], bool], dict[str, Any]]] = {
 
 
 def context(
-    kit: Kit,
-    who: Who,
+    session: Session,
     objective: str,
     *,
     which: Which = "context",
@@ -105,27 +104,27 @@ def context(
         InvalidInput: an unknown purpose or format, a budget below 1, or a floor outside 0..1.
         NotFound: ``as_of`` names no commit.
     """
-    budget, chosen = _budget_and_format(kit, budget_tokens, form)
-    at = stand(kit, who, as_of)
-    gathered = _gather(kit, who, objective, purpose, at, budget, include_sensitive=include_sensitive)
+    budget, chosen = _budget_and_format(session.engine, budget_tokens, form)
+    at = stand(session, as_of)
+    gathered = _gather(session, objective, purpose, at, budget, include_sensitive=include_sensitive)
     if which != "memory_block":
         refuse_without_core(gathered.withheld, without)
-    least = floor_of(kit, floor)
+    least = floor_of(session.engine, floor)
     inputs = replace(gathered.inputs, purpose=purpose, budget_tokens=budget, floor=least, format=chosen)
-    return _keep(kit, who, inputs, _COMPILERS[which](inputs), gathered)
+    return _keep(session, inputs, _COMPILERS[which](inputs), gathered)
 
 
-def text_at(kit: Kit, who: Who, objective: str, seq: int, *, purpose: str = "answer") -> str:
+def text_at(session: Session, objective: str, seq: int, *, purpose: str = "answer") -> str:
     """Return the context's text as it was after a commit; nothing is kept of it, since nobody is given it."""
-    budget, chosen = _budget_and_format(kit, None, "markdown")
-    gathered = _gather(kit, who, objective, purpose, stand(kit, who, seq), budget, include_sensitive=False)
-    least = kit.policy.relevance_floor
+    budget, chosen = _budget_and_format(session.engine, None, "markdown")
+    gathered = _gather(session, objective, purpose, stand(session, seq), budget, include_sensitive=False)
+    least = session.policy.relevance_floor
     inputs = replace(gathered.inputs, purpose=purpose, budget_tokens=budget, floor=least, format=chosen)
     return compile_context(inputs).text
 
 
-def _budget_and_format(kit: Kit, budget_tokens: int | None, form: str) -> tuple[int, Format]:
-    budget = kit.policy.context_budget if budget_tokens is None else budget_tokens
+def _budget_and_format(engine: Engine, budget_tokens: int | None, form: str) -> tuple[int, Format]:
+    budget = engine.policy.context_budget if budget_tokens is None else budget_tokens
     if not isinstance(budget, int) or budget < 1:
         raise InvalidInput("a budget is at least 1 token")
     for name in FORMATS:
@@ -143,8 +142,7 @@ class _Gathered:
 
 
 def _gather(
-    kit: Kit,
-    who: Who,
+    session: Session,
     objective: str,
     purpose: str,
     at: Stand,
@@ -153,20 +151,20 @@ def _gather(
     include_sensitive: bool,
 ) -> _Gathered:
     seq, now = at.seq, at.now
-    scopes = visible_from(who.scope)
+    scopes = visible_from(session.scope)
     everything = Filter(scopes=scopes, include_sensitive=True)
-    on = kit.policy.enabled and kit.policy.recall
+    on = session.policy.enabled and session.policy.recall
 
     # A state of the past is folded from the journal: once, and not for each section.
     past = seq is not None and on
-    before = kit.store.find(who.tenant, everything, live_at=None, limit=None, as_of=seq) if past else Found()
-    then, damaged = still_shown(kit, who, before.records), list(before.damaged)
+    before = session.store.find(session.tenant, everything, live_at=None, limit=None, as_of=seq) if past else Found()
+    then, damaged = still_shown(session, before.records), list(before.damaged)
 
     def held(section: str) -> list[Record]:
         belongs, narrowed = _FIXED[section]
         found = then
         if seq is None and on:
-            present = kit.store.find(who.tenant, replace(everything, **narrowed), live_at=None, limit=None)
+            present = session.store.find(session.tenant, replace(everything, **narrowed), live_at=None, limit=None)
             found = present.records
             damaged.extend(present.damaged)
         return [
@@ -177,12 +175,12 @@ def _gather(
             and (record.expires_at is None or record.expires_at > now - REMEMBERED)
         ]
 
-    blocks = core_of(kit, who) if seq is None and on else Found()
+    blocks = core_of(session) if seq is None and on else Found()
     core = blocks.records if seq is None and on else held("core")
     pinned, state, working = held("pinned"), held("state"), held("working")
     fixed = {record.id for group in (core, pinned, state, working) for record in group}
     working = [each for each in working if not (each.kind is Kind.STATE and each.key is not None)]
-    least = kit.policy.least_trust.get(purpose, Trust.UNKNOWN)
+    least = session.policy.least_trust.get(purpose, Trust.UNKNOWN)
     excluded = _untrusted([*pinned, *state, *working], least)
     recalled: list[Candidate] = []
     used: tuple[str, ...] = ()
@@ -190,10 +188,10 @@ def _gather(
     reranker = calibration = None
     if objective.strip():
         lasting = replace(everything, tiers=(Tier.EPISODIC.value, Tier.ARCHIVAL.value))
-        most = min(kit.policy.max_items * SPARE, max(LEAST_CANDIDATES, budget // TOKENS_A_CANDIDATE))
+        most = min(session.policy.max_items * SPARE, max(LEAST_CANDIDATES, budget // TOKENS_A_CANDIDATE))
         limit = min(1_000, most + len(fixed))
         # One stand for all of it: no section is of another instant, and none of a state before the one named.
-        found = search(kit, who, objective, lasting, limit=limit, purpose=purpose, gated=False, unread=fixed, at=at)
+        found = search(session, objective, lasting, limit=limit, purpose=purpose, gated=False, unread=fixed, at=at)
         used, notes, reranker, calibration = found.used, found.notes, found.reranker, found.calibration
         damaged.extend(found.withheld)
         hits = [hit for hit in found.hits if hit.memory.id not in fixed]
@@ -213,29 +211,29 @@ def _gather(
     if seq is None and on:
         excluded += [
             (item.id, 0, Reason(gate="compile", code="quarantine", detail="it waits for a person's decision"))
-            for item in pending(kit, who)
+            for item in pending(session)
         ]
     barred = {name for name, _, _ in excluded}
     inputs = Inputs(
         objective=scrub_private(scrub_secret(objective)),
         now=now,
         head=at.head,
-        scope=who.scope,
-        policy=kit.policy,
+        scope=session.scope,
+        policy=session.policy,
         budget_tokens=1,
-        identity=_clean(kit.identity()) if on else None,
-        user_file=_clean(kit.user_file()) if on else None,
+        identity=_clean(session.engine.identity()) if on else None,
+        user_file=_clean(session.engine.user_file()) if on else None,
         core=core,
         pinned=[each for each in pinned if each.id not in barred],
         state=[each for each in state if each.id not in barred],
         working=[each for each in working if each.id not in barred],
         recalled=recalled,
         excluded=excluded,
-        counter_name=kit.counter.name,
-        count=kit.counter.count,
+        counter_name=session.engine.counter.name,
+        count=session.engine.counter.count,
         screen=screen,
         versions={
-            "embedder": kit.embedder.id if kit.embedder else "none",
+            "embedder": session.embedder.id if session.embedder else "none",
             "reranker": reranker or "none",
             "relevance": calibration or "none",
         },
@@ -243,7 +241,7 @@ def _gather(
     )
     gone = {each.id: each for each in unsound(damaged)} | {each.id: each for each in unsound(blocks.damaged, core=True)}
     if seq is None and on:
-        gone |= {each.id: each for each in withheld(kit, who, everything, live_at=now)}
+        gone |= {each.id: each for each in withheld(session, everything, live_at=now)}
     lost = sorted(gone.values(), key=lambda each: each.id or "~")
     return _Gathered(inputs=inputs, used=used, notes=(*notes, *notes_of(lost)), withheld=lost)
 
@@ -269,7 +267,7 @@ def _clean(document: tuple[str, str] | None) -> tuple[str, str] | None:
     return document if safe == document[1] else (digest(safe)[:16], safe)
 
 
-def _keep(kit: Kit, who: Who, inputs: Inputs, compiled: Compiled, gathered: _Gathered) -> CompiledContext:
+def _keep(session: Session, inputs: Inputs, compiled: Compiled, gathered: _Gathered) -> CompiledContext:
     notes = gathered.notes
     if compiled.below and compiled.best is not None and compiled.best < inputs.floor:
         notes = (*notes, below_floor(compiled.below, inputs.floor))
@@ -281,18 +279,20 @@ def _keep(kit: Kit, who: Who, inputs: Inputs, compiled: Compiled, gathered: _Gat
         **compiled.facts,
         "context_id": compiled.context_id,
         "signals": list(gathered.used),
-        **handed_facts(who, given),
+        **handed_facts(session, given),
     }
-    receipt = receipt_of(kit, who, "compile", facts, reasons, head=inputs.head)
-    kept = kit.policy.enabled
-    note_handed(kit, who, given)
-    kit.count_uses(who.tenant, (item.id for section in compiled.sections for item in section.items if not item.weak))
+    receipt = receipt_of(session, "compile", facts, reasons, head=inputs.head)
+    kept = session.policy.enabled
+    note_handed(session, given)
+    session.engine.count_uses(
+        session.tenant, (item.id for section in compiled.sections for item in section.items if not item.weak)
+    )
     if kept:
         try:
-            with kit.store.write() as writer:
-                _keep_documents(writer, who, inputs)
+            with session.store.write() as writer:
+                _keep_documents(writer, session, inputs)
                 writer.put_receipt(receipt)
-                flush_uses(kit, writer)
+                flush_uses(session.engine, writer)
         except StoreUnavailable:
             kept = False
     notes = notes if kept else (*notes, "the receipt was not kept: the store cannot be written")
@@ -316,32 +316,32 @@ def _keep(kit: Kit, who: Who, inputs: Inputs, compiled: Compiled, gathered: _Gat
     )
 
 
-def _keep_documents(writer: Writer, who: Who, inputs: Inputs) -> None:
+def _keep_documents(writer: Writer, session: Session, inputs: Inputs) -> None:
     for kind, document in (("identity", inputs.identity), ("user_file", inputs.user_file)):
         if document is not None:
-            writer.put_artefact(who.tenant, kind, *document)
+            writer.put_artefact(session.tenant, kind, *document)
 
 
-def replay(kit: Kit, who: Who, receipt_id: str) -> Replayed:
+def replay(session: Session, receipt_id: str) -> Replayed:
     """Render a compiled context again from its receipt, byte for byte.
 
     Raises:
         NotFound: no such compile receipt within reach.
     """
-    receipt = receipt_of_read(kit, who, receipt_id, COMPILED)
+    receipt = receipt_of_read(session, receipt_id, COMPILED)
     versions: dict[str, dict[int, Record]] = {}
 
     def fetch(memory_id: str, version: int) -> Record | None:
         if memory_id not in versions:
-            steps = kit.store.history(who.tenant, memory_id)
+            steps = session.store.history(session.tenant, memory_id)
             if steps:
-                see_readable(kit, who, steps[-1][1].after, own=False)
+                see_readable(session, steps[-1][1].after, own=False)
             versions[memory_id] = {
                 step.after.version: step.after for _, step in steps if step.after.status is not Status.ERASED
             }
         return versions[memory_id].get(version)
 
-    return render_again(receipt, fetch, lambda kind, version: kit.store.artefact(who.tenant, kind, version))
+    return render_again(receipt, fetch, lambda kind, version: session.store.artefact(session.tenant, kind, version))
 
 
 #: Findings that are remembered.

@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from keepward.engine.commit import Transaction
-from keepward.engine.kit import Kit, Who
+from keepward.engine.session import Engine, Session
 from keepward.errors import InvalidInput, NotFound, StoreUnavailable, Unauthorised
 from keepward.gates.content import scrub_secret
 from keepward.model.commit import Receipt
@@ -30,8 +30,7 @@ REFUSED = "this token does not open this store; ask the owner for a new one"
 
 
 def create(
-    kit: Kit,
-    who: Who,
+    session: Session,
     *,
     name: str,
     rights: str,
@@ -46,132 +45,132 @@ def create(
         Unauthorised: this handle is not an owner's.
         InvalidInput: an unknown class, a capability beyond it, a name that is no name, a term in the past.
     """
-    _owner(who)
+    _owner(session)
     if rights not in set(Rights):
         raise InvalidInput(unknown("rights", rights, list(Rights)))
     if not (0 < len(name) <= NAME and name.isprintable() and name == name.strip()):
         raise InvalidInput(f"a token is named after its bearer: 1 to {NAME} printable characters")
     if scrub_secret(name) != name:
         raise InvalidInput("the name of a token holds what looks like a secret; choose another")
-    now = kit.clock.now()
+    now = session.clock.now()
     if expires_at is not None and expires_at <= now:
         raise InvalidInput("a token expires in the future; leave the term out for one that does not")
-    secret = secret_of(kit.ids.salt() + kit.ids.salt())
+    secret = secret_of(session.ids.salt() + session.ids.salt())
     token = Token(
-        id=kit.ids.new_id(now),
+        id=session.ids.new_id(now),
         name=name,
         hash=hash_of(secret),
         rights=Rights(rights),
         can=capabilities(Rights(rights), can),
         tenant=tenant,
         scope=scope,
-        created_by=who.actor.label,
+        created_by=session.actor.label,
         created_at=now,
         expires_at=expires_at,
     )
-    _keep(kit, who, token, "created")
+    _keep(session, token, "created")
     return Issued(token=token, secret=secret)
 
 
-def revoke(kit: Kit, who: Who, token_id: str) -> Receipt:
+def revoke(session: Session, token_id: str) -> Receipt:
     """End a token; a second call changes nothing and tells so in its receipt.
 
     Raises:
         Unauthorised: this handle is not an owner's.
         NotFound: there is no such token.
     """
-    _owner(who)
-    found = kit.store.tokens(token_id)
+    _owner(session)
+    found = session.store.tokens(token_id)
     if not found:
         raise NotFound("there is no token by that id; `keepward token list` shows them")
     token = found[0]
     if token.revoked_at is not None:
-        return _keep(kit, who, token, "revoked before")
-    now = kit.clock.now()
+        return _keep(session, token, "revoked before")
+    now = session.clock.now()
     # Listed first: if the store fails, the token has ended all the same.
-    listed = _list(kit, token, now)
-    return _keep(kit, who, replace(token, revoked_at=now), "revoked", listed=listed)
+    listed = _list(session.engine, token, now)
+    return _keep(session, replace(token, revoked_at=now), "revoked", listed=listed)
 
 
-def revoke_again(kit: Kit, who: Who) -> int:
+def revoke_again(session: Session) -> int:
     """End the tokens of an older copy that were revoked since it was made; return how many."""
-    gone = _revoked(kit)
-    ended = [token for token in kit.store.tokens() if token.revoked_at is None and token.hash.hex() in gone]
+    gone = _revoked(session.engine)
+    ended = [token for token in session.store.tokens() if token.revoked_at is None and token.hash.hex() in gone]
     for token in ended:
-        at = replace(who, tenant=token.tenant)
-        _keep(kit, at, replace(token, revoked_at=kit.clock.now()), "revoked again")
+        at = replace(session, tenant=token.tenant)
+        _keep(at, replace(token, revoked_at=session.clock.now()), "revoked again")
     return len(ended)
 
 
-def disown(kit: Kit) -> None:
+def disown(engine: Engine) -> None:
     """List every token of a store as revoked, so that none holds on this machine whatever the store says.
 
     Raises:
         StoreUnavailable: this machine has no place for the list.
     """
-    for token in kit.store.tokens():
-        if token.hash.hex() not in _revoked(kit) and not _list(kit, token, kit.clock.now()):
+    for token in engine.store.tokens():
+        if token.hash.hex() not in _revoked(engine) and not _list(engine, token, engine.clock.now()):
             raise StoreUnavailable("the store's tokens cannot be ended: the configuration folder cannot be written")
 
 
-def _list(kit: Kit, token: Token, now: datetime) -> bool:
+def _list(engine: Engine, token: Token, now: datetime) -> bool:
     """Keep a revocation outside of the store; return whether this machine has a place for it."""
     entry = {
         "entry": "revocation",
-        "store": kit.store.store_id,
+        "store": engine.store.store_id,
         "token": token.id,
         "hash": token.hash.hex(),
         "at": to_micros(now),
     }
-    return kit.note_outside("the revocation", entry)
+    return engine.note_outside("the revocation", entry)
 
 
-def _revoked(kit: Kit) -> frozenset[str]:
+def _revoked(engine: Engine) -> frozenset[str]:
     try:
-        return kit.erasures.revoked() if kit.erasures else frozenset()
+        return engine.erasures.revoked() if engine.erasures else frozenset()
     except OSError as fault:
         raise StoreUnavailable("the list of revoked tokens cannot be read; check the configuration folder") from fault
 
 
-def _holds(kit: Kit, token: Token) -> bool:
-    return token.state(kit.clock.now()) == "valid" and token.hash.hex() not in _revoked(kit)
+def _holds(engine: Engine, token: Token) -> bool:
+    return token.state(engine.clock.now()) == "valid" and token.hash.hex() not in _revoked(engine)
 
 
-def listed(kit: Kit, who: Who) -> list[Token]:
+def listed(session: Session) -> list[Token]:
     """Return all tokens of the store, oldest first.
 
     Raises:
         Unauthorised: this handle is not an owner's.
     """
-    _owner(who)
-    return kit.store.tokens()
+    _owner(session)
+    return session.store.tokens()
 
 
-def recognise(kit: Kit, secret: str) -> Token:
+def recognise(engine: Engine, secret: str) -> Token:
     """Return the token that a secret is.
 
     Raises:
         Unauthorised: see (4).
     """
-    token = kit.store.token_by_hash(hash_of(secret)) if isinstance(secret, str) else None
-    if token is None or not _holds(kit, token):
+    token = engine.store.token_by_hash(hash_of(secret)) if isinstance(secret, str) else None
+    if token is None or not _holds(engine, token):
         raise Unauthorised(REFUSED)
     return token
 
 
-def known(kit: Kit, token_id: str) -> Token:
+def known(engine: Engine, token_id: str) -> Token:
     """Return the token of an id.
 
     Raises:
         Unauthorised: see (4).
     """
-    found = kit.store.tokens(token_id)
-    if not found or not _holds(kit, found[0]):
+    found = engine.store.tokens(token_id)
+    if not found or not _holds(engine, found[0]):
         raise Unauthorised(REFUSED)
     return found[0]
 
 
-def confirm(kit: Kit, actor: Actor) -> None:
+def confirm(engine: Engine, actor: Actor) -> None:
     """See that the token an actor came with still holds; one without a token is always confirmed.
 
     Raises:
@@ -179,16 +178,16 @@ def confirm(kit: Kit, actor: Actor) -> None:
     """
     if actor.credential is None:
         return
-    if known(kit, actor.credential).actor != actor:
+    if known(engine, actor.credential).actor != actor:
         raise Unauthorised(REFUSED)
 
 
-def _owner(who: Who) -> None:
-    if not who.actor.is_owner:
+def _owner(session: Session) -> None:
+    if not session.actor.is_owner:
         raise Unauthorised("tokens are the owner's; open the store with an operator as the actor")
 
 
-def _keep(kit: Kit, who: Who, token: Token, what: str, **more: object) -> Receipt:
+def _keep(session: Session, token: Token, what: str, **more: object) -> Receipt:
     facts = {
         "token": token.id,
         "name": token.name,
@@ -197,9 +196,9 @@ def _keep(kit: Kit, who: Who, token: Token, what: str, **more: object) -> Receip
         "can": list(token.can),
         "of": {"tenant": token.tenant, "scope": token.scope},
         "expires_at": token.expires_at.isoformat() if token.expires_at else None,
-        "credential": who.actor.credential,
+        "credential": session.actor.credential,
         **more,
     }
-    with kit.store.write() as writer:
+    with session.store.write() as writer:
         writer.put_token(token)
-        return Transaction(kit.inside(writer), who, writer).receipt("token", facts)
+        return Transaction(session.inside(writer), writer).receipt("token", facts)

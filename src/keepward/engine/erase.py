@@ -20,8 +20,8 @@ from typing import Any
 
 from keepward.engine.blobs import ref_in, refs_of
 from keepward.engine.commit import store_steps
-from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import CARRIED, KEY
+from keepward.engine.session import Engine, Session
 from keepward.engine.traces import (
     CERTIFICATE,
     COUNTS,
@@ -66,7 +66,7 @@ _CHANGED = "what would be erased has changed since it was planned; look at the n
 __all__ = ["ErasePlan", "Erased", "Selection", "erase", "plan", "replay"]
 
 
-def plan(kit: Kit, who: Who, chosen: Selection, *, reason: str) -> ErasePlan:
+def plan(session: Session, chosen: Selection, *, reason: str) -> ErasePlan:
     """Return what erasing would destroy; change nothing.
 
     Raises:
@@ -74,64 +74,63 @@ def plan(kit: Kit, who: Who, chosen: Selection, *, reason: str) -> ErasePlan:
         Conflict: all of it was erased already.
         InvalidInput: no selection, or an unknown reason.
     """
-    return gather(kit, who, chosen, reason).plan
+    return gather(session, chosen, reason).plan
 
 
-def erase(kit: Kit, who: Who, named: str, chosen: Selection, *, reason: str) -> Erased:
+def erase(session: Session, named: str, chosen: Selection, *, reason: str) -> Erased:
     """Carry out the plan with this digest.
 
     Raises:
         Conflict: what would go is not what was planned; nothing was changed.
         Otherwise as ``plan``.
     """
-    found = gather(kit, who, chosen, reason)
+    found = gather(session, chosen, reason)
     if found.plan.digest != named:
         raise Conflict(_CHANGED)
-    return _apply(kit, who, found, sources=chosen.source)
+    return _apply(session, found, sources=chosen.source)
 
 
 def _apply(
-    kit: Kit,
-    who: Who,
+    session: Session,
     found: Gathered,
     *,
     sources: str | None = None,
     bearer: Record | None = None,
     unmarked: Collection[str] = (),
 ) -> Erased:
-    plan, now = found.plan, kit.clock.now()
-    key = _key(kit)
+    plan, now = found.plan, session.clock.now()
+    key = _key(session.engine)
     marks: dict[str, tuple[str, ...]] = {}
     for target in plan.targets:
         versions = found.histories[target.id]
         refs = [sources] if sources and any(sources in (*each.evidence, *each.aliases) for each in versions) else []
         refs += [each.blob for each in versions if each.blob is not None and each.blob in plan.blobs]
-        marks[target.id] = marks_of(key, who.tenant, versions, refs) if key else ()
+        marks[target.id] = marks_of(key, session.tenant, versions, refs) if key else ()
     allowed = {each for name in unmarked for each in marks.get(name, ())}
     steps = []
     for name, own in marks.items():
         last, left = found.histories[name][-1], tuple(each for each in own if each not in allowed)
         before = None if name in found.proposed else last
-        after = tombstone(last if before else replace(last, version=0), now=now, by=who.actor.label, marks=left)
+        after = tombstone(last if before else replace(last, version=0), now=now, by=session.actor.label, marks=left)
         steps.append(Step(op="erase", before=before, after=after))
     ids = set(marks)
     if not ids and bearer is None:
-        bearer = _bearer(kit, who, found)
+        bearer = _bearer(session, found)
     if bearer is not None:
         # Only versions of memories that live on lose content: one of them carries the commit, unchanged.
         steps.append(Step(op="redact", before=bearer, after=replace(bearer, version=bearer.version + 1)))
-    learned = stopped(kit, who, [name for kind, name in plan.artefacts if kind == KEY])
+    learned = stopped(session, [name for kind, name in plan.artefacts if kind == KEY])
     if learned is not None:
         steps.append(learned)
     places = [*plan.versions, *((seq, OWN) for seq in plan.details)]
 
     def destroy(writer: Writer) -> None:
         # Nobody writes meanwhile: what stands beside the journal is as planned, or the plan is void.
-        again = beside_of(kit.inside(writer), who, ids, found.traces, found.queued)
+        again = beside_of(session.inside(writer), ids, found.traces, found.queued)
         if again.content() != found.beside.content():
             raise Conflict(_CHANGED)
         writer.destroy(
-            who.tenant,
+            session.tenant,
             Destruction(
                 ids=tuple(sorted(ids)),
                 events=plan.versions,
@@ -142,17 +141,18 @@ def _apply(
                 feedback=again.feedback,
             ),
         )
-        if any(not writer.drop_blob(who.tenant, ref) and writer.has_blob(who.tenant, ref) for ref in plan.blobs):
+        if any(
+            not writer.drop_blob(session.tenant, ref) and writer.has_blob(session.tenant, ref) for ref in plan.blobs
+        ):
             raise Conflict(_CHANGED)
-        writer.put_artefact(who.tenant, COUNTS, steps[0].after.id, counts(plan))
+        writer.put_artefact(session.tenant, COUNTS, steps[0].after.id, counts(plan))
 
     for name in ids:
-        kit.uses.pop((who.tenant, name), None)
-        kit.used_at.pop((who.tenant, name), None)
+        session.engine.uses.pop((session.tenant, name), None)
+        session.engine.used_at.pop((session.tenant, name), None)
     try:
         stored = store_steps(
-            kit,
-            who,
+            session,
             steps,
             base={step.after.id: step.after.version - 1 for step in steps},
             reason=plan.reason,
@@ -163,29 +163,29 @@ def _apply(
         )
     except Conflict as fault:
         raise Conflict(_CHANGED) from fault
-    kit.indexes.forget(who.tenant)
-    kit.rerankers.forget(who.tenant)
+    session.indexes.forget(session.tenant)
+    session.engine.rerankers.forget(session.tenant)
     return Erased(plan=plan, commit=stored.commit, receipt=stored.receipt)
 
 
-def _bearer(kit: Kit, who: Who, found: Gathered) -> Record:
+def _bearer(session: Session, found: Gathered) -> Record:
     """Return a memory that what goes was proposed for: it lives on and carries the commit, unchanged."""
-    items = (kit.store.waiting(who.tenant, name) for name in sorted(found.queued))
+    items = (session.store.waiting(session.tenant, name) for name in sorted(found.queued))
     names = sorted({step.after.id for item in items if item is not None for step in item.steps})
-    return kit.store.records(who.tenant, names).records[0]
+    return session.store.records(session.tenant, names).records[0]
 
 
-def _key(kit: Kit) -> bytes | None:
+def _key(engine: Engine) -> bytes | None:
     """Return the key of this machine's marks, made when there is none; None where it cannot be kept."""
-    if kit.erasures is None:
+    if engine.erasures is None:
         return None
     try:
-        return kit.erasures.key(make=True)
+        return engine.erasures.key(make=True)
     except OSError as fault:
         raise StoreUnavailable("the configuration folder cannot be written, so an erasure could not be kept") from fault
 
 
-def replay(kit: Kit, who: Who, entries: Sequence[dict[str, Any]]) -> int:
+def replay(session: Session, entries: Sequence[dict[str, Any]]) -> int:
     """Carry out, on an older copy, the erasures of this tenant that it does not know; return how many places went.
 
     ``entries`` are those of the list; one counts where a place still has the very content that was erased. What was
@@ -196,7 +196,7 @@ def replay(kit: Kit, who: Who, entries: Sequence[dict[str, Any]]) -> int:
     promises = {promise for entry in entries for _, _, promise in entry["places"]}
     cells: dict[Place, str] = {}
     own: dict[int, CommitDetails] = {}
-    for commit, events in kit.store.events(who.tenant):
+    for commit, events in session.store.events(session.tenant):
         here = [event for event in events if event.payload and event.payload_commit.hex() in promises]
         cells |= {(event.seq, event.n): event.memory_id for event in here}
         details = told(commit)
@@ -206,15 +206,15 @@ def replay(kit: Kit, who: Who, entries: Sequence[dict[str, Any]]) -> int:
     if not cells:
         return 0
     wanted = {name for entry in entries for name in entry["memories"]}
-    found = kit.store.records(who.tenant, sorted(wanted)).records
+    found = session.store.records(session.tenant, sorted(wanted)).records
     ids = tuple(sorted(record.id for record in found if record.status is not Status.ERASED))
     empty = Gathered(seen=Seen(), beside=Beside(), traces=traces_of(()), histories={})
-    gathered = gather(kit, who, Selection(ids=ids), "other") if ids else empty
+    gathered = gather(session, Selection(ids=ids), "other") if ids else empty
     seen = gathered.seen
     seen.events |= {place for place in cells if place[1] != OWN}
     seen.details = own | seen.details
-    gathered.plan = body = _planned(who.tenant, gathered, gathered.plan)
-    _apply(kit, who, gathered, bearer=None if ids else fetch(kit, who, min(cells.values())), unmarked=allowed)
+    gathered.plan = body = _planned(session.tenant, gathered, gathered.plan)
+    _apply(session, gathered, bearer=None if ids else fetch(session, min(cells.values())), unmarked=allowed)
     return len(body.versions) + len(body.details)
 
 
@@ -272,25 +272,27 @@ class Gathered:
     plan: ErasePlan = _NOTHING
 
 
-def gather(kit: Kit, who: Who, chosen: Selection, reason: str) -> Gathered:
+def gather(session: Session, chosen: Selection, reason: str) -> Gathered:
     if reason not in REASONS:
         raise InvalidInput(f"a reason is a code, so that it repeats nothing: one of {', '.join(REASONS)}")
-    named, queued = _selected(kit, who, chosen)
-    proposed = _proposed(kit, who, chosen, queued)
+    named, queued = _selected(session, chosen)
+    proposed = _proposed(session, chosen, queued)
     copies: set[str] = set()
     while True:
         ids = named | copies
-        histories = {name: [step.after for _, step in kit.store.history(who.tenant, name)] for name in sorted(ids)}
+        histories = {
+            name: [step.after for _, step in session.store.history(session.tenant, name)] for name in sorted(ids)
+        }
         held = [record for versions in proposed.values() for record in versions]
         traces = traces_of([*(record for versions in histories.values() for record in versions), *held])
-        lineage = set(closure(kit, who, ids)) - ids
-        seen = _pass(kit, who, ids, lineage, traces)
+        lineage = set(closure(session, ids)) - ids
+        seen = _pass(session, ids, lineage, traces)
         if seen.copies <= copies:
             break
         copies |= seen.copies
     histories |= proposed
-    beside = beside_of(kit, who, {*ids, *proposed}, traces, queued)
-    blobs = _blobs(kit, who, ids, seen, beside)
+    beside = beside_of(session, {*ids, *proposed}, traces, queued)
+    blobs = _blobs(session, ids, seen, beside)
     targets = [
         Target(id=name, versions=0, why="proposed")
         if name in proposed
@@ -312,7 +314,7 @@ def gather(kit: Kit, who: Who, chosen: Selection, reason: str) -> Gathered:
     )
     lists = {name: tuple(each) for name, each in lists.items()}
     plan = replace(_NOTHING, reason=reason, blobs=blobs, **lists)
-    found.plan = _planned(who.tenant, found, plan)
+    found.plan = _planned(session.tenant, found, plan)
     return found
 
 
@@ -335,7 +337,7 @@ def _planned(tenant: str, found: Gathered, plan: ErasePlan) -> ErasePlan:
     return replace(plan, digest=digest("erase-plan", canonical(value)).hex())
 
 
-def _selected(kit: Kit, who: Who, chosen: Selection) -> tuple[set[str], set[str]]:
+def _selected(session: Session, chosen: Selection) -> tuple[set[str], set[str]]:
     """Return ids of memories and of proposals: those named, within reach, and those by subject or source, of the
     whole tenant, whatever became of them.
     """
@@ -344,18 +346,18 @@ def _selected(kit: Kit, who: Who, chosen: Selection) -> tuple[set[str], set[str]
     found: dict[str, Record] = {}
     queued: set[str] = set()
     for name in chosen.ids:
-        item = kit.store.waiting(who.tenant, name)
+        item = session.store.waiting(session.tenant, name)
         if item is None:
-            record = fetch(kit, who, name)
+            record = fetch(session, name)
             found[record.id] = record
         elif item.steps:
             queued.add(name)
     if chosen.subject or chosen.source:
         everything = Filter(scopes=(), include_sensitive=True)
-        for record in kit.store.find(who.tenant, everything, live_at=None, limit=None).records:
+        for record in session.store.find(session.tenant, everything, live_at=None, limit=None).records:
             if _is_chosen(record, chosen):
                 found[record.id] = record
-        for item in kit.store.queue(who.tenant, state=None):
+        for item in session.store.queue(session.tenant, state=None):
             if any(_is_chosen(side, chosen) for side in _sides(item)):
                 queued.add(item.id)
     left = {name for name, record in found.items() if record.status is not Status.ERASED}
@@ -377,11 +379,11 @@ def _sides(item: Waiting) -> list[Record]:
     return [side for step in item.steps for side in (step.before, step.after) if side is not None]
 
 
-def _proposed(kit: Kit, who: Who, chosen: Selection, queued: set[str]) -> dict[str, list[Record]]:
+def _proposed(session: Session, chosen: Selection, queued: set[str]) -> dict[str, list[Record]]:
     """Return, by id, what the chosen proposals alone would have made: it has never been a memory."""
-    items = [item for name in sorted(queued) if (item := kit.store.waiting(who.tenant, name)) is not None]
+    items = [item for name in sorted(queued) if (item := session.store.waiting(session.tenant, name)) is not None]
     asked = {step.after.id: step.after for item in items for step in item.steps if step.before is None}
-    known = {record.id for record in kit.store.records(who.tenant, sorted(asked)).records}
+    known = {record.id for record in session.store.records(session.tenant, sorted(asked)).records}
     whole = {step.after.id for item in items if item.id in chosen.ids for step in item.steps}
     return {
         name: [after]
@@ -390,11 +392,11 @@ def _proposed(kit: Kit, who: Who, chosen: Selection, queued: set[str]) -> dict[s
     }
 
 
-def _pass(kit: Kit, who: Who, ids: set[str], lineage: set[str], traces: Traces) -> Seen:
+def _pass(session: Session, ids: set[str], lineage: set[str], traces: Traces) -> Seen:
     """Read the whole journal once: versions that go, copies, quotations, details that tell of it."""
     seen = Seen()
     like: dict[str, tuple[int, bool]] = {}
-    for commit, events in kit.store.events(who.tenant):
+    for commit, events in session.store.events(session.tenant):
         for event in events:
             if event.payload is None:
                 continue
@@ -414,11 +416,11 @@ def _pass(kit: Kit, who: Who, ids: set[str], lineage: set[str], traces: Traces) 
     return seen
 
 
-def _blobs(kit: Kit, who: Who, ids: set[str], seen: Seen, beside: Beside) -> tuple[str, ...]:
+def _blobs(session: Session, ids: set[str], seen: Seen, beside: Beside) -> tuple[str, ...]:
     """Return the blobs of targets that nothing else refers to; what else refers to one is a quotation."""
     going = []
     stubs = {item.id for item in beside.proposals}
-    waits = refs_of(item for item in kit.store.queue(who.tenant) if item.id not in stubs)
+    waits = refs_of(item for item in session.store.queue(session.tenant) if item.id not in stubs)
     for ref, named in sorted(seen.blobs.items()):
         if not any(place in seen.events for place, _ in named):
             continue
@@ -452,24 +454,24 @@ def told(commit: Commit) -> CommitDetails | None:
     return decode_details(commit.payload)
 
 
-def beside_of(kit: Kit, who: Who, ids: set[str], traces: Traces, queued: Collection[str] = ()) -> Beside:
-    kept = kit.store.artefacts(who.tenant)
+def beside_of(session: Session, ids: set[str], traces: Traces, queued: Collection[str] = ()) -> Beside:
+    kept = session.store.artefacts(session.tenant)
     artefacts = [(kind, version) for kind, version, text in kept if kind not in _NO_TEXTS and traces.within(text)]
     proposals = [
-        _stub(kit, who, item)
-        for item in kit.store.queue(who.tenant, state=None)
+        _stub(session, item)
+        for item in session.store.queue(session.tenant, state=None)
         if item.id in queued or _proposes(item, ids, traces)
     ]
     documents = {version for _, version in artefacts}
     names = {item.id for item in proposals}
     receipts, showing = {}, set()
-    for body in kit.store.receipts(who.tenant):
+    for body in session.store.receipts(session.tenant):
         if shows(body, ids):
             showing.add(body["id"])
         fresh = cleaned(body, ids, names, documents, traces)
         if fresh is not body:
             receipts[body["id"]] = fresh
-    learned = unlearned(kit, who, ids, showing, kept)
+    learned = unlearned(session, ids, showing, kept)
     artefacts += [(KEY, name) for name in learned.weights]
     return Beside(receipts=receipts, proposals=proposals, artefacts=artefacts, feedback=learned.feedback)
 
@@ -481,7 +483,7 @@ def _proposes(item: Waiting, ids: set[str], traces: Traces) -> bool:
     return own or any(traces.within(text) for text in told if text)
 
 
-def _stub(kit: Kit, who: Who, item: Waiting) -> Waiting:
+def _stub(session: Session, item: Waiting) -> Waiting:
     """Return a proposal without what it proposed; one that waited is rejected, and its proposer is told."""
     waits = item.state == "pending"
     return replace(
@@ -492,7 +494,7 @@ def _stub(kit: Kit, who: Who, item: Waiting) -> Waiting:
         steps=(),
         base={},
         digest="",
-        decided_by=who.actor.label if waits else item.decided_by,
+        decided_by=session.actor.label if waits else item.decided_by,
         decision="what it would have stored was erased" if waits or item.decision else None,
-        decided_at=kit.clock.now() if waits else item.decided_at,
+        decided_at=session.clock.now() if waits else item.decided_at,
     )

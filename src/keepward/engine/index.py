@@ -27,7 +27,7 @@ from keepward.ports.store import Features, Indexed, Profile
 from keepward.store.reads import Reader
 
 if TYPE_CHECKING:
-    from keepward.engine.kit import Kit, Who
+    from keepward.engine.session import Session
     from keepward.retrieval.index import Index
 
 #: States of the past kept at hand.
@@ -158,8 +158,7 @@ def _then(rows: Iterable[tuple[str, Indexed | None]]) -> Iterator[tuple[str, Pro
 
 
 def reindex(
-    kit: Kit,
-    who: Who,
+    session: Session,
     *,
     ended: bool = False,
     batch: int = BATCH,
@@ -176,10 +175,10 @@ def reindex(
     Raises:
         ModelUnavailable: the embedder failed; what it had done is kept, and so is what the others had.
     """
-    wanted = kit.embedder.id if kit.embedder else None
+    wanted = session.embedder.id if session.embedder else None
     if ended:
-        _words_of_ended(kit, who)
-    active = [indexed for _, indexed in kit.store.indexed(who.tenant, after=0) if indexed is not None]
+        _words_of_ended(session)
+    active = [indexed for _, indexed in session.store.indexed(session.tenant, after=0) if indexed is not None]
     stale = [each.record for each in active if _stale(each.features, wanted)]
     # A turn's vectors hold the question that it answers, as they did when it was told.
     in_order = [each.record for each in sorted(active, key=lambda each: each.arrival)] if stale else []
@@ -188,18 +187,18 @@ def reindex(
         if before_batch is not None:
             before_batch()
         part = stale[start : start + batch]
-        computed = embedded(kit.embedder, part, [words(record) for record in part], asked)
+        computed = embedded(session.embedder, part, [words(record) for record in part], asked)
         if computed[0].model != wanted and not ended:
             raise ModelUnavailable("the embedder failed; try again, and this goes on where it stopped")
-        with kit.store.write() as writer:
+        with session.store.write() as writer:
             writer.put_features(
-                who.tenant,
+                session.tenant,
                 {record.id: features for record, features in zip(part, computed, strict=True)},
                 {record.id: record.version for record in part},
             )
         if on_progress is not None:
             on_progress(min(start + batch, len(stale)), len(stale))
-    kit.indexes.forget(who.tenant)
+    session.indexes.forget(session.tenant)
     return len(stale)
 
 
@@ -209,15 +208,15 @@ def _stale(features: Features, wanted: str | None) -> bool:
     return not readable(features.terms) or (wanted is not None and features.model != wanted)
 
 
-def _words_of_ended(kit: Kit, who: Who) -> None:
+def _words_of_ended(session: Session) -> None:
     everything = Filter(scopes=(), include_sensitive=True)
-    records = kit.store.find(who.tenant, everything, live_at=None, limit=None).records
+    records = session.store.find(session.tenant, everything, live_at=None, limit=None).records
     gone = [record for record in records if record.status is not Status.ACTIVE]
     for start in range(0, len(gone), BATCH):
         part = gone[start : start + BATCH]
-        with kit.store.write() as writer:
+        with session.store.write() as writer:
             writer.put_features(
-                who.tenant,
+                session.tenant,
                 {record.id: words(record) for record in part},
                 {record.id: record.version for record in part},
             )

@@ -18,8 +18,8 @@ from contextlib import suppress
 from typing import Any
 
 from keepward.engine.contexts import text_at
-from keepward.engine.kit import Kit, Who
 from keepward.engine.read import history
+from keepward.engine.session import Session
 from keepward.engine.view import COMPILED, closure, commit_of, fetch, readable, receipt_of_read
 from keepward.errors import InvalidInput, NotFound, Tampered, Unauthorised
 from keepward.model.commit import Commit, CommitDetails, Event, decode_details
@@ -32,16 +32,16 @@ from keepward.model.value import from_micros
 #: Fields that tell of a version and not of the memory.
 
 
-def blame(kit: Kit, who: Who, name: str) -> Blame:
+def blame(session: Session, name: str) -> Blame:
     """Return the origins of a memory's values; ``name`` is its id, an alias, or a key seen from the handle's scope.
 
     Raises:
         NotFound: neither a memory nor a key of this name is within reach.
     """
-    record = fetch(kit, who, name)
-    versions = history(kit, who, record.id)
+    record = fetch(session, name)
+    versions = history(session, record.id)
     names = {each.details.proposal for each in versions if each.details.proposal}
-    items = [kit.store.waiting(who.tenant, name) for name in sorted(names)]
+    items = [session.store.waiting(session.tenant, name) for name in sorted(names)]
     proposers = {item.id: item.proposer.label for item in items if item is not None}
     origins: list[Origin] = []
     for field in FIELDS:
@@ -72,7 +72,7 @@ def _maker(versions: list[Version], field: str) -> Version:
 
 
 def bisect(
-    kit: Kit, who: Who, query: str, predicate: Callable[[str], bool], *, since: int = 0, purpose: str = "answer"
+    session: Session, query: str, predicate: Callable[[str], bool], *, since: int = 0, purpose: str = "answer"
 ) -> Bisection:
     """Return the commit with which the context for a query began to pass a predicate, in about log2(n) compiles.
 
@@ -82,13 +82,13 @@ def bisect(
     Raises:
         InvalidInput: the newest context does not pass, or that of ``since`` does.
     """
-    high = kit.store.head(who.tenant).seq
+    high = session.store.head(session.tenant).seq
     if not 0 <= since <= high:
         raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
 
     def text(seq: int) -> str:
         # Before the first commit nothing is remembered; what comes from documents does not hang on commits.
-        return text_at(kit, who, query, seq, purpose=purpose) if seq else ""
+        return text_at(session, query, seq, purpose=purpose) if seq else ""
 
     texts = {since: text(since), high: text(high)}
     if not predicate(texts[high]):
@@ -103,20 +103,20 @@ def bisect(
             high = middle
         else:
             low = middle
-    view = readable(kit, who, commit_of(kit, who, str(high)))
+    view = readable(session, commit_of(session, str(high)))
     return Bisection(commit=view, compiled=len(texts), before=texts[low], after=texts[high])
 
 
 _Held = Mapping[str, tuple[int, str]]
 
 
-def context_diff(kit: Kit, who: Who, first: str, second: str) -> ContextDifference:
+def context_diff(session: Session, first: str, second: str) -> ContextDifference:
     """Return what differs between the contexts of two receipts.
 
     Raises:
         NotFound: one of them is not a compile receipt within reach.
     """
-    a, b = (receipt_of_read(kit, who, name, COMPILED) for name in (first, second))
+    a, b = (receipt_of_read(session, name, COMPILED) for name in (first, second))
     before, after = _held(a), _held(b)
     names = [
         *(("added", name) for name in sorted(after.keys() - before.keys())),
@@ -128,7 +128,7 @@ def context_diff(kit: Kit, who: Who, first: str, second: str) -> ContextDifferen
         first=first,
         second=second,
         same=a["digests"]["text"] == b["digests"]["text"],
-        items=tuple(_item(kit, who, change, name, (a, before), (b, after)) for change, name in names),
+        items=tuple(_item(session, change, name, (a, before), (b, after)) for change, name in names),
         inputs={
             name: (asked[0].get(name), asked[1].get(name))
             for name in sorted(asked[0].keys() | asked[1].keys())
@@ -142,8 +142,7 @@ def _held(receipt: Mapping[str, Any]) -> dict[str, tuple[int, str]]:
 
 
 def _item(
-    kit: Kit,
-    who: Who,
+    session: Session,
     change: Any,
     name: str,
     first: tuple[Mapping[str, Any], _Held],
@@ -151,8 +150,8 @@ def _item(
 ) -> ContextItem:
     (a, before), (b, after) = first, second
     low, high = sorted(int(each["inputs"]["head"].split(":")[0]) for each in (a, b))
-    touched = [view for view, _ in kit.store.history(who.tenant, name) if low < view.commit.seq <= high]
-    commit = readable(kit, who, touched[-1]) if touched else None
+    touched = [view for view, _ in session.store.history(session.tenant, name) if low < view.commit.seq <= high]
+    commit = readable(session, touched[-1]) if touched else None
     return ContextItem(
         id=name,
         change=change,
@@ -160,13 +159,12 @@ def _item(
         before=before[name][0] if name in before else None,
         after=after[name][0] if name in after else None,
         commit=commit,
-        why=_why(kit, who, name, commit, b if change == "removed" else a, (a, b)),
+        why=_why(session, name, commit, b if change == "removed" else a, (a, b)),
     )
 
 
 def _why(
-    kit: Kit,
-    who: Who,
+    session: Session,
     memory_id: str,
     commit: CommitView | None,
     lacking: Mapping[str, Any],
@@ -178,7 +176,7 @@ def _why(
     for left in lacking["excluded"]:
         if left["id"] == memory_id:
             return f"left out of the other: {left['detail']} ({left['code']})"
-    ends = [each.expires_at for each in kit.store.records(who.tenant, [memory_id]).records]
+    ends = [each.expires_at for each in session.store.records(session.tenant, [memory_id]).records]
     if any(at is not None and at <= from_micros(lacking["inputs"]["now"]) for at in ends):
         return "its term ended between the two"
     differ = [name for name in sorted(both[0]["inputs"]) if both[0]["inputs"][name] != both[1]["inputs"].get(name)]
@@ -206,7 +204,7 @@ def selector_of(**ways: str | None) -> Selector:
     return Selector(way=given[0][0], value=given[0][1])
 
 
-def impact(kit: Kit, who: Who, selector: Selector) -> Impact:
+def impact(session: Session, selector: Selector) -> Impact:
     """Return what was touched.
 
     A source is a class such as ``web`` or a reference that stands in evidence; an actor is ``kind:name``.
@@ -216,37 +214,37 @@ def impact(kit: Kit, who: Who, selector: Selector) -> Impact:
         NotFound: there is no such commit or memory.
         Tampered: the journal does not hold, so that nothing can be said of it as a whole.
     """
-    if not who.actor.may_decide:
+    if not session.actor.may_decide:
         raise Unauthorised("an impact spans every scope; it takes a reviewer or the owner")
-    touched = _direct(kit, who, selector)
-    derived = closure(kit, who, touched)
-    found = kit.store.records(who.tenant, [*touched, *derived])
+    touched = _direct(session, selector)
+    derived = closure(session, touched)
+    found = session.store.records(session.tenant, [*touched, *derived])
     records = {record.id: record for record in found.records}
-    contexts, unproven = _contexts(kit, who, touched, derived)
+    contexts, unproven = _contexts(session, touched, derived)
     return Impact(
         selector=selector,
         direct=tuple(records[name] for name in touched if name in records),
         derived=tuple(records[name] for name in derived if name in records),
         contexts=contexts,
         waiting=tuple(
-            item.id for item in kit.store.queue(who.tenant) if _concerns(item, selector, {*touched, *derived})
+            item.id for item in session.store.queue(session.tenant) if _concerns(item, selector, {*touched, *derived})
         ),
         damaged=(*found.damaged, *unproven),
     )
 
 
-def _direct(kit: Kit, who: Who, selector: Selector) -> dict[str, int]:
+def _direct(session: Session, selector: Selector) -> dict[str, int]:
     """Return the version from which each memory was touched, in journal order."""
     match selector.way:
         case "memory":
-            return {fetch(kit, who, selector.value).id: 1}
+            return {fetch(session, selector.value).id: 1}
         case "commit":
-            steps = reversed(commit_of(kit, who, selector.value).steps)
+            steps = reversed(commit_of(session, selector.value).steps)
             # Of several the first counts.
             return dict(reversed({step.after.id: step.after.version for step in steps}.items()))
         case "source":
-            return _by_source(kit, who, selector.value)
-    proposers = {item.id: item.proposer.label for item in kit.store.queue(who.tenant, state=None)}
+            return _by_source(session, selector.value)
+    proposers = {item.id: item.proposer.label for item in session.store.queue(session.tenant, state=None)}
 
     def by_actor(details: CommitDetails, _: Mapping[str, Any]) -> bool:
         # An approver lets through what somebody else said.
@@ -256,34 +254,34 @@ def _direct(kit: Kit, who: Who, selector: Selector) -> dict[str, int]:
     def by_session(details: CommitDetails, payload: Mapping[str, Any]) -> bool:
         return selector.value in {details.session, payload.get("session")}
 
-    return _scan(kit, who, by_actor if selector.way == "actor" else by_session)
+    return _scan(session, by_actor if selector.way == "actor" else by_session)
 
 
 def _is_actor(label: str, named: str) -> bool:
     return named in {label, label.partition(":")[2]}
 
 
-def _scan(kit: Kit, who: Who, matches: Callable[[CommitDetails, Mapping[str, Any]], bool]) -> dict[str, int]:
+def _scan(session: Session, matches: Callable[[CommitDetails, Mapping[str, Any]], bool]) -> dict[str, int]:
     touched: dict[str, int] = {}
-    for commit, event, payload in _said(kit, who):
-        view = None if commit.payload is not None else kit.store.commit(who.tenant, commit.id)
+    for commit, event, payload in _said(session):
+        view = None if commit.payload is not None else session.store.commit(session.tenant, commit.id)
         # Where an erasure took the details, what remains of them still says who it was.
         if matches(view.details if view else decode_details(commit.payload or b""), payload):
             touched.setdefault(event.memory_id, event.version)
     return touched
 
 
-def _said(kit: Kit, who: Who) -> Iterable[tuple[Commit, Event, Mapping[str, Any]]]:
-    for commit, events in kit.store.events(who.tenant):
+def _said(session: Session) -> Iterable[tuple[Commit, Event, Mapping[str, Any]]]:
+    for commit, events in session.store.events(session.tenant):
         for event in events:
             if event.op in _SAYS and event.payload is not None:
                 yield commit, event, json.loads(event.payload)
 
 
-def _by_source(kit: Kit, who: Who, name: str) -> dict[str, int]:
+def _by_source(session: Session, name: str) -> dict[str, int]:
     touched: dict[str, int] = {}
     heirs: set[str] = set()
-    for _, event, payload in _said(kit, who):
+    for _, event, payload in _said(session):
         named = name in payload.get("evidence", ())
         # What is derived inherits the evidence of its parents; it counts as derived.
         inherited = any(parent in touched or parent in heirs for parent in payload.get("derived_from", ()))
@@ -295,11 +293,11 @@ def _by_source(kit: Kit, who: Who, name: str) -> dict[str, int]:
 
 
 def _contexts(
-    kit: Kit, who: Who, touched: Mapping[str, int], derived: Iterable[str]
+    session: Session, touched: Mapping[str, int], derived: Iterable[str]
 ) -> tuple[tuple[Delivery, ...], list[str]]:
     since = {**dict.fromkeys(derived, 1), **touched}
     held: dict[str, set[tuple[str, int]]] = {}
-    for memory_id, version, receipt_id in kit.store.deliveries(who.tenant, list(since)):
+    for memory_id, version, receipt_id in session.store.deliveries(session.tenant, list(since)):
         if version >= since[memory_id]:
             held.setdefault(receipt_id, set()).add((memory_id, version))
     deliveries: list[Delivery] = []
@@ -307,7 +305,7 @@ def _contexts(
     for receipt_id, pairs in held.items():
         receipt: Mapping[str, Any] | None = None
         with suppress(Tampered):
-            receipt = kit.store.receipt(who.tenant, receipt_id)
+            receipt = session.store.receipt(session.tenant, receipt_id)
         if receipt is None or not pairs <= _named(receipt):
             unproven.append(receipt_id)
             continue

@@ -20,7 +20,7 @@ from operator import attrgetter
 from typing import Any
 
 from keepward.engine.features import text_digest, words
-from keepward.engine.kit import Kit, Who
+from keepward.engine.session import Engine, Session
 from keepward.engine.traces import revived
 from keepward.engine.view import fetch, occupant, reaches, says_the_same, see_readable
 from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion
@@ -54,23 +54,23 @@ _spoken_at = attrgetter(*SPOKEN, "created_at")
 REVISED = 50
 
 
-def look_ahead(kit: Kit, who: Who, records: Sequence[Record], overlay: Overlay) -> None:
+def look_ahead(session: Session, records: Sequence[Record], overlay: Overlay) -> None:
     """Ask the store about new memories that are about to be judged one by one."""
     fresh = [(record, overlay.words(record)) for record in records]
     if not fresh:
         return
-    found = kit.store.likely(who.tenant, fresh, kit.clock.now())
+    found = session.store.likely(session.tenant, fresh, session.clock.now())
     overlay.ahead = {record.id: each for (record, _), each in zip(fresh, found, strict=True)}
-    if revived(kit, who.tenant, *records) is None:
+    if revived(session.engine, session.tenant, *records) is None:
         overlay.unburied = {record.id: record for record in records}
 
 
-def neighbours(kit: Kit, who: Who, after: Record, overlay: Overlay) -> tuple[Record, ...]:
+def neighbours(session: Session, after: Record, overlay: Overlay) -> tuple[Record, ...]:
     """Return the memories that matter to whether a new one is a duplicate, the nearest first (1)."""
     if after.kind is Kind.EVENT and after.tier is Tier.EPISODIC and after.aliases:
         # Events are compared by name, not by likeness.
         mine = [record for record in overlay.records.values() if set(record.aliases) & set(after.aliases)]
-        return (*mine, *kit.store.records(who.tenant, after.aliases).records)
+        return (*mine, *session.store.records(session.tenant, after.aliases).records)
     features = overlay.words(after)
     found: list[Record] = []
     for record in overlay.similar(after, features):
@@ -79,7 +79,7 @@ def neighbours(kit: Kit, who: Who, after: Record, overlay: Overlay) -> tuple[Rec
         if not found or kindred or record.version > 1:
             found.append(record)
     wanted: list[str] = []
-    for each in _likely(kit, who, after, overlay):
+    for each in _likely(session, after, overlay):
         if each.id in overlay.records:
             continue
         # 0: its version is not known before it is read.
@@ -87,22 +87,24 @@ def neighbours(kit: Kit, who: Who, after: Record, overlay: Overlay) -> tuple[Rec
             wanted.append(each.id)
     if wanted:
         place = (after.scope, after.tier, after.sensitivity)
-        now = kit.clock.now()
-        read = kit.store.records(who.tenant, wanted).records
+        now = session.clock.now()
+        read = session.store.records(session.tenant, wanted).records
         found += (each for each in read if each.is_live(now) and (each.scope, each.tier, each.sensitivity) == place)
     return tuple(found)
 
 
-def _likely(kit: Kit, who: Who, after: Record, overlay: Overlay) -> Sequence[Likely]:
+def _likely(session: Session, after: Record, overlay: Overlay) -> Sequence[Likely]:
     known = overlay.ahead.get(after.id)
     if known is None:
-        ((likely, has_digest),) = kit.store.likely(who.tenant, [(after, overlay.words(after))], kit.clock.now())
+        ((likely, has_digest),) = session.store.likely(
+            session.tenant, [(after, overlay.words(after))], session.clock.now()
+        )
         known = overlay.ahead[after.id] = (likely, has_digest)
     return known[0]
 
 
 def echoes(
-    kit: Kit, who: Who, revised: Sequence[Record], after: Record, overlay: Overlay, *, known: bool
+    session: Session, revised: Sequence[Record], after: Record, overlay: Overlay, *, known: bool
 ) -> tuple[Record, ...]:
     """Return what said the same and does not any more: earlier versions of these records, and superseded memories.
 
@@ -117,9 +119,9 @@ def echoes(
         # A fact that was corrected more often than that is a state in all but name.
         if not 1 < record.version <= REVISED or record.kind is Kind.STATE or text_digest(record.text) == digest:
             continue
-        history = (step.after for _, step in kit.store.history(who.tenant, record.id))
+        history = (step.after for _, step in session.store.history(session.tenant, record.id))
         earlier += [version for version in history if text_digest(version.text) == digest]
-    old = kit.store.superseded(who.tenant, after.scope, digest).records if known else []
+    old = session.store.superseded(session.tenant, after.scope, digest).records if known else []
     return (*earlier, *old)
 
 
@@ -127,19 +129,19 @@ _KIND = re.compile(r"[a-z][a-z_]{0,40}")
 _MARKER = re.compile(r"\[[A-Z_]+\]")
 
 
-def personal(kit: Kit, case: Case, known: dict[str, tuple[Finding, ...]]) -> dict[str, tuple[Finding, ...]]:
+def personal(engine: Engine, case: Case, known: dict[str, tuple[Finding, ...]]) -> dict[str, tuple[Finding, ...]]:
     """Return what the redactor finds, by text, and note it in ``known``; nothing where there is none.
 
     Raises:
         ModelUnavailable: it cannot be used now.
         InvalidInput: it named a span outside of the text, or a kind that is no name.
     """
-    if kit.redactor is None:
+    if engine.redactor is None:
         return {}
     stored = [text.text for _, text in texts(case)]
     for text in stored:
         if text not in known:
-            spans = [_finding(text, *span) for span in kit.redactor.find(text)]
+            spans = [_finding(text, *span) for span in engine.redactor.find(text)]
             known[text] = tuple(each for each in spans if not _MARKER.fullmatch(text[each.start : each.end]))
     return {text: known[text] for text in stored if known[text]}
 
@@ -242,7 +244,7 @@ def _place(record: Record) -> str:
     return f"{record.tier._value_} {record.sensitivity._value_} {record.scope}"
 
 
-def before_of(kit: Kit, who: Who, change: Change, overlay: Overlay) -> Record | None:
+def before_of(session: Session, change: Change, overlay: Overlay) -> Record | None:
     """Return the record a change builds on, None for a new memory.
 
     Raises:
@@ -256,21 +258,21 @@ def before_of(kit: Kit, who: Who, change: Change, overlay: Overlay) -> Record | 
         if change.key is None:
             return None
         held = overlay.keys.get((change.scope, change.key))
-        there = overlay.records[held] if held else occupant(kit, who, change.scope, change.key)
-        if there is not None and not reaches(who, there.scope):
+        there = overlay.records[held] if held else occupant(session, change.scope, change.key)
+        if there is not None and not reaches(session, there.scope):
             raise NotFound("this handle does not see that scope, where the key is taken: open the store at that scope")
         if there is not None:
-            see_readable(kit, who, there, own=True)
+            see_readable(session, there, own=True)
         return there
-    before = newest(kit, who, change.id, overlay)
+    before = newest(session, change.id, overlay)
     wanted = getattr(change, "if_version", None)
     # An earlier change of the same proposal is no bookkeeping, so nothing but the newest version will do behind it.
     own = before.id in overlay.records
-    if wanted not in {None, before.version} and (own or not says_the_same(kit, who, before, wanted)):
+    if wanted not in {None, before.version} and (own or not says_the_same(session, before, wanted)):
         raise StaleVersion(
             f"memory {before.id} is at version {before.version}, not {wanted}; read it again and decide anew"
         )
-    state = before.status_at(kit.clock.now())
+    state = before.status_at(session.clock.now())
     if state is Status.ERASED:
         raise Conflict(f"memory {before.id} was erased and cannot come back; what is left is its tombstone")
     # What was replaced or has run out may still be retired, so that it can be told apart from what is kept.
@@ -279,29 +281,29 @@ def before_of(kit: Kit, who: Who, change: Change, overlay: Overlay) -> Record | 
     if not ends and not isinstance(change, Restore | Revert) and state is not Status.ACTIVE:
         raise Conflict(f"memory {before.id} is {state.value}; restore it first")
     if isinstance(change, Supersede):
-        _successor(kit, who, change, before, overlay)
+        _successor(session, change, before, overlay)
     return before
 
 
-def newest(kit: Kit, who: Who, name: str, overlay: Overlay) -> Record:
+def newest(session: Session, name: str, overlay: Overlay) -> Record:
     """Return a memory as the proposal has made it so far."""
     held = overlay.records.get(name)
     if held is None:
-        held = fetch(kit, who, name, own=True)
+        held = fetch(session, name, own=True)
         held = overlay.records.get(held.id, held)
     return held
 
 
-def _successor(kit: Kit, who: Who, change: Supersede, before: Record, overlay: Overlay) -> None:
+def _successor(session: Session, change: Supersede, before: Record, overlay: Overlay) -> None:
     """See that what replaces a memory is another one that holds, so that every chain ends in a live memory."""
-    by = newest(kit, who, change.by, overlay)
+    by = newest(session, change.by, overlay)
     if by.id == before.id:
         raise Conflict(f"memory {by.id} cannot be replaced by itself; name another")
-    if not by.is_live(kit.clock.now()):
+    if not by.is_live(session.clock.now()):
         raise Conflict(f"memory {by.id} does not hold and cannot replace another; restore it first")
 
 
-def parents_of(kit: Kit, who: Who, change: Change, overlay: Overlay) -> dict[str, Record]:
+def parents_of(session: Session, change: Change, overlay: Overlay) -> dict[str, Record]:
     """Return the records a new memory names as what it was made from.
 
     Raises:
@@ -309,50 +311,50 @@ def parents_of(kit: Kit, who: Who, change: Change, overlay: Overlay) -> dict[str
     """
     if not isinstance(change, Insert):
         return {}
-    return {parent: newest(kit, who, parent, overlay) for parent in change.derived_from}
+    return {parent: newest(session, parent, overlay) for parent in change.derived_from}
 
 
-def look(kit: Kit, who: Who, change: Change, before: Record | None, after: Record, overlay: Overlay) -> View:
+def look(session: Session, change: Change, before: Record | None, after: Record, overlay: Overlay) -> View:
     """Return what the gates may see of the store for one step."""
-    now = kit.clock.now()
+    now = session.clock.now()
     writes = isinstance(change, Insert | Replace | Append | Promote | Restore | Revert)
     seen: dict[str, Any] = {"now": now}
     if after.tier is Tier.CORE and writes:
-        seen["tokens"] = kit.counter.count(after.text)
+        seen["tokens"] = session.engine.counter.count(after.text)
     arrives = before is None or before.tier is not after.tier or isinstance(change, Restore)
-    if arrives and after.tier in kit.policy.capacity:
+    if arrives and after.tier in session.policy.capacity:
         if overlay.tally is None:
-            overlay.tally = kit.store.tally(who.tenant)
+            overlay.tally = session.store.tally(session.tenant)
         count = overlay.tally.get(after.tier._value_, 0) + overlay.arrivals[after.tier]
-        full = count >= kit.policy.capacity[after.tier]
-        seen |= {"counts": {after.tier: count}, "spare": _spare(kit, who, after.tier) if full else None}
-    identity = kit.identity()
+        full = count >= session.policy.capacity[after.tier]
+        seen |= {"counts": {after.tier: count}, "spare": _spare(session, after.tier) if full else None}
+    identity = session.engine.identity()
     if identity is not None:
         seen["identity_text"] = identity[1]
-    claims = getattr(change, "source", None) in _USER_SOURCES and who.actor.kind is ActorKind.AGENT
+    claims = getattr(change, "source", None) in _USER_SOURCES and session.actor.kind is ActorKind.AGENT
     if (after.tier is Tier.CORE and after.key == "human") or (claims and after.evidence):
-        seen["user_evidence"] = _recorded(kit, who, after.evidence)
+        seen["user_evidence"] = _recorded(session, after.evidence)
     if isinstance(change, Move | Restore):
-        _key_is_free(kit, who, after, overlay)
+        _key_is_free(session, after, overlay)
     if isinstance(change, Supersede):
-        seen["successor"] = overlay.records.get(change.by) or fetch(kit, who, change.by, own=True)
+        seen["successor"] = overlay.records.get(change.by) or fetch(session, change.by, own=True)
     if isinstance(change, Restore):
-        seen["contained"] = kit.store.history(who.tenant, after.id)[-1][1].op == "contain"
+        seen["contained"] = session.store.history(session.tenant, after.id)[-1][1].op == "contain"
     if not isinstance(change, Insert):
         return View(**seen)
-    near = neighbours(kit, who, after, overlay) if before is None else ()
+    near = neighbours(session, after, overlay) if before is None else ()
     revised = (before,) if before is not None else near
     known = overlay.ahead.get(after.id, ((), True))[1]
-    past = echoes(kit, who, revised, after, overlay, known=known)
+    past = echoes(session, revised, after, overlay, known=known)
     return View(**seen, neighbours=near, echoes=past, forms=overlay.forms)
 
 
-def _key_is_free(kit: Kit, who: Who, after: Record, overlay: Overlay) -> None:
+def _key_is_free(session: Session, after: Record, overlay: Overlay) -> None:
     if after.key is None:
         return
     holder = overlay.keys.get((after.scope, after.key))
     if holder is None:
-        stored = occupant(kit, who, after.scope, after.key)
+        stored = occupant(session, after.scope, after.key)
         # What this proposal has touched already holds the key by the overlay alone.
         holder = stored.id if stored is not None and stored.id not in overlay.records else None
     if holder not in {None, after.id}:
@@ -376,17 +378,17 @@ def least_useful(reader: Reader, tenant: str, records: Sequence[Record], now: da
     return sorted(records, key=useful)
 
 
-def _spare(kit: Kit, who: Who, tier: Tier) -> Record | None:
+def _spare(session: Session, tier: Tier) -> Record | None:
     """Return the least useful memory of a full tier that is not the owner's own."""
     everything = Filter(scopes=(), tiers=(tier.value,), permanent=False, include_sensitive=True)
-    found = kit.store.find(who.tenant, everything, live_at=None, limit=None).records
+    found = session.store.find(session.tenant, everything, live_at=None, limit=None).records
     spares = [record for record in found if record.status is Status.ACTIVE and record.trust is not Trust.OWNER]
-    return next(iter(least_useful(kit.store, who.tenant, spares, kit.clock.now())), None)
+    return next(iter(least_useful(session.store, session.tenant, spares, session.clock.now())), None)
 
 
-def _recorded(kit: Kit, who: Who, evidence: tuple[str, ...]) -> frozenset[str]:
+def _recorded(session: Session, evidence: tuple[str, ...]) -> frozenset[str]:
     """Return which references are user messages that this store recorded on the user's channel."""
-    found = kit.store.records(who.tenant, evidence).records
+    found = session.store.records(session.tenant, evidence).records
     messages = [each for each in found if each.source in _USER_SOURCES and each.trust >= Trust.USER]
     names = {name for record in messages for name in (record.id, *record.aliases)}
     return frozenset(names & set(evidence))

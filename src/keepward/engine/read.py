@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import Standing, unfit
+from keepward.engine.session import Engine, Session
 from keepward.engine.view import (
     GRANT,
     WITHHELD,
@@ -62,7 +62,7 @@ class Stand:
     head: str
 
 
-def seq_of(kit: Kit, who: Who, as_of: AsOf) -> int | None:
+def seq_of(session: Session, as_of: AsOf) -> int | None:
     """Return the commit number a moment of the past means; None for the present.
 
     A number is a commit, ``0`` the empty store; text is a commit id, a head's name or an ISO instant.
@@ -76,8 +76,8 @@ def seq_of(kit: Kit, who: Who, as_of: AsOf) -> int | None:
     if isinstance(as_of, str):
         number = as_of.split(":")[0] if as_of.count(":") == 1 else as_of
         if number.isdecimal():
-            return seq_of(kit, who, int(number))
-        view = kit.store.commit(who.tenant, as_of)
+            return seq_of(session, int(number))
+        view = session.store.commit(session.tenant, as_of)
         if view is not None:
             return view.commit.seq
         if len(as_of) == 36 and as_of.count("-") == 4:
@@ -85,43 +85,42 @@ def seq_of(kit: Kit, who: Who, as_of: AsOf) -> int | None:
             raise NotFound("there is no commit by that id in this tenant; `keepward log` lists them")
         from keepward.model.value import parse_instant
 
-        return seq_of(kit, who, parse_instant(as_of))
+        return seq_of(session, parse_instant(as_of))
     if isinstance(as_of, datetime):
         if as_of.tzinfo is None:
             raise InvalidInput("an instant needs a time zone")
-        commits = range(1, kit.store.head(who.tenant).seq + 1)
-        return bisect_right(commits, as_of, key=lambda seq: commit_of(kit, who, str(seq)).commit.at)
-    if as_of < 0 or as_of > kit.store.head(who.tenant).seq:
+        commits = range(1, session.store.head(session.tenant).seq + 1)
+        return bisect_right(commits, as_of, key=lambda seq: commit_of(session, str(seq)).commit.at)
+    if as_of < 0 or as_of > session.store.head(session.tenant).seq:
         raise NotFound(f"there is no commit {as_of} in this tenant; `keepward log` lists them")
     return as_of
 
 
-def moment(kit: Kit, who: Who, as_of: AsOf, seq: int | None) -> datetime:
+def moment(session: Session, as_of: AsOf, seq: int | None) -> datetime:
     """Return the clock of a read: now, the instant named, or that of the commit named."""
-    view = kit.store.commit(who.tenant, str(seq)) if seq and not isinstance(as_of, datetime) else None
-    at = view.commit.at if view else kit.clock.now()
+    view = session.store.commit(session.tenant, str(seq)) if seq and not isinstance(as_of, datetime) else None
+    at = view.commit.at if view else session.clock.now()
     return as_of if isinstance(as_of, datetime) else at
 
 
-def stand(kit: Kit, who: Who, as_of: AsOf) -> Stand:
+def stand(session: Session, as_of: AsOf) -> Stand:
     """Return where a read stands.
 
     Raises:
         NotFound, InvalidInput: as for ``seq_of``.
     """
-    seq, now, head = seq_of(kit, who, as_of), kit.clock.now(), Head(seq=0, hash=EMPTY_HASH)
+    seq, now, head = seq_of(session, as_of), session.clock.now(), Head(seq=0, hash=EMPTY_HASH)
     # A commit is read whole, and some are large: instant and name come of one reading.
-    view = kit.store.commit(who.tenant, str(seq)) if seq else None
+    view = session.store.commit(session.tenant, str(seq)) if seq else None
     if seq is None:
-        head = kit.store.head(who.tenant)
+        head = session.store.head(session.tenant)
     elif view is not None:
         now, head = view.commit.at, Head(seq=seq, hash=view.commit.hash)
     return Stand(seq=seq, now=as_of if isinstance(as_of, datetime) else now, level=head.seq, head=head.name)
 
 
 def recall(
-    kit: Kit,
-    who: Who,
+    session: Session,
     query: str,
     filters: Filter,
     *,
@@ -139,28 +138,28 @@ def recall(
     """
     if not isinstance(limit, int) or not 1 <= limit <= MOST:
         raise InvalidInput(f"a limit is from 1 to {MOST}")
-    least = floor_of(kit, floor)
+    least = floor_of(session.engine, floor)
     check_names(tiers=filters.tiers, kinds=filters.kinds, content_types=filters.content_types)
-    found = search(kit, who, query, filters, limit=limit, purpose=purpose, as_of=as_of, order=order)
+    found = search(session, query, filters, limit=limit, purpose=purpose, as_of=as_of, order=order)
     found = replace(found, floor=least)
     if found.best is not None and found.best < least:
         note = below_floor(len(found.hits), least)
         found = replace(found, hits=(), below=len(found.hits), notes=(*found.notes, note))
-    kit.count_uses(who.tenant, (hit.memory.id for hit in found.hits if not hit.weak))
+    session.engine.count_uses(session.tenant, (hit.memory.id for hit in found.hits if not hit.weak))
     if as_of is not None:
         return replace(found, notes=(*found.notes, *notes_of(unsound(found.withheld))))
-    gone = withheld(kit, who, filters, live_at=found.now, damaged=found.withheld)
+    gone = withheld(session, filters, live_at=found.now, damaged=found.withheld)
     return replace(found, withheld=ids_of(gone), notes=(*found.notes, *notes_of(gone)))
 
 
-def floor_of(kit: Kit, floor: float | None) -> float:
+def floor_of(engine: Engine, floor: float | None) -> float:
     """Return the least score of the best answer: as asked for, or by policy where None.
 
     Raises:
         InvalidInput: it is not from 0 to 1.
     """
     if floor is None:
-        return kit.policy.relevance_floor
+        return engine.policy.relevance_floor
     if isinstance(floor, bool) or not isinstance(floor, (int, float)) or not 0.0 <= floor <= 1.0:
         raise InvalidInput("a floor is a share from 0 to 1; 0 shows everything that was found")
     return float(floor)
@@ -179,8 +178,7 @@ def below_floor(count: int, floor: float) -> str:
 
 
 def search(
-    kit: Kit,
-    who: Who,
+    session: Session,
     query: str,
     filters: Filter,
     *,
@@ -207,27 +205,31 @@ def search(
         raise InvalidInput("there is nothing to look for: give a query")
     if len(query) > QUERY:
         raise InvalidInput(f"a query is at most {QUERY} characters: ask about the gist of it")
-    at = at or stand(kit, who, as_of)
+    at = at or stand(session, as_of)
     seq, now, name = at.seq, at.now, at.head
-    if not (kit.policy.enabled and kit.policy.recall):
+    if not (session.policy.enabled and session.policy.recall):
         return Recall(hits=(), used=(), notes=("recall is switched off by policy",), head=name, now=now)
-    asked, notes = _query(kit, query, now)
-    allowed = _allowed(kit, filters, purpose, now, gated=gated)
-    reranker, told = _reranker(kit, who, asked, at.level) if order == "learned" else (None, [])
+    asked, notes = _query(session.engine, query, now)
+    allowed = _allowed(session.engine, filters, purpose, now, gated=gated)
+    reranker, told = _reranker(session, asked, at.level) if order == "learned" else (None, [])
     notes += told
-    with kit.indexes.lock:
-        index = kit.indexes.level(kit.store, who.tenant) if seq is None else kit.indexes.at(kit.store, who.tenant, seq)
+    with session.indexes.lock:
+        index = (
+            session.indexes.level(session.store, session.tenant)
+            if seq is None
+            else session.indexes.at(session.store, session.tenant, seq)
+        )
         lacking = index.unmatched(asked, allowed)
         if lacking and seq is None:
-            index, lacking = _complete(kit, who, asked, allowed, index, lacking)
+            index, lacking = _complete(session, asked, allowed, index, lacking)
         weights = reranker.weights if reranker else None
         scored = index.search(asked, allowed, limit, weights=weights, by_cosine=order == "cosine")
-    found = kit.store.records(who.tenant, [each.id for each in scored if each.id not in unread], as_of=seq)
+    found = session.store.records(session.tenant, [each.id for each in scored if each.id not in unread], as_of=seq)
     if seq is not None:
-        past = still_shown(kit, who, found.records)
+        past = still_shown(session, found.records)
         notes += [f"left out: {WITHHELD}"] if len(past) < len(found.records) else []
         found = replace(found, records=past)
-    hits = _hits(scored, found, now, kit.policy.relevance_weak)
+    hits = _hits(scored, found, now, session.policy.relevance_weak)
     from keepward.retrieval.relevance import calibration
 
     signals = {signal for each in scored for signal in each.used}
@@ -245,19 +247,19 @@ def search(
         reranker=reranker.version if reranker else None,
         withheld=tuple(found.damaged),
         best=max((hit.score for hit in hits), default=None),
-        calibration=calibration(kit.embedder.id if "vector" in used and kit.embedder else None).name,
+        calibration=calibration(session.embedder.id if "vector" in used and session.embedder else None).name,
     )
 
 
-def _complete(kit: Kit, who: Who, asked: Query, allowed: Allowed, index: Index, lacking: int) -> tuple[Index, int]:
+def _complete(session: Session, asked: Query, allowed: Allowed, index: Index, lacking: int) -> tuple[Index, int]:
     """Return the index and how many entries lack vectors, once those were taken in that were computed meanwhile."""
     if asked.vector_model is None:
         return index, 0
-    whole = not kit.store.unembedded(who.tenant, kit.clock.now(), asked.vector_model)
-    if kit.indexes.refreshed(who.tenant, whole=whole):
-        return kit.indexes.level(kit.store, who.tenant), 0
+    whole = not session.store.unembedded(session.tenant, session.clock.now(), asked.vector_model)
+    if session.indexes.refreshed(session.tenant, whole=whole):
+        return session.indexes.level(session.store, session.tenant), 0
     if not whole:
-        kit.wake(wrote=False)
+        session.engine.wake(wrote=False)
     return index, 0 if whole else lacking
 
 
@@ -268,9 +270,9 @@ def _apart(lacking: int, model: str | None, *, past: bool) -> str:
     return told if past else f"{told} until `keepward reindex` has run"
 
 
-def _reranker(kit: Kit, who: Who, asked: Query, seq: int) -> tuple[Standing | None, list[str]]:
+def _reranker(session: Session, asked: Query, seq: int) -> tuple[Standing | None, list[str]]:
     """Return the reranker that orders a query at a commit, or None and what it could not do."""
-    stands = kit.rerankers.at(kit.store, who.tenant, seq)
+    stands = session.engine.rerankers.at(session.store, session.tenant, seq)
     if stands.fault is not None:
         return None, [f"the learned reranker was left out: {stands.fault}; run `keepward doctor`"]
     if not stands.serves:
@@ -279,29 +281,29 @@ def _reranker(kit: Kit, who: Who, asked: Query, seq: int) -> tuple[Standing | No
     return (stands, []) if why is None else (None, [f"the learned reranker was left out: {why}"])
 
 
-def _query(kit: Kit, text: str, now: datetime) -> tuple[Query, list[str]]:
+def _query(engine: Engine, text: str, now: datetime) -> tuple[Query, list[str]]:
     from keepward.retrieval.analyze import terms
     from keepward.retrieval.index import Query
     from keepward.retrieval.units import resolve
 
     # "yesterday" in a question names a day, as it does in what was said.
     words = tuple(terms("\n".join((text, *resolve(text, to_micros(now))))))
-    if kit.embedder is None:
+    if engine.embedder is None:
         return Query(text=text, terms=words), ["no embedder: found by words alone"]
     try:
-        vector = kit.embedder.embed([text])[0]
+        vector = engine.embedder.embed([text])[0]
     except ModelUnavailable as fault:
         return Query(text=text, terms=words), [f"the embedder is unavailable: found by words alone ({fault})"]
-    return Query(text=text, terms=words, vector=vector, vector_model=kit.embedder.id), []
+    return Query(text=text, terms=words, vector=vector, vector_model=engine.embedder.id), []
 
 
-def _allowed(kit: Kit, filters: Filter, purpose: str, now: datetime, *, gated: bool) -> Allowed:
+def _allowed(engine: Engine, filters: Filter, purpose: str, now: datetime, *, gated: bool) -> Allowed:
     from keepward.retrieval.index import Allowed
 
     def some(names: Sequence[str]) -> frozenset[str] | None:
         return frozenset(names) if names else None
 
-    least = int(kit.policy.least_trust[purpose])
+    least = int(engine.policy.least_trust[purpose])
     return Allowed(
         scopes=frozenset(filters.scopes),
         now=to_micros(now),
@@ -340,9 +342,7 @@ def _hits(scored: Sequence[Scored], found: Found, now: datetime, weak: float) ->
     return tuple(hits)
 
 
-def find(
-    kit: Kit, who: Who, filters: Filter, *, limit: int | None, include_ended: bool, as_of: AsOf = None
-) -> Memories:
+def find(session: Session, filters: Filter, *, limit: int | None, include_ended: bool, as_of: AsOf = None) -> Memories:
     """Return the memories that pass, newest first.
 
     Raises:
@@ -351,67 +351,65 @@ def find(
     if limit is not None and (not isinstance(limit, int) or limit < 1):
         raise InvalidInput("a limit is at least 1; leave it out for all")
     check_names(tiers=filters.tiers, kinds=filters.kinds, content_types=filters.content_types)
-    seq = seq_of(kit, who, as_of)
-    now = moment(kit, who, as_of, seq)
+    seq = seq_of(session, as_of)
+    now = moment(session, as_of, seq)
     live_at = None if include_ended else now
     filters = replace(filters, at=now)
-    found = kit.store.find(who.tenant, filters, live_at=live_at, limit=limit, as_of=seq)
+    found = session.store.find(session.tenant, filters, live_at=live_at, limit=limit, as_of=seq)
     kept_back: tuple[str, ...] = ()
-    if filters.include_sensitive and not who.actor.able("sensitive"):
+    if filters.include_sensitive and not session.actor.able("sensitive"):
         if any(record.sensitivity is Sensitivity.SENSITIVE for record in found.records):
             kept_back = (f"sensitive memories were left out: asking for them {GRANT} --can read,propose,sensitive`",)
         filters = replace(filters, include_sensitive=False)
-        found = kit.store.find(who.tenant, filters, live_at=live_at, limit=limit, as_of=seq)
+        found = session.store.find(session.tenant, filters, live_at=live_at, limit=limit, as_of=seq)
     if seq is not None:
-        past = still_shown(kit, who, found.records)
+        past = still_shown(session, found.records)
         kept_back = kept_back or ((f"left out: {WITHHELD}",) if len(past) < len(found.records) else ())
         found = replace(found, records=past)
-    gone = (
-        withheld(kit, who, filters, live_at=live_at, damaged=found.damaged) if seq is None else unsound(found.damaged)
-    )
+    gone = withheld(session, filters, live_at=live_at, damaged=found.damaged) if seq is None else unsound(found.damaged)
     records = [as_read(record, now) for record in found.records]
     return Memories(records, withheld=ids_of(gone), notes=(*notes_of(gone), *kept_back))
 
 
-def get(kit: Kit, who: Who, memory_id: str, *, as_of: AsOf = None) -> Record:
+def get(session: Session, memory_id: str, *, as_of: AsOf = None) -> Record:
     """Return a memory, whatever its status, or as it stood at a commit.
 
     It has faded to then; how often it was used, and what was made from it, stand beside.
     """
-    with kit.store.together(who.tenant):
-        seq = seq_of(kit, who, as_of)
-        record = fetch(kit, who, memory_id, as_of=seq)
-        count, last = kit.store.usage(who.tenant, [record.id]).get(record.id, (0, None))
-        read = as_read(record, moment(kit, who, as_of, seq))
-        children = kit.store.children(who.tenant, [record.id])
-        made = kit.store.records(who.tenant, children, as_of=seq).records if children else []
+    with session.store.together(session.tenant):
+        seq = seq_of(session, as_of)
+        record = fetch(session, memory_id, as_of=seq)
+        count, last = session.store.usage(session.tenant, [record.id]).get(record.id, (0, None))
+        read = as_read(record, moment(session, as_of, seq))
+        children = session.store.children(session.tenant, [record.id])
+        made = session.store.records(session.tenant, children, as_of=seq).records if children else []
     return replace(
         read,
-        uses=count + kit.uses[who.tenant, record.id],
-        last_used=kit.used_at.get((who.tenant, record.id), last),
-        children=tuple(sorted(each.id for each in made if reaches(who, each.scope))),
+        uses=count + session.engine.uses[session.tenant, record.id],
+        last_used=session.engine.used_at.get((session.tenant, record.id), last),
+        children=tuple(sorted(each.id for each in made if reaches(session, each.scope))),
     )
 
 
-def history(kit: Kit, who: Who, memory_id: str) -> list[Version]:
+def history(session: Session, memory_id: str) -> list[Version]:
     """Return every version of a memory, oldest first; those of a time when it lay out of reach are left out."""
-    record = fetch(kit, who, memory_id)
+    record = fetch(session, memory_id)
 
     versions: list[Version] = []
-    for made, step in kit.store.history(who.tenant, record.id):
+    for made, step in session.store.history(session.tenant, record.id):
         after, before = step.after, step.before
-        if not reaches(who, after.scope):
+        if not reaches(session, after.scope):
             continue
-        before = before if before and reaches(who, before.scope) else None
+        before = before if before and reaches(session, before.scope) else None
         view = made
-        if withholds(who, after):
+        if withholds(session, after):
             after, view = veiled(after), without_reason(made)
-        if before and withholds(who, before):
+        if before and withholds(session, before):
             before, view = veiled(before), without_reason(made)
         versions.append(Version(record=after, before=before, op=step.op, commit=view.commit, details=view.details))
     return versions
 
 
-def own_and_shared(who: Who, filters: Filter) -> Filter:
+def own_and_shared(session: Session, filters: Filter) -> Filter:
     """Return the filter narrowed to what the handle's scope sees."""
-    return replace(filters, scopes=visible_from(who.scope))
+    return replace(filters, scopes=visible_from(session.scope))

@@ -23,8 +23,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from keepward.engine.commit import Steps, Transaction, transact
-from keepward.engine.kit import Kit, Who
 from keepward.engine.look import Overlay, look
+from keepward.engine.session import Engine, Session
 from keepward.engine.traces import revived
 from keepward.engine.view import occupant, says_the_same, shown
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
@@ -72,19 +72,19 @@ _Result = TypeVar("_Result")
 DROPPED = "[no longer kept]"
 
 
-def pending(kit: Kit, who: Who, *, state: str | None = "pending") -> list[Waiting]:
+def pending(session: Session, *, state: str | None = "pending") -> list[Waiting]:
     """Return the proposals a handle may read, oldest first; one past its term shows as expired."""
-    items = _queue(kit, who, state)
-    if who.actor.may_decide:
+    items = _queue(session, state)
+    if session.actor.may_decide:
         return items
-    within = [(item, shown(kit, who, item.steps)) for item in items]
+    within = [(item, shown(session, item.steps)) for item in items]
     return [replace(item, steps=steps) for item, steps in within if len(steps) == len(item.steps)]
 
 
-def _queue(kit: Kit, who: Who, state: str | None) -> list[Waiting]:
-    now = kit.clock.now()
+def _queue(session: Session, state: str | None) -> list[Waiting]:
+    now = session.clock.now()
     # What has run out still waits as far as the store knows; nothing else turns into what waits.
-    everything = kit.store.queue(who.tenant, state="pending" if state == "pending" else None)
+    everything = session.store.queue(session.tenant, state="pending" if state == "pending" else None)
     dated = [
         replace(item, state="expired") if item.state == "pending" and item.expires_at <= now else item
         for item in everything
@@ -92,7 +92,7 @@ def _queue(kit: Kit, who: Who, state: str | None) -> list[Waiting]:
     return [item for item in dated if state is None or item.state == state]
 
 
-def approve(kit: Kit, who: Who, proposal_id: str, *, digest: str | None = None) -> Committed:
+def approve(session: Session, proposal_id: str, *, digest: str | None = None) -> Committed:
     """Store exactly what was proposed.
 
     ``digest`` is what the reviewer saw; without it the stored item itself is what counts.
@@ -103,21 +103,21 @@ def approve(kit: Kit, who: Who, proposal_id: str, *, digest: str | None = None) 
         StaleVersion: what it builds on has moved on; the item is marked as stale.
     """
 
-    def decide(kit: Kit) -> _Approval:
-        item = _open(kit, who, proposal_id)
+    def decide(session: Session) -> _Approval:
+        item = _open(session, proposal_id)
         if digest is not None and digest != item.digest:
             raise Conflict("the proposal is not the one you saw; look at it again and decide on its present digest")
         if digest_of(item.steps, item.base) != item.digest:
             raise Conflict("the proposal does not match its digest and cannot be approved; run `keepward verify`")
-        if not (kit.policy.enabled and kit.policy.capture):
+        if not (session.policy.enabled and session.policy.capture):
             raise Conflict("memory is switched off by policy; the proposal goes on waiting")
-        steps = _following(item.steps, _unchanged(kit, who, item))
-        _still_fits(kit, who, item, steps)
+        steps = _following(item.steps, _unchanged(session, item))
+        _still_fits(session, item, steps)
         return _Approval(item=item, steps=steps)
 
     def carry_out(transaction: Transaction, approval: _Approval) -> Committed:
-        item, by = approval.item, who.actor.label
-        decided = replace(item, state="approved", decided_by=by, decided_at=kit.clock.now(), decision="approved")
+        item, by = approval.item, session.actor.label
+        decided = replace(item, state="approved", decided_by=by, decided_at=session.clock.now(), decision="approved")
         transaction.writer.put_waiting(decided, was="pending")
         stored = transaction.commit(
             Steps(approval.steps),
@@ -130,7 +130,7 @@ def approve(kit: Kit, who: Who, proposal_id: str, *, digest: str | None = None) 
         records = tuple(step.after for step in approval.steps)
         return Committed(records=records, commit=stored.commit, receipt=stored.receipt, reasons=item.reasons)
 
-    return _settled(kit, who, lambda: transact(kit, who, decide, carry_out, beforehand=True))
+    return _settled(session, lambda: transact(session, decide, carry_out, beforehand=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,31 +145,31 @@ class _Ended(Exception):
         self.item, self.state, self.why = item, state, why
 
 
-def _settled(kit: Kit, who: Who, attempt: Callable[[], _Result]) -> _Result:
+def _settled(session: Session, attempt: Callable[[], _Result]) -> _Result:
     try:
         return attempt()
     except _Ended as fault:
-        _decide(kit, who, fault.item, fault.state, fault.why)
+        _decide(session, fault.item, fault.state, fault.why)
         if fault.state == "expired":
             raise Conflict("the proposal has expired; propose it again") from None
         raise StaleVersion(f"the proposal is stale: {fault.why}; it was set aside, propose it again") from None
 
 
-def approve_many(kit: Kit, who: Who, wanted: Mapping[str, str | None]) -> list[Decided]:
+def approve_many(session: Session, wanted: Mapping[str, str | None]) -> list[Decided]:
     """Approve one after the other, by id with the digest that was seen; one that fails stops no other."""
 
     def decide(proposal_id: str) -> Decided:
-        outcome = approve(kit, who, proposal_id, digest=wanted[proposal_id])
+        outcome = approve(session, proposal_id, digest=wanted[proposal_id])
         return Decided(id=proposal_id, outcome=outcome, receipt=outcome.receipt)
 
     return [_tried(proposal_id, decide) for proposal_id in wanted]
 
 
-def reject_many(kit: Kit, who: Who, ids: Sequence[str], *, reason: str) -> list[Decided]:
+def reject_many(session: Session, ids: Sequence[str], *, reason: str) -> list[Decided]:
     """Reject one after the other for one reason; one that fails stops no other."""
 
     def decide(proposal_id: str) -> Decided:
-        return Decided(id=proposal_id, receipt=reject(kit, who, proposal_id, reason=reason))
+        return Decided(id=proposal_id, receipt=reject(session, proposal_id, reason=reason))
 
     return [_tried(proposal_id, decide) for proposal_id in dict.fromkeys(ids)]
 
@@ -181,7 +181,7 @@ def _tried(proposal_id: str, decide: Callable[[str], Decided]) -> Decided:
         return Decided(id=proposal_id, error=fault)
 
 
-def reject(kit: Kit, who: Who, proposal_id: str, *, reason: str) -> Receipt:
+def reject(session: Session, proposal_id: str, *, reason: str) -> Receipt:
     """Discard a proposal; what held before still holds, and the proposer is told the reason once.
 
     Raises:
@@ -195,38 +195,38 @@ def reject(kit: Kit, who: Who, proposal_id: str, *, reason: str) -> Receipt:
         raise InvalidInput(f"a reason is at most {REASON} characters")
     if scrub_secret(reason) != reason:
         raise InvalidInput("the reason holds what looks like a secret; leave it out")
-    item = _settled(kit, who, lambda: _open(kit, who, proposal_id, may_be_own=True))
-    return _decide(kit, who, item, "rejected", reason)
+    item = _settled(session, lambda: _open(session, proposal_id, may_be_own=True))
+    return _decide(session, item, "rejected", reason)
 
 
-def notices(kit: Kit, who: Who) -> list[Waiting]:
+def notices(session: Session) -> list[Waiting]:
     """Return decisions on this actor's proposals that it has not been told yet, and mark them told."""
     mine = [
         item
-        for item in _queue(kit, who, None)
-        if item.proposer.is_same(who.actor) and item.state in {"rejected", "expired", "stale"} and not item.told
+        for item in _queue(session, None)
+        if item.proposer.is_same(session.actor) and item.state in {"rejected", "expired", "stale"} and not item.told
     ]
     if mine:
-        with kit.store.write() as writer:
+        with session.store.write() as writer:
             for item in mine:
                 writer.put_waiting(replace(item, told=True))
-    return [replace(item, steps=shown(kit, who, item.steps)) for item in mine]
+    return [replace(item, steps=shown(session, item.steps)) for item in mine]
 
 
-def drop_bodies(kit: Kit, who: Who) -> int:
+def drop_bodies(session: Session) -> int:
     """Drop what was proposed and has been decided, or has run out, for longer than policy keeps it; return how many.
 
     What stays of each is its digest, its state, and who decided.
     """
-    latest = kit.clock.now() - kit.policy.review_keep
+    latest = session.clock.now() - session.policy.review_keep
 
     def due(item: Waiting) -> bool:
         ended = item.expires_at if item.state == "pending" else item.decided_at
         return bool(item.steps) and ended is not None and ended <= latest
 
-    old = [item for item in kit.store.queue(who.tenant, state=None) if due(item)]
+    old = [item for item in session.store.queue(session.tenant, state=None) if due(item)]
     if old:
-        with kit.store.write() as writer:
+        with session.store.write() as writer:
             for item in old:
                 state: ProposalState = "expired" if item.state == "pending" else item.state
                 bare = replace(item, state=state, reason=DROPPED, reasons=(), steps=())
@@ -234,31 +234,31 @@ def drop_bodies(kit: Kit, who: Who) -> int:
     return len(old)
 
 
-def _open(kit: Kit, who: Who, proposal_id: str, *, may_be_own: bool = False) -> Waiting:
-    if not who.actor.may_decide:
+def _open(session: Session, proposal_id: str, *, may_be_own: bool = False) -> Waiting:
+    if not session.actor.may_decide:
         raise Unauthorised("deciding takes a reviewer or the owner; an agent cannot approve or reject")
-    item = kit.store.waiting(who.tenant, proposal_id)
+    item = session.store.waiting(session.tenant, proposal_id)
     if item is None:
         raise NotFound(f"there is no proposal {proposal_id} in this tenant; `keepward pending` lists them")
-    decided = kit.policy.decides(who.actor)
-    if not (may_be_own or decided) and any(item.proposer.could_be(actor) for actor in (who.actor, *who.via)):
+    decided = session.policy.decides(session.actor)
+    if not (may_be_own or decided) and any(item.proposer.could_be(actor) for actor in (session.actor, *session.via)):
         raise Unauthorised(
             "the proposer cannot approve its own proposal, nor can another of its name; another person has to, with "
             "a token of their own: `keepward token create --rights reviewer --name NAME`"
         )
     if item.state != "pending":
         raise Conflict(f"the proposal is {item.state} already")
-    if item.expires_at <= kit.clock.now():
+    if item.expires_at <= session.clock.now():
         raise _Ended(item, "expired", "it waited longer than policy allows")
     return item
 
 
-def _unchanged(kit: Kit, who: Who, item: Waiting) -> dict[str, Record]:
+def _unchanged(session: Session, item: Waiting) -> dict[str, Record]:
     """Return the newest records of what a proposal builds on, and refuse where one was changed since."""
-    newest = {record.id: record for record in kit.store.records(who.tenant, sorted(item.base)).records}
+    newest = {record.id: record for record in session.store.records(session.tenant, sorted(item.base)).records}
     for memory_id, version in sorted(item.base.items()):
         record = newest.get(memory_id)
-        same = version == 0 if record is None else says_the_same(kit, who, record, version)
+        same = version == 0 if record is None else says_the_same(session, record, version)
         if not same:
             raise _Ended(item, "stale", f"memory {memory_id} has changed since this was proposed")
     return newest
@@ -282,57 +282,57 @@ def _following(steps: Sequence[Step], newest: Mapping[str, Record]) -> tuple[Ste
     return tuple(result)
 
 
-def _still_fits(kit: Kit, who: Who, item: Waiting, steps: Sequence[Step]) -> None:
+def _still_fits(session: Session, item: Waiting, steps: Sequence[Step]) -> None:
     """Refuse an approval whose key was taken, or which policy no longer lets through."""
     own = {step.after.id for step in steps}
     for step in steps:
         after = step.after
         if after.key is not None and after.status is Status.ACTIVE:
-            holder = occupant(kit, who, after.scope, after.key)
+            holder = occupant(session, after.scope, after.key)
             if holder is not None and holder.id not in own:
                 raise _Ended(item, "stale", f"the key is held by memory {holder.id} by now")
-        if after.blob is not None and not kit.store.blobs(who.tenant, after.blob):
+        if after.blob is not None and not session.store.blobs(session.tenant, after.blob):
             raise _Ended(item, "stale", "what it refers to is no longer kept")
-        stone = revived(kit, who.tenant, after)
+        stone = revived(session.engine, session.tenant, after)
         if stone is not None:
             raise _Ended(item, "stale", stone.detail)
         # What a detector has learnt since must not slip in through an old proposal.
         if any(scrub_secret(text) != text for _, text in named(after)):
             raise _Ended(item, "stale", "it holds what looks like a secret")
-    why = objection(kit, replace(item, steps=tuple(steps)))
+    why = objection(session.engine, replace(item, steps=tuple(steps)))
     if why is not None:
         raise _Ended(item, "stale", why)
 
 
-def _decide(kit: Kit, who: Who, item: Waiting, state: ProposalState, why: str) -> Receipt:
-    now = kit.clock.now()
-    decided = replace(item, state=state, decided_by=who.actor.label, decided_at=now, decision=why)
-    facts = {"proposal": item.id, "digest": item.digest, **who.credential}
-    with kit.store.write() as writer:
+def _decide(session: Session, item: Waiting, state: ProposalState, why: str) -> Receipt:
+    now = session.clock.now()
+    decided = replace(item, state=state, decided_by=session.actor.label, decided_at=now, decision=why)
+    facts = {"proposal": item.id, "digest": item.digest, **session.credential}
+    with session.store.write() as writer:
         writer.put_waiting(decided, was="pending")
         reason = Reason(gate="review", code=state, detail=why)
-        return Transaction(kit.inside(writer), who, writer).receipt("rejection", facts, (reason,), at=now)
+        return Transaction(session.inside(writer), writer).receipt("rejection", facts, (reason,), at=now)
 
 
-def objection(kit: Kit, item: Waiting) -> str | None:
+def objection(engine: Engine, item: Waiting) -> str | None:
     """Return why the steps of a proposal would be refused by now, as a sentence; None when they would not."""
     overlay = Overlay()
     for step in item.steps:
         change = _change_of(step)
-        who = Who(tenant=item.tenant, scope=step.after.scope, actor=item.proposer)
+        session = Session(engine=engine, tenant=item.tenant, scope=step.after.scope, actor=item.proposer)
         try:
-            view = look(kit, who, change, step.before, step.after, overlay)
+            view = look(session, change, step.before, step.after, overlay)
         except Conflict as fault:
             return str(fault)
         case = Case(
             change=change,
             actor=item.proposer,
-            scope=who.scope,
+            scope=session.scope,
             before=step.before,
             after=step.after,
             reason=item.reason,
         )
-        judged = pipeline.judge(case, view, kit.policy)
+        judged = pipeline.judge(case, view, engine.policy)
         if judged.decision == "same" and judged.existing is not None:
             return f"memory {judged.existing.id} says the same by now"
         if judged.decision == "refuse":

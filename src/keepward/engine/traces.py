@@ -23,9 +23,9 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import CARRIED, KEY, standing
 from keepward.engine.learned import KEY as RERANKER
+from keepward.engine.session import Engine, Session
 from keepward.engine.view import fetch
 from keepward.errors import Conflict, NotFound
 from keepward.gates.detect.likeness import normalise
@@ -236,14 +236,14 @@ def shows(body: Mapping[str, Any], ids: Collection[str]) -> bool:
 
 
 def unlearned(
-    kit: Kit, who: Who, ids: Collection[str], receipts: Collection[str], kept: Collection[tuple[str, str, str]]
+    session: Session, ids: Collection[str], receipts: Collection[str], kept: Collection[tuple[str, str, str]]
 ) -> Unlearned:
     """Return what has to go of what was learned from memories.
 
     ``receipts`` are the ids of those that show one, ``kept`` the kept texts as (kind, version, text).
     """
-    most = kit.store.feedback_count(who.tenant)
-    log = kit.store.feedback(who.tenant, limit=most) if most else []
+    most = session.store.feedback_count(session.tenant)
+    log = session.store.feedback(session.tenant, limit=most) if most else []
     touched = [given.n for given in log if given.receipt in receipts or _names(given, ids)]
     fresh = []
     for given in (each for each in log if _names(each, ids)):
@@ -272,9 +272,9 @@ def _seen(name: str, text: str) -> float:
         return float("inf")
 
 
-def stopped(kit: Kit, who: Who, weights: Collection[str]) -> Step | None:
+def stopped(session: Session, weights: Collection[str]) -> Step | None:
     """Return the change after which these weights serve no more; None when no training ever named weights."""
-    stands = standing(kit.store, who.tenant, kit.store.head(who.tenant).seq)
+    stands = standing(session.store, session.tenant, session.store.head(session.tenant).seq)
     before = stands.record
     if before is None or not weights:
         return None
@@ -285,7 +285,9 @@ def stopped(kit: Kit, who: Who, weights: Collection[str]) -> Step | None:
         told |= {"weights": None, "serving": False, "why": WHY, "seen": 0, "held_out": 0, "pairs": 0, "gain": 0.0}
         text = "The learned reranker was erased and does not serve."
     metadata = json.dumps(told, sort_keys=True, separators=(",", ":"))
-    after = replace(before, version=before.version + 1, text=text, metadata_json=metadata, updated_at=kit.clock.now())
+    after = replace(
+        before, version=before.version + 1, text=text, metadata_json=metadata, updated_at=session.clock.now()
+    )
     return Step(op="replace", before=before, after=after)
 
 
@@ -301,35 +303,35 @@ def marks_of(key: bytes, tenant: str, records: Iterable[Record], names: Iterable
     return tuple(sorted(found))
 
 
-def revived(kit: Kit, tenant: str, *records: Record) -> Reason | None:
+def revived(engine: Engine, tenant: str, *records: Record) -> Reason | None:
     """Return why records must not be stored: an erasure named what they say; None when nothing stands against it."""
     if any(alias.startswith(MARK) for record in records for alias in record.aliases):
         return Reason(gate="erased", code="reserved", detail=f"names that begin with {MARK!r} are the store's own")
     names = {name for record in records for name in (*record.aliases, *record.evidence)}
     names |= {record.blob for record in records if record.blob is not None}
-    stone = stone_of(kit, tenant, records, names)
+    stone = stone_of(engine, tenant, records, names)
     if stone is None:
         return None
     detail = f"this was erased and is not stored again: tombstone {stone}"
     return Reason(gate="erased", code="erased", detail=detail)
 
 
-def stone_of(kit: Kit, tenant: str, records: Iterable[Record], names: Iterable[str]) -> str | None:
+def stone_of(engine: Engine, tenant: str, records: Iterable[Record], names: Iterable[str]) -> str | None:
     """Return the id of a tombstone that stands against texts or names; None where none does, or no key tells."""
-    key = kit.erasures.key() if kit.erasures else None
+    key = engine.erasures.key() if engine.erasures else None
     if key is None:
         return None
-    found = kit.store.records(tenant, marks_of(key, tenant, records, names)).records
+    found = engine.store.records(tenant, marks_of(key, tenant, records, names)).records
     return min((record.id for record in found if record.status is Status.ERASED), default=None)
 
 
-def unerased(kit: Kit, commits: Iterable[tuple[Commit, list[Event]]]) -> Iterator[tuple[Commit, list[Event]]]:
+def unerased(engine: Engine, commits: Iterable[tuple[Commit, list[Event]]]) -> Iterator[tuple[Commit, list[Event]]]:
     """Pass on a journal that is to be restored.
 
     Raises:
         Conflict: it holds content that this machine erased; names the tombstone.
     """
-    stones = erased_commitments(kit)
+    stones = erased_commitments(engine)
     for commit, events in commits:
         held = [event.payload_commit for event in events if event.payload is not None]
         if commit.payload is not None:
@@ -341,13 +343,13 @@ def unerased(kit: Kit, commits: Iterable[tuple[Commit, list[Event]]]) -> Iterato
         yield commit, events
 
 
-def erased_commitments(kit: Kit) -> dict[str, str]:
+def erased_commitments(engine: Engine) -> dict[str, str]:
     """Return, by commitment to erased content in hex, the id of the memory that was erased."""
-    if kit.erasures is None:
+    if engine.erasures is None:
         return {}
     return {
         promise: entry["memories"][0]
-        for entry in kit.erasures.entries()
+        for entry in engine.erasures.entries()
         if entry.get("entry") == "erasure"
         for _, _, promise in entry["places"]
     }
@@ -378,49 +380,49 @@ def counts(plan: ErasePlan) -> str:
     return json.dumps({**found, "documents": len(plan.artefacts) - weights, "weights": weights})
 
 
-def erasures(kit: Kit, tenant: str) -> list[tuple[Commit, list[Event]]]:
+def erasures(engine: Engine, tenant: str) -> list[tuple[Commit, list[Event]]]:
     """Return the commits of a tenant that erased something, oldest first."""
-    return [(commit, events) for commit, events in kit.store.events(tenant) if commit.kind == "erase"]
+    return [(commit, events) for commit, events in engine.store.events(tenant) if commit.kind == "erase"]
 
 
-def find(kit: Kit, who: Who, name: str) -> tuple[Commit, list[Event]]:
+def find(session: Session, name: str) -> tuple[Commit, list[Event]]:
     """Return the erasing commit of an erased memory, or by its own id, number or first letters.
 
     Raises:
         NotFound: nothing was erased under that name.
     """
     with suppress(NotFound):
-        record = fetch(kit, who, name)
+        record = fetch(session, name)
         # A tombstone may have been lifted since.
-        made = [view.commit.id for view, step in kit.store.history(who.tenant, record.id) if step.op == "erase"]
+        made = [view.commit.id for view, step in session.store.history(session.tenant, record.id) if step.op == "erase"]
         name = made[-1] if made else name
-    view = kit.store.commit(who.tenant, name)
+    view = session.store.commit(session.tenant, name)
     if view is None or view.commit.kind != "erase":
         raise NotFound("nothing was erased under that name; give an erased memory's id or the commit's")
-    return at(kit, who.tenant, view.commit.seq)
+    return at(session.engine, session.tenant, view.commit.seq)
 
 
-def at(kit: Kit, tenant: str, seq: int) -> tuple[Commit, list[Event]]:
+def at(engine: Engine, tenant: str, seq: int) -> tuple[Commit, list[Event]]:
     """Return one commit with its events as stored."""
-    rows = cast("Generator[tuple[Commit, list[Event]], None, None]", kit.store.events(tenant, after=seq - 1))
+    rows = cast("Generator[tuple[Commit, list[Event]], None, None]", engine.store.events(tenant, after=seq - 1))
     with closing(rows):
         return next(rows)
 
 
-def entry(kit: Kit, commit: Commit, events: Sequence[Event]) -> dict[str, Any]:
+def entry(engine: Engine, commit: Commit, events: Sequence[Event]) -> dict[str, Any]:
     """Return what the list of erasures keeps of one."""
     names = decode_details(commit.payload or b"").erased
     places: list[list[Any]] = []
     held: tuple[int, Commit | None, dict[int, bytes]] = (0, None, {})
     for seq, n in sorted(parse_place(name) for name in names):
         if seq != held[0]:
-            made, own = at(kit, commit.tenant, seq)
+            made, own = at(engine, commit.tenant, seq)
             held = (seq, made, {event.n: event.payload_commit for event in own})
         promise = held[1].commitment() if n == OWN and held[1] is not None else held[2][n]
         places.append([seq, n, promise.hex()])
     return {
         "entry": "erasure",
-        "store": kit.store.store_id,
+        "store": engine.store.store_id,
         "tenant": digest("tenant", commit.tenant.encode()).hex(),
         "commit": commit.id,
         "seq": commit.seq,
@@ -431,13 +433,13 @@ def entry(kit: Kit, commit: Commit, events: Sequence[Event]) -> dict[str, Any]:
 
 
 def certificate(
-    kit: Kit, commit: Commit, events: Sequence[Event], *, file: str, backups: Sequence[dict[str, str]]
+    engine: Engine, commit: Commit, events: Sequence[Event], *, file: str, backups: Sequence[dict[str, str]]
 ) -> dict[str, Any]:
     """Return the certificate as JSON values. ``file`` and ``backups`` say in words how far they are clean."""
     details = decode_details(commit.payload or b"")
-    told = entry(kit, commit, events)
+    told = entry(engine, commit, events)
     versions = sum(1 for _, n, _ in told["places"] if n != OWN)
-    kept = kit.store.artefact(commit.tenant, COUNTS, events[0].memory_id) if events else None
+    kept = engine.store.artefact(commit.tenant, COUNTS, events[0].memory_id) if events else None
     beside = json.loads(kept) if kept else {}
     return {
         "certificate": FORMAT,
@@ -456,7 +458,7 @@ def certificate(
             "file_and_log": file,
             "backups": list(backups),
         },
-        "recognised_again": kit.erasures is not None and kit.erasures.key() is not None,
+        "recognised_again": engine.erasures is not None and engine.erasures.key() is not None,
         "limits": list(LIMITS),
         "commit": {
             "id": commit.id,

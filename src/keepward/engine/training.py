@@ -23,8 +23,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from keepward.engine.commit import store_steps
-from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import KEY, Standing, is_carried, standing
+from keepward.engine.session import Engine, Session
 from keepward.errors import Conflict, Tampered
 from keepward.model.commit import ERASED, Reason, Step
 from keepward.model.memory import (
@@ -74,7 +74,7 @@ class Progress:
             self.report(self.done, _PARTS * self.size)
 
 
-def train_reranker(kit: Kit, who: Who, *, on_progress: Callable[[int, int], None] | None = None) -> Training:
+def train_reranker(session: Session, *, on_progress: Callable[[int, int], None] | None = None) -> Training:
     """Train the reranker from the feedback of the tenant, reporting (done, total) on the way.
 
     With memory or writing switched off by policy nothing is done.
@@ -86,24 +86,24 @@ def train_reranker(kit: Kit, who: Who, *, on_progress: Callable[[int, int], None
     from keepward.retrieval.learn import judge, train, unjudged
     from keepward.retrieval.rerank import name_of
 
-    model, dim = (kit.embedder.id, kit.embedder.dim) if kit.embedder else (None, 0)
-    head = kit.store.head(who.tenant)
-    stands = standing(kit.store, who.tenant, head.seq)
-    if not (kit.policy.enabled and kit.policy.capture):
+    model, dim = (session.embedder.id, session.embedder.dim) if session.embedder else (None, 0)
+    head = session.store.head(session.tenant)
+    stands = standing(session.store, session.tenant, head.seq)
+    if not (session.policy.enabled and session.policy.capture):
         return _found(stands, [], unjudged("memory is switched off by policy; nothing was done"), 0.0)
     progress = Progress(report=on_progress)
-    given = examples(kit, who, progress)
+    given = examples(session, progress)
     weights, from_agents = train(
         given,
         model=model,
         dim=dim,
-        share=kit.policy.agent_feedback_share,
+        share=session.policy.agent_feedback_share,
         on_progress=lambda done: progress.at(_PARTS - 1, done, len(given)),
     )
     judged, still = judge(weights, given), False
     if stands.serves and stands.weights is not None and stands.weights.model == model:
         before = judge(stands.weights, given)
-        still = not judged.enough and is_carried(kit.store, who.tenant, stands.name)
+        still = not judged.enough and is_carried(session.store, session.tenant, stands.name)
         if still:
             here = f"there is too little feedback here to judge it by: {before.why}"
             before = replace(before, why=f"it came with an import and serves on, since {here}")
@@ -137,14 +137,13 @@ def train_reranker(kit: Kit, who: Who, *, on_progress: Callable[[int, int], None
         return _found(replace(stands, name=None) if blank else stands, given, judged, from_agents)
 
     def also(writer: Writer) -> None:
-        if any(commit.kind == "erase" for commit, _ in kit.store.events(who.tenant, after=head.seq)):
+        if any(commit.kind == "erase" for commit, _ in session.store.events(session.tenant, after=head.seq)):
             raise Conflict("memories were erased while the reranker was trained; nothing was kept: train it again")
-        writer.put_artefact(who.tenant, KEY, name, base64.b64encode(packed).decode())
+        writer.put_artefact(session.tenant, KEY, name, base64.b64encode(packed).decode())
 
-    step = _step(kit, who, stands, facts)
+    step = _step(session, stands, facts)
     stored = store_steps(
-        kit,
-        who,
+        session,
         [step],
         base={step.after.id: step.before.version if step.before else 0},
         reason="trained the reranker from feedback",
@@ -172,9 +171,9 @@ def _found(stands: Standing, given: list[Example], judged: Judged, from_agents: 
     )
 
 
-def _step(kit: Kit, who: Who, stands: Standing, facts: dict[str, Any]) -> Step:
+def _step(session: Session, stands: Standing, facts: dict[str, Any]) -> Step:
     """Return the change of the record that names the weights; see ``engine.learned``."""
-    now = kit.clock.now()
+    now = session.clock.now()
     metadata = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     text = f"The learned reranker {facts['weights'][:16]} {'serves' if facts['serving'] else 'does not serve'}."
     if stands.record is not None:
@@ -182,7 +181,7 @@ def _step(kit: Kit, who: Who, stands: Standing, facts: dict[str, Any]) -> Step:
         after = replace(before, version=before.version + 1, text=text, metadata_json=metadata, updated_at=now)
         return Step(op="replace", before=before, after=after)
     born = Record(
-        id=kit.ids.new_id(now),
+        id=session.ids.new_id(now),
         version=1,
         tier=Tier.ARCHIVAL,
         kind=Kind.DOCUMENT,
@@ -199,7 +198,7 @@ def _step(kit: Kit, who: Who, stands: Standing, facts: dict[str, Any]) -> Step:
         stability=Stability.PERMANENT,
         # Never active: it is no memory, and whatever looks at live memories must pass it by.
         status=Status.ARCHIVED,
-        author=who.actor.label,
+        author=session.actor.label,
         created_at=now,
         reinforced_at=now,
     )
@@ -217,7 +216,7 @@ class _Said:
     ignored: tuple[str, ...]
 
 
-def examples(kit: Kit, who: Who, progress: Progress) -> list[Example]:
+def examples(session: Session, progress: Progress) -> list[Example]:
     """Return the feedback that teaches something, oldest first.
 
     Raises:
@@ -227,16 +226,16 @@ def examples(kit: Kit, who: Who, progress: Progress) -> list[Example]:
 
     from keepward.retrieval.learn import Example
 
-    said = _counted(kit, who)
+    said = _counted(session)
     progress.size = len(said)
-    shown = _receipts_of(kit, who, said, progress)
+    shown = _receipts_of(session, said, progress)
     wanted = sorted({name for each in said if each.given.receipt in shown for name in (*each.used, *each.ignored)})
-    records = {record.id: record for record in kit.store.records(who.tenant, wanted).records} if wanted else {}
-    model, dim = (kit.embedder.id, kit.embedder.dim) if kit.embedder else ("", 0)
-    queries = _queries(kit, [receipt["inputs"]["objective"] for receipt, _ in shown.values()], progress)
+    records = {record.id: record for record in session.store.records(session.tenant, wanted).records} if wanted else {}
+    model, dim = (session.embedder.id, session.embedder.dim) if session.embedder else ("", 0)
+    queries = _queries(session.engine, [receipt["inputs"]["objective"] for receipt, _ in shown.values()], progress)
     found: list[Example] = []
-    with kit.indexes.lock:
-        index = kit.indexes.level(kit.store, who.tenant)
+    with session.indexes.lock:
+        index = session.indexes.level(session.store, session.tenant)
         for each in said:
             if each.given.receipt not in shown:
                 continue
@@ -261,13 +260,13 @@ def examples(kit: Kit, who: Who, progress: Progress) -> list[Example]:
     return [example for example in found if example.pairs]
 
 
-def _counted(kit: Kit, who: Who) -> list[_Said]:
+def _counted(session: Session) -> list[_Said]:
     """Return the feedback that counts, oldest first, and how."""
     from keepward.retrieval.learn import HELD_OUT
 
-    most = kit.store.feedback_count(who.tenant)
-    log = kit.store.feedback(who.tenant, limit=most) if most else []
-    share = kit.policy.agent_feedback_share
+    most = session.store.feedback_count(session.tenant)
+    log = session.store.feedback(session.tenant, limit=most) if most else []
+    share = session.policy.agent_feedback_share
     people = [given for given in log if given.by_person or share >= 1.0]
     held_out = {given.n for turn, given in enumerate(people, start=1) if turn % HELD_OUT == 0}
     numbers = {given.n for given in people}
@@ -286,7 +285,7 @@ def _counted(kit: Kit, who: Who) -> list[_Said]:
 
 
 def _receipts_of(
-    kit: Kit, who: Who, said: Sequence[_Said], progress: Progress
+    session: Session, said: Sequence[_Said], progress: Progress
 ) -> dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]]]]:
     """Return, by id, the receipts that can be learned from, and the memories that they rank, by id."""
     found: dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]]]] = {}
@@ -294,7 +293,7 @@ def _receipts_of(
         name = each.given.receipt
         if name not in found:
             try:
-                receipt = kit.store.receipt(who.tenant, name)
+                receipt = session.store.receipt(session.tenant, name)
             except Tampered:
                 # ``verify`` names it; it teaches nothing (5).
                 receipt = None
@@ -311,16 +310,16 @@ def shown_by(receipt: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {item["id"]: item for section in sections for item in section["items"]}
 
 
-def _queries(kit: Kit, texts: Sequence[str], progress: Progress) -> dict[str, Any]:
+def _queries(engine: Engine, texts: Sequence[str], progress: Progress) -> dict[str, Any]:
     """Return the vectors of queries by text; without an embedder they have no components."""
     import numpy as np
 
     asked = list(dict.fromkeys(texts))
     found: dict[str, Any] = dict.fromkeys(asked, np.zeros(0, dtype=np.float32))
-    for start in range(0, len(asked) if kit.embedder else 0, QUERIES):
-        assert kit.embedder is not None
+    for start in range(0, len(asked) if engine.embedder else 0, QUERIES):
+        assert engine.embedder is not None
         part = asked[start : start + QUERIES]
-        found |= dict(zip(part, np.asarray(kit.embedder.embed(part), dtype=np.float32), strict=True))
+        found |= dict(zip(part, np.asarray(engine.embedder.embed(part), dtype=np.float32), strict=True))
         progress.at(1, start + len(part), len(asked))
     progress.at(1, 1, 1)
     return found

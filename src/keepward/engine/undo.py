@@ -25,8 +25,8 @@ from typing import Any
 
 from keepward.engine.commit import Steps, Transaction, transact
 from keepward.engine.inquire import impact
-from keepward.engine.kit import Kit, Who
 from keepward.engine.look import Overlay, look
+from keepward.engine.session import Session
 from keepward.engine.view import closure, commit_of, fetch, occupant, shown
 from keepward.errors import Conflict, InvalidInput, Unauthorised
 from keepward.gates import pipeline
@@ -47,7 +47,7 @@ from keepward.model.value import to_micros
 _IN_NO_WAY = BOOKKEEPING | {"expire"}
 
 
-def roll_back(kit: Kit, who: Who, name: str, *, with_later: bool = False, dry_run: bool = False) -> Rollback:
+def roll_back(session: Session, name: str, *, with_later: bool = False, dry_run: bool = False) -> Rollback:
     """Undo one commit.
 
     Raises:
@@ -56,8 +56,8 @@ def roll_back(kit: Kit, who: Who, name: str, *, with_later: bool = False, dry_ru
         Conflict: the commit is an erasure, or others kept changing the state while the rollback was being written.
     """
 
-    def decide(kit: Kit) -> _Reverting:
-        return _reverting(kit, who, name, with_later=with_later)
+    def decide(session: Session) -> _Reverting:
+        return _reverting(session, name, with_later=with_later)
 
     def idle(found: _Reverting) -> Rollback | None:
         nothing = not (found.steps or found.plan.reasons)
@@ -68,7 +68,7 @@ def roll_back(kit: Kit, who: Who, name: str, *, with_later: bool = False, dry_ru
         undoes = {"undoes": plan.undone}
         if not found.steps:
             # All of its content was erased; there is nothing to commit.
-            facts = {"targets": [], "undoes": list(plan.undone), **who.credential}
+            facts = {"targets": [], "undoes": list(plan.undone), **session.credential}
             receipt = transaction.receipt("rollback", facts, plan.reasons)
             return replace(plan, receipt=receipt, receipt_id=receipt.id)
         reason = f"rollback of {', '.join(plan.undone)}"
@@ -78,7 +78,7 @@ def roll_back(kit: Kit, who: Who, name: str, *, with_later: bool = False, dry_ru
         receipt = stored.receipt
         return replace(plan, applied=True, commit=stored.commit, receipt=receipt, receipt_id=receipt.id)
 
-    return transact(kit, who, decide, carry_out, beforehand=True, idle=idle)
+    return transact(session, decide, carry_out, beforehand=True, idle=idle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,11 +86,11 @@ class _Reverting(Steps):
     plan: Rollback
 
 
-def _reverting(kit: Kit, who: Who, name: str, *, with_later: bool) -> _Reverting:
-    view = commit_of(kit, who, name)
+def _reverting(session: Session, name: str, *, with_later: bool) -> _Reverting:
+    view = commit_of(session, name)
     if view.commit.kind == "erase":
         raise Conflict("an erasure cannot be undone: its content is gone")
-    _permitted(who, view)
+    _permitted(session, view)
     plan = Rollback(
         applied=False,
         already=False,
@@ -102,51 +102,51 @@ def _reverting(kit: Kit, who: Who, name: str, *, with_later: bool) -> _Reverting
         conflicts=(),
         dependents=(),
     )
-    first = _undoing(kit, who, view.commit.id)
+    first = _undoing(session, view.commit.id)
     if first is not None:
         details = first.details
         undone = replace(plan, already=True, commit=first.commit, receipt_id=details.receipt, undone=details.undoes)
         return _Reverting(plan=undone)
-    views, conflicts = _reach(kit, who, view, with_later=with_later)
+    views, conflicts = _reach(session, view, with_later=with_later)
     for each in views:
-        _permitted(who, each)
+        _permitted(session, each)
     targets = _targets(views)
-    steps, reasons = _steps(kit, who, targets)
+    steps, reasons = _steps(session, targets)
     differences = tuple(
         Difference(id=step.after.id, before=_holding(step.before), after=_holding(step.after))
-        for step in shown(kit, who, steps)
+        for step in shown(session, steps)
     )
     plan = replace(
         plan,
         undone=tuple(each.commit.id for each in views),
         targets=differences,
-        conflicts=(*conflicts, *_taken_keys(kit, who, steps)),
-        dependents=tuple(closure(kit, who, targets)),
+        conflicts=(*conflicts, *_taken_keys(session, steps)),
+        dependents=tuple(closure(session, targets)),
         reasons=reasons,
     )
     return _Reverting(steps=steps, plan=plan)
 
 
-def _permitted(who: Who, view: CommitView) -> None:
-    if who.actor.is_owner and who.actor.able("approve"):
+def _permitted(session: Session, view: CommitView) -> None:
+    if session.actor.is_owner and session.actor.able("approve"):
         return
     core = any(side.tier is Tier.CORE for step in view.steps for side in (step.before, step.after) if side)
-    own = who.actor.rights is Rights.AGENT and view.details.actor == who.actor.label
-    if own and who.actor.may_propose and not core:
+    own = session.actor.rights is Rights.AGENT and view.details.actor == session.actor.label
+    if own and session.actor.may_propose and not core:
         return
     raise Unauthorised("an agent rolls back only its own commits outside core memory; ask the owner")
 
 
-def _undoing(kit: Kit, who: Who, commit_id: str) -> CommitView | None:
+def _undoing(session: Session, commit_id: str) -> CommitView | None:
     """Return the commit that undoes this one and still stands, or None."""
     # The newest one may have been undone while an older one stands again.
-    for name in kit.store.undone_by(who.tenant, commit_id):
-        if _undoing(kit, who, name) is None:
-            return kit.store.commit(who.tenant, name)
+    for name in session.store.undone_by(session.tenant, commit_id):
+        if _undoing(session, name) is None:
+            return session.store.commit(session.tenant, name)
     return None
 
 
-def _reach(kit: Kit, who: Who, view: CommitView, *, with_later: bool) -> tuple[list[CommitView], list[Conflicting]]:
+def _reach(session: Session, view: CommitView, *, with_later: bool) -> tuple[list[CommitView], list[Conflicting]]:
     """Return the commits to undo, newest first, and what stands in the way when later ones are not taken."""
     chosen = {view.commit.seq: view}
     conflicts: dict[tuple[str, int], Conflicting] = {}
@@ -157,11 +157,11 @@ def _reach(kit: Kit, who: Who, view: CommitView, *, with_later: bool) -> tuple[l
         if memory_id in seen:
             continue
         seen.add(memory_id)
-        if fetch(kit, who, memory_id, own=True).status is Status.ERASED:
+        if fetch(session, memory_id, own=True).status is Status.ERASED:
             continue
-        steps = kit.store.history(who.tenant, memory_id)
+        steps = session.store.history(session.tenant, memory_id)
         since = min((made.commit.seq for made, _ in steps if made.commit.seq in chosen), default=view.commit.seq)
-        cancelled = _cancelled(kit, who, steps, since)
+        cancelled = _cancelled(session, steps, since)
         for later, step in steps:
             # An erasure stands whatever is undone around it.
             if later.commit.seq <= view.commit.seq or later.commit.seq in chosen or later.commit.kind == "erase":
@@ -172,7 +172,7 @@ def _reach(kit: Kit, who: Who, view: CommitView, *, with_later: bool) -> tuple[l
                 where = (memory_id, later.commit.seq)
                 conflicts[where] = Conflicting(memory_id=memory_id, seq=later.commit.seq, commit_id=later.commit.id)
                 continue
-            whole = kit.store.commit(who.tenant, later.commit.id)
+            whole = session.store.commit(session.tenant, later.commit.id)
             if whole is None:
                 raise Conflict("a later commit cannot be read; run `keepward verify`")
             chosen[later.commit.seq] = whole
@@ -180,7 +180,7 @@ def _reach(kit: Kit, who: Who, view: CommitView, *, with_later: bool) -> tuple[l
     return [chosen[seq] for seq in sorted(chosen, reverse=True)], [conflicts[key] for key in sorted(conflicts)]
 
 
-def _cancelled(kit: Kit, who: Who, steps: Sequence[tuple[CommitView, Step]], since: int) -> set[int]:
+def _cancelled(session: Session, steps: Sequence[tuple[CommitView, Step]], since: int) -> set[int]:
     """Return the numbers of commits after one that a standing rollback after it undid, and of those rollbacks.
 
     ``steps`` are all of one memory, oldest first. Both count only where the memory was left as it was before them.
@@ -195,7 +195,7 @@ def _cancelled(kit: Kit, who: Who, steps: Sequence[tuple[CommitView, Step]], sin
             continue
         before = min(undone, key=itemgetter(0))[1].before
         # One that was undone itself goes with the rollback that undid it.
-        if before and _content(before) == _content(step.after) and not _undoing(kit, who, made.commit.id):
+        if before and _content(before) == _content(step.after) and not _undoing(session, made.commit.id):
             cancelled |= {made.commit.seq, *(seq for seq, _ in undone)}
     return cancelled
 
@@ -214,21 +214,21 @@ def _targets(undone: list[CommitView]) -> dict[str, int]:
     return versions
 
 
-def _steps(kit: Kit, who: Who, targets: dict[str, int]) -> tuple[list[Step], tuple[Reason, ...]]:
+def _steps(session: Session, targets: dict[str, int]) -> tuple[list[Step], tuple[Reason, ...]]:
     steps: list[Step] = []
     reasons: list[Reason] = []
     for memory_id, version in sorted(targets.items()):
-        before = fetch(kit, who, memory_id, own=True)
-        earlier = _at_version(kit, who, memory_id, version) if version else None
+        before = fetch(session, memory_id, own=True)
+        earlier = _at_version(session, memory_id, version) if version else None
         if Status.ERASED in {before.status, earlier and earlier.status}:
             detail = f"what memory {memory_id} said then was erased and is not brought back"
             reasons.append(Reason(gate="erased", code="erased", detail=detail))
             continue
         change = Revert(id=memory_id, to_version=version, if_version=before.version)
-        frame = Frame(now=kit.clock.now(), actor=who.actor, policy=kit.policy, earlier=earlier)
+        frame = Frame(now=session.clock.now(), actor=session.actor, policy=session.policy, earlier=earlier)
         after = apply(change, before, frame)
-        case = Case(change=change, actor=who.actor, scope=who.scope, before=before, after=after)
-        judged = pipeline.judge(case, look(kit, who, change, before, after, Overlay()), kit.policy)
+        case = Case(change=change, actor=session.actor, scope=session.scope, before=before, after=after)
+        judged = pipeline.judge(case, look(session, change, before, after, Overlay()), session.policy)
         if judged.decision != "allow":
             raise Unauthorised(judged.reasons[0].detail)
         reasons += judged.reasons
@@ -236,14 +236,14 @@ def _steps(kit: Kit, who: Who, targets: dict[str, int]) -> tuple[list[Step], tup
     return steps, tuple(reasons)
 
 
-def _at_version(kit: Kit, who: Who, memory_id: str, version: int) -> Record:
-    for _, step in kit.store.history(who.tenant, memory_id):
+def _at_version(session: Session, memory_id: str, version: int) -> Record:
+    for _, step in session.store.history(session.tenant, memory_id):
         if step.after.version == version:
             return step.after
     raise Conflict(f"version {version} of memory {memory_id} is no longer kept")
 
 
-def _taken_keys(kit: Kit, who: Who, steps: list[Step]) -> list[Conflicting]:
+def _taken_keys(session: Session, steps: list[Step]) -> list[Conflicting]:
     """Return what now holds a key that a target would get back."""
     freed = {step.after.id for step in steps}
     found: list[Conflicting] = []
@@ -251,9 +251,9 @@ def _taken_keys(kit: Kit, who: Who, steps: list[Step]) -> list[Conflicting]:
         after = step.after
         if after.key is None or after.status is not Status.ACTIVE:
             continue
-        holder = occupant(kit, who, after.scope, after.key)
+        holder = occupant(session, after.scope, after.key)
         if holder is not None and holder.id not in freed:
-            newest = kit.store.history(who.tenant, holder.id)[-1][0].commit
+            newest = session.store.history(session.tenant, holder.id)[-1][0].commit
             found.append(Conflicting(memory_id=holder.id, seq=newest.seq, commit_id=newest.id))
     return found
 
@@ -267,7 +267,7 @@ def _holding(record: Record | None) -> Record | None:
 CONTAIN = "contain"
 
 
-def contain(kit: Kit, who: Who, selector: Selector, *, plan: str | None, reason: str) -> Containment:
+def contain(session: Session, selector: Selector, *, plan: str | None, reason: str) -> Containment:
     """Return the plan; carry it out when ``plan`` is its digest. With nothing left to contain, do nothing.
 
     Raises:
@@ -275,14 +275,14 @@ def contain(kit: Kit, who: Who, selector: Selector, *, plan: str | None, reason:
         Conflict: the set is not the one whose digest was named.
         InvalidInput: a secret in the reason.
     """
-    if plan is not None and not (who.actor.is_owner and who.actor.able("admin")):
+    if plan is not None and not (session.actor.is_owner and session.actor.able("admin")):
         raise Unauthorised("containing takes the owner; a reviewer can plan it and show the digest")
     why = f"contain {selector}: {reason.strip()}" if reason.strip() else f"contain {selector}"
 
-    def decide(kit: Kit) -> _Containing:
-        found = impact(kit, who, selector)
-        items = tuple(record for record in (*found.direct, *found.derived) if not _is_gone(kit, who, record))
-        named = _digest(who.tenant, selector, items)
+    def decide(session: Session) -> _Containing:
+        found = impact(session, selector)
+        items = tuple(record for record in (*found.direct, *found.derived) if not _is_gone(session, record))
+        named = _digest(session.tenant, selector, items)
         result = Containment(applied=False, impact=found, items=items, digest=named)
         if plan is None or not items:
             return _Containing(result=result)
@@ -290,17 +290,17 @@ def contain(kit: Kit, who: Who, selector: Selector, *, plan: str | None, reason:
             raise Conflict("the plan is not the one you saw: what it would contain has changed; look at it again")
         if scrub_secret(why) != why:
             raise InvalidInput("the reason holds what looks like a secret; leave it out")
-        return _Containing(steps=[_contained_step(kit, who, record) for record in items], result=result)
+        return _Containing(steps=[_contained_step(session, record) for record in items], result=result)
 
     def carry_out(transaction: Transaction, found: _Containing) -> Containment:
-        details = {"approved_by": who.actor.label, "approved_digest": found.result.digest}
+        details = {"approved_by": session.actor.label, "approved_digest": found.result.digest}
         stored = transaction.commit(found, reason=why, kind=CONTAIN, details=details, receipt_kind="contain")
         return replace(found.result, applied=True, commit=stored.commit, receipt=stored.receipt)
 
     def idle(found: _Containing) -> Containment | None:
         return None if found.steps else found.result
 
-    return transact(kit, who, decide, carry_out, beforehand=True, idle=idle)
+    return transact(session, decide, carry_out, beforehand=True, idle=idle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,11 +308,11 @@ class _Containing(Steps):
     result: Containment
 
 
-def _is_gone(kit: Kit, who: Who, record: Record) -> bool:
+def _is_gone(session: Session, record: Record) -> bool:
     """Whether a memory is contained already, or erased."""
     if record.status is Status.ERASED:
         return True
-    return record.status is Status.ARCHIVED and kit.store.history(who.tenant, record.id)[-1][1].op == CONTAIN
+    return record.status is Status.ARCHIVED and session.store.history(session.tenant, record.id)[-1][1].op == CONTAIN
 
 
 def _digest(tenant: str, selector: Selector, items: tuple[Record, ...]) -> str:
@@ -322,13 +322,13 @@ def _digest(tenant: str, selector: Selector, items: tuple[Record, ...]) -> str:
     ).hex()
 
 
-def _contained_step(kit: Kit, who: Who, record: Record) -> Step:
-    now = kit.clock.now()
+def _contained_step(session: Session, record: Record) -> Step:
+    now = session.clock.now()
     after = replace(record, status=Status.ARCHIVED, version=record.version + 1, updated_at=now)
-    case = Case(change=Archive(id=record.id), actor=who.actor, scope=who.scope, before=record, after=after)
-    if not (kit.policy.enabled and kit.policy.capture):
+    case = Case(change=Archive(id=record.id), actor=session.actor, scope=session.scope, before=record, after=after)
+    if not (session.policy.enabled and session.policy.capture):
         raise Unauthorised("memory is switched off by policy; switch capture on to contain")
-    verdict = authority(case, View(now=now), kit.policy)
+    verdict = authority(case, View(now=now), session.policy)
     if isinstance(verdict, Refuse):
         raise Unauthorised(verdict.reasons[0].detail)
     return Step(op=CONTAIN, before=record, after=after)
@@ -339,7 +339,7 @@ LIFT = "lift"
 _log = logging.getLogger(__name__)
 
 
-def lift(kit: Kit, who: Who, name: str) -> Lifted:
+def lift(session: Session, name: str) -> Lifted:
     """Allow what an erased memory said, in any of its versions, and its foreign names to be remembered again.
 
     Raises:
@@ -348,8 +348,8 @@ def lift(kit: Kit, who: Who, name: str) -> Lifted:
         Conflict: nothing stands in the way; or another commit came in between.
     """
 
-    def decide(kit: Kit) -> Steps:
-        record = fetch(kit, who, name)
+    def decide(session: Session) -> Steps:
+        record = fetch(session, name)
         if record.status is not Status.ERASED:
             raise InvalidInput("that memory was not erased; name an erased one, by the id that the refusal names")
         marks = _marks(record)
@@ -357,15 +357,15 @@ def lift(kit: Kit, who: Who, name: str) -> Lifted:
             raise Conflict(
                 "nothing stands against what that memory said: it was lifted, or erased on a machine without a key"
             )
-        return Steps([_lifted_step(kit, who, each, marks) for each in (record, *_others(kit, who, record, marks))])
+        return Steps([_lifted_step(session, each, marks) for each in (record, *_others(session, record, marks))])
 
     def carry_out(transaction: Transaction, found: Steps) -> Lifted:
         stored = transaction.commit(found, reason="said again, it is remembered", kind=LIFT, receipt_kind="lift")
         tombstones = tuple(step.after.id for step in found.steps)
         return Lifted(tombstones=tombstones, commit=stored.commit, receipt=stored.receipt)
 
-    done = transact(kit, who, decide, carry_out)
-    _list(kit, who, done.commit, list(done.tombstones))
+    done = transact(session, decide, carry_out)
+    _list(session, done.commit, list(done.tombstones))
     return done
 
 
@@ -378,33 +378,33 @@ def _marks(record: Record) -> set[str]:
     return {alias for alias in record.aliases if alias.startswith(MARK)}
 
 
-def _others(kit: Kit, who: Who, record: Record, marks: set[str]) -> list[Record]:
+def _others(session: Session, record: Record, marks: set[str]) -> list[Record]:
     """Return the other tombstones of the tenant with any of these marks, by id."""
     everything = Filter(scopes=(), include_sensitive=True)
-    found = kit.store.find(who.tenant, everything, live_at=None, limit=None).records
+    found = session.store.find(session.tenant, everything, live_at=None, limit=None).records
     stones = [each for each in found if each.status is Status.ERASED and each.id != record.id]
     return sorted((each for each in stones if not marks.isdisjoint(each.aliases)), key=lambda each: each.id)
 
 
-def _lifted_step(kit: Kit, who: Who, record: Record, marks: set[str]) -> Step:
+def _lifted_step(session: Session, record: Record, marks: set[str]) -> Step:
     after = replace(
         record,
         version=record.version + 1,
         aliases=tuple(alias for alias in record.aliases if alias not in marks),
-        author=who.actor.label,
-        updated_at=kit.clock.now(),
+        author=session.actor.label,
+        updated_at=session.clock.now(),
     )
     return Step(op=LIFT, before=record, after=after)
 
 
-def _list(kit: Kit, who: Who, commit: Commit, ids: list[str]) -> None:
+def _list(session: Session, commit: Commit, ids: list[str]) -> None:
     """Note it beside the erasures: an older copy in which they are carried out anew refuses no more than this one."""
     entry = {
         "entry": LIFT,
-        "store": kit.store.store_id,
-        "tenant": digest("tenant", who.tenant.encode()).hex(),
+        "store": session.store.store_id,
+        "tenant": digest("tenant", session.tenant.encode()).hex(),
         "commit": commit.id,
         "at": to_micros(commit.at),
         "memories": ids,
     }
-    kit.note_outside("the lift", entry)
+    session.engine.note_outside("the lift", entry)

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from keepward.engine.commit import Steps, Transaction, flush_uses, receipt_of, transact
-from keepward.engine.kit import Kit, Who, handed_facts
 from keepward.engine.look import Overlay, look
+from keepward.engine.session import Session, handed_facts
 from keepward.engine.training import shown_by
 from keepward.engine.view import receipt_of_read
 from keepward.errors import InvalidInput, StoreUnavailable
@@ -36,18 +36,18 @@ KINDS = {"recall": "receipt of a recall", "compile": "a context"}
 MOST = 1_000
 
 
-def keep_recall(kit: Kit, who: Who, query: str, purpose: str, found: Recall) -> Recall:
+def keep_recall(session: Session, query: str, purpose: str, found: Recall) -> Recall:
     """Keep a receipt of a recall; return the recall with its id, or with a note on why there is none."""
-    if not kit.policy.enabled:
+    if not session.policy.enabled:
         return replace(found, notes=(*found.notes, "the receipt was not kept: memory is switched off by policy"))
     facts = {
         "inputs": {
             "objective": scrub_private(scrub_secret(query)),
             "purpose": purpose,
             "now": to_micros(found.now),
-            "scope": who.scope,
+            "scope": session.scope,
             "versions": {
-                "embedder": kit.embedder.id if kit.embedder else "none",
+                "embedder": session.embedder.id if session.embedder else "none",
                 "reranker": found.reranker or "none",
                 "relevance": found.calibration or "none",
             },
@@ -63,21 +63,21 @@ def keep_recall(kit: Kit, who: Who, query: str, purpose: str, found: Recall) -> 
             }
             for hit in found
         ],
-        **who.credential,
-        **handed_facts(who, [hit.memory for hit in found]),
+        **session.credential,
+        **handed_facts(session, [hit.memory for hit in found]),
     }
     reasons = [Reason(gate="recall", code="note", detail=note) for note in found.notes]
-    receipt = receipt_of(kit, who, "recall", facts, reasons, head=found.head)
+    receipt = receipt_of(session, "recall", facts, reasons, head=found.head)
     try:
-        with kit.store.write() as writer:
+        with session.store.write() as writer:
             writer.put_receipt(receipt)
-            flush_uses(kit, writer)
+            flush_uses(session.engine, writer)
     except StoreUnavailable:
         return replace(found, notes=(*found.notes, "the receipt was not kept: the store cannot be written"))
     return replace(found, receipt=receipt.id)
 
 
-def give(kit: Kit, who: Who, receipt_id: str, *, used: Sequence[str], ignored: Sequence[str]) -> Feedback:
+def give(session: Session, receipt_id: str, *, used: Sequence[str], ignored: Sequence[str]) -> Feedback:
     """Keep which memories of a recall or context were used, and which were not.
 
     A second one of the same actor on the same receipt takes the place of the first. With memory switched off by
@@ -87,7 +87,7 @@ def give(kit: Kit, who: Who, receipt_id: str, *, used: Sequence[str], ignored: S
         NotFound: no recall or compile receipt by that id within reach.
         InvalidInput: an id that the receipt does not show, one on both sides, or none at all.
     """
-    receipt = receipt_of_read(kit, who, receipt_id, KINDS)
+    receipt = receipt_of_read(session, receipt_id, KINDS)
     shown = shown_by(receipt)
     sides = tuple(sorted(set(used))), tuple(sorted(set(ignored)))
     named = {*sides[0], *sides[1]}
@@ -98,17 +98,17 @@ def give(kit: Kit, who: Who, receipt_id: str, *, used: Sequence[str], ignored: S
     if named - shown.keys():
         raise InvalidInput("feedback names memories that its receipt shows; one of these is not in it")
     given = Feedback(
-        tenant=who.tenant,
-        at=kit.clock.now(),
+        tenant=session.tenant,
+        at=session.clock.now(),
         receipt=receipt["id"],
-        actor=who.actor.label,
-        trust=trust_of(who.actor, default_source(who.actor)),
+        actor=session.actor.label,
+        trust=trust_of(session.actor, default_source(session.actor)),
         used=sides[0],
         ignored=sides[1],
     )
-    if not kit.policy.enabled:
+    if not session.policy.enabled:
         return given
-    with kit.store.write() as writer:
+    with session.store.write() as writer:
         return writer.put_feedback(given)
 
 
@@ -117,23 +117,23 @@ PER_USE = 0.02
 _NOTHING = Reinforced(records=(), uses=0, commit=None, receipt=None)
 
 
-def learn_importance(kit: Kit, who: Who) -> Reinforced:
+def learn_importance(session: Session) -> Reinforced:
     """Turn the uses counted since the last time into importance.
 
     Raises:
         Conflict: a memory changed meanwhile; run it again.
     """
-    if not kit.policy.enabled:
+    if not session.policy.enabled:
         return _NOTHING
-    if kit.uses:
-        with kit.store.write() as writer:
-            flush_uses(kit, writer)
+    if session.engine.uses:
+        with session.store.write() as writer:
+            flush_uses(session.engine, writer)
 
-    def decide(kit: Kit) -> _Learning:
-        counted = kit.store.unlearned(who.tenant)
-        found = kit.store.records(who.tenant, list(counted)).records if counted else []
-        now = kit.clock.now()
-        frame = Frame(now=now, actor=who.actor, policy=kit.policy)
+    def decide(session: Session) -> _Learning:
+        counted = session.store.unlearned(session.tenant)
+        found = session.store.records(session.tenant, list(counted)).records if counted else []
+        now = session.clock.now()
+        frame = Frame(now=now, actor=session.actor, policy=session.policy)
         steps: list[Step] = []
         for record in sorted(found, key=lambda each: each.id):
             if not record.is_live(now):
@@ -143,14 +143,17 @@ def learn_importance(kit: Kit, who: Who) -> Reinforced:
             after = apply(change, record, frame)
             if after.importance <= importance_at(record, now):
                 continue
-            case = Case(change=change, actor=who.actor, scope=who.scope, before=record, after=after)
-            if pipeline.judge(case, look(kit, who, change, record, after, Overlay()), kit.policy).decision == "allow":
+            case = Case(change=change, actor=session.actor, scope=session.scope, before=record, after=after)
+            if (
+                pipeline.judge(case, look(session, change, record, after, Overlay()), session.policy).decision
+                == "allow"
+            ):
                 steps.append(Step(op="reinforce", before=record, after=after))
         return _Learning(steps=steps, uses={step.after.id: counted[step.after.id] for step in steps})
 
     def carry_out(transaction: Transaction, found: _Learning) -> Reinforced:
         stored = transaction.commit(found, reason="learned importance from use", kind="job", receipt_kind="job")
-        transaction.writer.learn_uses(who.tenant, found.uses)
+        transaction.writer.learn_uses(session.tenant, found.uses)
         records = tuple(step.after for step in found.steps)
         uses = sum(found.uses.values())
         return Reinforced(records=records, uses=uses, commit=stored.commit, receipt=stored.receipt)
@@ -158,7 +161,7 @@ def learn_importance(kit: Kit, who: Who) -> Reinforced:
     def idle(found: _Learning) -> Reinforced | None:
         return None if found.steps else _NOTHING
 
-    return transact(kit, who, decide, carry_out, beforehand=True, idle=idle)
+    return transact(session, decide, carry_out, beforehand=True, idle=idle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from keepward.engine.kit import Kit, Who
+from keepward.engine.session import Session
 from keepward.errors import InvalidInput, NotFound, Tampered, Unauthorised
 from keepward.model.change import BOOKKEEPING
 from keepward.model.commit import Step
@@ -31,13 +31,13 @@ MOST_ALIKE = 64
 _WHOLE = frozenset({ActorKind.JOB, ActorKind.SYSTEM, ActorKind.IMPORTER})
 
 
-def ask_for_sensitive(who: Who) -> None:
+def ask_for_sensitive(session: Session) -> None:
     """See that a handle may ask for sensitive memories.
 
     Raises:
         Unauthorised: it may not.
     """
-    if not who.actor.able("sensitive"):
+    if not session.actor.able("sensitive"):
         raise Unauthorised(f"asking for sensitive memories {GRANT} --can read,propose,sensitive`")
 
 
@@ -47,36 +47,36 @@ GRANT = "takes a right of its own: the owner gives it with `keepward token creat
 WITHHELD = "sensitive: ask the owner for a token with the right `sensitive`"
 
 
-def reaches(who: Who, scope: str) -> bool:
+def reaches(session: Session, scope: str) -> bool:
     """Whether a handle sees what lies in a scope: its own and those above, as recall does.
 
     Who decides about what others said also sees what lies below, and so do the programs that serve a whole store.
     """
-    if scope in visible_from(who.scope):
+    if scope in visible_from(session.scope):
         return True
-    oversees = who.actor.may_decide or who.actor.kind in _WHOLE
-    return oversees and who.scope in visible_from(scope)
+    oversees = session.actor.may_decide or session.actor.kind in _WHOLE
+    return oversees and session.scope in visible_from(scope)
 
 
-def withholds(who: Who, record: Record) -> bool:
+def withholds(session: Session, record: Record) -> bool:
     """Whether a handle may not read what a record says, since it is sensitive."""
     if record.sensitivity is not Sensitivity.SENSITIVE or record.status is Status.ERASED:
         return False
-    return not (who.actor.able("sensitive") or who.actor.kind in _WHOLE)
+    return not (session.actor.able("sensitive") or session.actor.kind in _WHOLE)
 
 
-def withheld_from(kit: Kit, who: Who, records: Sequence[Record]) -> frozenset[str]:
+def withheld_from(session: Session, records: Sequence[Record]) -> frozenset[str]:
     """Return the ids of memories a handle may not read: sensitive as these records have them, or by now."""
-    if who.actor.able("sensitive") or not records:
+    if session.actor.able("sensitive") or not records:
         return frozenset()
-    newest = kit.store.records(who.tenant, sorted({record.id for record in records})).records
-    return frozenset(record.id for record in (*records, *newest) if withholds(who, record))
+    newest = session.store.records(session.tenant, sorted({record.id for record in records})).records
+    return frozenset(record.id for record in (*records, *newest) if withholds(session, record))
 
 
-def still_shown(kit: Kit, who: Who, records: Sequence[Record]) -> list[Record]:
+def still_shown(session: Session, records: Sequence[Record]) -> list[Record]:
     """Return records of the past without those that became sensitive since, where the handle may not read that."""
-    hidden = withheld_from(kit, who, records)
-    return [record for record in records if record.id not in hidden or withholds(who, record)]
+    hidden = withheld_from(session, records)
+    return [record for record in records if record.id not in hidden or withholds(session, record)]
 
 
 def veiled(record: Record) -> Record:
@@ -85,7 +85,7 @@ def veiled(record: Record) -> Record:
     return replace(record, text=WITHHELD, metadata_json=None, occurred_at=None, **bare)
 
 
-def shown(kit: Kit, who: Who, steps: Sequence[Step]) -> tuple[Step, ...]:
+def shown(session: Session, steps: Sequence[Step]) -> tuple[Step, ...]:
     """Return the steps a handle may read: those within reach, without the words of those that are withheld from it.
 
     Who decides about what others said reaches all of them.
@@ -93,9 +93,9 @@ def shown(kit: Kit, who: Who, steps: Sequence[Step]) -> tuple[Step, ...]:
     within = [
         step
         for step in steps
-        if who.actor.may_decide or all(reaches(who, side.scope) for side in (step.before, step.after) if side)
+        if session.actor.may_decide or all(reaches(session, side.scope) for side in (step.before, step.after) if side)
     ]
-    hidden = withheld_from(kit, who, [side for step in within for side in (step.before, step.after) if side])
+    hidden = withheld_from(session, [side for step in within for side in (step.before, step.after) if side])
     return tuple(
         replace(step, before=step.before and veiled(step.before), after=veiled(step.after))
         if step.after.id in hidden
@@ -104,9 +104,9 @@ def shown(kit: Kit, who: Who, steps: Sequence[Step]) -> tuple[Step, ...]:
     )
 
 
-def readable(kit: Kit, who: Who, view: CommitView) -> CommitView:
+def readable(session: Session, view: CommitView) -> CommitView:
     """Return a commit with what the handle may read of it; without its reason, where words are withheld."""
-    steps = shown(kit, who, view.steps)
+    steps = shown(session, view.steps)
     hidden = any(step.after.text == WITHHELD for step in steps)
     return replace(without_reason(view) if hidden else view, steps=steps)
 
@@ -117,7 +117,7 @@ def without_reason(view: CommitView) -> CommitView:
     return replace(view, commit=commit, details=replace(view.details, reason=WITHHELD))
 
 
-def fetch(kit: Kit, who: Who, memory_id: str, *, as_of: int | None = None, own: bool = False) -> Record:
+def fetch(session: Session, memory_id: str, *, as_of: int | None = None, own: bool = False) -> Record:
     """Return the newest record of a memory that the handle reaches and may read.
 
     ``memory_id`` is its id, an alias, its key as seen from the handle's scope, or the first 8 or more characters
@@ -129,35 +129,37 @@ def fetch(kit: Kit, who: Who, memory_id: str, *, as_of: int | None = None, own: 
         InvalidInput: more than one memory within reach begins so.
         Tampered: its row does not match its seal.
     """
-    record = _resolve(kit, who, memory_id, as_of)
-    see_readable(kit, who, record, own=own)
+    record = _resolve(session, memory_id, as_of)
+    see_readable(session, record, own=own)
     return record
 
 
-def see_readable(kit: Kit, who: Who, record: Record, *, own: bool) -> None:
+def see_readable(session: Session, record: Record, *, own: bool) -> None:
     """See that a handle may read a memory, or with ``own`` change one of its own.
 
     Raises:
         Unauthorised: it may not.
     """
-    if not (own and record.author == who.actor.label) and withheld_from(kit, who, [record]):
+    if not (own and record.author == session.actor.label) and withheld_from(session, [record]):
         raise Unauthorised(f"memory {record.id} is {WITHHELD}")
 
 
-def _resolve(kit: Kit, who: Who, memory_id: str, as_of: int | None) -> Record:
-    found = kit.store.records(who.tenant, [memory_id], as_of=as_of)
+def _resolve(session: Session, memory_id: str, as_of: int | None) -> Record:
+    found = session.store.records(session.tenant, [memory_id], as_of=as_of)
     if found.damaged:
         raise Tampered(f"memory {memory_id} does not match its seal and was not used; run `keepward verify`")
-    if found.records and reaches(who, found.records[0].scope):
+    if found.records and reaches(session, found.records[0].scope):
         return found.records[0]
     # The nearest scope wins, as in a context.
-    for scope in sorted(visible_from(who.scope), key=lambda each: (-len(each), each)):
-        holder = occupant(kit, who, scope, memory_id)
+    for scope in sorted(visible_from(session.scope), key=lambda each: (-len(each), each)):
+        holder = occupant(session, scope, memory_id)
         if holder is not None:
-            return holder if as_of is None else _resolve(kit, who, holder.id, as_of)
+            return holder if as_of is None else _resolve(session, holder.id, as_of)
     if len(memory_id) >= PREFIX:
-        begun = kit.store.records(who.tenant, kit.store.beginning(who.tenant, memory_id, limit=MOST_ALIKE), as_of=as_of)
-        within = [record for record in begun.records if reaches(who, record.scope)]
+        begun = session.store.records(
+            session.tenant, session.store.beginning(session.tenant, memory_id, limit=MOST_ALIKE), as_of=as_of
+        )
+        within = [record for record in begun.records if reaches(session, record.scope)]
         if len(within) > 1:
             raise InvalidInput("more than one memory begins so; give more of its id")
         if within:
@@ -165,19 +167,19 @@ def _resolve(kit: Kit, who: Who, memory_id: str, as_of: int | None) -> Record:
     raise NotFound("there is no memory by that id or key here; check the id, the tenant and the scope")
 
 
-def says_the_same(kit: Kit, who: Who, record: Record, version: int) -> bool:
+def says_the_same(session: Session, record: Record, version: int) -> bool:
     """Whether nothing but bookkeeping has come between an earlier version of a memory and this newest one."""
     if not 0 < version < record.version:
         return version == record.version
-    later = [step for _, step in kit.store.history(who.tenant, record.id) if step.after.version > version]
+    later = [step for _, step in session.store.history(session.tenant, record.id) if step.after.version > version]
     return bool(later) and all(step.op in BOOKKEEPING for step in later)
 
 
-def occupant(kit: Kit, who: Who, scope: str, key: str) -> Record | None:
+def occupant(session: Session, scope: str, key: str) -> Record | None:
     """Return the active memory under a key of exactly one scope; an expired one still holds its key."""
     key = plain_key(key)
-    found = kit.store.find(
-        who.tenant, Filter(scopes=(scope,), key=key, include_sensitive=True), live_at=None, limit=None
+    found = session.store.find(
+        session.tenant, Filter(scopes=(scope,), key=key, include_sensitive=True), live_at=None, limit=None
     )
     active = [record for record in found.records if record.status is Status.ACTIVE]
     return active[0] if active else None
@@ -189,10 +191,10 @@ _UNSOUND = "its content does not match its seal"
 
 
 def withheld(
-    kit: Kit, who: Who, filters: Filter, *, live_at: datetime | None, damaged: Iterable[str] = ()
+    session: Session, filters: Filter, *, live_at: datetime | None, damaged: Iterable[str] = ()
 ) -> list[Withheld]:
     """Return what a read of the present could not show, by id; ``damaged`` is what it met with itself."""
-    found = {each.id: each for each in kit.store.withheld(who.tenant, filters, live_at=live_at)}
+    found = {each.id: each for each in session.store.withheld(session.tenant, filters, live_at=live_at)}
     for each in unsound(damaged):
         found.setdefault(each.id, each)
     return sorted(found.values(), key=lambda each: each.id or "~")
@@ -246,38 +248,40 @@ def _name(each: Withheld) -> str:
     return f"{each.id} (`{each.key}`)" if each.key else each.id
 
 
-def closure(kit: Kit, who: Who, touched: Iterable[str]) -> list[str]:
+def closure(session: Session, touched: Iterable[str]) -> list[str]:
     """Return the ids of what was made from memories over any number of steps, sorted, without these themselves."""
     start = set(touched)
     found: set[str] = set()
     fresh = sorted(start)
     while fresh:
-        fresh = [name for name in kit.store.children(who.tenant, fresh) if name not in found and name not in start]
+        fresh = [
+            name for name in session.store.children(session.tenant, fresh) if name not in found and name not in start
+        ]
         found.update(fresh)
     return sorted(found)
 
 
-def commit_of(kit: Kit, who: Who, name: str) -> CommitView:
+def commit_of(session: Session, name: str) -> CommitView:
     """Return a commit as stored, by its id, the first letters of it, or its number.
 
     Raises:
         NotFound: there is none.
     """
-    view = kit.store.commit(who.tenant, name)
+    view = session.store.commit(session.tenant, name)
     if view is None:
         raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
     return view
 
 
-def receipt_of_read(kit: Kit, who: Who, receipt_id: str, kinds: Mapping[str, str]) -> dict[str, Any]:
+def receipt_of_read(session: Session, receipt_id: str, kinds: Mapping[str, str]) -> dict[str, Any]:
     """Return the receipt of a read within reach, of one of these kinds; their names stand in the refusal.
 
     Raises:
         NotFound: there is none.
     """
-    receipt = kit.store.receipt(who.tenant, receipt_id)
+    receipt = session.store.receipt(session.tenant, receipt_id)
     known = receipt is not None and receipt.get("kind") in kinds
-    if receipt is None or not known or not (who.actor.may_decide or reaches(who, receipt["inputs"]["scope"])):
+    if receipt is None or not known or not (session.actor.may_decide or reaches(session, receipt["inputs"]["scope"])):
         raise NotFound(f"there is no {' or '.join(kinds.values())} by that id in this tenant")
     return receipt
 

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from keepward.engine import blobs
 from keepward.engine.commit import Steps, Stored, Transaction, receipt_of, transact
 from keepward.engine.features import packed
-from keepward.engine.kit import Kit, Who, least_handed
 from keepward.engine.look import Overlay, before_of, look, look_ahead, newest, parents_of, personal
+from keepward.engine.session import Engine, Session, least_handed
 from keepward.engine.traces import revived
 from keepward.engine.view import reaches, veiled, withholds
 from keepward.errors import Conflict, InvalidInput, NotFound, Unauthorised
@@ -112,12 +112,11 @@ class _Meter:
 
 
 def propose(
-    kit: Kit,
-    who: Who,
+    session: Session,
     changes: Sequence[Change],
     *,
     reason: str,
-    session: str | None = None,
+    conversation: str | None = None,
     kind: str = "write",
     held: tuple[Reason, ...] = (),
 ) -> Outcome:
@@ -133,11 +132,11 @@ def propose(
         raise InvalidInput("there is nothing to do: give at least one change")
     found: dict[str, tuple[Finding, ...]] = {}
 
-    def decide(kit: Kit) -> Draft:
+    def decide(session: Session) -> Draft:
         draft = Draft(held=held, personal=found)
         for change in changes:
             try:
-                draft.items.append(_judge(kit, who, change, reason, draft))
+                draft.items.append(_judge(session, change, reason, draft))
             except (NotFound, Conflict):
                 # It may build on what was refused before it; then that refusal is the answer.
                 if all(item.decision != "refuse" for item in draft.items):
@@ -155,23 +154,23 @@ def propose(
             case "quarantine":
                 steps = [step for item in draft.items for step in item.steps]
                 return _hold(transaction, steps, draft.base, last.reason, reasons)
-        stored = transaction.commit(draft, reason=last.reason, session=session, kind=kind, reasons=reasons)
-        return _committed(who, draft.steps, stored, reasons)
+        stored = transaction.commit(draft, reason=last.reason, conversation=conversation, kind=kind, reasons=reasons)
+        return _committed(session, draft.steps, stored, reasons)
 
-    return _transact(kit, who, decide, carry_out, len(changes))
+    return _transact(session, decide, carry_out, len(changes))
 
 
 def propose_each(
-    kit: Kit, who: Who, changes: Sequence[Change], *, reason: str, session: str | None = None, kind: str = "write"
+    session: Session, changes: Sequence[Change], *, reason: str, conversation: str | None = None, kind: str = "write"
 ) -> list[Outcome]:
     """Judge changes one by one; commit the good ones together; return outcomes in the order given."""
     found: dict[str, tuple[Finding, ...]] = {}
 
-    def decide(kit: Kit) -> Draft:
+    def decide(session: Session) -> Draft:
         draft = Draft(atomic=False, personal=found)
-        for change, folded in zip(changes, _fold_ahead(kit, who, changes, reason, draft), strict=True):
+        for change, folded in zip(changes, _fold_ahead(session, changes, reason, draft), strict=True):
             try:
-                judged = _judge(kit, who, change, reason, draft, folded)
+                judged = _judge(session, change, reason, draft, folded)
             except (NotFound, Unauthorised) as fault:
                 # What builds on a memory that is not there is refused by itself and spoils no other.
                 detail = "it builds on a memory that is not there" if isinstance(fault, NotFound) else str(fault)
@@ -184,34 +183,33 @@ def propose_each(
         reasons = tuple(dict.fromkeys(allowed))
         stored = None
         if draft.steps:
-            stored = transaction.commit(draft, reason=reason, session=session, kind=kind, reasons=reasons)
+            stored = transaction.commit(draft, reason=reason, conversation=conversation, kind=kind, reasons=reasons)
         judged = zip(changes, draft.items, strict=True)
         return [_ended(transaction, change, item, draft, stored) for change, item in judged]
 
-    return _transact(kit, who, decide, carry_out, len(changes), together=True) if changes else []
+    return _transact(session, decide, carry_out, len(changes), together=True) if changes else []
 
 
 def _transact(
-    kit: Kit,
-    who: Who,
-    decide: Callable[[Kit], Draft],
+    session: Session,
+    decide: Callable[[Session], Draft],
     carry_out: Callable[[Transaction, Draft], _Result],
     size: int,
     *,
     together: bool = False,
 ) -> _Result:
     """Decide and carry out; with memory switched off, when everything is refused, without the store."""
-    if not kit.policy.enabled:
-        return carry_out(Transaction(kit, who, _NOWHERE), decide(kit))
-    slow = kit.embedder is not None or kit.redactor is not None or size > MANY
-    return transact(kit, who, decide, carry_out, beforehand=slow, together=together)
+    if not session.policy.enabled:
+        return carry_out(Transaction(session, _NOWHERE), decide(session))
+    slow = session.embedder is not None or session.engine.redactor is not None or size > MANY
+    return transact(session, decide, carry_out, beforehand=slow, together=together)
 
 
 def _ended(transaction: Transaction, change: Change, item: Judgement, draft: Draft, stored: Stored | None) -> Outcome:
     match item.decision:
         case "allow":
             assert stored is not None
-            return _committed(transaction.who, item.steps, stored, item.reasons)
+            return _committed(transaction.session, item.steps, stored, item.reasons)
         case "quarantine":
             base = {step.after.id: draft.base[step.after.id] for step in item.steps}
             return _hold(transaction, item.steps, base, item.reason, item.reasons)
@@ -220,8 +218,8 @@ def _ended(transaction: Transaction, change: Change, item: Judgement, draft: Dra
     return _refuse(transaction, item.reasons, [operation(change)])
 
 
-def _committed(who: Who, steps: Sequence[Step], stored: Stored, reasons: tuple[Reason, ...]) -> Committed:
-    records = tuple(_visible_step(who, step).after for step in steps)
+def _committed(session: Session, steps: Sequence[Step], stored: Stored, reasons: tuple[Reason, ...]) -> Committed:
+    records = tuple(_visible_step(session, step).after for step in steps)
     return Committed(records=records, commit=stored.commit, receipt=stored.receipt, reasons=reasons)
 
 
@@ -237,8 +235,8 @@ class _Folded:
     frame: Frame
 
 
-def _fold(kit: Kit, who: Who, change: Change, reason: str, draft: Draft) -> _Folded | Judgement:
-    broken = ill_formed(change, reason, kit.policy)
+def _fold(session: Session, change: Change, reason: str, draft: Draft) -> _Folded | Judgement:
+    broken = ill_formed(change, reason, session.policy)
     if broken:
         return _refused(*broken)
     if isinstance(change, Insert | Move) and type(change.key) is str:
@@ -246,15 +244,15 @@ def _fold(kit: Kit, who: Who, change: Change, reason: str, draft: Draft) -> _Fol
     if isinstance(change, Supersede):
         # What was to replace it may turn out to be remembered already.
         change = replace(change, by=draft.overlay.renamed.get(change.by, change.by))
-    before = before_of(kit, who, change, draft.overlay)
+    before = before_of(session, change, draft.overlay)
     if isinstance(change, Supersede):
-        change = replace(change, by=newest(kit, who, change.by, draft.overlay).id)
+        change = replace(change, by=newest(session, change.by, draft.overlay).id)
     frame = Frame(
-        now=kit.clock.now(),
-        actor=who.actor,
-        policy=kit.policy,
-        parents=parents_of(kit, who, change, draft.overlay),
-        heard=least_handed(kit, who),
+        now=session.clock.now(),
+        actor=session.actor,
+        policy=session.policy,
+        parents=parents_of(session, change, draft.overlay),
+        heard=least_handed(session),
     )
     try:
         after = apply(change, before, frame)
@@ -263,44 +261,44 @@ def _fold(kit: Kit, who: Who, change: Change, reason: str, draft: Draft) -> _Fol
     broken = oversized(after)
     if broken:
         return _refused(*broken)
-    objection = blobs.objection(kit, who, before, after)
+    objection = blobs.objection(session, before, after)
     if objection is not None:
         return _refused(objection)
-    case = Case(change=change, actor=who.actor, scope=who.scope, before=before, after=after, reason=reason)
+    case = Case(change=change, actor=session.actor, scope=session.scope, before=before, after=after, reason=reason)
     return _Folded(case=case, frame=frame)
 
 
 def _fold_ahead(
-    kit: Kit, who: Who, changes: Sequence[Change], reason: str, draft: Draft
+    session: Session, changes: Sequence[Change], reason: str, draft: Draft
 ) -> list[_Folded | Judgement | None]:
     """Fold the changes that build on nothing, and ask the store about all of them at once; None for the others."""
     alone = [isinstance(change, Insert) and change.key is None and not change.derived_from for change in changes]
     if sum(alone) < 2:
         return [None] * len(changes)
     folded = [
-        _fold(kit, who, change, reason, draft) if apart else None for change, apart in zip(changes, alone, strict=True)
+        _fold(session, change, reason, draft) if apart else None for change, apart in zip(changes, alone, strict=True)
     ]
     cases = [each.case for each in folded if isinstance(each, _Folded)]
-    look_ahead(kit, who, [case.after for case in cases], draft.overlay)
+    look_ahead(session, [case.after for case in cases], draft.overlay)
     glance(cases)
     return folded
 
 
 def _judge(
-    kit: Kit, who: Who, change: Change, reason: str, draft: Draft, folded: _Folded | Judgement | None = None
+    session: Session, change: Change, reason: str, draft: Draft, folded: _Folded | Judgement | None = None
 ) -> Judgement:
-    folded = _fold(kit, who, change, reason, draft) if folded is None else folded
+    folded = _fold(session, change, reason, draft) if folded is None else folded
     if isinstance(folded, Judgement):
         return folded
     case, frame = folded.case, folded.frame
     change, before, after = case.change, case.before, case.after
-    view = look(kit, who, change, before, after, draft.overlay)
-    view = replace(view, personal=personal(kit, case, draft.personal))
-    judged = pipeline.judge(case, view, kit.policy, meter=_Meter())
+    view = look(session, change, before, after, draft.overlay)
+    view = replace(view, personal=personal(session.engine, case, draft.personal))
+    judged = pipeline.judge(case, view, session.policy, meter=_Meter())
     if isinstance(change, Insert) and _put_elsewhere(after, judged.case.after):
         # It was compared with what says the same as the text that came and stands where that was to stand.
-        view = _looked_again(kit, who, change, before, judged.case.after, draft.overlay, view)
-        judged = pipeline.judge(case, view, kit.policy, meter=_Meter())
+        view = _looked_again(session, change, before, judged.case.after, draft.overlay, view)
+        judged = pipeline.judge(case, view, session.policy, meter=_Meter())
     result = Judgement(
         decision=judged.decision, reasons=tuple(judged.reasons), reason=judged.case.reason, existing=judged.existing
     )
@@ -309,7 +307,7 @@ def _judge(
             f"its writer was handed something of lower trust: written after reading {judged.case.after.heard.label}"
         )
         result.reasons = (*result.reasons, Reason(gate="authority", code="after_reading", detail=detail))
-    if not reaches(who, after.scope):
+    if not reaches(session, after.scope):
         # A place that it writes to and does not see: what is there is not told.
         result.reasons = tuple(map(_untold, result.reasons))
         if judged.decision == "same":
@@ -320,10 +318,10 @@ def _judge(
         if isinstance(change, Insert) and judged.existing is not None:
             draft.overlay.renamed[change.id] = judged.existing.id
             if judged.decision == "same":
-                _strengthen(kit, who, change, judged.case, judged.existing, draft, result)
+                _strengthen(session, change, judged.case, judged.existing, draft, result)
         return result
     unburied = draft.overlay.unburied.get(after.id) is judged.case.after
-    stone = None if unburied else revived(kit, who.tenant, after, judged.case.after)
+    stone = None if unburied else revived(session.engine, session.tenant, after, judged.case.after)
     if stone is not None:
         return _refused(stone)
     after = judged.case.after
@@ -333,16 +331,16 @@ def _judge(
     elif judged.decision == "quarantine" and before is not None and after.trust < before.trust:
         # So are its fields; the text is nobody's but whose it was.
         after = replace(after, trust=min(before.trust, max(after.trust, Trust.USER)))
-    if view.spare is not None and makes_room(judged.case, view, kit.policy):
+    if view.spare is not None and makes_room(judged.case, view, session.policy):
         _add(draft, result, Archive(id=view.spare.id), view.spare, apply(Archive(id=view.spare.id), view.spare, frame))
-    _take_vector(kit, change, after, draft.overlay)
+    _take_vector(session.engine, change, after, draft.overlay)
     _add(draft, result, change, before, after)
     return result
 
 
-def _visible_step(who: Who, step: Step) -> Step:
+def _visible_step(session: Session, step: Step) -> Step:
     """Return what is told of a step: not what a memory said that its writer may not read."""
-    if step.before is None or not withholds(who, step.before):
+    if step.before is None or not withholds(session, step.before):
         return step
     return replace(step, before=veiled(step.before), after=veiled(step.after))
 
@@ -365,12 +363,12 @@ def _weigh(result: Judgement, after: Record, existing: Record) -> None:
 
 
 def _strengthen(
-    kit: Kit, who: Who, change: Insert, case: Case, existing: Record, draft: Draft, result: Judgement
+    session: Session, change: Insert, case: Case, existing: Record, draft: Draft, result: Judgement
 ) -> None:
     """Give a memory what its restatement adds, where the gates let that through or let a person decide."""
     stronger = None
-    if who.actor.kind is not ActorKind.IMPORTER:
-        frame = Frame(now=kit.clock.now(), actor=who.actor, policy=kit.policy)
+    if session.actor.kind is not ActorKind.IMPORTER:
+        frame = Frame(now=session.clock.now(), actor=session.actor, policy=session.policy)
         stronger = strengthened(existing, case.after, change, frame)
     if stronger is None:
         return
@@ -381,9 +379,9 @@ def _strengthen(
         confidence=stronger.confidence,
         consent=change.consent,
     )
-    view = look(kit, who, added, existing, stronger, draft.overlay)
+    view = look(session, added, existing, stronger, draft.overlay)
     asked = replace(case, change=added, before=existing, after=stronger)
-    judged = pipeline.judge(asked, view, kit.policy, meter=_Meter())
+    judged = pipeline.judge(asked, view, session.policy, meter=_Meter())
     if judged.decision not in {"allow", "quarantine"}:
         return
     result.decision = judged.decision
@@ -401,10 +399,10 @@ def _strengthen(
     _add(draft, result, added, existing, judged.case.after)
 
 
-def _take_vector(kit: Kit, change: Change, after: Record, overlay: Overlay) -> None:
-    if isinstance(change, Insert) and change.vector is not None and kit.embedder is not None:
+def _take_vector(engine: Engine, change: Change, after: Record, overlay: Overlay) -> None:
+    if isinstance(change, Insert) and change.vector is not None and engine.embedder is not None:
         # Of a text that a gate has rewritten it would still tell what was taken out: see ``Overlay.given``.
-        overlay.vectors[after.id] = (change.text, kit.embedder.id, packed(change.vector))
+        overlay.vectors[after.id] = (change.text, engine.embedder.id, packed(change.vector))
 
 
 def _put_elsewhere(asked: Record, judged: Record) -> bool:
@@ -413,11 +411,11 @@ def _put_elsewhere(asked: Record, judged: Record) -> bool:
 
 
 def _looked_again(
-    kit: Kit, who: Who, change: Insert, before: Record | None, after: Record, overlay: Overlay, view: View
+    session: Session, change: Insert, before: Record | None, after: Record, overlay: Overlay, view: View
 ) -> View:
     """Return what the gates may see, with what lies near what they themselves put in place."""
     overlay.ahead.pop(after.id, None)
-    again = look(kit, who, change, before, after, overlay)
+    again = look(session, change, before, after, overlay)
     return replace(
         view,
         neighbours=again.neighbours,
@@ -437,20 +435,20 @@ def _add(draft: Draft, result: Judgement, change: Change, before: Record | None,
 
 def _refuse(transaction: Transaction, reasons: tuple[Reason, ...], operations: list[str]) -> Refused:
     facts = {"operations": operations}
-    if transaction.kit.policy.enabled:
+    if transaction.session.policy.enabled:
         return Refused(receipt=transaction.receipt("refusal", facts, reasons), reasons=reasons)
-    return Refused(receipt=receipt_of(transaction.kit, transaction.who, "refusal", facts, reasons), reasons=reasons)
+    return Refused(receipt=receipt_of(transaction.session, "refusal", facts, reasons), reasons=reasons)
 
 
 def _duplicate(
     transaction: Transaction, item: Judgement, reasons: tuple[Reason, ...], *, confirm: bool = True
 ) -> Duplicate:
-    kit, who, record, commit = transaction.kit, transaction.who, item.existing, None
+    session, record, commit = transaction.session, item.existing, None
     assert record is not None
     lasting = record.kind is not Kind.EVENT and record.tier is not Tier.CORE
-    if confirm and item.confirms and lasting and who.actor.kind is not ActorKind.IMPORTER:
+    if confirm and item.confirms and lasting and session.actor.kind is not ActorKind.IMPORTER:
         change = Reinforce(id=record.id)
-        after = apply(change, record, Frame(now=kit.clock.now(), actor=who.actor, policy=kit.policy))
+        after = apply(change, record, Frame(now=session.clock.now(), actor=session.actor, policy=session.policy))
         stored = transaction.commit(
             Steps([Step(op=operation(change), before=record, after=after)]),
             reason="said again",
@@ -461,42 +459,46 @@ def _duplicate(
         record, commit, receipt = after, stored.commit, stored.receipt
     else:
         receipt = transaction.receipt("duplicate", {"existing": record.id}, reasons)
-    record = veiled(record) if withholds(who, record) else record
+    record = veiled(record) if withholds(session, record) else record
     return Duplicate(record=record, receipt=receipt, reasons=reasons, commit=commit)
 
 
-def _waiting_enough(kit: Kit, who: Who) -> bool:
+def _waiting_enough(session: Session) -> bool:
     """Whether so many proposals of an agent or user wait that another would only bury them."""
-    if who.actor.may_decide or who.actor.kind not in {ActorKind.AGENT, ActorKind.USER}:
+    if session.actor.may_decide or session.actor.kind not in {ActorKind.AGENT, ActorKind.USER}:
         return False
-    now = kit.clock.now()
-    own = (item for item in kit.store.queue(who.tenant) if item.expires_at > now and item.proposer.is_same(who.actor))
-    return sum(1 for _ in own) >= kit.policy.pending_limit
+    now = session.clock.now()
+    own = (
+        item
+        for item in session.store.queue(session.tenant)
+        if item.expires_at > now and item.proposer.is_same(session.actor)
+    )
+    return sum(1 for _ in own) >= session.policy.pending_limit
 
 
 def _hold(
     transaction: Transaction, steps: Sequence[Step], base: dict[str, int], reason: str, reasons: tuple[Reason, ...]
 ) -> Quarantined | Refused:
-    kit, who = transaction.kit, transaction.who
-    if _waiting_enough(kit, who):
-        detail = f"{kit.policy.pending_limit} proposals of yours wait already: have some of them decided first"
+    session = transaction.session
+    if _waiting_enough(session):
+        detail = f"{session.policy.pending_limit} proposals of yours wait already: have some of them decided first"
         full = Reason(gate="review", code="too_many_pending", detail=detail)
         return _refuse(transaction, (full, *reasons), [step.op for step in steps])
-    now = kit.clock.now()
+    now = session.clock.now()
     item = Waiting(
-        id=kit.ids.new_id(now),
-        tenant=who.tenant,
+        id=session.ids.new_id(now),
+        tenant=session.tenant,
         state="pending",
-        proposer=who.actor,
+        proposer=session.actor,
         reason=scrub_private(scrub_secret(reason)),
         reasons=reasons,
         steps=tuple(steps),
         base=base,
         digest=digest_of(tuple(steps), base),
         created_at=now,
-        expires_at=now + kit.policy.review_ttl,
+        expires_at=now + session.policy.review_ttl,
     )
     transaction.writer.put_waiting(item)
     receipt = transaction.receipt("quarantine", {"proposal": item.id, "digest": item.digest}, reasons)
-    visible = replace(item, steps=tuple(_visible_step(who, step) for step in item.steps))
+    visible = replace(item, steps=tuple(_visible_step(session, step) for step in item.steps))
     return Quarantined(item=visible, receipt=receipt, reasons=reasons)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from keepward.engine import blobs, review
 from keepward.engine.index import reindex
-from keepward.engine.kit import Kit, Who
 from keepward.engine.learned import standing, unseen
+from keepward.engine.session import Engine, Session
 from keepward.engine.training import train_reranker
 from keepward.engine.use import learn_importance
 from keepward.errors import KeepwardError
@@ -32,7 +32,7 @@ FAULTS = 50
 EMBEDDED = 16
 
 #: Given what keeps the lease, to be called between parts of the work; it may raise.
-Do = Callable[[Kit, Who, Tally, Callable[[], None]], None]
+Do = Callable[[Session, Tally, Callable[[], None]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,43 +50,45 @@ class Job:
     writes: bool = True
 
 
-def wanting(kit: Kit, tenant: str) -> bool:
+def wanting(engine: Engine, tenant: str) -> bool:
     """Whether a live memory of the tenant has no vectors of the embedder in use."""
-    return kit.embedder is not None and kit.store.unembedded(tenant, kit.clock.now(), kit.embedder.id)
+    return engine.embedder is not None and engine.store.unembedded(tenant, engine.clock.now(), engine.embedder.id)
 
 
-def _embed(kit: Kit, who: Who, tally: Tally, keep_lease: Callable[[], None]) -> None:
-    if wanting(kit, who.tenant):
-        tally.counts["embedded"] += reindex(kit, who, batch=EMBEDDED, before_batch=keep_lease)
+def _embed(session: Session, tally: Tally, keep_lease: Callable[[], None]) -> None:
+    if wanting(session.engine, session.tenant):
+        tally.counts["embedded"] += reindex(session, batch=EMBEDDED, before_batch=keep_lease)
 
 
-def _reinforce(kit: Kit, who: Who, tally: Tally, _: Callable[[], None]) -> None:
-    found = learn_importance(kit, who)
+def _reinforce(session: Session, tally: Tally, _: Callable[[], None]) -> None:
+    found = learn_importance(session)
     tally.counts.update(reinforced=len(found.records), uses=found.uses)
     tally.commits += (found.commit.id,) if found.commit else ()
 
 
-def _train(kit: Kit, who: Who, tally: Tally, _: Callable[[], None]) -> None:
-    if not unseen(kit.store, who.tenant, standing(kit.store, who.tenant, kit.store.head(who.tenant).seq)):
+def _train(session: Session, tally: Tally, _: Callable[[], None]) -> None:
+    if not unseen(
+        session.store, session.tenant, standing(session.store, session.tenant, session.store.head(session.tenant).seq)
+    ):
         tally.skipped = "there is no feedback that was not learned from"
         return
-    found = train_reranker(kit, who)
+    found = train_reranker(session)
     tally.counts["feedback"] += found.feedback
     tally.reasons += () if found.receipt is None else found.receipt.reasons
     tally.commits += (found.commit.id,) if found.commit else ()
 
 
-def _sweep(kit: Kit, who: Who, tally: Tally, _: Callable[[], None]) -> None:
-    dropped = review.drop_bodies(kit, who)
-    found = blobs.sweep(kit, who.tenant)
+def _sweep(session: Session, tally: Tally, _: Callable[[], None]) -> None:
+    dropped = review.drop_bodies(session)
+    found = blobs.sweep(session.engine, session.tenant)
     tally.counts.update(blobs=found.blobs, bytes=found.bytes, strays=found.strays, proposals=dropped)
 
 
-def _audit(kit: Kit, who: Who, tally: Tally, _: Callable[[], None]) -> None:
-    checked, found = kit.store.verify(who.tenant)
-    files, lost = blobs.check(kit, who.tenant)
+def _audit(session: Session, tally: Tally, _: Callable[[], None]) -> None:
+    checked, found = session.store.verify(session.tenant)
+    files, lost = blobs.check(session.engine, session.tenant)
     try:
-        blocks, over = _blocks(kit, who)
+        blocks, over = _blocks(session)
     except KeepwardError as fault:
         blocks, over = 0, [Fault(check="blocks", row="records", detail=str(fault))]
     faults = [*found, *lost, *over]
@@ -97,17 +99,17 @@ def _audit(kit: Kit, who: Who, tally: Tally, _: Callable[[], None]) -> None:
         tally.reasons += (Reason(gate="audit", code=each.check, detail=f"{row}: {each.detail}"),)
 
 
-def _blocks(kit: Kit, who: Who) -> tuple[int, list[Fault]]:
+def _blocks(session: Session) -> tuple[int, list[Fault]]:
     """Return how many core blocks there are, of all scopes, and those over their budget."""
     core = Filter(scopes=(), tiers=(Tier.CORE.value,), include_sensitive=True)
-    records = kit.store.find(who.tenant, core, live_at=kit.clock.now(), limit=None).records
-    texts = [(record.key or "", f"records {who.tenant}/{record.id}", record.text) for record in records]
-    identity = kit.identity()
+    records = session.store.find(session.tenant, core, live_at=session.clock.now(), limit=None).records
+    texts = [(record.key or "", f"records {session.tenant}/{record.id}", record.text) for record in records]
+    identity = session.engine.identity()
     if identity is not None:
         texts.append((CORE_BLOCKS[0], "identity document", identity[1]))
     over = []
     for key, row, text in sorted(texts):
-        tokens, budget = kit.counter.count(text), kit.policy.block_budget.get(key, 0)
+        tokens, budget = session.engine.counter.count(text), session.policy.block_budget.get(key, 0)
         if tokens > budget:
             over.append(Fault(check="blocks", row=row, detail=f"it holds {tokens} tokens of {budget}: shorten it"))
     return len(texts), over

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
-from keepward.engine.kit import Kit, Who
+from keepward.engine.session import Engine, Session
 from keepward.errors import KeepwardError
 from keepward.model.job import JobRow
 from keepward.model.trust import Actor, ActorKind, Rights
@@ -40,23 +40,23 @@ LAST = 2.0
 _ROW = "maintenance"
 
 
-def run_pending(kit: Kit, *, halted: Callable[[], bool]) -> None:
+def run_pending(engine: Engine, *, halted: Callable[[], bool]) -> None:
     """Run the jobs that are due, tenant by tenant, until ``halted`` says to stop; what fails is logged."""
     from keepward.jobs.runner import Halted, run_job
 
-    if kit.store.read_only or not kit.policy.enabled:
+    if engine.store.read_only or not engine.policy.enabled:
         return
     try:
-        for tenant in kit.store.tenants():
+        for tenant in engine.store.tenants():
             if halted():
                 return
-            who = Who(tenant=tenant, scope="/", actor=ACTOR)
-            due = due_jobs(kit, tenant)
-            if due and _may_begin(kit, tenant):
+            session = Session(engine=engine, tenant=tenant, scope="/", actor=ACTOR)
+            due = due_jobs(engine, tenant)
+            if due and _may_begin(engine, tenant):
                 for name in due:
                     if halted():
                         return
-                    _log_outcome(run_job(kit, who, name, halted=halted).outcome, name)
+                    _log_outcome(run_job(session, name, halted=halted).outcome, name)
     except Halted:
         logger.info("maintenance was stopped and goes on another time", extra={"action": "maintenance"})
     except KeepwardError as fault:
@@ -68,26 +68,26 @@ def _log_outcome(outcome: str, name: str) -> None:
     logger.log(level, "job %s: %s", name, outcome, extra={"action": "job", "job": name, "outcome": outcome})
 
 
-def due_jobs(kit: Kit, tenant: str) -> list[str]:
+def due_jobs(engine: Engine, tenant: str) -> list[str]:
     """Return the jobs of a tenant that are due and that nobody runs; none where it was looked after a moment ago."""
     # Here, since it imports all that writes: a command that reads shall not wait for that.
     from keepward.jobs.runner import states
 
-    now = kit.clock.now()
-    if any(row.job == _ROW and row.held_at(now) for row in kit.store.job_rows(tenant)):
+    now = engine.clock.now()
+    if any(row.job == _ROW and row.held_at(now) for row in engine.store.job_rows(tenant)):
         return []
-    found = states(kit, Who(tenant=tenant, scope="/", actor=ACTOR))
+    found = states(Session(engine=engine, tenant=tenant, scope="/", actor=ACTOR))
     return [state.name for state in found if state.due and state.running_until is None]
 
 
-def _may_begin(kit: Kit, tenant: str) -> bool:
+def _may_begin(engine: Engine, tenant: str) -> bool:
     """Note that a tenant is looked after from now on; return False where another process was first (2)."""
-    with kit.store.write() as writer:
+    with engine.store.write() as writer:
         row = writer.job_row(tenant, _ROW) or JobRow(tenant=tenant, job=_ROW)
-        now = kit.clock.now()
+        now = engine.clock.now()
         if row.held_at(now):
             return False
-        writer.put_job_row(replace(row, holder=kit.ids.new_id(now), until=now + INTERVAL, last_at=now))
+        writer.put_job_row(replace(row, holder=engine.ids.new_id(now), until=now + INTERVAL, last_at=now))
     return True
 
 
@@ -96,12 +96,12 @@ class Handover:
 
     def __init__(self, leave: Callable[[], None]) -> None:
         self._leave = leave
-        self._kit: Kit | None = None
+        self._engine: Engine | None = None
         self._wrote = False
 
-    def attend(self, kit: Kit) -> None:
+    def attend(self, engine: Engine) -> None:
         """Take the store that is to be looked after."""
-        self._kit = kit
+        self._engine = engine
 
     def wake(self, *, wrote: bool) -> None:
         """Note that something was written."""
@@ -109,11 +109,11 @@ class Handover:
 
     def stop(self) -> None:
         """Tell, while the store is still open."""
-        kit = self._kit
-        if not self._wrote or kit is None or not kit.policy.enabled:
+        engine = self._engine
+        if not self._wrote or engine is None or not engine.policy.enabled:
             return
         try:
-            if any(due_jobs(kit, tenant) for tenant in kit.store.tenants()):
+            if any(due_jobs(engine, tenant) for tenant in engine.store.tenants()):
                 self._leave()
         except KeepwardError as fault:
             logger.info("maintenance: %s", fault, extra={"action": "maintenance", "error": fault.code})
@@ -123,15 +123,15 @@ class Maintenance:
     """Runs what is due in a thread of its own, from the first time it is woken until it is stopped."""
 
     def __init__(self) -> None:
-        self._kit: Kit | None = None
+        self._engine: Engine | None = None
         self._lock = threading.Lock()
         self._woken = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def attend(self, kit: Kit) -> None:
+    def attend(self, engine: Engine) -> None:
         """Take the store that is to be looked after."""
-        self._kit = kit
+        self._engine = engine
 
     def wake(self, *, wrote: bool) -> None:
         """Look for jobs that are due, soon; returns at once."""
@@ -139,7 +139,7 @@ class Maintenance:
         self._woken.set()
         with self._lock:
             # A thread does not outlive a fork: the child starts its own.
-            if self._kit is None or (self._thread is not None and self._thread.is_alive()):
+            if self._engine is None or (self._thread is not None and self._thread.is_alive()):
                 return
             self._thread = threading.Thread(target=self._run, name="keepward-maintenance", daemon=True)
             self._thread.start()
@@ -152,13 +152,13 @@ class Maintenance:
         self._woken.set()
         atexit.unregister(self.stop)
         with self._lock:
-            thread, self._thread, self._kit = self._thread, None, None
+            thread, self._thread, self._engine = self._thread, None, None
         if thread is not None and thread is not threading.current_thread():
             thread.join(LAST)
 
     def _run(self) -> None:
-        kit = self._kit
-        while kit is not None and not self._stopping.is_set():
+        engine = self._engine
+        while engine is not None and not self._stopping.is_set():
             self._woken.wait(INTERVAL.total_seconds())
             for _ in range(PATIENCE):
                 if not self._woken.is_set():
@@ -170,6 +170,6 @@ class Maintenance:
             try:
                 # Whoever writes meanwhile waits for the interpreter at each of its statements: not as long like this.
                 sys.setswitchinterval(TURN)
-                run_pending(kit, halted=self._stopping.is_set)
+                run_pending(engine, halted=self._stopping.is_set)
             finally:
                 sys.setswitchinterval(turns)

@@ -19,7 +19,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from keepward.engine.commit import flush_uses
-from keepward.engine.kit import Kit, Who
+from keepward.engine.session import Engine, Session
 from keepward.engine.view import withholds
 from keepward.engine.write import propose, propose_each
 from keepward.errors import Conflict, KeepwardError, NotFound
@@ -42,18 +42,24 @@ ASKED = 500
 _REASONS = 20
 
 
-def states(kit: Kit, who: Who) -> list[JobState]:
+def states(session: Session) -> list[JobState]:
     """Return how every job of the tenant stands, in the order in which they run."""
-    now = kit.clock.now()
-    rows = {row.job: row for row in kit.store.job_rows(who.tenant)}
-    return [_state(kit, who, job, rows.get(job.name), now) for job in CATALOGUE]
+    now = session.clock.now()
+    rows = {row.job: row for row in session.store.job_rows(session.tenant)}
+    return [_state(session, job, rows.get(job.name), now) for job in CATALOGUE]
 
 
-def _state(kit: Kit, who: Who, job: Job, row: JobRow | None, now: datetime) -> JobState:
-    schedule = parse_schedule(kit.policy.jobs.get(job.name, SCHEDULES[job.name]))
+def _state(session: Session, job: Job, row: JobRow | None, now: datetime) -> JobState:
+    schedule = parse_schedule(session.policy.jobs.get(job.name, SCHEDULES[job.name]))
     row = row or JobRow(tenant="", job=job.name)
     at = due_at(schedule, row, now)
-    if at is not None and at > now and job.name == "embed" and row.outcome != "failed" and wanting(kit, who.tenant):
+    if (
+        at is not None
+        and at > now
+        and job.name == "embed"
+        and row.outcome != "failed"
+        and wanting(session.engine, session.tenant)
+    ):
         # One that failed is tried again after a while: a server of embeddings may be down.
         at = now
     return JobState(
@@ -69,17 +75,17 @@ def _state(kit: Kit, who: Who, job: Job, row: JobRow | None, now: datetime) -> J
     )
 
 
-def run_due(kit: Kit, who: Who) -> list[Run]:
+def run_due(session: Session) -> list[Run]:
     """Run what is due, one after the other; return what became of each."""
-    due = [state.name for state in states(kit, who) if state.due]
-    return [run_job(kit, who, name) for name in due]
+    due = [state.name for state in states(session) if state.due]
+    return [run_job(session, name) for name in due]
 
 
 class Halted(Exception):
     """A run was asked to stop, and did before its next proposal or batch; it is as due as before."""
 
 
-def run_job(kit: Kit, who: Who, name: str, *, force: bool = False, halted: Callable[[], bool] = lambda: False) -> Run:
+def run_job(session: Session, name: str, *, force: bool = False, halted: Callable[[], bool] = lambda: False) -> Run:
     """Run one job where it is due, or now where ``force`` says so; ``halted`` tells whether to stop.
 
     Raises:
@@ -90,24 +96,24 @@ def run_job(kit: Kit, who: Who, name: str, *, force: bool = False, halted: Calla
     job = next((each for each in CATALOGUE if each.name == name), None)
     if job is None:
         raise NotFound(unknown("job", name, [each.name for each in CATALOGUE]))
-    return _Running(kit, who, job, halted).run(force=force)
+    return _Running(session, job, halted).run(force=force)
 
 
 class _Running:
     """One run."""
 
-    def __init__(self, kit: Kit, caller: Who, job: Job, halted: Callable[[], bool]) -> None:
+    def __init__(self, caller: Session, job: Job, halted: Callable[[], bool]) -> None:
         self._halted = halted
         actor = Actor(kind=ActorKind.JOB, name=job.name, rights=Rights.AGENT)
-        self._kit, self._job, self._caller = kit, job, caller
-        self._who = Who(tenant=caller.tenant, scope="/", actor=actor, via=(caller.actor, *caller.via))
-        self._began = self._until = kit.clock.now()
-        self._holder = kit.ids.new_id(self._began)
+        self._job, self._caller = job, caller
+        self._session = replace(caller, scope="/", actor=actor, via=(caller.actor, *caller.via))
+        self._began = self._until = caller.clock.now()
+        self._holder = caller.ids.new_id(self._began)
         self._tally = Tally()
 
     def run(self, *, force: bool) -> Run:
         """Take the lease, do the work, and leave a receipt."""
-        policy = self._kit.policy
+        policy = self._session.policy
         if not policy.enabled:
             return self._end("skipped", "memory is switched off by policy; nothing was written", keep=False)
         if self._job.writes and not policy.capture:
@@ -135,18 +141,18 @@ class _Running:
 
     def _take(self, *, force: bool) -> str | None:
         """Take the lease; return None, or why there is none to take."""
-        with self._kit.store.write() as writer:
-            flush_uses(self._kit, writer)
-            row = writer.job_row(self._who.tenant, self._job.name)
+        with self._session.store.write() as writer:
+            flush_uses(self._session.engine, writer)
+            row = writer.job_row(self._session.tenant, self._job.name)
             # Only now this run is alone: whoever was before it ended before this instant.
-            now = self._began = self._kit.clock.now()
+            now = self._began = self._session.clock.now()
             if row is not None and row.held_at(now):
                 return f"another run holds the lease until {row.until:%Y-%m-%d %H:%M:%S} UTC"
-            state = _state(self._kit.inside(writer), self._who, self._job, row, now)
+            state = _state(self._session.inside(writer), self._job, row, now)
             if not force and not state.due:
                 when = f"not due before {state.due_at:%Y-%m-%d %H:%M} UTC" if state.due_at else "off by policy"
                 return f"{when}; force runs it now"
-            row = row or JobRow(tenant=self._who.tenant, job=self._job.name)
+            row = row or JobRow(tenant=self._session.tenant, job=self._job.name)
             self._until = now + LEASE
             writer.put_job_row(replace(row, holder=self._holder, until=self._until))
         return None
@@ -160,10 +166,10 @@ class _Running:
         """
         if self._halted():
             raise Halted
-        now = self._kit.clock.now()
+        now = self._session.clock.now()
         if now + LEASE / 2 < self._until:
             return
-        with self._kit.store.write() as writer:
+        with self._session.store.write() as writer:
             row = self._held(writer)
             if row is None:
                 raise Conflict("another run took the lease over; what was committed stands")
@@ -171,32 +177,31 @@ class _Running:
             writer.put_job_row(replace(row, until=self._until))
 
     def _held(self, writer: Writer) -> JobRow | None:
-        row = writer.job_row(self._who.tenant, self._job.name)
+        row = writer.job_row(self._session.tenant, self._job.name)
         return row if row is not None and row.holder == self._holder else None
 
     def _let_go(self) -> None:
-        with self._kit.store.write() as writer:
+        with self._session.store.write() as writer:
             row = self._held(writer)
             if row is not None:
                 writer.put_job_row(replace(row, holder="", until=None))
 
     def _work(self) -> None:
         if self._job.do is not None:
-            self._job.do(self._kit, self._who, self._tally, self.keep_lease)
+            self._job.do(self._session, self._tally, self.keep_lease)
         else:
             self._carry_out()
 
     def _carry_out(self) -> None:
         """Plan, and propose what was planned."""
         assert self._job.plan is not None
-        kit, tenant = self._kit, self._who.tenant
-        queue = self._queue()
-        plan = self._job.plan(_planning(kit, tenant, self._job.name, queue))
+        engine, queue = self._session.engine, self._queue()
+        plan = self._job.plan(_planning(engine, self._session.tenant, self._job.name, queue))
         self._explain(plan.reasons)
         removes = sum(ask.removes for ask in plan.asks)
         waiting = sum(1 for item in queue if item.state == "pending" for step in item.steps if step.op == "archive")
-        live = int(kit.store.facts(tenant, kit.clock.now())["live"]) if removes else 0
-        too_many = removes > 0 and removes + waiting > kit.policy.removal_share * live
+        live = int(engine.store.facts(self._session.tenant, engine.clock.now())["live"]) if removes else 0
+        too_many = removes > 0 and removes + waiting > engine.policy.removal_share * live
         for ask in plan.asks:
             if not (too_many and ask.removes):
                 self.keep_lease()
@@ -207,26 +212,26 @@ class _Running:
 
     def _queue(self) -> list[Waiting]:
         """Return this job's proposals on which a person was asked and that still stand: waiting, or rejected."""
-        now, store = self._kit.clock.now(), self._kit.store
+        now, store = self._session.clock.now(), self._session.store
         return [
             item
             for state in ("pending", "rejected")
-            for item in store.queue(self._who.tenant, state=state)
-            if item.proposer.label == self._who.actor.label and (item.state == "rejected" or item.expires_at > now)
+            for item in store.queue(self._session.tenant, state=state)
+            if item.proposer.label == self._session.actor.label and (item.state == "rejected" or item.expires_at > now)
         ]
 
     def _ask(self, ask: Ask) -> None:
-        kit, who = self._kit, self._who
+        session = self._session
         try:
             if ask.whole:
-                outcome = propose(kit, who, ask.changes, reason=ask.reason, session=ask.session, kind="job")
+                outcome = propose(session, ask.changes, reason=ask.reason, conversation=ask.session, kind="job")
                 self._count(outcome, len(ask.changes))
                 if ask.heir is not None and isinstance(outcome, Committed):
                     gone = [record.id for record in outcome.records if record.status is Status.ARCHIVED]
-                    used = kit.store.usage(who.tenant, gone)
-                    kit.uses[who.tenant, ask.heir] += sum(count for count, _ in used.values())
+                    used = session.store.usage(session.tenant, gone)
+                    session.engine.uses[session.tenant, ask.heir] += sum(count for count, _ in used.values())
                 return
-            for each in propose_each(kit, who, ask.changes, reason=ask.reason, session=ask.session, kind="job"):
+            for each in propose_each(session, ask.changes, reason=ask.reason, conversation=ask.session, kind="job"):
                 self._count(each, 1)
         except (NotFound, Conflict):
             if ask.whole or len(ask.changes) == 1:
@@ -239,14 +244,14 @@ class _Running:
     def _question(self, asks: Sequence[Ask], many: str) -> None:
         """Propose what would put too much away as one proposal that waits for a person."""
         changes = [change for ask in asks for change in ask.changes]
-        share = f"{self._kit.policy.removal_share:.0%}"
+        share = f"{self._session.policy.removal_share:.0%}"
         detail = f"it would put away {many}, more than the share of {share} that policy lets a job put away in one run"
         if len(changes) > ASKED:
             detail += f"; these are the first {ASKED}"
         held = (Reason(gate="jobs", code="removal_share", detail=f"{detail}: a person decides"),)
         why = "; ".join(dict.fromkeys(ask.reason for ask in asks))
         part = changes[:ASKED]
-        self._count(propose(self._kit, self._who, part, reason=why, kind="job", held=held), len(part))
+        self._count(propose(self._session, part, reason=why, kind="job", held=held), len(part))
 
     def _count(self, outcome: Outcome, changes: int) -> None:
         """Count what became of a proposal of so many changes."""
@@ -274,19 +279,19 @@ class _Running:
 
     def _end(self, outcome: RunOutcome, why: str, *, keep: bool = True, row: bool = True) -> Run:
         """Write the receipt, and with ``row`` that this was the job's last run; the lease ends with it."""
-        kit, now, tally, counts = self._kit, self._kit.clock.now(), self._tally, self._counts()
+        engine, now, tally, counts = self._session.engine, self._session.clock.now(), self._tally, self._counts()
         try:
-            head = kit.store.head(self._who.tenant).name
+            head = engine.store.head(self._session.tenant).name
         except KeepwardError:
             # The journal is damaged, and that is what an audit has to be able to say.
             head = "unknown"
         receipt = Receipt(
-            id=kit.ids.new_id(now),
-            tenant=self._who.tenant,
+            id=engine.ids.new_id(now),
+            tenant=self._session.tenant,
             kind="job",
             at=now,
-            actor=self._who.actor.label,
-            policy=kit.policy.version,
+            actor=self._session.actor.label,
+            policy=engine.policy.version,
             head=head,
             reasons=tally.reasons,
             facts={
@@ -298,7 +303,7 @@ class _Running:
                 "proposals": list(tally.proposals),
                 "started_at": self._began.isoformat(),
                 "asked_by": self._caller.actor.label,
-                **self._who.credential,
+                **self._session.credential,
             },
         )
         if keep:
@@ -317,8 +322,8 @@ class _Running:
         )
 
     def _keep(self, receipt: Receipt, outcome: RunOutcome, *, row: bool) -> None:
-        tenant, job = self._who.tenant, self._job.name
-        with self._kit.store.write() as writer:
+        tenant, job = self._session.tenant, self._job.name
+        with self._session.store.write() as writer:
             writer.put_receipt(receipt)
             kept = writer.job_row(tenant, job)
             # Where another run took over, what it leaves behind is the newer word.
@@ -337,24 +342,26 @@ def _counted_as(record: Record) -> str:
     return "merged"
 
 
-def _planning(kit: Kit, tenant: str, job: str, queue: Sequence[Waiting] = ()) -> Planning:
+def _planning(engine: Engine, tenant: str, job: str, queue: Sequence[Waiting] = ()) -> Planning:
     """Return what a planner may look at, given the proposals that a person was asked about."""
-    now = kit.clock.now()
+    now = engine.clock.now()
     return Planning(
-        reader=kit.store,
+        reader=engine.store,
         tenant=tenant,
         now=now,
-        policy=kit.policy,
+        policy=engine.policy,
         job=job,
-        new_id=lambda: kit.ids.new_id(now),
-        summarizer=kit.summarizer,
-        embedder=kit.embedder,
+        new_id=lambda: engine.ids.new_id(now),
+        summarizer=engine.summarizer,
+        embedder=engine.embedder,
         asked={memory_id: version for item in queue for memory_id, version in item.base.items()},
         waiting=sum(1 for item in queue if item.state == "pending"),
     )
 
 
-def candidates(kit: Kit, who: Who, *, floor: float) -> list[Alike]:
+def candidates(session: Session, *, floor: float) -> list[Alike]:
     """Return the pairs within sight of a handle that score ``floor`` or more, best first; see ``pairs``."""
-    found = pairs(_planning(kit, who.tenant, "consolidate"), floor=floor, scopes=visible_from(who.scope))
-    return [pair for pair in found if not withholds(who, pair.first)]
+    found = pairs(
+        _planning(session.engine, session.tenant, "consolidate"), floor=floor, scopes=visible_from(session.scope)
+    )
+    return [pair for pair in found if not withholds(session, pair.first)]

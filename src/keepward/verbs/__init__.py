@@ -34,8 +34,8 @@ from typing import (
 )
 
 if TYPE_CHECKING:
+    from keepward.engine.session import Session
     from keepward.verbs import erase, inquiry, journal, read, review, upkeep, write
-    from keepward.verbs.session import Session
 
 R = TypeVar("R")
 #: Modules that hold requests, in the order in which surfaces show them.
@@ -138,7 +138,7 @@ class Request(Generic[R]):
         module, name = self.function.split(":")
         carry_out = getattr(import_module(f"keepward.{module}"), name)
         given = {each: getattr(self, each) for each in self.names}
-        result: R = carry_out(session.kit, session.who, **given, **local)
+        result: R = carry_out(session, **given, **local)
         return result
 
 

@@ -11,7 +11,7 @@ from keepward.model.journal import ErasePlan as Planned
 from keepward.verbs import NONE, Limit, Request, fields, verb
 
 if TYPE_CHECKING:
-    from keepward.verbs.session import Session
+    from keepward.engine.session import Session
 
 R = TypeVar("R")
 Reason = Literal["request", "consent", "retention", "mistake", "secret", "other"]
@@ -38,7 +38,7 @@ class PlanErase(Chosen[Planned]):
         from keepward.engine.erase import plan
 
         session.owner("erasing", "erase")
-        return plan(session.kit, session.who, self.selection(), reason=self.reason)
+        return plan(session, self.selection(), reason=self.reason)
 
 
 @verb("erase", "POST /memory/erase", right="erase")
@@ -53,8 +53,8 @@ class Erase(Chosen[Erased]):
         from keepward.engine.erase import erase
 
         session.owner("erasing", "erase")
-        done = erase(session.kit, session.who, self.digest, self.selection(), reason=self.reason)
-        settle(session.kit, session.who)
+        done = erase(session, self.digest, self.selection(), reason=self.reason)
+        settle(session)
         return done
 
 
@@ -78,12 +78,12 @@ class Certificate(Request[dict[str, Any]]):
         from keepward.engine import traces as certificate
 
         session.owner("erasing", "erase")
-        commit, events = certificate.find(session.kit, session.who, self.name)
-        kept = session.kit.store.artefact(session.tenant, certificate.CERTIFICATE, commit.id)
+        commit, events = certificate.find(session, self.name)
+        kept = session.store.artefact(session.tenant, certificate.CERTIFICATE, commit.id)
         if kept is not None:
             return dict(json.loads(kept))
         file = "not yet: close other readers and open the store again"
-        return certificate.certificate(session.kit, commit, events, file=file, backups=())
+        return certificate.certificate(session.engine, commit, events, file=file, backups=())
 
 
 @verb("plan_adopt", "POST /memory/adopt/plan", right="owner")
@@ -94,7 +94,7 @@ class PlanAdopt(Request[Adoption]):
         from keepward.copies.backup import plan_adopt
 
         session.owner("accepting a store")
-        return plan_adopt(session.kit)
+        return plan_adopt(session.engine)
 
 
 @verb("adopt", "POST /memory/adopt", right="owner")
@@ -107,4 +107,4 @@ class Adopt(Request[Adoption]):
         from keepward.copies.backup import adopt
 
         session.owner("accepting a store")
-        return adopt(session.kit, session.who, self.digest)
+        return adopt(session, self.digest)

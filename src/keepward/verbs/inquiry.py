@@ -13,8 +13,8 @@ from keepward.model.inquiry import Impact as Touched
 from keepward.verbs import Limit, Request, Wire, fields, verb
 
 if TYPE_CHECKING:
+    from keepward.engine.session import Session
     from keepward.model.inquiry import Selector
-    from keepward.verbs.session import Session
 
 R = TypeVar("R")
 
@@ -45,7 +45,7 @@ class Impact(Selected[Touched]):
     def run(self, session: Session) -> Touched:
         from keepward.engine.inquire import impact
 
-        return impact(session.kit, session.who, self.selector())
+        return impact(session, self.selector())
 
 
 @verb("plan_contain", "POST /memory/contain/plan", right="approve")
@@ -55,7 +55,7 @@ class PlanContain(Selected[Containment]):
     def run(self, session: Session) -> Containment:
         from keepward.engine.undo import contain
 
-        return contain(session.kit, session.who, self.selector(), plan=None, reason="")
+        return contain(session, self.selector(), plan=None, reason="")
 
 
 @verb("contain", "POST /memory/contain", right="owner")
@@ -68,7 +68,7 @@ class Contain(Selected[Containment]):
     def run(self, session: Session) -> Containment:
         from keepward.engine.undo import contain
 
-        return contain(session.kit, session.who, self.selector(), plan=self.digest, reason=self.reason)
+        return contain(session, self.selector(), plan=self.digest, reason=self.reason)
 
 
 @verb("blame", "GET /memory/blame/{name}", right="read")
@@ -96,7 +96,7 @@ class Bisect(Request[Found]):
             raise InvalidInput("give either the text to look for or a predicate")
         passes = predicate if predicate is not None else lambda text: str(self.contains) in text
         asked: dict[str, Any] = {"since": self.since, "purpose": self.purpose}
-        return bisect(session.kit, session.who, self.query, passes, **asked)
+        return bisect(session, self.query, passes, **asked)
 
 
 @verb("context_diff", "GET /memory/receipts/{id}/diff/{other}", right="read", group="journal")

@@ -9,7 +9,7 @@ from keepward.model.journal import CommitView, Difference, Rollback, Verificatio
 from keepward.verbs import Judged, Limit, Request, Wire, fields, verb
 
 if TYPE_CHECKING:
-    from keepward.verbs.session import Session
+    from keepward.engine.session import Session
 
 
 @verb("log", "GET /memory/commits", right="read", answer="items")
@@ -24,7 +24,7 @@ class Log(Request[list[CommitView]]):
 
         if self.limit < 1:
             raise InvalidInput("a limit is at least 1")
-        return log(session.kit, session.who, limit=self.limit, before=self.before)
+        return log(session, limit=self.limit, before=self.before)
 
 
 @verb("show", "GET /memory/commits/{commit_id}", right="read")
@@ -37,7 +37,7 @@ class Show(Request[CommitView]):
         """Look it up by id, a unique prefix of it, or its number."""
         from keepward.engine.audit import show
 
-        return show(session.kit, session.who, self.commit)
+        return show(session, self.commit)
 
 
 @verb("diff", "GET /memory/diff", right="read", answer="items")
@@ -66,7 +66,7 @@ class RollBack(Request[Rollback]):
         from keepward.engine.undo import roll_back
 
         asked = {"with_later": self.with_later, "dry_run": self.dry_run}
-        return roll_back(session.kit, session.who, self.commit, **asked)
+        return roll_back(session, self.commit, **asked)
 
 
 @verb("verify", "POST /memory/verify", right="read", group="upkeep")
@@ -76,7 +76,7 @@ class Verify(Request[Verification]):
     def run(self, session: Session) -> Verification:
         from keepward.engine.audit import verify
 
-        return verify(session.kit)
+        return verify(session.engine)
 
 
 @verb("rebuild", "POST /memory/rebuild", right="owner", answer="records", group="upkeep")
@@ -86,8 +86,8 @@ class Rebuild(Request[int]):
     def run(self, session: Session) -> int:
         """Compute; return how many there are."""
         session.owner("rebuilding")
-        count = session.kit.store.rebuild(session.tenant)
-        session.kit.indexes.forget(session.tenant)
+        count = session.store.rebuild(session.tenant)
+        session.indexes.forget(session.tenant)
         return count
 
 
@@ -105,4 +105,4 @@ class Tenants(Request[list[str]]):
 
     def run(self, session: Session) -> list[str]:
         session.owner("listing tenants")
-        return session.kit.store.tenants()
+        return session.store.tenants()

@@ -17,8 +17,7 @@ from keepward.verbs import NONE, Limit, Request, fields, verb
 from keepward.verbs.arguments import share, texts
 
 if TYPE_CHECKING:
-    from keepward.engine.kit import Kit
-    from keepward.verbs.session import Session
+    from keepward.engine.session import Engine, Session
 
 R = TypeVar("R")
 Without = Annotated[
@@ -52,7 +51,7 @@ class Filtered(Request[R]):
         }
         said |= {name: getattr(self, name) for name in ("subject", "category", "session", "include_sensitive")}
         least = share("min_importance", self.min_importance)
-        return own_and_shared(session.who, Filter(min_importance=least, **said, **more))
+        return own_and_shared(session, Filter(min_importance=least, **said, **more))
 
 
 @verb("recall", "GET /memory/search", right="read", operation="search", tool="recall")
@@ -71,21 +70,20 @@ class Recall(Filtered[Found]):
     receipt: Annotated[bool, Limit("Keep a receipt that feedback can name.")] = False
 
     def run(self, session: Session) -> Found:
-        from keepward.engine.kit import note_handed
         from keepward.engine.read import recall
+        from keepward.engine.session import note_handed
         from keepward.engine.view import ask_for_sensitive
 
-        kit, who = session.kit, session.who
         filters = self.narrowed(session)
         if self.include_sensitive:
-            ask_for_sensitive(who)
+            ask_for_sensitive(session)
         asked: dict[str, Any] = {"limit": self.limit, "purpose": self.purpose, "as_of": self.as_of}
-        found = recall(kit, who, self.query, filters, **asked, order=self.order, floor=self.floor)
-        news = note_handed(kit, who, [hit.memory for hit in found])
+        found = recall(session, self.query, filters, **asked, order=self.order, floor=self.floor)
+        news = note_handed(session, [hit.memory for hit in found])
         if self.receipt or news is not None:
             from keepward.engine.use import keep_recall
 
-            kept = keep_recall(kit, who, self.query, self.purpose, found)
+            kept = keep_recall(session, self.query, self.purpose, found)
             found = kept if self.receipt else found
         hits = tuple(replace(hit, memory=as_read(hit.memory, found.now)) for hit in found.hits)
         return replace(found, hits=hits)
@@ -103,14 +101,13 @@ class Find(Filtered[Memories]):
     limit: fields.Most | None = 50
 
     def run(self, session: Session) -> Memories:
-        from keepward.engine.kit import note_handed
         from keepward.engine.read import find
+        from keepward.engine.session import note_handed
 
         key = None if self.key is None else plain_key(self.key)
         filters = self.narrowed(session, key=key, job=self.job)
-        kit, who = session.kit, session.who
-        found = find(kit, who, filters, limit=self.limit, include_ended=self.include_ended, as_of=self.as_of)
-        note_handed(kit, who, found)
+        found = find(session, filters, limit=self.limit, include_ended=self.include_ended, as_of=self.as_of)
+        note_handed(session, found)
         return found
 
 
@@ -122,11 +119,11 @@ class Get(Request[Record]):
     as_of: fields.AsOf | None = None
 
     def run(self, session: Session) -> Record:
-        from keepward.engine.kit import note_handed
         from keepward.engine.read import get
+        from keepward.engine.session import note_handed
 
-        record = get(session.kit, session.who, self.memory_id, as_of=self.as_of)
-        note_handed(session.kit, session.who, [record])
+        record = get(session, self.memory_id, as_of=self.as_of)
+        note_handed(session, [record])
         return record
 
 
@@ -156,10 +153,9 @@ class Context(Request[CompiledContext]):
         from keepward.engine.view import ask_for_sensitive
 
         if self.include_sensitive:
-            ask_for_sensitive(session.who)
+            ask_for_sensitive(session)
         return context(
-            session.kit,
-            session.who,
+            session,
             self.objective,
             budget_tokens=self.budget_tokens,
             purpose=self.purpose,
@@ -183,7 +179,7 @@ class Snapshot(Request[CompiledContext]):
         from keepward.engine.contexts import context
 
         asked: dict[str, Any] = {"budget_tokens": self.budget_tokens, "form": self.format, "without": self.without}
-        return context(session.kit, session.who, "", which="snapshot", **asked)
+        return context(session, "", which="snapshot", **asked)
 
 
 @verb("memory_block", "POST /memory/block", right="read")
@@ -200,7 +196,7 @@ class MemoryBlock(Request[CompiledContext]):
         from keepward.engine.contexts import context
 
         asked: dict[str, Any] = {"budget_tokens": self.budget_tokens, "form": self.format, "purpose": self.purpose}
-        return context(session.kit, session.who, self.query, which="memory_block", **asked, floor=self.floor)
+        return context(session, self.query, which="memory_block", **asked, floor=self.floor)
 
 
 @verb("replay", "POST /memory/receipts/{id}/replay", right="read", group="journal")
@@ -226,8 +222,8 @@ class Doctor(Request[list[Check]]):
     def run(self, session: Session) -> list[Check]:
         from keepward.engine.audit import doctor
 
-        with inspecting(session.kit):
-            return doctor(session.kit, session.who)
+        with inspecting(session.engine):
+            return doctor(session)
 
 
 @verb("status", "GET /memory/status", right="read", tool="status")
@@ -238,7 +234,7 @@ class Status(Request[dict[str, Any]]):
         from keepward.engine.audit import status
         from keepward.jobs.runner import states
 
-        with inspecting(session.kit):
+        with inspecting(session.engine):
             jobs = {
                 each.name: {
                     "last_at": each.last_at and each.last_at.isoformat(),
@@ -246,11 +242,11 @@ class Status(Request[dict[str, Any]]):
                     "due_at": each.due_at and each.due_at.isoformat(),
                     "due": each.due,
                 }
-                for each in states(session.kit, session.who)
+                for each in states(session)
             }
-            return {"path": session.path, **status(session.kit, session.who), "jobs": jobs}
+            return {"path": session.engine.path, **status(session), "jobs": jobs}
 
 
-def inspecting(kit: Kit) -> AbstractContextManager[None]:
+def inspecting(engine: Engine) -> AbstractContextManager[None]:
     """Let a foreign store be counted, which nobody else may read."""
-    return contextlib.nullcontext() if kit.store.foreign is None else kit.store.inspecting()
+    return contextlib.nullcontext() if engine.store.foreign is None else engine.store.inspecting()

@@ -10,7 +10,7 @@ from keepward.model.proposal import Decided, Outcome, Waiting
 from keepward.verbs import Limit, Request, fields, verb
 
 if TYPE_CHECKING:
-    from keepward.verbs.session import Session
+    from keepward.engine.session import Session
 
 
 @verb("pending", "GET /memory/quarantine", right="read", answer="items", tool="pending")
@@ -22,7 +22,7 @@ class Pending(Request[list[Waiting]]):
     def run(self, session: Session) -> list[Waiting]:
         from keepward.engine.review import pending
 
-        return pending(session.kit, session.who, state=None if self.state == "all" else self.state)
+        return pending(session, state=None if self.state == "all" else self.state)
 
 
 @verb("notices", "GET /memory/notices", right="read", answer="items")
@@ -30,13 +30,13 @@ class Notices(Request[list[Waiting]]):
     """Return, once, the decisions on the caller's own proposals that went against them."""
 
     def run(self, session: Session) -> list[Waiting]:
-        kit = session.kit
-        if not kit.store.untold(session.tenant, kit.clock.now()):
+        engine = session.engine
+        if not engine.store.untold(session.tenant, engine.clock.now()):
             # Asked by every command of an agent: there is seldom anything to tell.
             return []
         from keepward.engine.review import notices
 
-        return notices(kit, session.who)
+        return notices(session)
 
 
 @verb("approve", "POST /memory/quarantine/{id}/approve", right="approve", status=201)
@@ -69,7 +69,7 @@ class ApproveMany(Request[list[Decided]]):
         from keepward.engine.review import approve_many
 
         wanted: Mapping[str, str | None] = {each["id"]: each.get("digest") for each in self.items}
-        return approve_many(session.kit, session.who, wanted)
+        return approve_many(session, wanted)
 
 
 @verb("reject_many", "POST /memory/quarantine/reject", right="approve", answer="results")

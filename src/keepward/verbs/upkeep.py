@@ -15,7 +15,7 @@ from keepward.verbs import NONE, Judged, Limit, Request, Wire, fields, verb
 from keepward.verbs.arguments import ending, scope_named, tenant_named, texts
 
 if TYPE_CHECKING:
-    from keepward.verbs.session import Session
+    from keepward.engine.session import Session
 
 JobName = Annotated[str, Limit(minLength=1, maxLength=64, pattern=r"^[a-z][a-z_]*$")]
 Right = Literal["read", "propose", "approve", "erase", "admin", "sensitive", "consent"]
@@ -35,7 +35,7 @@ class GiveFeedback(Request[Feedback]):
         if not isinstance(self.receipt_id, str) or not self.receipt_id:
             raise InvalidInput("feedback is on a receipt: give its id, a text")
         sides = {"used": texts("used", self.used), "ignored": texts("ignored", self.ignored)}
-        return give(session.kit, session.who, self.receipt_id, **sides)
+        return give(session, self.receipt_id, **sides)
 
 
 @verb("train_reranker", "POST /memory/train", right="owner")
@@ -63,7 +63,7 @@ class Jobs(Request[list[JobState]]):
 
         if not session.actor.able("read"):
             raise Unauthorised("this credential does not read; ask the owner for one that may")
-        return states(session.kit, session.who)
+        return states(session)
 
 
 @verb("run_job", "POST /memory/jobs/{name}/run", right="owner")
@@ -79,7 +79,7 @@ class RunJob(Request[Run]):
         session.owner("running a job")
         if not isinstance(self.name, str):
             raise InvalidInput("a job is named by a text")
-        return run_job(session.kit, session.who, self.name, force=self.force)
+        return run_job(session, self.name, force=self.force)
 
 
 @verb("run_due", "POST /memory/jobs/run-due", right="owner", answer="items")
@@ -104,7 +104,7 @@ class MergeCandidates(Request[list[Alike]]):
             raise InvalidInput("a floor is a number from 0 to 1")
         if self.limit < 1:
             raise InvalidInput("a limit is at least 1")
-        return candidates(session.kit, session.who, floor=self.floor)[: self.limit]
+        return candidates(session, floor=self.floor)[: self.limit]
 
 
 @verb("create_token", "POST /memory/tokens", right="owner", status=201, group="tokens")
@@ -130,14 +130,13 @@ class CreateToken(Request[Issued]):
             raise InvalidInput("can is a list of texts")
         end = ending(self.expires)
         return create(
-            session.kit,
-            session.who,
+            session,
             name=self.name,
             rights=self.rights,
             can=None if self.can is None else frozenset(self.can),
             tenant=session.tenant if self.tenant is None else tenant_named(self.tenant),
-            scope=session.who.scope if self.scope is None else scope_named(self.scope),
-            expires_at=session.kit.clock.now() + end if isinstance(end, timedelta) else end,
+            scope=session.scope if self.scope is None else scope_named(self.scope),
+            expires_at=session.clock.now() + end if isinstance(end, timedelta) else end,
         )
 
 

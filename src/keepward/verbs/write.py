@@ -13,7 +13,7 @@ from keepward.model.value import chosen
 from keepward.verbs import MISSING, Judged, Limit, Request, Wire, arguments, fields, verb
 
 if TYPE_CHECKING:
-    from keepward.verbs.session import Session
+    from keepward.engine.session import Session
 
 EMPTY: Any = {}
 
@@ -85,7 +85,7 @@ class RememberMany(Request[list[Outcome]]):
         outcomes: list[Outcome] = []
         for start in range(0, len(changes), batch):
             part = changes[start : start + batch]
-            outcomes += propose_each(session.kit, session.who, part, reason=reason, kind=kind)
+            outcomes += propose_each(session, part, reason=reason, kind=kind)
             if on_progress is not None:
                 on_progress(len(outcomes), len(changes))
         return outcomes
@@ -269,23 +269,22 @@ def propose(
     from keepward.engine.write import propose as proposed
 
     _why(reason)
-    return proposed(session.kit, session.who, changes, reason=reason, session=within, kind=kind)
+    return proposed(session, changes, reason=reason, conversation=within, kind=kind)
 
 
 def new_memory(session: Session, text: str, given: Mapping[str, Any], *, each: bool = False) -> Insert:
     """Return the change that makes a memory, with an id; with ``each`` names that there are not are left to a gate."""
-    kit, who = session.kit, session.who
     found = arguments.insert(given, each=each)
     if found.get("scope") is None:
-        found["scope"] = who.scope
+        found["scope"] = session.scope
     if found.get("blob") is not None and "content_type" not in found:
         from keepward.engine.blobs import content_type
 
-        found["content_type"] = content_type(kit, who, found["blob"])
+        found["content_type"] = content_type(session, found["blob"])
     said = arguments.text(text)
     if found.get("vector") is not None:
         _fits(session, found["vector"])
-    return Insert(id=kit.ids.new_id(kit.clock.now()), text=said, **found)
+    return Insert(id=session.ids.new_id(session.clock.now()), text=said, **found)
 
 
 def known_id(session: Session, name: Any) -> str:
@@ -298,7 +297,7 @@ def known_id(session: Session, name: Any) -> str:
         raise InvalidInput("a memory is named by its id, a text")
     from keepward.engine.view import fetch
 
-    return fetch(session.kit, session.who, name, own=True).id
+    return fetch(session, name, own=True).id
 
 
 def _one_of_many(session: Session, item: Any) -> Insert:
@@ -314,7 +313,7 @@ def _one_of_many(session: Session, item: Any) -> Insert:
 
 
 def _fits(session: Session, vector: Sequence[float]) -> None:
-    actor, embedder = session.actor, session.kit.embedder
+    actor, embedder = session.actor, session.embedder
     if actor.credential is not None and not actor.is_owner:
         raise Unauthorised("a vector decides what a memory is found by: with a token, only the owner gives one")
     if embedder is None:

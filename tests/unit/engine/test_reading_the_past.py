@@ -26,7 +26,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 def asked(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count what is asked of the store."""
     counts: Counter[str] = Counter()
-    store = memory._kit.store
+    store = memory._engine.store
 
     def counting(name: str) -> Any:
         original = getattr(store, name)

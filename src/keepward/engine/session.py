@@ -1,5 +1,4 @@
-"""What every part of the engine works with: the store, the models, the world, the policy, and what
-agents were handed lately.
+"""``Engine``, an opened store with its models; ``Session``, who asks it, and from where; what agents were handed.
 
 Invariants
 (1) An agent that read a page and then remembers it says so in its own words, and nothing in the text tells where it
@@ -18,6 +17,7 @@ from typing import Any, Protocol, cast
 
 from keepward.engine.index import Indexes
 from keepward.engine.learned import Rerankers
+from keepward.errors import Unauthorised
 from keepward.model.memory import Record
 from keepward.model.policy import Policy
 from keepward.model.trust import Actor, ActorKind, Trust
@@ -56,10 +56,12 @@ class Handed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kit:
+class Engine:
     """One opened store with everything around it; shared by all handles on it."""
 
     store: Store
+    #: The store's file, or the address of its database without the password.
+    path: str = ""
     clock: Clock
     ids: IdSource
     embedder: Embedder | None
@@ -86,8 +88,8 @@ class Kit:
     #: Bytes beside the store; None for a copy that is only looked into.
     blobs: BlobStore | None = None
 
-    def inside(self, writer: Writer) -> Kit:
-        """Return the kit of a transaction: what is read by it is what that transaction sees, and no model is asked."""
+    def inside(self, writer: Writer) -> Engine:
+        """Return the engine of a transaction: it reads what that transaction sees, and asks no model."""
         return replace(self, store=cast("Store", writer), redactor=_Silent() if self.redactor else None)
 
     def note_outside(self, what: str, entry: Mapping[str, Any]) -> bool:
@@ -108,9 +110,10 @@ class Kit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Who:
-    """On whose behalf, and from where, something is asked."""
+class Session:
+    """On whose behalf, and from where, something is asked of an opened store."""
 
+    engine: Engine
     tenant: str
     scope: str
     actor: Actor
@@ -118,10 +121,55 @@ class Who:
     via: tuple[Actor, ...] = ()
 
     @property
+    def store(self) -> Store:
+        """The opened store."""
+        return self.engine.store
+
+    @property
+    def clock(self) -> Clock:
+        """Its clock."""
+        return self.engine.clock
+
+    @property
+    def ids(self) -> IdSource:
+        """Where its ids come from."""
+        return self.engine.ids
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """What makes its vectors."""
+        return self.engine.embedder
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in force."""
+        return self.engine.policy
+
+    @property
+    def indexes(self) -> Indexes:
+        """Its search indexes in memory."""
+        return self.engine.indexes
+
+    @property
     def credential(self) -> dict[str, str]:
         """The token that was used, as a fact of a receipt; empty for a handle opened in this process."""
         token = next((each.credential for each in (self.actor, *self.via) if each.credential), None)
         return {} if token is None else {"credential": token}
+
+    def inside(self, writer: Writer) -> Session:
+        """Return the session of a transaction: what it reads is what that transaction sees, and no model is asked."""
+        return replace(self, engine=self.engine.inside(writer))
+
+    def owner(self, what: str, right: str = "admin") -> None:
+        """See that an owner asks; to erase, everybody behind the handle has to have the right.
+
+        Raises:
+            Unauthorised: it is somebody else.
+        """
+        if not (self.actor.is_owner and self.actor.able(right)):
+            raise Unauthorised(f"{what} takes the owner; open the store with an operator as the actor")
+        if right == "erase" and not all(actor.able("erase") for actor in self.via):
+            raise Unauthorised("this token may not erase; ask the owner for one that may")
 
 
 #: How long what was handed counts.
@@ -134,44 +182,48 @@ def principal(actor: Actor) -> str:
     return actor.credential or actor.label
 
 
-def note_handed(kit: Kit, who: Who, records: Iterable[Record]) -> Trust | None:
+def note_handed(session: Session, records: Iterable[Record]) -> Trust | None:
     """Note what is handed to an agent; return its least trust where that is below an agent's and is news."""
-    if who.actor.kind is not ActorKind.AGENT or not kit.policy.mark_what_was_read:
+    if session.actor.kind is not ActorKind.AGENT or not session.policy.mark_what_was_read:
         return None
     least = min((record.effective_trust for record in records), default=Trust.AGENT)
     if least >= Trust.AGENT:
         return None
-    of, key, now = kit.handed.setdefault(who.tenant, Handed()), (principal(who.actor), least), kit.clock.now()
+    of, key, now = (
+        session.engine.handed.setdefault(session.tenant, Handed()),
+        (principal(session.actor), least),
+        session.clock.now(),
+    )
     before = of.last.get(key)
     of.last[key] = now
     return least if before is None or now - before > LATELY / 2 else None
 
 
-def handed_facts(who: Who, records: Iterable[Record]) -> dict[str, str]:
+def handed_facts(session: Session, records: Iterable[Record]) -> dict[str, str]:
     """Return what a receipt says of what was handed: nothing, where none of it is below an agent's trust."""
-    if who.actor.kind is not ActorKind.AGENT:
+    if session.actor.kind is not ActorKind.AGENT:
         return {}
     least = min((record.effective_trust for record in records), default=Trust.AGENT)
-    return {"handed": least.label, "to": principal(who.actor)} if least < Trust.AGENT else {}
+    return {"handed": least.label, "to": principal(session.actor)} if least < Trust.AGENT else {}
 
 
-def least_handed(kit: Kit, who: Who) -> Trust | None:
+def least_handed(session: Session) -> Trust | None:
     """Return the least trust of what an agent was handed lately, where that is below its own; None otherwise."""
-    if who.actor.kind is not ActorKind.AGENT or not kit.policy.mark_what_was_read:
+    if session.actor.kind is not ActorKind.AGENT or not session.policy.mark_what_was_read:
         return None
-    now = kit.clock.now()
-    of = kit.handed.setdefault(who.tenant, Handed())
-    _take_receipts(kit, who.tenant, of, now)
-    mine = principal(who.actor)
+    now = session.clock.now()
+    of = session.engine.handed.setdefault(session.tenant, Handed())
+    _take_receipts(session.engine, session.tenant, of, now)
+    mine = principal(session.actor)
     lately = [trust for (name, trust), at in of.last.items() if name == mine and now - at <= LATELY]
     return min(lately, default=None)
 
 
-def _take_receipts(kit: Kit, tenant: str, of: Handed, now: datetime) -> None:
+def _take_receipts(engine: Engine, tenant: str, of: Handed, now: datetime) -> None:
     """Take over what receipts of other processes say."""
     millis = to_micros(now - LATELY) // 1000
     begin = f"{millis >> 16:08x}-{millis & 0xFFFF:04x}"
-    for receipt in kit.store.handed(tenant, max(begin, of.read)):
+    for receipt in engine.store.handed(tenant, max(begin, of.read)):
         of.read = max(of.read, receipt["id"])
         trust = _BY_LABEL.get(receipt.get("handed", ""))
         if trust is not None and isinstance(receipt.get("to"), str):
