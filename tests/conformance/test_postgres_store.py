@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from keepward import Actor, Memory, StoreUnavailable
 from keepward.adapters.home import FileAnchor
 from keepward.adapters.world import RandomIds
-from keepward.errors import NewerSchema, NotAStore
+from keepward.errors import Conflict, NewerSchema, NotAStore
 from keepward.store.store import Store, open_store
 from support.clock import SteppingClock
 from support.ids import CountingIds
@@ -100,11 +101,49 @@ def test_a_statement_that_forgets_its_tenant_finds_nothing_of_another(role: str,
             put(store, tenant, f"a secret of {tenant}")
         with store._connector.reading("ada") as db:
             assert {row[0] for row in db.execute("SELECT tenant FROM events").fetchall()} == {"ada"}
-        with store.write() as writer, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        with pytest.raises(StoreUnavailable, match="may not do that"), store.write() as writer:
             writer.head("ada")
             writer.session.execute("INSERT INTO marks VALUES ('bob', 1, 1)")
         assert store.tenants() == ["ada", "bob"]
         assert store.verify()[1] == []
+
+
+def test_what_fails_behind_other_writes_is_told_as_itself_and_stores_none_of_them(database: str) -> None:
+    with open_store(database) as store:
+        put(store, "ada", "first")
+        make = Maker(RandomIds())
+        with pytest.raises(Conflict, match="a receipt is written once"), store.write() as writer:
+            writer.append("ada", make.stage(make.record("second")))
+            for _ in range(2):
+                writer.put_receipt(make.receipt("ada", "7" * 26))
+            writer.append("ada", make.stage(make.record("third")))
+        assert store.head("ada").seq == 1
+        put(store, "ada", "second")
+        assert store.verify()[1] == []
+
+
+def test_a_transaction_whose_error_somebody_swallowed_is_not_acknowledged(database: str) -> None:
+    with open_store(database) as store:
+        put(store, "ada", "first")
+        make = Maker(RandomIds())
+        with pytest.raises(StoreUnavailable, match="nothing was stored"), store.write() as writer:
+            writer.append("ada", make.stage(make.record("second")))
+            with suppress(psycopg.Error):
+                writer.session.execute("SELECT 1 FROM nowhere")
+        assert store.head("ada").seq == 1
+
+
+def test_a_remember_asks_the_database_at_most_eight_times(database: str, tmp_path: Path) -> None:
+    with told(database, tmp_path / "config", embedder=None) as memory, (tmp_path / "trace").open("w") as trace:
+        for text in TEXTS[:20]:
+            memory.remember(text)
+        with memory._kit.store._connector._pool.connection() as connection:
+            connection.pgconn.trace(trace.fileno())
+        memory.remember(TEXTS[20])
+        with memory._kit.store._connector._pool.connection() as connection:
+            connection.pgconn.untrace()
+        # The news of a commit go with it, and are a transaction of their own.
+        assert (tmp_path / "trace").read_text().count("\tReadyForQuery\t") <= 8 + 1
 
 
 def test_writers_of_one_tenant_wait_for_each_other_and_those_of_another_do_not(database: str) -> None:

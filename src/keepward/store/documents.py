@@ -365,7 +365,7 @@ class DocumentWrites(DocumentReads):
         key = {"tenant": document.tenant, "kind": document.kind, "id": document.id}
         before = None if new else self._db.run("document", key).fetchone()
         sealed = document.sealed(self._sealer)
-        self._db.run("add_document" if new else "put_document", sealed)
+        self._db.many("add_document" if new else "put_document", [sealed])
         if state is not None:
             state.turn(self._sealer, document.kind, before and before[-1], sealed.seal)
 
@@ -384,10 +384,7 @@ class DocumentWrites(DocumentReads):
         body = body_of(receipt.as_dict())
         at = to_micros(receipt.at)
         document = Document(receipt.tenant, "receipts", receipt.id, _HANDED if lent else None, at, None, body)
-        try:
-            self._put(document, new=True, anyway=True)
-        except self._db.clash as fault:
-            raise Conflict("a receipt is written once; this one is there already") from fault
+        self._put(document, new=True, anyway=True)
         if receipt.kind == "compile":
             rows = [(receipt.tenant, *pair, receipt.id) for pair in delivered(receipt.facts)]
             self._db.many("add_delivery", rows)

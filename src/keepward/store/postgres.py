@@ -8,7 +8,6 @@ Invariants
 (3) Rows of another tenant are out of reach: each session names its tenant, and the tables' row-level security shows no
     other, whatever a statement forgets. Superusers alone are above that.
 (4) A store is made, and brought to a newer schema, in one transaction: nothing is ever half made.
-(5) A statement is the one that SQLite runs, with the changes that ``translated`` makes and those of ``postgres.sql``.
 """
 
 from __future__ import annotations
@@ -18,23 +17,23 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import cache
-from itertools import count
 from pathlib import Path
 from typing import Any
 
-from keepward.errors import InvalidInput, KeepwardError, NewerSchema, NotAStore, StoreUnavailable, Tampered
+from keepward.errors import Conflict, InvalidInput, KeepwardError, NewerSchema, NotAStore, StoreUnavailable, Tampered
 from keepward.model.blob import is_place
 from keepward.store.shared import TABLE, SharedState
-from keepward.store.sql import SQL, Migration, Row, Values, load_migrations, parse_queries, statements, text_of
+from keepward.store.sql import CLASHES, Migration, Row, load_migrations, statements
 
 try:
     import psycopg
     from psycopg import errors
-    from psycopg.sql import Literal
+    from psycopg.pq import TransactionStatus
     from psycopg_pool import ConnectionPool
+
+    from keepward.store.pipeline import PostgresSession
 except ImportError as fault:
     raise StoreUnavailable(
         "a store on PostgreSQL needs its driver: install `keepward[postgres]` and try again"
@@ -50,92 +49,13 @@ MOST = 16
 PARTS = 8
 #: Seconds between two looks at whether anybody else has written; see ``others``.
 LOOK = 60.0
-#: Rows that are fetched together.
-_PAGE = 1_000
-#: Locks the making of a store, and the first write of a tenant, which has no row yet.
-_MAKING, _FIRST_WRITE = 0x4B454550, 0x4B454551
+#: Locks the making of a store.
+_MAKING = 0x4B454550
 #: Guards the bytes of blobs; see ``Postgres.guarding``.
 _BLOBS = 0x4B454552
 #: What only this backend keeps in tables.
 _OWN_TABLE = """CREATE TABLE blob_bytes (
     tenant TEXT NOT NULL, place TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (tenant, place))"""
-_OWN = parse_queries(text_of("postgres.sql"))
-_names = count()
-
-
-@cache
-def translated(text: str) -> str:
-    """Return a statement as PostgreSQL and its driver take it."""
-    text = text.replace("%", "%%")
-    text = re.sub(r" INDEXED BY \w+", "", text)
-    text = re.sub(
-        r"json_each\((:\w+)\)(?: AS (\w+))?",
-        lambda match: f"jsonb_array_elements_text(CAST({match[1]} AS jsonb)) AS {match[2] or 'item'}(value)",
-        text,
-    )
-    return re.sub(r"(?<!:):(\w+)", r"%(\1)s", text).replace("?", "%s")
-
-
-@cache
-def _named(name: str) -> str:
-    return translated(_OWN.get(name) or SQL[name])
-
-
-class PostgresSession:
-    """One transaction; see ``sql.Session``."""
-
-    fault: type[Exception] = psycopg.Error
-    clash: type[Exception] = errors.UniqueViolation
-
-    def __init__(self, connection: psycopg.Connection[Row], *, writes: bool) -> None:
-        self._connection = connection
-        self._writes = writes
-        #: Whose rows a writer has asked for.
-        self.tenants: list[str] = []
-
-    def run(self, name: str, values: Values = (), /, **named: Any) -> psycopg.Cursor[Row]:
-        """Run a named statement."""
-        return self._connection.execute(_named(name), named or values)
-
-    def execute(self, text: str, values: Values = (), /) -> psycopg.Cursor[Row]:
-        """Run a statement that has no name."""
-        return self._connection.execute(translated(text), values)
-
-    def stream(self, name: str, **named: Any) -> Iterator[Row]:
-        """Yield the rows of a named statement, a page at a time."""
-        with self._connection.cursor(name=f"k{next(_names)}") as cursor:
-            cursor.itersize = _PAGE
-            cursor.execute(_named(name), named)
-            yield from cursor
-
-    def many(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run a named statement once for each row."""
-        rows = list(rows)
-        if len(rows) == 1:
-            self._connection.execute(_named(name), rows[0])
-        elif rows:
-            with self._connection.cursor() as cursor:
-                cursor.executemany(_named(name), rows)
-
-    def enter(self, tenant: str | None) -> None:
-        """Show the rows of a tenant alone, which a writer locks, or those of all; see (1)."""
-        if tenant is None:
-            self._connection.execute("SELECT set_config('keepward.all', 'on', true)")
-            return
-        quoted = Literal(tenant).as_string(self._connection)
-        show = f"SELECT set_config('keepward.tenant', {quoted}, true), set_config('keepward.all', '', true)"
-        if not self._writes:
-            self._connection.execute(show)
-            return
-        self.tenants.append(tenant)
-        lock = f"SELECT 1 FROM tenants WHERE tenant = {quoted} FOR UPDATE"
-        first = f"SELECT pg_advisory_xact_lock(hashtextextended({quoted}, {_FIRST_WRITE}))"
-        for query in (f"{show}; {lock}", f"{first}; {lock}"):
-            # Without parameters several statements are one round trip.
-            cursor: psycopg.Cursor[Row] = self._connection.execute(query)
-            cursor.nextset()
-            if cursor.fetchone() is not None:
-                return
 
 
 class Postgres:
@@ -187,33 +107,28 @@ class Postgres:
         return explained(fault)
 
     @contextmanager
-    def _lent(self, begin: str, *, writes: bool) -> Iterator[PostgresSession]:
+    def _lent(self, level: str, *, writes: bool) -> Iterator[PostgresSession]:
         if self._pid != os.getpid():
             # A connection is never used on the other side of a fork.
             self._pid, self._lock, self._pool = os.getpid(), threading.Lock(), self._made()
         if self._closed:
             raise StoreUnavailable("the store is closed; open it again")
         with _clear(), self._pool.connection() as connection:
+            session = PostgresSession(connection, level, writes=writes)
             try:
-                connection.execute(begin)
-                session = PostgresSession(connection, writes=writes)
                 yield session
-                connection.execute("COMMIT" if writes else "ROLLBACK")
-                if session.tenants:
-                    self._notify(connection, session.tenants)
-            except BaseException:
-                with suppress(psycopg.Error):
+                if writes:
+                    self._own += session.commit(self._channel)
+                elif session.begun:
                     connection.execute("ROLLBACK")
+            except BaseException:
+                if connection.info.transaction_status != TransactionStatus.IDLE:
+                    with suppress(psycopg.Error):
+                        connection.execute("ROLLBACK")
                 if connection.broken:
                     # Those that lie idle are gone too, if the server was stopped: nobody else shall find that out.
                     self._pool.check()
                 raise
-
-    def _notify(self, connection: psycopg.Connection[Row], tenants: list[str]) -> None:
-        """Tell whoever listens that there is a commit; it stands, whatever becomes of this."""
-        with suppress(psycopg.Error):
-            connection.execute("SELECT pg_notify(%s, %s)", (self._channel, tenants[0] if len(tenants) == 1 else ""))
-            self._own += 1
 
     def shared(self, key: bytes | None, monotonic: Callable[[], float]) -> SharedState | None:
         """Return what servers of this database share, under a key; None without one, or where nothing is written."""
@@ -226,7 +141,7 @@ class Postgres:
     @contextmanager
     def lending(self) -> Iterator[PostgresSession]:
         """Lend a session inside one transaction that is of no tenant."""
-        with self._lent("BEGIN ISOLATION LEVEL READ COMMITTED", writes=True) as session:
+        with self._lent("READ COMMITTED", writes=True) as session:
             yield session
 
     @contextmanager
@@ -245,9 +160,8 @@ class Postgres:
     @contextmanager
     def reading(self, tenant: str | None = None) -> Iterator[PostgresSession]:
         """Lend a session that sees one snapshot, of one tenant or of all."""
-        name, quoted = ("all", "'on'") if tenant is None else ("tenant", Literal(tenant).as_string(None))
-        begin = f"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT set_config('keepward.{name}', {quoted}, true)"
-        with self._lent(begin, writes=False) as session:
+        with self._lent("REPEATABLE READ", writes=False) as session:
+            session.enter(tenant)
             yield session
 
     @contextmanager
@@ -263,10 +177,8 @@ class Postgres:
             raise StoreUnavailable("a transaction is open already on this thread; finish it first")
         self._writing.open = True
         try:
-            # Planned once: what a writer looks up it looks up by key, and planning over the partitions costs more.
-            plans = "SET LOCAL plan_cache_mode = force_generic_plan"
-            begin = f"BEGIN ISOLATION LEVEL READ COMMITTED; {plans}; SELECT set_config('keepward.all', 'on', true)"
-            with self._lent(begin, writes=True) as session:
+            with self._lent("READ COMMITTED", writes=True) as session:
+                session.enter(None)
                 yield session
             self._own += 1
         finally:
@@ -430,8 +342,12 @@ def _clear() -> Iterator[None]:
 def explained(fault: Exception) -> KeepwardError:
     """Return our error for one of the driver's."""
     match fault:
+        case errors.UniqueViolation() if said := CLASHES.get((fault.diag.table_name or "").rpartition("_")[0]):
+            return Conflict(said)
         case errors.LockNotAvailable() | errors.DeadlockDetected() | errors.SerializationFailure():
             return StoreUnavailable("another writes to the same tenant for long; try again, nothing was stored")
+        case errors.InFailedSqlTransaction():
+            return StoreUnavailable("the database took the transaction back; try again, nothing was stored")
         case errors.ReadOnlySqlTransaction():
             return StoreUnavailable("the store can only be read: its database takes no writes here")
         case errors.DiskFull() | errors.OutOfMemory():

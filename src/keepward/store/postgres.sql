@@ -12,3 +12,7 @@ SELECT CAST(j.value AS BIGINT), string_agg(CAST(p.position AS TEXT), ' ' ORDER B
        SELECT position FROM marks WHERE tenant = :tenant AND mark = CAST(j.value AS BIGINT)
         ORDER BY position DESC LIMIT :most) AS p
  GROUP BY j.value;
+
+-- add_mark --
+INSERT INTO marks (tenant, mark, position)
+SELECT * FROM unnest(CAST(? AS TEXT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[])) ON CONFLICT DO NOTHING;

@@ -31,6 +31,11 @@ PACKAGE = "keepward.store"
 LAST = "\U0010ffff"
 #: Number of the first migration.
 FIRST = 2
+#: What is said where a row of a table is there already.
+CLASHES = {
+    "records": "the key is taken by another memory; revise that one instead",
+    "documents": "a receipt is written once; this one is there already",
+}
 _NAME = re.compile(r"^-- (\w+) --$", re.MULTILINE)
 _FRAGMENT = re.compile(r"\{\{(\w+)\}\}")
 _FILE = re.compile(r"(\d{4})_(\w+)\.sql")
@@ -56,9 +61,8 @@ class Cursor(Protocol):
 class Session(Protocol):
     """One transaction or snapshot of a backend."""
 
-    #: What the driver raises, and what it raises where a unique index is violated.
+    #: What the driver raises.
     fault: type[Exception]
-    clash: type[Exception]
 
     def run(self, name: str, values: Values = (), /, **named: Any) -> Cursor:
         """Run a named statement."""
@@ -69,7 +73,7 @@ class Session(Protocol):
         ...
 
     def many(self, name: str, rows: Iterable[Sequence[Any]]) -> object:
-        """Run a named statement once for each row."""
+        """Run a named statement once for each row; what is wrong with one may be raised by a later statement."""
         ...
 
     def execute(self, text: str, values: Values = (), /) -> Cursor:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import sqlite3
 import threading
 import time
@@ -28,8 +29,8 @@ from pathlib import Path
 from typing import Any
 
 from keepward import durable
-from keepward.errors import InvalidInput, KeepwardError, NotAStore, StoreUnavailable, Tampered
-from keepward.store.sql import SQL, Migration, Row, Values, load_migrations, statements
+from keepward.errors import Conflict, InvalidInput, KeepwardError, NotAStore, StoreUnavailable, Tampered
+from keepward.store.sql import CLASHES, SQL, Migration, Row, Values, load_migrations, statements
 from keepward.store.turns import WORD, Turns
 
 #: "KEEP" in the file's header.
@@ -57,7 +58,6 @@ class SqliteSession(sqlite3.Connection):
     """A connection that knows the named statements."""
 
     fault: type[Exception] = sqlite3.Error
-    clash: type[Exception] = sqlite3.IntegrityError
 
     def run(self, name: str, values: Values = (), /, **named: Any) -> sqlite3.Cursor:
         """Run a named statement."""
@@ -134,6 +134,9 @@ def explained(fault: Exception) -> KeepwardError:
             )
         case "SQLITE_NOMEM":
             return StoreUnavailable("out of memory; free some and try again")
+    taken = re.match(r"UNIQUE constraint failed: (\w+)", str(fault))
+    if taken and taken[1] in CLASHES:
+        return Conflict(CLASHES[taken[1]])
     if isinstance(fault, sqlite3.ProgrammingError) and "closed" in str(fault):
         return StoreUnavailable("the store is closed; open it again")
     return Tampered("the store's file is damaged; `keepward rescue` copies what still holds")

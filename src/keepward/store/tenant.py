@@ -151,7 +151,7 @@ def write(db: Session, sealer: Sealer, state: State) -> None:
     state.writes += 1
     tallies = json.dumps({tier: count for tier, count in sorted(state.tallies.items()) if count})
     cells = (state.tenant, state.head.seq, state.head.hash, state.restored, state.writes, tallies, state.sums())
-    db.run("set_tenant", (*cells, sealer.row("tenants", *cells)))
+    db.many("set_tenant", [(*cells, sealer.row("tenants", *cells))])
 
 
 def against_noted(db: Session, state: State, noted: Head | None) -> str | None:

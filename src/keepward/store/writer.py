@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from itertools import chain
 from operator import itemgetter
 
-from keepward.errors import Conflict, InvalidInput, StaleVersion, Tampered
+from keepward.errors import InvalidInput, StaleVersion, Tampered
 from keepward.model.codec import encode_record
 from keepward.model.commit import Commit, Head, commit_hash
 from keepward.model.memory import Record, Status
@@ -153,7 +153,7 @@ class Writer(Erasing, Reader):
                 payload_commit=payload_commitment(salt, details),
             ),
         )
-        self._db.run("add_commit", commit_row(commit, self._sealer))
+        self._db.many("add_commit", [commit_row(commit, self._sealer)])
         self._db.many("add_event", events)
         self._project(tenant, seq, stage, state)
         state.head = Head(seq=seq, hash=commit.hash)
@@ -195,10 +195,7 @@ class Writer(Erasing, Reader):
             row = record_row(tenant, seq, n, arrivals[memory_id], record)
             rows.append(row)
             whole.append(sealed_row(self._sealer, row, feature_cells(record, given or carried)))
-        try:
-            self._db.many("add_record", whole)
-        except self._db.clash as fault:
-            raise Conflict("the key is taken by another memory; revise that one instead") from fault
+        self._db.many("add_record", whole)
         state.turn_records(self._sealer, ((tenant, *row[:25]) for row in old.values()), rows)
         tally = Counter(record.tier.value for _, record, _ in final.values() if record.status is Status.ACTIVE)
         tally.subtract(row[7] for row in old.values() if row[6] == Status.ACTIVE)
