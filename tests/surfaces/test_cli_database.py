@@ -129,6 +129,41 @@ def test_a_copy_of_a_database_is_for_its_own_tools(run, address, tmp_path):
     assert (ran.code, "pg_dump" in ran.err, (tmp_path / "copy.db").exists()) == (8, True, False)
 
 
+def everything(address: str) -> dict[str, list[str]]:
+    """Return all rows of all tables, by schema and table."""
+    import psycopg
+
+    with psycopg.connect(address, autocommit=True) as db:
+        names = db.execute(
+            "SELECT schemaname || '.' || tablename FROM pg_tables WHERE schemaname !~ '^(pg_|information)'"
+        ).fetchall()
+        return {name: sorted(map(str, db.execute(f"TABLE {name}".encode()))) for (name,) in names}
+
+
+@pytest.mark.slow
+def test_every_defence_fires_on_a_copy_in_a_database_whose_rows_nobody_touches(run, address):
+    run("remember", "Ana prefers tabs", "--db", address, "--as", "operator")
+    run("remember", "Ship the app", "--tier", "core", "--key", "mission", "--db", address)
+    before = everything(address)
+    ran = run("drill", "--db", address, "--json")
+    assert {each["status"] for each in ran.json["checks"]} == {"fired"}
+    assert (ran.code, everything(address)) == (0, before)
+
+
+def test_a_drill_by_a_role_that_may_make_no_schema_says_which_right_it_takes(run, address):
+    import psycopg
+
+    run("init", "--db", address)
+    with psycopg.connect(address, autocommit=True) as db:
+        name = db.info.dbname.encode()
+        db.execute(b"CREATE ROLE " + name + b" LOGIN")
+        db.execute(b"GRANT SELECT ON ALL TABLES IN SCHEMA public TO " + name)
+        ran = run("drill", "--db", address.replace("postgres:@", f"{db.info.dbname}:@"))
+        db.execute(b"DROP OWNED BY " + name)
+        db.execute(b"DROP ROLE " + name)
+    assert (ran.code, "GRANT CREATE ON DATABASE" in ran.err) == (8, True)
+
+
 @pytest.mark.promise("D11")
 def test_a_store_moves_to_a_database_and_back_with_its_heads(run, filled, address, tmp_path):
     there = run("move", "--to", address, "--db", filled)

@@ -205,9 +205,6 @@ def drill(call: Call) -> Answer:
 
     if not call.principal("decide").is_owner:
         raise Unauthorised("the drill copies the whole store; it takes the owner")
-    if not isinstance(call.path, Path):
-        raise InvalidInput("the drill attacks a copy of a file: `keepward move --to PATH` brings a database into one")
-    call.demand_store()
     lines = attack(call.path, tenant=call.tenant or call.settings.tenant, policy=call.settings.policy)
     checks = [data_of(each) for each in lines]
     counts = {word: sum(1 for each in checks if each["status"] == word) for word in _DEFENCES}

@@ -1,8 +1,8 @@
 """The drill: attacks on a copy of a store, and which defence stood in the way of each.
 
 Invariants
-(1) The store itself, its folder, its key and its noted heads are not touched: everything happens on a copy, in a
-    temporary folder with a configuration folder of its own, which is removed at the end.
+(1) The store itself, its folder, its key and its noted heads are not touched: everything happens on a copy, with a
+    configuration folder of its own, which is removed at the end.
 (2) Every check has a control: what the attack wants is shown to be possible for somebody who may do it, or to
     have been so before. A check whose control does not hold proves nothing and counts as a failure.
 (3) What is reported is what the store answered; no text of the store's memories is in it.
@@ -11,19 +11,19 @@ Invariants
 from __future__ import annotations
 
 import logging
-import shutil
-import sqlite3
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from keepward.errors import KeepwardError, StoreUnavailable
+from keepward.drill.target import Target, target_of
+from keepward.errors import KeepwardError
 from keepward.model.trust import Actor
+from keepward.place import Place
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -49,7 +49,7 @@ class Attack(NamedTuple):
 
     name: str
     title: str
-    run: Callable[[Ground], Tried]
+    run: Callable[[Stage], Tried]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,36 +63,21 @@ class Line:
     defence: str
 
 
-class Dial:
-    """A clock that moves only when it is told to."""
-
-    def __init__(self, start: datetime) -> None:
-        self._now = start
-
-    def now(self) -> datetime:
-        """Return the instant it is set to."""
-        return self._now
-
-    def move(self, span: timedelta) -> None:
-        """Move it forward."""
-        self._now += span
-
-
-class Ground:
-    """The copy under attack: its files, its handles and its clock."""
+class Stage:
+    """The copy under attack, its handles, and a clock that only moves when it is moved."""
 
     owner: Memory
     agent: Memory
 
-    def __init__(self, folder: Path, tenant: str, policy: Policy) -> None:
-        self.folder, self.path, self.tenant = folder, folder / "copy.db", tenant
+    def __init__(self, target: Target, tenant: str, policy: Policy) -> None:
+        self.target, self.tenant = target, tenant
         # The switches that pause memory would refuse everything, and nothing could be learnt.
         self.policy = replace(policy, enabled=True, capture=True, recall=True)
-        self.clock: Dial | None = None
+        self._now: datetime | None = None
         with self.opened() as first:
             # In a home of its own the copy is foreign.
             first.adopt(first.plan_adopt().digest)
-            self.clock = Dial(first.now)
+            self._now = first.now
         self.begin()
 
     def begin(self) -> None:
@@ -105,14 +90,14 @@ class Ground:
         from keepward.memory import Memory
 
         return Memory.open(
-            self.path,
+            self.target.address,
             tenant=self.tenant,
             actor=Actor.operator("drill-owner"),
             policy=self.policy,
             embedder=None,
             create=False,
-            clock=self.clock,
-            config_dir=self.folder.parent / home,
+            clock=None if self._now is None else self,
+            config_dir=self.target.home.with_name(home),
             maintenance=False,
         )
 
@@ -127,10 +112,14 @@ class Ground:
         block = min(written, key=lambda key: (key != "mission", key), default="mission")
         return {"tier": "core", "kind": "fact", "key": block, "confidence": 0.95}
 
+    def now(self) -> datetime:
+        """Return the instant that the clock is set to."""
+        assert self._now is not None
+        return self._now
+
     def move(self, **span: float) -> None:
         """Move the clock forward."""
-        assert self.clock is not None
-        self.clock.move(timedelta(**span))
+        self._now = self.now() + timedelta(**span)
 
 
 def note(memory: Memory, text: str, **fields: Any) -> Any:
@@ -138,12 +127,12 @@ def note(memory: Memory, text: str, **fields: Any) -> Any:
     return memory.remember(text, **{"tier": "archival", "reason": "drill", **fields})
 
 
-def kept(outcome: Any) -> bool:
+def committed(outcome: Any) -> bool:
     """Whether a write was committed."""
     return bool(outcome.outcome == "committed")
 
 
-def shows(memory: Memory, text: str, **options: Any) -> bool:
+def compiles(memory: Memory, text: str, **options: Any) -> bool:
     """Whether the compiled prompt for a text holds it."""
     return text in memory.context(text, **options).text
 
@@ -157,7 +146,7 @@ def refusal(attempt: Callable[..., object], *given: Any, **more: Any) -> str:
     return ""
 
 
-def named(outcome: Any) -> str:
+def verdict(outcome: Any) -> str:
     """Return the outcome of a write with the first of its reasons."""
     first = next(iter(outcome.reasons), None)
     return f"{outcome.outcome} by {first.gate}: {first.code}" if first else str(outcome.outcome)
@@ -165,9 +154,9 @@ def named(outcome: Any) -> str:
 
 def attacks() -> tuple[Attack, ...]:
     """Return every attack, in the order in which they are made."""
-    from keepward.drill import asked, bent
+    from keepward.drill import by_request, by_statement
 
-    return (*asked.ATTACKS, *bent.ATTACKS)
+    return (*by_request.ATTACKS, *by_statement.ATTACKS)
 
 
 def table() -> tuple[list[Attack], Callable[[str], Callable[[Any], Any]]]:
@@ -184,60 +173,39 @@ def table() -> tuple[list[Attack], Callable[[str], Callable[[Any], Any]]]:
     return rows, attack
 
 
-def drill(store: Path, *, tenant: str, policy: Policy, chosen: Sequence[Attack] | None = None) -> list[Line]:
+def drill(store: Place, *, tenant: str, policy: Policy, chosen: Sequence[Attack] | None = None) -> list[Line]:
     """Attack a copy of a store; return one line for each attack, in order.
 
     Raises:
         StoreUnavailable: there is no store, or it cannot be copied.
         Tampered: the store's journal does not hold as it is.
     """
-    with tempfile.TemporaryDirectory(prefix="keepward-drill-") as name, _quiet():
-        folder = Path(name) / "store"
-        folder.mkdir(mode=0o700)
-        _copy(store, folder / "copy.db")
-        ground = Ground(folder, tenant, policy)
+    with tempfile.TemporaryDirectory(prefix="keepward-drill-") as folder, target_of(store, Path(folder)) as target:
+        target.take(store)
+        return attacked(target, tenant=tenant, policy=policy, chosen=chosen)
+
+
+def attacked(target: Target, *, tenant: str, policy: Policy, chosen: Sequence[Attack] | None = None) -> list[Line]:
+    """Attack a target, which is changed by it; return one line for each attack, in order."""
+    with _quiet():
+        stage = Stage(target, tenant, policy)
         try:
-            return [_line(attack, ground) for attack in (attacks() if chosen is None else chosen)]
+            return [_line(attack, stage) for attack in (attacks() if chosen is None else chosen)]
         finally:
-            ground.owner.close()
+            stage.owner.close()
 
 
-def _line(attack: Attack, ground: Ground) -> Line:
+def _line(attack: Attack, stage: Stage) -> Line:
     try:
-        held, control, by = attack.run(ground)
+        held, control, by = attack.run(stage)
     except KeepwardError as fault:
         # Neither refused where it was meant to be, nor let through: it says nothing.
         held, control, by = True, False, f"error: {fault.code}"
     else:
         by = by if held and control else "its control failed" if held else "none"
     status: Any = "breached" if not held else "fired" if control else "inconclusive"
-    return Line(name=attack.name, title=attack.title, status=status, defence=by)
-
-
-def _copy(store: Path, target: Path) -> None:
-    """Copy a store's file as it stands, without leaving a trace beside it."""
-    if not store.is_file():
-        raise StoreUnavailable(
-            f"there is no store at {store}; make one with `keepward init`, or name it with --db PATH"
-        )
-    try:
-        if store.with_name(store.name + "-wal").exists():
-            # Somebody has it open, so its shared files are there and reading makes no new ones.
-            with (
-                closing(sqlite3.connect(f"{store.resolve().as_uri()}?mode=ro", uri=True)) as source,
-                closing(sqlite3.connect(target)) as copied,
-            ):
-                source.backup(copied)
-        else:
-            shutil.copyfile(store, target)
-        beside = store.with_name(store.name + ".id")
-        if beside.exists():
-            shutil.copyfile(beside, target.with_name(target.name + ".id"))
-        blobs = store.with_name(store.name + ".blobs")
-        if blobs.is_dir():
-            shutil.copytree(blobs, target.with_name(target.name + ".blobs"))
-    except (OSError, sqlite3.Error) as fault:
-        raise StoreUnavailable("the store cannot be copied; see that its file can be read and try again") from fault
+    title = attack.title.replace("the file", f"the {stage.target.medium}")
+    return Line(name=attack.name, title=title, status=status, defence=by)
 
 
 @contextmanager

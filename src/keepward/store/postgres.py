@@ -208,7 +208,8 @@ class Postgres:
                    AND NOT (relrowsecurity AND relforcerowsecurity) ORDER BY relname"""
             for (name,) in db.execute(query).fetchall():
                 yield f"schema {name}", "its row-level security is off"
-            held = {name for (name,) in db.execute("SELECT indexname FROM pg_indexes").fetchall()}
+            query = "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema()"
+            held = {name for (name,) in db.execute(query).fetchall()}
         for step in load_migrations():
             for name in re.findall(r"CREATE (?:UNIQUE )?INDEX (\w+)", step.sql):
                 if name not in held:
