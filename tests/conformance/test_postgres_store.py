@@ -137,10 +137,10 @@ def test_a_remember_asks_the_database_at_most_eight_times(database: str, tmp_pat
     with told(database, tmp_path / "config", embedder=None) as memory, (tmp_path / "trace").open("w") as trace:
         for text in TEXTS[:20]:
             memory.remember(text)
-        with memory._kit.store._connector._pool.connection() as connection:
+        with memory._engine.store._connector._pool.connection() as connection:
             connection.pgconn.trace(trace.fileno())
         memory.remember(TEXTS[20])
-        with memory._kit.store._connector._pool.connection() as connection:
+        with memory._engine.store._connector._pool.connection() as connection:
             connection.pgconn.untrace()
         # The news of a commit go with it, and are a transaction of their own.
         assert (tmp_path / "trace").read_text().count("\tReadyForQuery\t") <= 8 + 1
