@@ -1,8 +1,8 @@
 """Settings of other programs, edited in place: one table put into JSON or TOML, or taken out again.
 
 Invariants
-(1) All else in the text stays, byte for byte. The result is read again and compared with what was meant; a text where
-    it is not that is refused.
+(1) All else in the text stays, byte for byte: each way to edit it is read again and compared with what was meant, and
+    the first one that is that is taken; a text of which there is none is refused.
 (2) What is edited is plain: JSON as `json` reads it, with no comments, and TOML whose tables have headers of their own.
 """
 
@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from keepward.errors import InvalidInput
 
-_GAP = re.compile(r"[ \t\r\n]*")
+_GAP = r"[ \t\r\n]*"
 _HEADER = re.compile(r"\s*\[")
 
 
@@ -37,6 +37,13 @@ def load(text: str, *, toml: bool) -> dict[str, Any]:
     return value
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands there twice")
+    return found
+
+
 def put(text: str, place: Sequence[str], entry: Mapping[str, Any], *, toml: bool) -> str:
     """Return the text with the table at a path of keys; tables on the way are made.
 
@@ -48,9 +55,13 @@ def put(text: str, place: Sequence[str], entry: Mapping[str, Any], *, toml: bool
         inner = inner.setdefault(key, {})
         if not isinstance(inner, dict):
             raise _refused()
+    if toml:
+        ways: Iterable[str] = [_with_table(text, place, entry)]
+    else:
+        text = drop(text, place, toml=False) if place[-1] in inner else text
+        ways = _inserted(text if text.strip() else "{}\n", place, entry)
     inner[place[-1]] = entry
-    edit = _put_toml if toml else _put_json
-    return _checked(edit(text if toml or text.strip() else "{}\n", place, entry), meant, toml)
+    return _first(ways, meant, toml=toml)
 
 
 def drop(text: str, place: Sequence[str], *, toml: bool) -> str:
@@ -69,113 +80,66 @@ def drop(text: str, place: Sequence[str], *, toml: bool) -> str:
         gone -= 1
         del tables[gone][place[gone]]
     if not toml:
-        return _checked(_drop_json(text, place[: gone + 1]), meant, toml)
+        return _first(_without(text, place[gone]), meant, toml=False)
     result = _lines_without(text, place)
     # A header without keys may be left of the tables on the way; it stands for nothing.
-    return _checked(result, meant | {key: {} for key in place[:1] if load(result, toml=True).get(key) == {}}, toml)
+    left: dict[str, Any] = {key: {} for key in place[:1] if load(result, toml=True).get(key) == {}}
+    return _first([result], meant | left, toml=True)
 
 
 def _refused() -> InvalidInput:
     return InvalidInput("it is written in a way that is not edited here")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key stands there twice")
-    return found
+def _first(texts: Iterable[str], meant: dict[str, Any], *, toml: bool) -> str:
+    """Return the first text that holds what is meant (1)."""
+    for text in texts:
+        try:
+            if load(text, toml=toml) == meant:
+                return text
+        except InvalidInput:
+            continue
+    raise _refused()
 
 
-def _checked(text: str, meant: dict[str, Any], toml: bool) -> str:
-    try:
-        found = load(text, toml=toml)
-    except InvalidInput as fault:
-        raise _refused() from fault
-    if found != meant:
-        raise _refused()
-    return text
+def _inserted(text: str, place: Sequence[str], entry: Any) -> Iterator[str]:
+    """Yield a text of JSON with an entry as the first member of each object where it may belong, innermost first."""
+    unit = found[1] if (found := re.search(r"^([ \t]+)\"", text, re.MULTILINE)) else "  "
+    newline = "\r\n" if "\r\n" in text else "\n"
+
+    def written(indent: str) -> str:
+        return f"{name}: {json.dumps(entry, indent=unit, ensure_ascii=False)}".replace("\n", newline + indent)
+
+    for depth in reversed(range(len(place))):
+        name = json.dumps(place[depth])
+        opened = rf"{re.escape(json.dumps(place[depth - 1]))}{_GAP}:{_GAP}" if depth else rf"\A{_GAP}"
+        for match in re.finditer(rf"{opened}\{{({_GAP})(\}}?)", text):
+            at, gap = match.start(1), match[1]
+            line = text[text.rfind("\n", 0, at) + 1 : at]
+            base = line[: len(line) - len(line.lstrip(" \t"))]
+            if match[2]:
+                inside = newline + base + unit + written(base + unit) + newline + base
+                yield text[:at] + inside + text[match.start(2) :]
+            elif "\n" in gap:
+                yield f"{text[:at]}{gap}{written(gap.rpartition(chr(10))[2])},{text[at:]}"
+            else:
+                yield f"{text[:at]}{gap}{name}: {json.dumps(entry, ensure_ascii=False)},{text[at:]}"
+        entry = {place[depth]: entry}
 
 
-class _Member(NamedTuple):
-    key: str
-    start: int
-    value: int
-    end: int
+def _without(text: str, key: str) -> Iterator[str]:
+    """Yield a text of JSON without each of what may be members of that name."""
+    for match in re.finditer(rf"{_GAP}{re.escape(json.dumps(key))}{_GAP}:{_GAP}", text):
+        try:
+            _, end = json.JSONDecoder().raw_decode(text, match.end())
+        except ValueError:
+            continue
+        before, after = text[: match.start()], text[end:]
+        yield before + after.lstrip(" \t\r\n").removeprefix(",")
+        yield before.rstrip(" \t\r\n").removesuffix(",") + after
 
 
-def _members(text: str, at: int) -> Iterator[_Member]:
-    """Yield the members of the JSON object that begins at a place."""
-    decode = json.JSONDecoder().raw_decode
-    at = _skip(text, at + 1)
-    while text[at] != "}":
-        key, end = decode(text, at)
-        value = _skip(text, _skip(text, end) + 1)
-        _, end = decode(text, value)
-        yield _Member(key, at, value, end)
-        at = _skip(text, end)
-        at = _skip(text, at + 1) if text[at] == "," else at
-
-
-def _put_json(text: str, place: Sequence[str], entry: Any) -> str:
-    at = _skip(text, 0)
-    for depth, key in enumerate(place):
-        members = list(_members(text, at))
-        found = next((each for each in members if each.key == key), None)
-        if found is None:
-            for outer in reversed(place[depth + 1 :]):
-                entry = {outer: entry}
-            return _insert(text, at, members, key, entry)
-        at = found.value
-    return text[:at] + _written(text, entry, _indent(text, at)) + text[found.end :] if found else text
-
-
-def _insert(text: str, at: int, members: Sequence[_Member], key: str, value: Any) -> str:
-    name, newline = json.dumps(key), "\r\n" if "\r\n" in text else "\n"
-    if not members:
-        base, rest = _indent(text, at), text[_skip(text, at + 1) :]
-        inner = base + _unit(text)
-        return f"{text[: at + 1]}{newline}{inner}{name}: {_written(text, value, inner)}{newline}{base}{rest}"
-    last = members[-1]
-    if "\n" in text[at : last.start]:
-        inner = _indent(text, last.start)
-        return f"{text[: last.end]},{newline}{inner}{name}: {_written(text, value, inner)}{text[last.end :]}"
-    return f"{text[: last.end]}, {name}: {json.dumps(value, ensure_ascii=False)}{text[last.end :]}"
-
-
-def _drop_json(text: str, place: Sequence[str]) -> str:
-    at = _skip(text, 0)
-    for key in place[:-1]:
-        at = next(each.value for each in _members(text, at) if each.key == key)
-    members = list(_members(text, at))
-    number = next(n for n, each in enumerate(members) if each.key == place[-1])
-    if len(members) == 1:
-        return text[: at + 1] + text[_skip(text, members[0].end) :]
-    if number == len(members) - 1:
-        return text[: members[number - 1].end] + text[members[number].end :]
-    return text[: members[number].start] + text[members[number + 1].start :]
-
-
-def _written(text: str, value: Any, indent: str) -> str:
-    shown = json.dumps(value, indent=_unit(text), ensure_ascii=False)
-    return shown.replace("\n", ("\r\n" if "\r\n" in text else "\n") + indent)
-
-
-def _unit(text: str) -> str:
-    found = re.search(r"^([ \t]+)\"", text, re.MULTILINE)
-    return found[1] if found else "  "
-
-
-def _indent(text: str, at: int) -> str:
-    line = text[text.rfind("\n", 0, at) + 1 : at]
-    return line[: len(line) - len(line.lstrip(" \t"))]
-
-
-def _skip(text: str, at: int) -> int:
-    found = _GAP.match(text, at)
-    return found.end() if found else at
-
-
-def _put_toml(text: str, place: Sequence[str], entry: Mapping[str, Any]) -> str:
+def _with_table(text: str, place: Sequence[str], entry: Mapping[str, Any]) -> str:
     newline = "\r\n" if "\r\n" in text else "\n"
     plain = {key: value for key, value in entry.items() if not isinstance(value, Mapping)}
     tables = {(): plain} | {(key,): value for key, value in entry.items() if isinstance(value, Mapping)}
