@@ -19,7 +19,7 @@ VERBS = list(registry().values())
 @pytest.fixture(scope="module")
 def operations() -> dict[str, tuple[str, str, Any]]:
     """Method, path and description of each operation of the HTTP API, by name."""
-    from keepward.http.app import create_app
+    from keepward.http.server import create_app
 
     with Memory.open(":memory:", embedder=None) as memory:
         described = create_app(memory).openapi()

@@ -114,8 +114,8 @@ class TestAwaited(OnOneStore):
 def server(home: Memory) -> Iterator[Any]:
     from starlette.testclient import TestClient
 
-    from keepward.http.app import create_app
-    from keepward.http.options import ServerOptions
+    from keepward.http.server import create_app
+    from keepward.http.serving import ServerOptions
 
     with TestClient(create_app(home, options=ServerOptions(writes_per_minute=0)), base_url=URL) as client:
         yield client
@@ -203,8 +203,8 @@ def listening(home: Memory) -> Iterator[str]:
 
     import uvicorn
 
-    from keepward.http.app import create_app
-    from keepward.http.options import ServerOptions
+    from keepward.http.server import create_app
+    from keepward.http.serving import ServerOptions
 
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

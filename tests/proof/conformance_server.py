@@ -15,7 +15,7 @@ from conformance_fixtures import extended
 
 from keepward import Actor, Memory
 from keepward.http import server
-from keepward.http.options import ServerOptions
+from keepward.http.serving import ServerOptions
 from keepward.mcp import http
 
 

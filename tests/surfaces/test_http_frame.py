@@ -15,7 +15,7 @@ from http_stage import Stage
 
 from keepward import Policy, errors
 from keepward.http import problems
-from keepward.http.app import _routes as routes_of
+from keepward.http.server import _routes as routes_of
 from keepward.http.state import HEADER
 from keepward.http.telemetry import OPERATIONS, Spans, logging_to, meters
 

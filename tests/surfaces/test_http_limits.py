@@ -8,8 +8,8 @@ import pytest
 from http_stage import BASE, JSON, Stage, router
 from starlette.testclient import TestClient
 
-from keepward.http.app import create_app
 from keepward.http.problems import Problem
+from keepward.http.server import create_app
 from keepward.http.serving import Serving
 from keepward.http.state import Answered, Answers, LocalState, Rates
 

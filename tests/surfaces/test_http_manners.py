@@ -12,8 +12,7 @@ from starlette.testclient import TestClient
 
 from keepward import Memory
 from keepward.http.edge import Edge
-from keepward.http.options import ServerOptions
-from keepward.http.serving import Serving
+from keepward.http.serving import ServerOptions, Serving
 
 
 @pytest.fixture

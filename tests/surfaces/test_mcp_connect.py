@@ -12,7 +12,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from keepward import Actor, Memory, StoreUnavailable, Unauthorised
-from keepward.mcp.clients import CLIENTS
+from keepward.mcp.connect import CLIENTS
 
 #: The file for the whole user, and the keys under which our entry stands.
 PLACES = {

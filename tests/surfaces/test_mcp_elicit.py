@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_made import ERAS, ORDER, call, opened, served, talk, told
 
 from keepward import Actor, Policy, Tier
-from keepward.mcp import elicit
+from keepward.mcp.server import decision_of
 
 ALLOWED = Policy(chat_approval=(Tier.CORE, Tier.ARCHIVAL))
 MISSION = {"text": "Ship the zeppelin", "tier": "core", "key": "mission"}
@@ -204,7 +204,7 @@ def test_the_state_of_one_call_does_not_answer_another(owner, server):
 
 
 def test_a_decision_is_one_of_three_words():
-    assert [elicit.decision_of(content) for content in (None, {}, {"decision": "approve"}, {"decision": 1})] == [
+    assert [decision_of(content) for content in (None, {}, {"decision": "approve"}, {"decision": 1})] == [
         "decide later",
         "decide later",
         "approve",

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keepward import InvalidInput
-from keepward.mcp.settings import drop, load, put
+from keepward.mcp.connect import drop, load, put
 
 PLACE = ("mcpServers", "keepward")
 ENTRY = {"command": "k", "args": ["mcp", "é"]}

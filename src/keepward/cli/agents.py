@@ -15,7 +15,7 @@ from keepward.place import Database
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
-    from keepward.http.options import ServerOptions
+    from keepward.http.serving import ServerOptions
     from keepward.mcp.connect import Standing
     from keepward.memory import Memory
     from keepward.model.trust import Token
@@ -56,7 +56,7 @@ def serve(call: Call, demo: bool, no_mcp: bool, allow_host: tuple[str, ...], **g
         call.db = str(DEMO)
     try:
         from keepward.http import server
-        from keepward.http.options import ServerOptions
+        from keepward.http.serving import ServerOptions
 
         settings = asdict(call.settings.server)
         settings["allow_hosts"] = (*settings["allow_hosts"], *allow_host)
@@ -242,8 +242,16 @@ def connect(
     --tenant and --scope. A token that stood there is ended once another has taken its place. A --project is shared
     with others, and gets none.
     """
-    from keepward.mcp.clients import client_of, file_of
-    from keepward.mcp.connect import MASKED, TOKEN, carry_out, connected, disconnected, standing_token
+    from keepward.mcp.connect import (
+        MASKED,
+        TOKEN,
+        carry_out,
+        client_of,
+        connected,
+        disconnected,
+        file_of,
+        standing_token,
+    )
     from keepward.mcp.profiles import profile as profile_of
 
     chosen = client_of(client)

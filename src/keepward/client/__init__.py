@@ -4,8 +4,7 @@ with Client("http://127.0.0.1:8321", token) as memory:
     memory.remember("Ana prefers tabs", source="user_message")
 """
 
-from keepward.client.remote import Client
-from keepward.client.streams import Happened, Line
+from keepward.client.remote import Client, Happened, Line
 from keepward.client.wire import Draft
 
 __all__ = ["Client", "Draft", "Happened", "Line"]

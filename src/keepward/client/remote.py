@@ -1,35 +1,73 @@
-"""``Client``: the verbs of ``Memory`` on a server, with the same values and the same errors.
+"""``Client``: the verbs of ``Memory`` on a server, with the same values and errors; and what comes in a stream.
 
 Invariants
 (1) A verb has the name, the arguments and the defaults that it has in ``Memory``; docs/client.md names the few that
     concern files of a machine and are not here.
 (2) Nothing is read from the environment: address and token are what the caller says, and go nowhere else.
 (3) Handles on one server share its connections; only tenant and scope differ. Who asks is the token's bearer.
+(4) Events come in the order of the commits, each once; after a break they go on exactly where they stopped.
+(5) An export under its final name is whole, see ``durable``. An import is sent once; one that breaks off says so,
+    whatever was told before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from keepward import durable
 from keepward.calls.govern import Govern
 from keepward.calls.use import Use
-from keepward.client import streams, wire
-from keepward.client.streams import Happened, Line
-from keepward.client.transport import Answer, Transport
+from keepward.client import wire
+from keepward.client.transport import Answer, Transport, answer_of, reading
 from keepward.client.wire import Draft
+from keepward.errors import InvalidInput, KeepwardError, StoreError, StoreUnavailable
+from keepward.model.commit import Reason
+from keepward.model.copies import ExportPlan, RestoredExport
 from keepward.model.trust import Actor
-from keepward.results import from_json
+from keepward.results import UNREADABLE, error_of, from_json, read_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Self
 
-    from keepward.model.copies import ExportPlan, RestoredExport
     from keepward.model.proposal import Shown, Waiting
     from keepward.verbs import Request
+
+#: Bytes read from a file at a time.
+_CHUNK = 1 << 16
+_LINES = "application/x-ndjson"
+#: Seconds without a sign of life after which a stream of events is lost; a server gives one every 15.
+_SILENCE = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happened:
+    """A commit that took place, as far as the token may know: names, and no text."""
+
+    #: Number of the commit; ``events(after=seq)`` goes on behind it.
+    seq: int
+    #: Sort of the event, as the server calls it.
+    event: str
+    #: What the server tells of it: id, operations, tiers.
+    facts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """What became of one line of an import."""
+
+    #: Number of the line or item, from 1.
+    number: int
+    #: ``committed``, ``duplicate``, ``quarantined``, ``refused`` or ``failed``.
+    outcome: str
+    reasons: tuple[Reason, ...] = ()
+    #: One sentence on why it could not be used.
+    detail: str | None = None
 
 
 class Client(Use, Govern):
@@ -130,14 +168,37 @@ class Client(Use, Govern):
             StoreUnavailable: the server was lost and did not come back.
             Unauthorised: the token ended.
         """
-        return streams.events(self._way, after, lambda: self.head)
+        way = self._way
+        # Named from the start, so that nothing is missed where the connection breaks before the first event.
+        seen, lost = _number(self.head) if after is None else after, 0
+        while True:
+            try:
+                for each in _listen(way, seen):
+                    seen, lost = each.seq, 0
+                    yield each
+            except StoreUnavailable:
+                if lost >= way.retries:
+                    raise
+            else:
+                # The server closed it, as it does when it stops; whether it comes back is seen by asking.
+                if lost >= way.retries:
+                    raise StoreUnavailable("the server tells of no more events; try again")
+            way.sleep(0.1 * 2**lost)
+            lost += 1
 
     def export(self, target: str | Path | IO[str]) -> int:
         """Write every version of every memory of the tenant as JSON lines, oldest first; return how many.
 
         A path is replaced in one step and is readable by its owner alone; a stream is left open.
         """
-        return streams.export(self._way, target)
+        if not isinstance(target, str | Path):
+            return _export(self._way, target.write)
+        path = Path(target).expanduser()
+        try:
+            with durable.replacing(path) as out:
+                return _export(self._way, lambda line: out.write(line.encode()))
+        except OSError as fault:
+            raise StoreUnavailable(f"cannot write {path.name}: {fault.strerror or 'output error'}") from fault
 
     def import_(
         self,
@@ -155,15 +216,27 @@ class Client(Use, Govern):
             InvalidInput: it cannot be read, here or there.
             StoreUnavailable: the connection broke; importing the same file again stores nothing twice.
         """
-        return streams.import_lines(self._way, source, [("format", format), ("session", session)], on_result)
+        query, headers = [("format", format), ("session", session)], {"Content-Type": _LINES, "Accept": _LINES}
+        with _opened(source) as content:
+            sending = self._way.stream("POST", "/memory/import", query=query, content=content, headers=headers)
+            with sending as answer:
+                for line in answer.iter_lines():
+                    found = _parsed(line) or {}
+                    if "error" in found:
+                        raise read_json(KeepwardError, found["error"])
+                    if "summary" in found:
+                        return dict(found["summary"])
+                    if on_result is not None and "line" in found:
+                        on_result(_line(found))
+        raise StoreUnavailable("the import broke off; what was told of is done, so import the same file again")
 
     def plan_restore_export(self, source: str | Path | IO[bytes] | bytes) -> ExportPlan:
         """Return what bringing an export back as it was would restore, under a digest; for the owner alone."""
-        return streams.plan_restore(self._way, source)
+        return from_json(ExportPlan, _sent(self._way, "/memory/restore-export/plan", source, []))
 
     def restore_export(self, source: str | Path | IO[bytes] | bytes, digest: str) -> RestoredExport:
         """Write an export into an empty tenant as it is, given the digest of its plan; for the owner alone."""
-        return streams.restore(self._way, source, digest)
+        return from_json(RestoredExport, _sent(self._way, "/memory/restore-export", source, [("digest", digest)]))
 
     @property
     def _standing(self) -> Answer:
@@ -171,3 +244,82 @@ class Client(Use, Govern):
 
     def _send(self, request: Request[Any], **local: Any) -> Any:
         return wire.carry_out(request, self._way, **{name: value for name, value in local.items() if value is not None})
+
+
+def _sent(way: Transport, path: str, source: str | Path | IO[bytes] | bytes, query: list[tuple[str, str]]) -> Any:
+    headers = {"Content-Type": _LINES}
+    with (
+        _opened(source) as content,
+        way.stream("POST", path, query=query, content=content, headers=headers) as answer,
+    ):
+        answer.read()
+        return answer_of(answer)
+
+
+def _listen(way: Transport, after: int) -> Iterator[Happened]:
+    headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+    with way.stream("GET", "/memory/events", headers=headers, silence=_SILENCE) as answer:
+        for each in reading().EventSource(answer):
+            if each.event == "end":
+                found = _parsed(each.data) or {}
+                raise error_of(found.get("code"), found.get("detail"), 503)
+            if each.id.isdecimal() and each.data:
+                yield Happened(seq=int(each.id), event=each.event, facts=_parsed(each.data) or {})
+
+
+def _export(way: Transport, write: Callable[[str], object]) -> int:
+    count = 0
+    with way.stream("GET", "/memory/export", headers={"Accept": _LINES}) as answer:
+        for line in answer.iter_lines():
+            if line:
+                write(line + "\n")
+                count += 1
+    return count
+
+
+@contextlib.contextmanager
+def _opened(source: str | Path | IO[bytes] | bytes) -> Iterator[Any]:
+    """Lend what is to be sent, piece by piece."""
+    if isinstance(source, bytes):
+        yield source
+        return
+    if not isinstance(source, str | Path):
+        yield _pieces(source)
+        return
+    path = Path(source).expanduser()
+    try:
+        stream = path.open("rb")
+    except OSError as fault:
+        raise InvalidInput(f"cannot read {path.name}: {fault.strerror or 'input error'}") from fault
+    with stream:
+        yield _pieces(stream)
+
+
+def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
+    while piece := stream.read(_CHUNK):
+        if not isinstance(piece, bytes):
+            raise InvalidInput("an import is read as bytes: open the file with mode 'rb'")
+        yield piece
+
+
+def _parsed(line: str) -> dict[str, Any] | None:
+    if not line.strip():
+        return None
+    try:
+        told = json.loads(line)
+    except ValueError as fault:
+        raise StoreError(UNREADABLE) from fault
+    return told if isinstance(told, dict) else None
+
+
+def _number(head: str) -> int:
+    number = head.partition(":")[0]
+    if not number.isdecimal():
+        raise StoreError(UNREADABLE)
+    return int(number)
+
+
+def _line(told: Mapping[str, Any]) -> Line:
+    line = from_json(Line, {**told, "number": told["line"], "reasons": told.get("reasons") or []})
+    said = "; ".join(each.detail for each in line.reasons) or None
+    return line if line.detail is not None else replace(line, detail=said)

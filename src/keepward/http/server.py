@@ -1,34 +1,324 @@
-"""The server: the HTTP API, the page and `/mcp` as one application, from the first request to the last.
+"""The server: the HTTP API, the page and `/mcp` as one application over one store, from the first request to the last.
 
 Invariants
-(1) Nothing is bound that ``ServerOptions.checked`` refuses, and nothing is served before the port is ours.
-(2) A stop (SIGTERM, Ctrl-C) lets requests finish for ten seconds, ends streams, and closes the store.
-(3) `/mcp` stands among the routes, behind the same edge, limits and watch; its changes count like any other.
+(1) Without a credential there is `/health`, `/ready`, the static files of the page, and the exchange of a code. Every
+    other route takes a token or a session, whose cookie is HttpOnly, SameSite=Strict, and Secure behind TLS.
+(2) What no route answers is a problem too: 404, or 405 with every method of the path in ``Allow``.
+(3) The application holds one store; whoever made it closes it.
+(4) Nothing is bound that ``ServerOptions.checked`` refuses, and nothing is served before the port is ours.
+(5) A stop (SIGTERM, Ctrl-C) lets requests finish for ten seconds, ends streams, and closes the store.
+(6) `/mcp` stands among the routes, behind the same edge, limits and watch; its changes count like any other.
 """
 
 from __future__ import annotations
 
 import errno
 import logging
+import math
 import socket
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
+from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Annotated, Any
 
 import uvicorn
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Match
 
-from keepward.errors import InvalidInput
-from keepward.http.app import create_app
-from keepward.http.credentials import handle_of, principal_of
-from keepward.http.options import ServerOptions
-from keepward.http.serving import Serving
+from keepward.errors import InvalidInput, KeepwardError
+from keepward.http.credentials import (
+    SESSION_TERM,
+    Caller,
+    Handle,
+    Writes,
+    csrf_of,
+    handle_of,
+    identify,
+    principal_of,
+    serving_of,
+    unauthenticated,
+)
+from keepward.http.edge import Edge
+from keepward.http.problems import Problem, answer_of
+from keepward.http.routes import KeepwardRoute, PublicRoute
+from keepward.http.routes import routes as application_routes
+from keepward.http.schemas import problems_of
+from keepward.http.serving import ServerOptions, Serving
 from keepward.http.telemetry import logging_to
 from keepward.memory import Memory
+
+FOLDER = Path(__file__).parent / "page"
+_TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+
+
+class Told(BaseModel):
+    """A problem, by RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+
+
+class Healthy(BaseModel):
+    """The server is there."""
+
+    ok: bool
+
+
+class Code(BaseModel):
+    """The one-time code of a console link."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    code: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[A-Za-z0-9_-]+$")]
+
+
+class Opened(BaseModel):
+    """A session, as the page needs it."""
+
+    #: ``kind:name`` of who the page acts as.
+    principal: str
+    #: To be sent as ``Keepward-Csrf`` with every call that is not a GET.
+    csrf: str
+    #: Seconds until it ends.
+    expires_in: int
+
+
+class Link(BaseModel):
+    """A link that opens the page once, within ten minutes."""
+
+    url: str
+
+
+public = APIRouter(route_class=PublicRoute, tags=["server"])
+private = APIRouter(route_class=KeepwardRoute, tags=["server"])
+
+
+@public.get("/health", responses=problems_of(400, 403, 421))
+async def health() -> Healthy:
+    """Say that the server is there, and nothing else."""
+    return Healthy(ok=True)
+
+
+@public.get("/ready", responses=problems_of(400, 403, 421, 503))
+def ready(request: Request) -> Healthy:
+    """Say whether calls are answered: the store can be read and the server is not about to stop."""
+    serving = serving_of(request)
+    if serving.stopping.is_set():
+        raise Problem(503, "store_unavailable", "the server is about to stop", headers={"Retry-After": "1"})
+    try:
+        serving.newest(serving.memory.tenant)
+    except KeepwardError as fault:
+        detail = "the store cannot be read now; `keepward doctor` says why"
+        raise Problem(503, "store_unavailable", detail, headers={"Retry-After": "1"}) from fault
+    return Healthy(ok=True)
+
+
+def _static(path: str, name: str) -> None:
+    async def endpoint() -> Response:
+        return static(name)
+
+    public.add_api_route(path, endpoint, include_in_schema=False)
+
+
+for file in ("page.css", "page.js", "docs.js"):
+    _static(f"/{file}", file)
+_static("/", "index.html")
+
+
+@public.post("/session", responses=problems_of(400, 401, 403, 413, 415, 421, 422, 429))
+def open_session(request: Request, body: Code) -> Response:
+    """Exchange the one-time code of a console link for a session."""
+    serving = serving_of(request)
+    wait = math.ceil(serving.sessions.wait())
+    if not serving.sessions.redeem(body.code):
+        if wait:
+            held = {"Retry-After": str(wait)}
+            raise Problem(429, "rate_limited", "too many wrong codes; wait a minute", headers=held)
+        detail = "the code was used or is older than ten minutes; ask for another link with POST /session/link"
+        raise Problem(401, "unauthenticated", detail, headers={"WWW-Authenticate": 'Bearer realm="keepward"'})
+    # Only now: the owner's token is made where there is none, which a wrong code must not cause.
+    handle = serving.owner()
+    name, session = serving.sessions.open(handle.actor.credential)
+    caller = Caller(handle=handle, session=session, name=name)
+    response = JSONResponse(_opened(serving, caller).model_dump())
+    _set_cookie(serving, response, name, SESSION_TERM)
+    return response
+
+
+@private.get("/session", responses=problems_of(400, 401, 403, 421))
+async def get_session(request: Request) -> Opened:
+    """Return the session of the cookie that came along."""
+    caller = await identify(request)
+    if caller.session is None:
+        raise unauthenticated()
+    return _opened(serving_of(request), caller)
+
+
+@private.delete("/session", status_code=204, responses=problems_of(400, 401, 403, 421))
+async def end_session(request: Request) -> Response:
+    """End the session of the cookie that came along."""
+    serving, caller = serving_of(request), await identify(request)
+    if caller.session is None:
+        raise unauthenticated()
+    await serving.reach(serving.sessions.end, caller.name)
+    response = Response(status_code=204)
+    _set_cookie(serving, response, "", 0)
+    return response
+
+
+@private.post("/session/link", dependencies=[Writes], responses=problems_of(400, 401, 403, 421, 429))
+def new_link(request: Request, memory: Handle) -> Link:
+    """Return a link that opens the page as the owner; for the owner alone."""
+    if not memory.actor.is_owner:
+        raise Problem(403, "unauthorised", "links are the owner's to give; call with the owner's token")
+    return Link(url=serving_of(request).console_link())
+
+
+@private.get("/metrics", response_class=Response, responses=problems_of(400, 401, 403, 421, 501))
+def get_metrics(request: Request, memory: Handle) -> Response:
+    """Return counts of requests and the depth of the queue, for Prometheus."""
+    meters = serving_of(request).meters
+    if meters is None:
+        detail = "this server counts nothing: install keepward[metrics] and start it again"
+        raise Problem(501, "not_installed", detail)
+    return Response(meters.text(memory), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+@private.get("/openapi.json", responses=problems_of(400, 401, 403, 421))
+def openapi(request: Request, memory: Handle) -> Response:
+    """Return the description of every call, as OpenAPI 3.1."""
+    del memory
+    return JSONResponse(request.app.openapi())
+
+
+@private.get("/docs", response_class=Response, responses=problems_of(400, 401, 403, 421))
+def docs(memory: Handle) -> Response:
+    """Return the description of every call, for people."""
+    del memory
+    return static("docs.html")
+
+
+_file = cache(lambda name: (FOLDER / name).read_bytes())
+
+
+def static(name: str) -> Response:
+    """Return a file of the page."""
+    return Response(_file(name), headers={"Content-Type": _TYPES[name.rpartition(".")[2]]})
+
+
+def _opened(serving: Serving, caller: Caller) -> Opened:
+    left = serving.sessions.remaining(caller.session) if caller.session else 0
+    return Opened(principal=caller.handle.actor.label, csrf=csrf_of(caller.name), expires_in=left)
+
+
+def _set_cookie(serving: Serving, response: Response, value: str, age: int) -> None:
+    settings: dict[str, Any] = {"path": "/", "httponly": True, "samesite": "strict", "secure": serving.options.secure}
+    response.set_cookie(serving.cookie, value, max_age=age, **settings)
+
+
+ABOUT = """Memory for AI agents that one can audit, approve and undo.
+
+Every call takes a token as `Authorization: Bearer kw_...`, or the session of the console. Errors are
+`application/problem+json` with a stable `code`. A write answers 201 committed, 202 held for review, 200 the same was
+there already, 422 refused by a gate."""
+
+
+def create_app(
+    memory: Memory,
+    *,
+    options: ServerOptions | None = None,
+    serving: Serving | None = None,
+    routers: Sequence[APIRouter] | None = None,
+    lifespan: Any = None,
+) -> FastAPI:
+    """Return the application that serves the store of an owner's handle.
+
+    ``serving`` takes the place of a fresh one, as with a clock of a test's own, and ``routers`` that of the routes.
+    ``lifespan`` is what runs for as long as the application does.
+
+    Raises:
+        InvalidInput: the options cannot be served safely.
+    """
+    chosen = (options or ServerOptions()).checked()
+    held = serving or Serving(memory=memory, options=chosen)
+    app = FastAPI(
+        title="Keepward",
+        version=version("keepward"),
+        description=ABOUT,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+        # Ours are in `spans`: the framework's would carry the query.
+        telemetry={"tracing": False, "metrics": False, "logs": False},
+    )
+    app.state.serving = held
+    app.router.routes.extend(_routes(routers))
+    for kind in (HTTPException, KeepwardError, RequestValidationError):
+        app.add_exception_handler(kind, _answer)
+    app.add_middleware(Edge, serving=held)
+    _describe(app, held.cookie)
+    return app
+
+
+def _routes(routers: Sequence[APIRouter] | None) -> list[BaseRoute]:
+    routers = application_routes() if routers is None else routers
+    # One flat table: a path's methods may stand in several modules, and `Allow` names all of them.
+    return [route for each in (public, private, *routers) for route in each.routes]
+
+
+async def _answer(request: Request, fault: Exception) -> Response:
+    response = answer_of(request, fault)
+    if isinstance(fault, HTTPException) and fault.status_code == 405:
+        response.headers["Allow"] = ", ".join(allowed(request))
+    return response
+
+
+def allowed(request: Request) -> list[str]:
+    """Return every method of a request's path, sorted; see (2)."""
+    routes: list[Any] = request.app.routes
+    found = [route.methods for route in routes if route.matches(request.scope)[0] is not Match.NONE]
+    named = {method for methods in found for method in methods or ()}
+    return sorted(named | {"HEAD"} if "GET" in named else named)
+
+
+def _describe(app: FastAPI, cookie: str) -> None:
+    """Add to the description what holds for every route: the schema of problems and the two credentials."""
+    made = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is not None:
+            return app.openapi_schema
+        described = made()
+        parts = described.setdefault("components", {})
+        problem = Told.model_json_schema()
+        parts.setdefault("schemas", {})["Problem"] = {**problem, "title": "Problem", "additionalProperties": True}
+        parts["securitySchemes"] = {
+            "token": {"type": "http", "scheme": "bearer", "description": "A token, `kw_` and 43 characters."},
+            "session": {"type": "apiKey", "in": "cookie", "name": cookie, "description": "A console session."},
+        }
+        described["security"] = [{"token": []}, {"session": []}]
+        for path in ("/health", "/ready"):
+            described["paths"][path]["get"]["security"] = []
+        described["paths"]["/session"]["post"]["security"] = []
+        return described
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
 
 logger = logging.getLogger("keepward.server")
 #: Seconds that a request may take after the server was asked to stop.
@@ -57,7 +347,7 @@ def build(memory: Memory, options: ServerOptions) -> FastAPI:
     hooks["stateless"] = serving.shares is not None
     routes = http.routes(memory, profile=options.mcp_profile, **hooks)
     app = create_app(memory, options=options, serving=serving, lifespan=lambda _: http.lifespan(routes))
-    # Among the routes (3): a mount would answer the exact path with a redirect.
+    # Among the routes (6): a mount would answer the exact path with a redirect.
     app.router.routes.extend(routes)
     return app
 
@@ -129,7 +419,7 @@ def prepare(app: FastAPI) -> Server:
 
 
 class Server(uvicorn.Server):
-    """Ends streams when it is asked to stop, and then returns instead of ending the process (2)."""
+    """Ends streams when it is asked to stop, and then returns instead of ending the process (5)."""
 
     def __init__(self, config: uvicorn.Config, serving: Serving) -> None:
         super().__init__(config)

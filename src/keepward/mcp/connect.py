@@ -1,10 +1,13 @@
 """Connecting: one entry put into a client's settings, or taken out again.
 
 Invariants
-(1) Only the entry of that name is touched, and only where it is ours; all else in the file stays, byte for byte.
-(2) The file is replaced whole or not at all, and what was there before is kept beside it.
-(3) A second call with the same choices changes nothing.
-(4) A token in it is shown nowhere, and a file that holds one is its owner's alone.
+(1) Only the entry of that name is touched, and only where it is ours; all else in the file stays, byte for byte: each
+    way to edit it is read again and compared with what was meant, and a text of which there is none is refused.
+(2) What is edited is plain: JSON as `json` reads it, with no comments, and TOML whose tables have headers of their own.
+(3) The file is replaced whole or not at all, and what was there before is kept beside it.
+(4) A second call with the same choices changes nothing.
+(5) An entry names a program and its arguments; the token that it may hold is an agent's, and no other key is in it.
+    It is shown nowhere, and a file that holds one is its owner's alone.
 """
 
 from __future__ import annotations
@@ -13,15 +16,308 @@ import difflib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+import sys
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from keepward import durable
 from keepward.errors import Conflict, InvalidInput, StoreUnavailable
-from keepward.mcp import settings
-from keepward.mcp.clients import SERVER, Client, entry_of, environment_of, is_ours, place_of, words_of
+
+#: The name under which a client lists this server.
+SERVER = "keepward"
+
+
+class Client(NamedTuple):
+    """One client program."""
+
+    name: str
+    title: str
+    #: The file in a project's folder, and the key under which its servers stand.
+    project: str
+    container: str
+    #: What to do for the client to see it.
+    then: str = "start a new session; `/mcp` lists it"
+
+
+CLIENTS = {
+    each.name: each
+    for each in (
+        Client("claude", "Claude Code", ".mcp.json", "mcpServers"),
+        Client("codex", "Codex", ".codex/config.toml", "mcp_servers"),
+        Client("gemini", "Gemini CLI", ".gemini/settings.json", "mcpServers"),
+        Client("opencode", "OpenCode", "opencode.json", "mcp", "start a new session; `opencode mcp list` shows it"),
+        Client("cursor", "Cursor", ".cursor/mcp.json", "mcpServers", "switch it on in Settings, MCP"),
+        Client("vscode", "VS Code", ".vscode/mcp.json", "servers", "start it with `MCP: List Servers`"),
+    )
+}
+
+
+def client_of(name: str) -> Client:
+    """Return a client by name.
+
+    Raises:
+        InvalidInput: it is none of those known here.
+    """
+    if name not in CLIENTS:
+        raise InvalidInput(f"connect takes {', '.join(CLIENTS)}")
+    return CLIENTS[name]
+
+
+def file_of(client: Client, project: Path | None, environ: Mapping[str, str]) -> Path:
+    """Return the settings file of a client: in a project's folder, or the user's own.
+
+    Raises:
+        InvalidInput: there is no home folder, or no such project.
+    """
+    if project is not None:
+        if not project.is_dir():
+            raise InvalidInput("--project takes a folder that is there")
+        return _spelled(project / client.project)
+    if client.name == "codex" and environ.get("CODEX_HOME"):
+        return Path(environ["CODEX_HOME"]).expanduser() / "config.toml"
+    home, xdg = _home(environ), environ.get("XDG_CONFIG_HOME", "")
+    config = Path(xdg) if xdg.startswith("/") else home / ".config"
+    match client.name, sys.platform:
+        case "claude", _:
+            folder = environ.get("CLAUDE_CONFIG_DIR")
+            return (Path(folder).expanduser() if folder else home) / ".claude.json"
+        case "opencode", _:
+            return _spelled(config / "opencode" / "opencode.json")
+        case "vscode", "darwin":
+            return home / "Library" / "Application Support" / "Code" / "User" / "mcp.json"
+        case "vscode", "win32":
+            return Path(environ.get("APPDATA", home / "AppData" / "Roaming")) / "Code" / "User" / "mcp.json"
+        case "vscode", _:
+            return config / "Code" / "User" / "mcp.json"
+    return home / client.project
+
+
+def entry_of(client: Client, command: list[str], env: Mapping[str, str], *, nested: bool) -> dict[str, Any]:
+    """Return how a client writes down a server that it starts itself."""
+    if client.name == "opencode":
+        # The second major version nests its servers and knows no `enabled`.
+        enabled = {} if nested else {"enabled": True}
+        return {"type": "local", "command": command, **enabled, **({"environment": dict(env)} if env else {})}
+    kind = {"type": "stdio"} if client.name in {"claude", "vscode"} else {}
+    return {**kind, "command": command[0], "args": command[1:], **({"env": dict(env)} if env else {})}
+
+
+def environment_of(entry: Any) -> dict[str, str]:
+    """Return what an entry sets in the environment of its program."""
+    for key in ("env", "environment"):
+        if isinstance(entry, dict) and isinstance(entry.get(key), dict):
+            return {str(name): str(value) for name, value in entry[key].items()}
+    return {}
+
+
+def words_of(entry: Any) -> list[str]:
+    """Return the command line of an entry, its program first; empty where it is none."""
+    if not isinstance(entry, dict):
+        return []
+    command, args = entry.get("command", ""), entry.get("args", [])
+    words = [*(command if isinstance(command, list) else [command]), *(args if isinstance(args, list) else [])]
+    return [str(word) for word in words]
+
+
+def is_ours(entry: Any) -> bool:
+    """Whether an entry starts this program's server."""
+    names = [Path(word).stem for word in words_of(entry)]
+    return "mcp" in names and "keepward" in names
+
+
+def place_of(client: Client, container: Mapping[str, Any]) -> list[str]:
+    """Return the keys under which our entry stands, or would."""
+    inner = container.get("servers")
+    # OpenCode's second major version nests its servers, and still reads one written for the first.
+    if client.name == "opencode" and isinstance(inner, dict) and "type" not in inner:
+        return [client.container, *(("servers",) if SERVER in inner or SERVER not in container else ()), SERVER]
+    return [client.container, SERVER]
+
+
+def _spelled(path: Path) -> Path:
+    """Return the variant with comments where that is the one that is there."""
+    other = path.with_suffix(".jsonc")
+    return other if path.name == "opencode.json" and not path.exists() and other.exists() else path
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    named = environ.get("USERPROFILE") if sys.platform == "win32" else environ.get("HOME")
+    if named:
+        return Path(named)
+    try:
+        return Path.home()
+    except RuntimeError as fault:
+        raise InvalidInput("there is no home folder here; name a project with --project DIR") from fault
+
+
+_GAP = r"[ \t\r\n]*"
+_HEADER = re.compile(r"\s*\[")
+
+
+def load(text: str, *, toml: bool) -> dict[str, Any]:
+    """Return what a text holds; nothing where it is empty.
+
+    Raises:
+        InvalidInput: it cannot be read, or is no table.
+    """
+    try:
+        if toml:
+            return tomllib.loads(text)
+        value = json.loads(text, object_pairs_hook=_once) if text.strip() else {}
+    except (ValueError, RecursionError) as fault:
+        raise InvalidInput(f"it cannot be read as {'TOML' if toml else 'JSON without comments'}") from fault
+    if not isinstance(value, dict):
+        raise InvalidInput("it is no object")
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands there twice")
+    return found
+
+
+def put(text: str, place: Sequence[str], entry: Mapping[str, Any], *, toml: bool) -> str:
+    """Return the text with the table at a path of keys; tables on the way are made.
+
+    Raises:
+        InvalidInput: see (1).
+    """
+    meant = inner = load(text, toml=toml)
+    for key in place[:-1]:
+        inner = inner.setdefault(key, {})
+        if not isinstance(inner, dict):
+            raise _refused()
+    if toml:
+        ways: Iterable[str] = [_with_table(text, place, entry)]
+    else:
+        text = drop(text, place, toml=False) if place[-1] in inner else text
+        ways = _inserted(text if text.strip() else "{}\n", place, entry)
+    inner[place[-1]] = entry
+    return _first(ways, meant, toml=toml)
+
+
+def drop(text: str, place: Sequence[str], *, toml: bool) -> str:
+    """Return the text without the table at a path, and without tables on the way that are empty after that.
+
+    Raises:
+        InvalidInput: see (1).
+    """
+    meant = load(text, toml=toml)
+    tables: list[dict[str, Any]] = [meant]
+    for key in place[:-1]:
+        tables.append(tables[-1][key])
+    gone = len(place) - 1
+    del tables[gone][place[gone]]
+    while gone and not tables[gone]:
+        gone -= 1
+        del tables[gone][place[gone]]
+    if not toml:
+        return _first(_without(text, place[gone]), meant, toml=False)
+    result = _lines_without(text, place)
+    # A header without keys may be left of the tables on the way; it stands for nothing.
+    left: dict[str, Any] = {key: {} for key in place[:1] if load(result, toml=True).get(key) == {}}
+    return _first([result], meant | left, toml=True)
+
+
+def _refused() -> InvalidInput:
+    return InvalidInput("it is written in a way that is not edited here")
+
+
+def _first(texts: Iterable[str], meant: dict[str, Any], *, toml: bool) -> str:
+    """Return the first text that holds what is meant (1)."""
+    for text in texts:
+        try:
+            if load(text, toml=toml) == meant:
+                return text
+        except InvalidInput:
+            continue
+    raise _refused()
+
+
+def _inserted(text: str, place: Sequence[str], entry: Any) -> Iterator[str]:
+    """Yield a text of JSON with an entry as the first member of each object where it may belong, innermost first."""
+    unit = found[1] if (found := re.search(r"^([ \t]+)\"", text, re.MULTILINE)) else "  "
+    newline = "\r\n" if "\r\n" in text else "\n"
+
+    def written(indent: str) -> str:
+        return f"{name}: {json.dumps(entry, indent=unit, ensure_ascii=False)}".replace("\n", newline + indent)
+
+    for depth in reversed(range(len(place))):
+        name = json.dumps(place[depth])
+        opened = rf"{re.escape(json.dumps(place[depth - 1]))}{_GAP}:{_GAP}" if depth else rf"\A{_GAP}"
+        for match in re.finditer(rf"{opened}\{{({_GAP})(\}}?)", text):
+            at, gap = match.start(1), match[1]
+            line = text[text.rfind("\n", 0, at) + 1 : at]
+            base = line[: len(line) - len(line.lstrip(" \t"))]
+            if match[2]:
+                inside = newline + base + unit + written(base + unit) + newline + base
+                yield text[:at] + inside + text[match.start(2) :]
+            elif "\n" in gap:
+                yield f"{text[:at]}{gap}{written(gap.rpartition(chr(10))[2])},{text[at:]}"
+            else:
+                yield f"{text[:at]}{gap}{name}: {json.dumps(entry, ensure_ascii=False)},{text[at:]}"
+        entry = {place[depth]: entry}
+
+
+def _without(text: str, key: str) -> Iterator[str]:
+    """Yield a text of JSON without each of what may be members of that name."""
+    for match in re.finditer(rf"{_GAP}{re.escape(json.dumps(key))}{_GAP}:{_GAP}", text):
+        try:
+            _, end = json.JSONDecoder().raw_decode(text, match.end())
+        except ValueError:
+            continue
+        before, after = text[: match.start()], text[end:]
+        yield before + after.lstrip(" \t\r\n").removeprefix(",")
+        yield before.rstrip(" \t\r\n").removesuffix(",") + after
+
+
+def _with_table(text: str, place: Sequence[str], entry: Mapping[str, Any]) -> str:
+    newline = "\r\n" if "\r\n" in text else "\n"
+    plain = {key: value for key, value in entry.items() if not isinstance(value, Mapping)}
+    tables = {(): plain} | {(key,): value for key, value in entry.items() if isinstance(value, Mapping)}
+    rows = []
+    for path, values in tables.items():
+        rows.append(f"[{'.'.join(map(_toml_key, (*place, *path)))}]")
+        rows += [f"{_toml_key(key)} = {_toml(value)}" for key, value in values.items()]
+    head = _lines_without(text, place)
+    head += newline if head and not head.endswith("\n") else ""
+    return head + (newline if head.strip() else "") + "".join(row + newline for row in rows)
+
+
+def _lines_without(text: str, place: Sequence[str]) -> str:
+    """Return a text of TOML without the tables at a path and beneath it, and the empty line above each."""
+    dotted = r"\s*\.\s*".join(f'(?:{re.escape(key)}|"{re.escape(key)}")' for key in place)
+    wanted = re.compile(rf"\s*\[\s*{dotted}\s*[.\]]")
+    lines = text.splitlines(keepends=True)
+    heads = [number for number, line in enumerate(lines) if _HEADER.match(line)]
+    for start, after in reversed(list(zip(heads, [*heads[1:], len(lines)], strict=False))):
+        if not wanted.match(lines[start]):
+            continue
+        end = after
+        # What stands above the next header is said of the next table.
+        while end > start + 1 and (not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#")):
+            end -= 1
+        del lines[start - 1 if start and not lines[start - 1].strip() else start : end]
+    return "".join(lines)
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml(key)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(each, str | int | float) for each in value):
+        return f"[{', '.join(map(_toml, value))}]"
+    if not isinstance(value, str | int | float):
+        raise _refused()
+    # A basic string of TOML escapes as JSON does, and DEL besides.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
 
 Action = Literal["added", "updated", "removed", "unchanged", "absent"]
 #: What stands behind the name of the copy that is kept.
@@ -86,7 +382,7 @@ def connected(client: Client, path: Path, command: Sequence[str], env: Mapping[s
         before, place, there = _entry(client, path)
         wanted = entry_of(client, list(command), env, nested=len(place) > 2)
         if there is None:
-            return _change(client, path, "added", before, settings.put(before, place, wanted, toml=_is_toml(path)))
+            return _change(client, path, "added", before, put(before, place, wanted, toml=_is_toml(path)))
         _require_ours(path, there)
         # Other keys of the entry, such as a time limit, are the person's, and so is whether it is enabled.
         name = "environment" if client.name == "opencode" else "env"
@@ -95,7 +391,7 @@ def connected(client: Client, path: Path, command: Sequence[str], env: Mapping[s
             merged[name] = environment_of(there) | wanted[name]
         if merged == there:
             return _change(client, path, "unchanged", before, before)
-        return _change(client, path, "updated", before, settings.put(before, place, merged, toml=_is_toml(path)))
+        return _change(client, path, "updated", before, put(before, place, merged, toml=_is_toml(path)))
     except InvalidInput as fault:
         shown = json.dumps({SERVER: by_hand}, ensure_ascii=False)
         raise InvalidInput(
@@ -115,7 +411,7 @@ def disconnected(client: Client, path: Path) -> Change:
         if there is None:
             return _change(client, path, "absent", before, before)
         _require_ours(path, there)
-        return _change(client, path, "removed", before, settings.drop(before, place, toml=_is_toml(path)))
+        return _change(client, path, "removed", before, drop(before, place, toml=_is_toml(path)))
     except InvalidInput as fault:
         raise InvalidInput(f"{path.name}: {fault}; take the server `{SERVER}` out by hand") from fault
 
@@ -151,7 +447,7 @@ def _change(client: Client, path: Path, action: Action, before: str, after: str)
 def _entry(client: Client, path: Path) -> tuple[str, list[str], Any]:
     """Return the text of a file, the path of our entry in it, and the entry if it is there."""
     text = _read(path)
-    found: Any = settings.load(text, toml=_is_toml(path))
+    found: Any = load(text, toml=_is_toml(path))
     container = found.get(client.container, {})
     if not isinstance(container, dict):
         raise InvalidInput(f"`{client.container}` is not what {client.title} writes there")

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 import keepward
 from keepward.client import Happened
-from keepward.http.app import create_app
+from keepward.http.server import create_app
 from support.clock import SteppingClock
 
 PAGE = Path(__file__).parents[3] / "docs" / "client.md"
