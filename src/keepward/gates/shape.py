@@ -35,7 +35,7 @@ from keepward.model.change import (
     Supersede,
 )
 from keepward.model.commit import Reason
-from keepward.model.memory import CORE_BLOCKS, Kind, Record, Stability, Tier
+from keepward.model.memory import CORE_BLOCKS, WORDS, Kind, Record, Stability, Tier
 from keepward.model.policy import Policy
 from keepward.model.query import CONTEXT_LEGEND
 from keepward.model.trust import RESERVED, SOURCES, is_scope, parse_scope
@@ -52,7 +52,7 @@ ITEMS = 64
 QUOTED, LEAST, BESIDE = 30, 8, 16
 _ENDS = re.compile(r"[.!?;:。！？；：]+")
 _MARKS = re.compile(r"[\W_]+")
-_LINES = ("key", "subject", "category", "session", "speaker", "job")
+_LINES = tuple(name for name in WORDS if name != "blob")
 _LISTS = {"tags": SHORT, "evidence": REFERENCE, "aliases": SHORT, "derived_from": SHORT}
 _STABILITY = {
     Kind.SUMMARY: ({Stability.VOLATILE, Stability.STABLE}, "a summary is volatile or stable"),

@@ -21,7 +21,7 @@ from keepward.gates.detect.likeness import Form
 from keepward.gates.detect.text import Text
 from keepward.model.change import Change
 from keepward.model.commit import Reason
-from keepward.model.memory import Record, Tier
+from keepward.model.memory import WORD_LISTS, WORDS, Record, Tier
 from keepward.model.policy import Policy
 from keepward.model.trust import Actor
 
@@ -120,11 +120,10 @@ def reasons_of(gate: str) -> Callable[[str, str], Reason]:
     return lambda code, detail: Reason(gate=gate, code=code, detail=detail)
 
 
-_SINGLE = ("text", "key", "subject", "category", "metadata", "source", "session", "speaker", "job", "blob")
-_MANY = ("tags", "evidence", "aliases")
+_SINGLE = ("text", *WORDS, "metadata", "source")
 #: Where they are kept: of an object, its JSON text.
 _FIELDS = {**{name: name for name in _SINGLE}, "metadata": "metadata_json"}
-_singles, _manies = attrgetter(*_FIELDS.values()), attrgetter(*_MANY)
+_singles, _manies = attrgetter(*_FIELDS.values()), attrgetter(*WORD_LISTS)
 #: Fields by which memories are looked up: one marker in place of two names would make them one.
 NAMES = frozenset({"key", "subject", "session", "job", "source"})
 #: Handles of other systems, and hashes: nobody reads them.
@@ -164,7 +163,7 @@ def aside(case: Case) -> Text:
 def named(record: Record) -> list[tuple[str, str]]:
     """Return (field name, text) for every non-empty stored text of a record."""
     found = [pair for pair in zip(_SINGLE, _singles(record), strict=True) if pair[1]]
-    for name, items in zip(_MANY, _manies(record), strict=True):
+    for name, items in zip(WORD_LISTS, _manies(record), strict=True):
         if items:
             found += [(name, item) for item in items]
     return found
@@ -177,7 +176,7 @@ def mapped(record: Record, change: Callable[[str, str], str]) -> Record:
         value = getattr(record, attribute)
         if value:
             fields[attribute] = change(name, value)
-    for name in _MANY:
+    for name in WORD_LISTS:
         values = getattr(record, name)
         if values:
             fields[name] = tuple(change(name, item) for item in values)

@@ -216,7 +216,7 @@ READ_FIELDS = ("base_confidence", "base_importance", "uses", "last_used", "child
 #: Fields that say who wrote which version when; a diff is about the rest.
 VERSION_FIELDS = frozenset({"id", "version", "created_at", "updated_at", "reinforced_at", "author"})
 #: Fields beside the text in which a writer's words stand: those of one text, and those of several.
-WORDS = ("key", "subject", "category", "blob", "session", "speaker", "job")
+WORDS = ("key", "subject", "category", "session", "speaker", "job", "blob")
 WORD_LISTS = ("tags", "evidence", "aliases")
 _stored = attrgetter(
     *(each.name for each in dataclasses.fields(Record) if each.name not in {*READ_FIELDS, "confidence", "importance"}),

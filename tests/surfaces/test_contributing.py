@@ -1,0 +1,92 @@
+"""What CONTRIBUTING.md shows of adding one more is all that it takes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import keepward
+
+ROOT = Path(__file__).parents[2]
+#: Writes a memory with the new field by every way in, and prints what each says of it, and what a gate says.
+TRIED = """
+import json, subprocess, sys, tempfile
+from pathlib import Path
+from starlette.testclient import TestClient
+from keepward import Actor, Memory
+from keepward.http.server import create_app
+
+folder = Path(tempfile.mkdtemp())
+found = {}
+with Memory.open(folder / "m.db", actor=Actor.operator("olga"), embedder=None) as memory:
+    made = memory.remember("The ferry leaves at nine", mood="glad")
+    found["library"] = memory.get(made.id).to_dict()["mood"]
+    found["in a list"] = memory.remember_many([{"text": "Fog in the bay", "mood": "grim"}])[0].records[0].mood
+    found["version"] = [each["field"] for each in memory.show("1").steps[0].to_dict()["changed"]].count("mood")
+    found["too long"] = memory.remember("Rain at noon", mood="x" * 300).outcome
+    found["secret"] = "AKIA" in str(memory.remember("Wind at dusk", mood="AKIAIOSFODNN7EXAMPLE").to_dict())
+    found["verified"] = memory.verify().ok
+    token = memory.create_token("phone", rights="owner").secret
+    web = TestClient(create_app(memory), headers={"Authorization": f"Bearer {token}"}, base_url="http://127.0.0.1:8321")
+    said = web.post("/memory/items", json={"text": "Tide at six", "mood": "calm"}).json()
+    assert "id" in said, said
+    found["http"] = web.get(f"/memory/items/{said['id']}").json()["mood"]
+    schemas = web.get("/openapi.json").json()["components"]["schemas"]
+    found["described"] = "mood" in schemas["Memory"]["properties"]
+shell = [sys.executable, "-m", "keepward", "--db", str(folder / "m.db")]
+subprocess.run([*shell, "remember", "Gulls at ten", "--mood", "odd"], check=True, capture_output=True)
+listed = subprocess.run([*shell, "list", "--json"], check=True, capture_output=True, text=True).stdout
+found["command"] = "odd" in listed
+print(json.dumps(found))
+"""
+
+
+def patched(heading: str, source: Path) -> list[str]:
+    """Carry out the diff under a heading of CONTRIBUTING.md in a copy of the package; return the files it names."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    diff = re.search(rf"\*\*{heading}\*\*.*?```diff\n(.*?)```", text, re.DOTALL)
+    assert diff is not None
+    files = []
+    for part in re.split(r"^ # (?=src/)", diff[1], flags=re.MULTILINE)[1:]:
+        name, *lines = part.rstrip("\n").split("\n")
+        path = source / name.removeprefix("src/")
+        old, at, files = path.read_text().split("\n"), 0, [*files, name]
+        for sign, line in ((each[:1], each[1:]) for each in lines if each):
+            if sign == "+":
+                old.insert(at, line)
+                at += 1
+            else:
+                at = old.index(line, at) + (sign == " ")
+                if sign == "-":
+                    del old[at]
+        path.write_text("\n".join(old))
+    return files
+
+
+@pytest.mark.slow
+def test_a_field_of_a_memory_is_there_everywhere_after_the_change_that_is_shown(tmp_path: Path) -> None:
+    shutil.copytree(Path(keepward.__file__).parent, tmp_path / "keepward", ignore=shutil.ignore_patterns("__pycache__"))
+    assert len(patched("A field of a memory", tmp_path)) <= 5
+    env = {**os.environ, "PYTHONPATH": str(tmp_path), "KEEPWARD_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", TRIED], check=False, env=env, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "library": "glad",
+        "in a list": "grim",
+        "version": 1,
+        "too long": "refused",
+        "secret": False,
+        "verified": True,
+        "http": "calm",
+        "described": True,
+        "command": True,
+    }
