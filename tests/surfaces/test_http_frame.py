@@ -16,7 +16,7 @@ from http_stage import Stage
 from keepward import Policy, errors
 from keepward.http import problems
 from keepward.http.server import _routes as routes_of
-from keepward.http.state import HEADER
+from keepward.http.serving import HEADER
 from keepward.http.telemetry import OPERATIONS, Spans, logging_to, meters
 
 ROOT = Path(__file__).parents[2]

@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 
 from keepward.http.problems import Problem
 from keepward.http.server import create_app
-from keepward.http.serving import Serving
-from keepward.http.state import Answered, Answers, LocalState, Rates
+from keepward.http.serving import Answered, Answers, Rates, Serving
+from keepward.state import LocalState
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from keepward import Actor, Memory, StoreUnavailable
 from keepward.http import ServerOptions, streams
 from keepward.http.credentials import CSRF, Sessions
 from keepward.http.server import build
-from keepward.http.state import Answers, Rates
+from keepward.http.serving import Answers, Rates
 from keepward.model.state import Kind
 
 psycopg = pytest.importorskip("psycopg")
@@ -202,7 +202,7 @@ def test_a_call_of_the_protocol_of_agents_may_come_to_any_server(world):
 
 def test_without_a_key_a_server_remembers_for_itself(database):
     from keepward.http.serving import Serving
-    from keepward.http.state import LocalState
+    from keepward.state import LocalState
     from keepward.store.store import open_store
 
     with open_store(database) as store:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from http_world import World
 
-from keepward.http import drafts
+from keepward import state as drafts
 
 
 @pytest.fixture

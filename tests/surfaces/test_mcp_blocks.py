@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 import pytest
 from mcp_made import call, opened, served, talk, told
 
-from keepward import Access, Actor, InvalidInput, NotFound, Policy, Tier
-from keepward.mcp.blocks import MOST_EACH, TERM, Drafts, block_tools
+from keepward import Access, Actor, Conflict, NotFound, Policy, Tier
+from keepward.mcp.blocks import block_tools
+from keepward.mcp.profiles import profile
+from keepward.mcp.server import build
+from keepward.state import DRAFT, MOST_OWN, Drafts, LocalState
 
 APPEND = Policy(access={**Policy().access, Tier.CORE: Access.APPEND})
 
@@ -145,26 +150,26 @@ def test_edits_of_a_block_that_changed_meanwhile_are_stale_and_kept(owner, serve
 
 
 def test_edits_of_one_agent_are_unknown_to_another(owner):
-    drafts = Drafts()
-    name = drafts.begin(owner.acting_as(Actor.agent("claude")), "mine")
+    drafts = Drafts(LocalState(monotonic))
+    name = drafts.begin(owner.acting_as(Actor.agent("claude")), "mine").id
     with pytest.raises(NotFound):
-        drafts.of(owner.acting_as(Actor.agent("other")), name)
+        drafts.get(owner.acting_as(Actor.agent("other")), name)
 
 
 def test_edits_end_after_an_hour(agent):
     now = [0.0]
-    drafts = Drafts(monotonic=lambda: now[0])
-    name = drafts.begin(agent, "mine")
-    now[0] = TERM
-    with pytest.raises(NotFound, match="begin them again"):
-        drafts.of(agent, name)
+    drafts = Drafts(LocalState(lambda: now[0]))
+    name = drafts.begin(agent, "mine").id
+    now[0] = DRAFT.seconds
+    with pytest.raises(NotFound, match="for an hour"):
+        drafts.get(agent, name)
 
 
 def test_who_begins_too_many_edits_is_told(agent):
-    drafts = Drafts()
-    for _ in range(MOST_EACH):
+    drafts = Drafts(LocalState(monotonic))
+    for _ in range(MOST_OWN):
         drafts.begin(agent, "mine")
-    with pytest.raises(InvalidInput, match="finish or discard"):
+    with pytest.raises(Conflict, match="finish or discard"):
         drafts.begin(agent, "one more")
 
 
@@ -173,6 +178,16 @@ def test_a_text_that_is_collected_is_in_no_file(tmp_path, agent):
     edits = begun(server)
     call(server, "block_append", {"label": "mission", "text": "zeppelin heron", "edits": edits})
     assert [file for file in tmp_path.rglob("*") if file.is_file() and b"zeppelin heron" in file.read_bytes()] == []
+
+
+def test_edits_begun_at_one_server_of_a_store_are_finished_at_another(owner, agent):
+    drafts = Drafts(LocalState(monotonic))
+    first, second = (build(profile("blocks", drafts), lambda _: agent) for _ in "ab")
+    edits = begun(first)
+    call(second, "block_append", {"label": "mission", "text": "and tell nobody", "edits": edits})
+    call(first, "finish_edits", {"edits": edits})
+    owner.approve(owner.pending()[0].id)
+    assert text_of(owner) == "Ship the app before Easter\nand tell nobody"
 
 
 def test_two_servers_have_drafts_of_their_own(agent):

@@ -8,7 +8,7 @@ Invariants
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -19,7 +19,6 @@ from starlette.responses import JSONResponse, Response
 from keepward.calls import send
 from keepward.errors import InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.http.credentials import serving_of
-from keepward.http.models import CHANGES
 from keepward.http.problems import STATUS, Problem
 from keepward.http.reading import (
     Moment,
@@ -36,7 +35,7 @@ from keepward.http.reading import (
 )
 from keepward.memory import Memory
 from keepward.model import plain as present
-from keepward.model.change import BOOKKEEPING, Change
+from keepward.model.change import BOOKKEEPING
 from keepward.model.commit import Receipt
 from keepward.model.memory import Record
 from keepward.model.proposal import Committed, Decided, Duplicate, Outcome, Quarantined, Refused, Waiting
@@ -44,9 +43,9 @@ from keepward.model.query import Memories, Recall
 from keepward.model.trust import Token
 from keepward.model.value import parse_instant
 from keepward.results import to_json
+from keepward.state import proposed, staged
 from keepward.verbs import Request as Asked
-from keepward.verbs import Verb, arguments, fields
-from keepward.verbs.write import new_memory
+from keepward.verbs import Verb, fields
 
 _STATUS = {"committed": 201, "quarantined": 202, "duplicate": 200}
 #: The most hits of one query, over all its pages.
@@ -158,31 +157,6 @@ class Call:
             values = own if argument.within is None else own.setdefault(argument.within, {})
             values[argument.name] = parse_as_of(value) if wire in _MOMENTS and isinstance(value, str) else value
         return send(self.memory, self.verb.request(**own))
-
-
-def staged(memory: Memory, given: Mapping[str, Any]) -> Change:
-    """Return a change as a body has it.
-
-    Raises:
-        InvalidInput: an instant, duration or scope that cannot be read.
-    """
-    fields = dict(given)
-    makes = CHANGES[fields.pop("op")][2]
-    if makes is None:
-        return new_memory(memory._session, fields.pop("text"), fields)  # noqa: SLF001  a surface of the handle
-    made: Change = arguments.change(makes, fields)
-    return made
-
-
-def proposed(memory: Memory, changes: Sequence[Change], *, reason: str, session: str | None) -> Outcome:
-    """Propose changes together; return what became of them.
-
-    Raises:
-        InvalidInput: there are none.
-    """
-    if not changes:
-        raise InvalidInput("there is nothing to do: give at least one change")
-    return memory.propose(changes, reason=reason, session=session)
 
 
 def propose(call: Call) -> Response:

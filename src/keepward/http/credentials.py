@@ -30,10 +30,10 @@ from starlette.requests import Request, cookie_parser
 
 from keepward.errors import KeepwardError, Unauthorised
 from keepward.http.problems import Problem, problem_of
-from keepward.http.state import State
 from keepward.memory import Memory
 from keepward.model.state import Kind
 from keepward.model.trust import PREFIX, Actor, ActorKind, Rights
+from keepward.state import State, principal_of
 from keepward.verbs import Request as Asked
 from keepward.verbs.read import Find
 
@@ -169,11 +169,6 @@ class Caller:
     def principal(self) -> str:
         """Whose allowance and whose answers these are."""
         return principal_of(self.handle)
-
-
-def principal_of(handle: Memory) -> str:
-    """Return whose allowance and whose answers a handle's are: the token's id, or the name of who has none."""
-    return handle.actor.credential or handle.actor.label
 
 
 def serving_of(request: Request) -> Serving:

@@ -1,109 +1,20 @@
-"""Drafts: changes that a caller collects over several calls, and proposes together.
-
-Invariants
-(1) A draft is kept for an hour at most, in memory alone, or sealed where servers of one database share it: what no gate
-    has judged cannot be read on a disk. Nothing staged is judged or visible before the end.
-(2) It is seen and used by the principal who began it and by nobody else, in the tenant and scope it was begun in.
-(3) It is proposed once. When that fails by an error, as against a refusal, it stays and can be finished later.
-(4) There is a limit to what one principal, and all of them together, can have begun.
-"""
+"""Drafts over HTTP: changes that a caller collects over several calls, and proposes together; see ``state``."""
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from starlette.responses import Response
 
-from keepward.errors import Conflict, InvalidInput, NotFound
-from keepward.http.answers import Call, json_response, over_http, proposed, staged, write_response
-from keepward.http.credentials import principal_of, serving_of
-from keepward.http.problems import Problem
+from keepward.http.answers import Call, json_response, over_http, write_response
+from keepward.http.credentials import serving_of
 from keepward.http.schemas import Instant, model
 from keepward.model import plain
-from keepward.model.state import Kind
+from keepward.state import Draft
 from keepward.verbs import Judged, Limit
 from keepward.verbs import Request as Asked
 from keepward.verbs.fields import ReadLine
-
-#: Most drafts of one principal; most changes in one draft, and most characters of their JSON.
-MOST_OWN = 16
-MOST_CHANGES = 500
-MOST_CHARACTERS = 4_000_000
-#: Seconds that a call waits while another proposes its draft, and between two looks.
-PATIENCE = 30
-_LOOK = 0.02
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
-    """A draft under way."""
-
-    id: str
-    tenant: str
-    scope: str
-    reason: str = field(repr=False)
-    session: str | None = field(repr=False)
-    expires_at: datetime
-    #: Each change as it was sent, as JSON, and the id of the memory that it changes or will make; in order.
-    changes: tuple[str, ...] = field(default=(), repr=False)
-    ids: tuple[str, ...] = ()
-    #: Number of the server that proposes it now.
-    by: int | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return it as ``DraftState``."""
-        return {
-            "id": self.id,
-            "reason": self.reason,
-            "session": self.session,
-            "changes": len(self.changes),
-            "expires_at": plain.instant(self.expires_at),
-            "items": [
-                {"op": json.loads(each)["op"], "id": name} for each, name in zip(self.changes, self.ids, strict=True)
-            ],
-        }
-
-
-#: Drafts of all principals together.
-DRAFT = Kind(name="draft", of=Draft, seconds=3600, most=512)
-
-
-def _change(call: Call, new: Callable[[Draft], Draft | None]) -> Draft | None:
-    """Put what ``new`` makes of the draft that a call names in its place, once nobody proposes it; None ends it.
-
-    Raises:
-        NotFound: there is none by that name, it has ended, or it is somebody else's (2).
-        Conflict: it is being proposed, and that takes long.
-    """
-    serving, memory = serving_of(call.http), call.memory
-    state, until = serving.state, time.monotonic() + PATIENCE
-    busy: int | None = None
-    dead: set[int] = set()
-
-    def changed(draft: Draft | None) -> Draft | None:
-        nonlocal busy
-        if draft is None or (draft.tenant, draft.scope) != (memory.tenant, memory.scope):
-            raise NotFound("there is no draft by that id; drafts are kept for an hour, and not over a restart")
-        # A server that died finishes nothing.
-        busy = None if draft.by in dead else draft.by
-        return new(draft) if busy is None else draft
-
-    while True:
-        after: Draft | None = state.change(DRAFT, call.given["draft_id"], changed, owner=principal_of(memory))
-        if busy is None:
-            return after
-        if not state.alive(busy):
-            dead.add(busy)
-        elif time.monotonic() > until:
-            raise Conflict("this draft is being proposed; ask for it again, or for what it has become")
-        else:
-            time.sleep(_LOOK)
-
 
 DraftId = Annotated[str, Limit("As `POST /memory/drafts` gave it.", pattern=r"^[0-9a-f]{32}$")]
 
@@ -159,75 +70,38 @@ Staged: Any = model(
 
 
 def begin(call: Call) -> Response:
-    memory, reason = call.memory, call.given["reason"]
-    if not reason.strip():
-        raise InvalidInput("say why: a change carries a `reason`")
-    serving, principal = serving_of(call.http), principal_of(memory)
-    own = serving.state.count(DRAFT, owner=principal)
-    if own >= MOST_OWN:
-        raise Conflict(f"there are {own} drafts of yours already; finish or discard one")
-    if serving.state.count(DRAFT) >= DRAFT.most:
-        raise Conflict("this server keeps no more drafts now; finish one, or send the changes in one edit")
-    draft = Draft(
-        id=serving.random(16).hex(),
-        tenant=memory.tenant,
-        scope=memory.scope,
-        reason=reason,
-        session=call.given.get("session"),
-        expires_at=memory.now + timedelta(seconds=DRAFT.seconds),
-    )
-    serving.state.change(DRAFT, draft.id, lambda _: draft, owner=principal)
-    return json_response(draft.as_dict(), 201, {"Location": f"/memory/drafts/{draft.id}"})
+    draft = serving_of(call.http).drafts.begin(call.memory, call.given["reason"], call.given.get("session"))
+    return json_response(_state(draft), 201, {"Location": f"/memory/drafts/{draft.id}"})
 
 
 def look(call: Call) -> Response:
-    found = _change(call, lambda draft: draft)
-    assert found is not None
-    return json_response(found.as_dict())
+    return json_response(_state(serving_of(call.http).drafts.get(call.memory, call.given["draft_id"])))
 
 
 def stage(call: Call) -> Response:
     sent = [dict(each) for each in call.given["changes"]]
-    # All are read before one is staged: one that cannot be read must not leave half of a call behind.
-    made = [staged(call.memory, each) for each in sent]
-    texts = tuple(json.dumps(each, ensure_ascii=False, separators=(",", ":")) for each in sent)
-
-    def more(draft: Draft) -> Draft:
-        changes = (*draft.changes, *texts)
-        if len(changes) > MOST_CHANGES or sum(map(len, changes)) > MOST_CHARACTERS:
-            detail = f"a draft holds at most {MOST_CHANGES} changes and 4 MB; finish this one and begin another"
-            raise Problem(413, "too_large", detail)
-        return replace(draft, changes=changes, ids=(*draft.ids, *(each.id for each in made)))
-
-    draft = _change(call, more)
-    assert draft is not None
+    draft, made = serving_of(call.http).drafts.stage(call.memory, call.given["draft_id"], sent)
     ids = [change.id if each["op"] == "insert" else None for each, change in zip(sent, made, strict=True)]
     return json_response({"id": draft.id, "changes": len(draft.changes), "ids": ids})
 
 
 def finish(call: Call) -> Response:
-    me = serving_of(call.http).state.me
-    draft = _change(call, lambda draft: replace(draft, by=me))
-    assert draft is not None
-    ended: Draft | None = replace(draft, by=None)
-    try:
-        made = [
-            replace(staged(call.memory, json.loads(text)), id=name)
-            for text, name in zip(draft.changes, draft.ids, strict=True)
-        ]
-        outcome = proposed(call.memory, made, reason=draft.reason, session=draft.session)
-        ended = None
-    finally:
-        _put(call, ended)
-    return write_response(outcome)
+    return write_response(serving_of(call.http).drafts.finish(call.memory, call.given["draft_id"]))
 
 
 def discard(call: Call) -> Response:
-    _change(call, lambda _: None)
+    serving_of(call.http).drafts.discard(call.memory, call.given["draft_id"])
     return Response(status_code=204)
 
 
-def _put(call: Call, draft: Draft | None) -> None:
-    """Put a draft back that this call has held, or end it; one that an erasure has ended meanwhile stays so."""
-    state, name = serving_of(call.http).state, call.given["draft_id"]
-    state.change(DRAFT, name, lambda there: there and draft, owner=principal_of(call.memory))
+def _state(draft: Draft) -> dict[str, Any]:
+    """Return a draft as ``DraftState``."""
+    items = [{"op": json.loads(each)["op"], "id": name} for each, name in zip(draft.changes, draft.ids, strict=True)]
+    return {
+        "id": draft.id,
+        "reason": draft.reason,
+        "session": draft.session,
+        "changes": len(items),
+        "expires_at": plain.instant(draft.expires_at),
+        "items": items,
+    }

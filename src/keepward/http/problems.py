@@ -41,7 +41,7 @@ _ERRORS: dict[type[errors.KeepwardError], tuple[int, str]] = {
     errors.Tampered: (500, "A row does not match its seal"),
     errors.KeepwardError: (500, "Something went wrong"),
 }
-STATUS: dict[str, int] = {kind.code: status for kind, (status, _) in _ERRORS.items()}
+STATUS: dict[str, int] = {kind.code: status for kind, (status, _) in _ERRORS.items()} | {"too_large": 413}
 #: Title by code. docs/http.md lists all of them.
 TITLES: dict[str, str] = {kind.code: title for kind, (_, title) in _ERRORS.items()} | {
     "bad_request": "The request cannot be read",

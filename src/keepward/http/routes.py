@@ -40,7 +40,7 @@ from keepward.http.models import BODIES, body_of, typed
 from keepward.http.problems import Problem, answer_of
 from keepward.http.reading import LONGEST, StrictRequest, check_query, check_type, is_many
 from keepward.http.schemas import Written, answered, mirror, page
-from keepward.http.state import HEADER, REPLAYED, Answered, fingerprint
+from keepward.http.serving import HEADER, REPLAYED, Answered, fingerprint
 from keepward.http.telemetry import OPERATIONS
 from keepward.model.copies import ExportPlan, RestoredExport
 from keepward.model.job import Alike, JobState, Run

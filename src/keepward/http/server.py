@@ -44,7 +44,6 @@ from keepward.http.credentials import (
     csrf_of,
     handle_of,
     identify,
-    principal_of,
     serving_of,
     unauthenticated,
 )
@@ -56,6 +55,7 @@ from keepward.http.schemas import problems_of
 from keepward.http.serving import ServerOptions, Serving
 from keepward.http.telemetry import logging_to
 from keepward.memory import Memory
+from keepward.state import principal_of
 
 FOLDER = Path(__file__).parent / "page"
 _TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
@@ -344,7 +344,7 @@ def build(memory: Memory, options: ServerOptions) -> FastAPI:
 
     hooks: dict[str, Any] = {"authenticate": authenticate, "admit": admit, "body_limit": options.body_limit}
     # Any server of a database may get the next call of a session.
-    hooks["stateless"] = serving.shares is not None
+    hooks |= {"stateless": serving.shares is not None, "drafts": serving.drafts}
     routes = http.routes(memory, profile=options.mcp_profile, **hooks)
     app = create_app(memory, options=options, serving=serving, lifespan=lambda _: http.lifespan(routes))
     # Among the routes (6): a mount would answer the exact path with a redirect.

@@ -9,15 +9,21 @@ Invariants
 (4) Time and randomness come in here, once.
 (5) Servers of one database answer alike: what is remembered between requests is in the database. What is this server's
     own is how much it does at a time: streams, imports, and the handles that it has at hand.
+(6) A principal has one allowance for all its calls; it fills up evenly, to the whole of a minute at most.
+(7) A call that is sent again under its ``Idempotency-Key`` within a day is answered again; the same key with another
+    call is refused, and one that a server which runs still carries out is a conflict. An erasure empties all answers.
+    What says nothing of the call itself (credential, rate, size, a fault of the server) is not held.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 import secrets
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import InitVar, dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import InitVar, dataclass, field, replace
 from itertools import islice
 from typing import ParamSpec, TypeVar
 
@@ -26,12 +32,13 @@ from starlette.concurrency import run_in_threadpool
 from keepward.config import ServerSettings
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable
 from keepward.http.credentials import Sessions
-from keepward.http.state import Answers, LocalState, Rates, Shares, State
+from keepward.http.problems import Problem
 from keepward.http.telemetry import Meters, Spans, meters, spans
 from keepward.memory import Memory, bearer_of, shared_state
 from keepward.model.state import Kind
 from keepward.model.trust import hash_of
 from keepward.model.value import is_loopback
+from keepward.state import DRAFT, Drafts, LocalState, Shares, State
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _EVERYWHERE = frozenset({"", "0.0.0.0", "::"})  # noqa: S104  to be refused without TLS, not bound
@@ -109,6 +116,134 @@ LOOK_BACK = 5_000
 _HANDLES = Kind(name="handle", of=Memory, seconds=24 * 3600, renewed=True, most=1024)
 
 
+#: Of a call that may be sent again, and of its answer when it is given again.
+HEADER = "Idempotency-Key"
+REPLAYED = "Idempotency-Replayed"
+_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+_PASSING = frozenset({401, 403, 408, 413, 415, 429})
+
+
+class Rates:
+    """The allowances of all principals; ``per_minute`` 0 is no limit."""
+
+    #: What is left and when that was so; after a minute of rest it is all there again.
+    KIND = Kind(name="rate", of=tuple[float, ...], seconds=60, renewed=True, most=4096)
+
+    def __init__(self, per_minute: int, state: State) -> None:
+        self._per_minute, self._state = per_minute, state
+
+    def take(self, principal: str) -> float:
+        """Count one change; return 0, or the seconds to wait when it is one too many and was not counted."""
+        if not self._per_minute:
+            return 0.0
+        whole, refill, now = float(self._per_minute), self._per_minute / 60, self._state.now()
+        wait = 0.0
+
+        def taken(before: tuple[float, float] | None) -> tuple[float, float]:
+            nonlocal wait
+            left, at = before or (whole, now)
+            left = min(whole, left + (now - at) * refill)
+            # Rounding must not cost the last one of a minute.
+            wait = 0.0 if left >= 1 - 1e-9 else (1 - left) / refill
+            return (left if wait else left - 1, now)
+
+        self._state.change(self.KIND, principal, taken)
+        return wait
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """An answer as it was given."""
+
+    status: int
+    headers: tuple[tuple[bytes, bytes], ...]
+    body: bytes = field(repr=False)
+    #: Tenant that it was about, and the number of its newest commit at that moment.
+    tenant: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    fingerprint: bytes
+    #: Number of the server that carries it out.
+    by: int
+    #: None while the call is being carried out.
+    answer: Answered | None = None
+
+
+def _size(call: _Call) -> int:
+    return len(call.answer.body) if call.answer else 0
+
+
+class Answers:
+    """The answers that were given under a key, by principal."""
+
+    KIND = Kind(
+        name="answer", of=_Call, seconds=24 * 3600, most=10_000, most_each=1_000, most_bytes=64 << 20, size=_size
+    )
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def begin(self, principal: str, key: str, fingerprint: bytes) -> Answered | None:
+        """Return the answer that was given under a key; None when the call is to be carried out now.
+
+        After None, ``hold`` or ``drop`` has to follow.
+
+        Raises:
+            Problem: see (7); or the key is not 1 to 255 printable ASCII characters.
+        """
+        if not _KEY.fullmatch(key):
+            raise Problem(400, "bad_request", f"{HEADER} is 1 to 255 printable ASCII characters")
+        found: _Call | None = None
+        gone: _Call | None = None
+
+        def begun(before: _Call | None) -> _Call:
+            nonlocal found
+            # What a server that died was carrying out is carried out again: the gates know what was stored already.
+            found = None if before == gone else before
+            return found or _Call(fingerprint, self._state.me)
+
+        self._state.change(self.KIND, key, begun, owner=principal)
+        if found and not found.answer and found.fingerprint == fingerprint and not self._state.alive(found.by):
+            gone = found
+            self._state.change(self.KIND, key, begun, owner=principal)
+        if found is None:
+            return None
+        if found.fingerprint != fingerprint:
+            raise Problem(422, "idempotency_reused", f"this {HEADER} was sent with another call; take a new one")
+        if found.answer is None:
+            detail = "the call under this key is being carried out; ask again"
+            raise Problem(409, "idempotency_in_progress", detail, headers={"Retry-After": "1"})
+        return found.answer
+
+    def hold(self, principal: str, key: str, answer: Answered) -> None:
+        """Hold the answer of a call that was begun, unless it says nothing of the call (7)."""
+        passing = answer.status >= 500 or answer.status in _PASSING
+        # Where an erasure came in between there is no call any more, and its answer is not held either.
+        self._state.change(
+            self.KIND, key, lambda call: replace(call, answer=answer) if call and not passing else None, owner=principal
+        )
+
+    def drop(self, principal: str, key: str) -> None:
+        """Forget a call, whatever became of it."""
+        self._state.change(self.KIND, key, lambda _: None, owner=principal)
+
+    def clear(self) -> None:
+        """Forget everything; see (7)."""
+        self._state.clear(self.KIND)
+
+
+def fingerprint(parts: Iterable[str | bytes | None]) -> bytes:
+    """Return the SHA-256 that tells calls apart: of each part with its length, in order."""
+    state = hashlib.sha256()
+    for part in parts:
+        data = b"\0" if part is None else part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        state.update(len(data).to_bytes(8, "big") + data)
+    return state.digest()
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Serving:
     """The store, the options, and what is remembered of callers."""
@@ -131,6 +266,7 @@ class Serving:
     sessions: Sessions = field(init=False)
     rates: Rates = field(init=False)
     answers: Answers = field(init=False)
+    drafts: Drafts = field(init=False)
     #: None where prometheus_client, or opentelemetry-api, is not installed.
     meters: Meters | None = field(init=False, default_factory=meters)
     spans: Spans | None = field(init=False, default_factory=spans)
@@ -145,6 +281,7 @@ class Serving:
         self.sessions = Sessions(self.state, self.random)
         self.rates = Rates(self.options.writes_per_minute, self.state)
         self.answers = Answers(self.state)
+        self.drafts = Drafts(self.state, self.random)
 
     @property
     def cookie(self) -> str:
@@ -196,8 +333,6 @@ class Serving:
 
     def forget(self) -> None:
         """Forget what may hold text that was erased: answers and drafts."""
-        from keepward.http.drafts import DRAFT
-
         self.answers.clear()
         self.state.clear(DRAFT)
 

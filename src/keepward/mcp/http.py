@@ -29,6 +29,7 @@ from keepward.errors import KeepwardError, Unauthorised
 from keepward.mcp.profiles import Profile
 from keepward.mcp.profiles import profile as profile_of
 from keepward.mcp.server import Admit, Context, as_agent, build
+from keepward.state import Drafts
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -99,14 +100,15 @@ def routes(
     admit: Admit | None = None,
     body_limit: int = 1 << 20,
     stateless: bool = False,
+    drafts: Drafts | None = None,
 ) -> list[Route]:
     """Return the routes of the protocol, for a host application to add to its own.
 
     ``authenticate`` is called in a thread for each request; without it a bearer token is asked for and looked up.
     What it raises beside a `KeepwardError` is left to the host. ``admit`` counts the changes of a handle. ``stateless``
-    begins no sessions, so that every call may come to another server.
+    begins no sessions, so that every call may come to another server; edits are begun in ``drafts``.
     """
-    chosen = profile_of(profile) if isinstance(profile, str) else profile
+    chosen = profile_of(profile, drafts) if isinstance(profile, str) else profile
     endpoint = Endpoint(chosen, authenticate or _by_token(memory), admit, body_limit, stateless)
     return [Route(PATH, endpoint=endpoint)]
 

@@ -79,7 +79,7 @@ class Database(Protocol):
 
 
 class SharedState:
-    """Entries that end by themselves, in a database; see ``http.state.State``."""
+    """Entries that end by themselves, in a database; see ``state.State``."""
 
     def __init__(self, database: Database, name: str, key: bytes, monotonic: Callable[[], float]) -> None:
         """Begin to listen; ``name`` is the store's.
@@ -116,7 +116,7 @@ class SharedState:
             return self._found(db, kind, place)[0]
 
     def change(self, kind: Kind, name: str, new: Callable[[Any], Any], *, owner: str = "") -> Any:
-        """Put what ``new`` makes of an entry's value in its place, see ``http.state.State``; it asks for no entry."""
+        """Put what ``new`` makes of an entry's value in its place, see ``state.State``; it asks for no entry."""
         place = self._place(kind, owner, name)
         with self._database.lending() as db:
             db.execute("SELECT pg_advisory_xact_lock(?)", (int.from_bytes(place[2][:7], "big"),))

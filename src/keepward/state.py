@@ -1,0 +1,344 @@
+"""State: what a server remembers between requests, each thing under a kind, an owner and a name; drafts among it.
+
+The protocol is what several servers of one store share, in their database (``store.shared``). ``LocalState`` is one
+process's own memory.
+
+Invariants
+(1) Each call is atomic: of two that add the same name one adds it and the other finds it.
+(2) An entry is gone when its time is over, and where its kind is full the one changed longest ago goes first.
+(3) Nothing in here can be read on a disk: what is held is text that no gate has judged, or that may be erased.
+(4) A draft is kept for an hour at most, and is seen and used by the principal who began it and by nobody else, in the
+    tenant and scope it was begun in. Nothing staged is judged or visible before the end.
+(5) A draft is proposed once. When that fails by an error, as against a refusal, it stays and can be finished later.
+(6) There is a limit to what one principal, and all of them together, can have begun.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Protocol, get_args
+
+from keepward.errors import Conflict, InvalidInput, NotFound
+from keepward.memory import Memory
+from keepward.model.change import Change, Insert, operation
+from keepward.model.proposal import Outcome
+from keepward.model.state import Kind
+from keepward.verbs import arguments
+from keepward.verbs.write import new_memory
+
+
+class State(Protocol):
+    """Entries that end by themselves."""
+
+    @property
+    def me(self) -> int:
+        """Return the number of this server."""
+
+    def alive(self, number: int) -> bool:
+        """Whether the server of a number runs."""
+
+    def now(self) -> float:
+        """Return the seconds of the clock by which entries end."""
+
+    def get(self, kind: Kind, name: str, *, owner: str = "") -> Any:
+        """Return the value of an entry; None where there is none."""
+
+    def change(self, kind: Kind, name: str, new: Callable[[Any], Any], *, owner: str = "") -> Any:
+        """Put what ``new`` makes of an entry's value (None where there is none) in its place, and return it.
+
+        None removes the entry; what ``new`` raises leaves it as it was.
+        """
+
+    def count(self, kind: Kind, *, owner: str | None = None) -> int:
+        """Return how many entries there are, of one owner or of all."""
+
+    def clear(self, kind: Kind) -> None:
+        """Remove all entries of a kind."""
+
+
+@dataclass(slots=True)
+class _Entry:
+    value: Any
+    until: float
+    size: int
+
+
+@dataclass(slots=True)
+class _Entries:
+    #: By owner and name, the one changed longest ago first.
+    held: OrderedDict[tuple[str, str], _Entry] = field(default_factory=OrderedDict)
+    size: int = 0
+
+    def pop(self, key: tuple[str, str]) -> _Entry | None:
+        entry = self.held.pop(key, None)
+        self.size -= entry.size if entry else 0
+        return entry
+
+    def put(self, key: tuple[str, str], entry: _Entry) -> None:
+        self.pop(key)
+        self.held[key] = entry
+        self.size += entry.size
+
+
+class Shares(State, Protocol):
+    """The state of all servers of one database, and news of their commits."""
+
+    @property
+    def name(self) -> str:
+        """Name the store, in a few characters."""
+
+    @property
+    def hears(self) -> bool:
+        """Whether news of commits come at once."""
+
+    def hearing(self, hear: Callable[[str], None]) -> AbstractContextManager[None]:
+        """Call a function with the tenant of each commit, from another thread; empty for any tenant's."""
+
+
+class LocalState:
+    """State in the memory of this process, lost with it; its methods are those of ``State``."""
+
+    #: There is no other server.
+    me = 0
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.now = clock
+        self._lock = threading.RLock()
+        self._kinds: dict[str, _Entries] = {}
+
+    def get(self, kind: Kind, name: str, *, owner: str = "") -> Any:
+        with self._lock:
+            entry = self._live(kind, (owner, name)).held.get((owner, name))
+            return None if entry is None else entry.value
+
+    def change(self, kind: Kind, name: str, new: Callable[[Any], Any], *, owner: str = "") -> Any:
+        key = (owner, name)
+        with self._lock:
+            entries = self._live(kind, key)
+            before = entries.held.get(key)
+            value = new(None if before is None else before.value)
+            if value is None:
+                entries.pop(key)
+                return None
+            until = self.now() + kind.seconds if before is None or kind.renewed else before.until
+            if before is None:
+                self._make_room(kind, entries, owner)
+            entries.put(key, _Entry(value, until, kind.size(value) if kind.most_bytes else 0))
+            while kind.most_bytes and entries.size > kind.most_bytes and len(entries.held) > 1:
+                entries.pop(next(iter(entries.held)))
+            return value
+
+    def count(self, kind: Kind, *, owner: str | None = None) -> int:
+        with self._lock:
+            return sum(owner in (None, each) for each, _ in self._live(kind).held)
+
+    def alive(self, number: int) -> bool:
+        """Whether the server of a number runs: this one."""
+        return number == self.me
+
+    def clear(self, kind: Kind) -> None:
+        with self._lock:
+            self._kinds.pop(kind.name, None)
+
+    def _live(self, kind: Kind, asked: tuple[str, str] | None = None) -> _Entries:
+        """Return the entries of a kind without those at its front that are over, nor the one asked for if it is."""
+        entries, now = self._kinds.setdefault(kind.name, _Entries()), self.now()
+        while entries.held:
+            key, entry = next(iter(entries.held.items()))
+            if entry.until > now:
+                break
+            entries.pop(key)
+        if asked and asked in entries.held and entries.held[asked].until <= now:
+            entries.pop(asked)
+        return entries
+
+    def _make_room(self, kind: Kind, entries: _Entries, owner: str) -> None:
+        """Let the oldest go where one more would be too many: who has many loses its own first."""
+        own = [key for key in entries.held if key[0] == owner] if kind.most_each else []
+        if kind.most_each and len(own) >= kind.most_each:
+            entries.pop(own[0])
+        elif len(entries.held) >= kind.most:
+            entries.pop(next(iter(entries.held)))
+
+
+# --- drafts
+
+#: Most drafts of one principal; most changes in one draft, and most characters of their JSON.
+MOST_OWN = 16
+MOST_CHANGES = 500
+MOST_CHARACTERS = 4_000_000
+#: Seconds that a call waits while another proposes its draft, and between two looks.
+PATIENCE = 30
+_LOOK = 0.02
+_CHANGES: Mapping[str, Any] = {operation(kind): kind for kind in get_args(Change)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """Changes that a caller collects over several calls, and proposes together."""
+
+    id: str
+    tenant: str
+    scope: str
+    reason: str = field(repr=False)
+    session: str | None = field(repr=False)
+    expires_at: datetime
+    #: Each change as it was sent, as JSON, and the id of the memory that it changes or will make; in order.
+    changes: tuple[str, ...] = field(default=(), repr=False)
+    ids: tuple[str, ...] = ()
+    #: Number of the server that proposes it now.
+    by: int | None = None
+
+
+#: Drafts of all principals together.
+DRAFT = Kind(name="draft", of=Draft, seconds=3600, most=512)
+
+
+def principal_of(handle: Memory) -> str:
+    """Return whose drafts, allowance and answers a handle's are: the token's id, or the name of who has none."""
+    return handle.actor.credential or handle.actor.label
+
+
+def staged(memory: Memory, given: Mapping[str, Any]) -> Change:
+    """Return a change as JSON has it: an ``op`` with the fields of its change, of a new memory those of ``remember``.
+
+    Raises:
+        InvalidInput: an instant, duration or scope that cannot be read.
+    """
+    fields = dict(given)
+    makes = _CHANGES[fields.pop("op")]
+    if makes is Insert:
+        return new_memory(memory._session, fields.pop("text"), fields)  # noqa: SLF001  a surface of the handle
+    made: Change = arguments.change(makes, fields)
+    return made
+
+
+def proposed(memory: Memory, changes: Sequence[Change], *, reason: str, session: str | None) -> Outcome:
+    """Propose changes together; return what became of them.
+
+    Raises:
+        InvalidInput: there are none.
+    """
+    if not changes:
+        raise InvalidInput("there is nothing to do: give at least one change")
+    return memory.propose(changes, reason=reason, session=session)
+
+
+class TooLarge(InvalidInput):
+    """A draft takes no more; finish it, and begin another."""
+
+    code = "too_large"
+
+
+class Drafts:
+    """The drafts of one state; ``random`` gives that many random bytes."""
+
+    def __init__(self, state: State, random: Callable[[int], bytes] = secrets.token_bytes) -> None:
+        self._state, self._random = state, random
+
+    def begin(self, memory: Memory, reason: str, session: str | None = None) -> Draft:
+        """Begin a draft.
+
+        Raises:
+            Conflict: there is no room for one more (6).
+        """
+        if not reason.strip():
+            raise InvalidInput("say why: a change carries a `reason`")
+        owner = principal_of(memory)
+        own = self._state.count(DRAFT, owner=owner)
+        if own >= MOST_OWN:
+            raise Conflict(f"there are {own} drafts of yours already; finish or discard one")
+        if self._state.count(DRAFT) >= DRAFT.most:
+            raise Conflict("this server keeps no more drafts now; finish one, or send the changes in one edit")
+        draft = Draft(
+            id=self._random(16).hex(),
+            tenant=memory.tenant,
+            scope=memory.scope,
+            reason=reason,
+            session=session,
+            expires_at=memory.now + timedelta(seconds=DRAFT.seconds),
+        )
+        self._state.change(DRAFT, draft.id, lambda _: draft, owner=owner)
+        return draft
+
+    def get(self, memory: Memory, name: str) -> Draft:
+        """Return a draft; see ``change``."""
+        draft: Draft = self.change(memory, name, lambda draft: draft)
+        return draft
+
+    def stage(self, memory: Memory, name: str, sent: Sequence[Mapping[str, Any]]) -> tuple[Draft, list[Change]]:
+        """Add changes as ``staged`` takes them; return the draft and what was added. See ``change``.
+
+        Raises:
+            InvalidInput: one of them cannot be read, and none is staged; or it would hold too many.
+        """
+        made = [staged(memory, each) for each in sent]
+        texts = tuple(json.dumps(each, ensure_ascii=False, separators=(",", ":")) for each in sent)
+
+        def more(draft: Draft) -> Draft:
+            changes = (*draft.changes, *texts)
+            if len(changes) > MOST_CHANGES or sum(map(len, changes)) > MOST_CHARACTERS:
+                raise TooLarge(f"a draft holds at most {MOST_CHANGES} changes and 4 MB; finish this one, begin another")
+            return replace(draft, changes=changes, ids=(*draft.ids, *(each.id for each in made)))
+
+        return self.change(memory, name, more), made
+
+    def finish(self, memory: Memory, name: str) -> Outcome:
+        """Propose what was staged, together; after an error the draft is still there. See ``change``."""
+        draft = self.change(memory, name, lambda draft: replace(draft, by=self._state.me))
+        left: Draft | None = replace(draft, by=None)
+        try:
+            made = [
+                replace(staged(memory, json.loads(text)), id=each)
+                for text, each in zip(draft.changes, draft.ids, strict=True)
+            ]
+            outcome = proposed(memory, made, reason=draft.reason, session=draft.session)
+            left = None
+        finally:
+            # One that an erasure has ended meanwhile stays so.
+            self._state.change(DRAFT, name, lambda there: there and left, owner=principal_of(memory))
+        return outcome
+
+    def discard(self, memory: Memory, name: str) -> Draft:
+        """Drop a draft and everything staged in it; return what it was. See ``change``."""
+        last: list[Draft] = []
+        self.change(memory, name, last.append)
+        return last[-1]
+
+    def change(self, memory: Memory, name: str, new: Callable[[Draft], Draft | None]) -> Any:
+        """Put what ``new`` makes of a draft in its place, once nobody proposes it; None ends it.
+
+        Raises:
+            NotFound: there is none by that name, it has ended, or it is somebody else's (4).
+            Conflict: it is being proposed, and that takes long.
+        """
+        until = time.monotonic() + PATIENCE
+        busy: int | None = None
+        dead: set[int] = set()
+
+        def changed(draft: Draft | None) -> Draft | None:
+            nonlocal busy
+            if draft is None or (draft.tenant, draft.scope) != (memory.tenant, memory.scope):
+                raise NotFound("there is no draft by that id; drafts are kept for an hour, and not over a restart")
+            # A server that died finishes nothing.
+            busy = None if draft.by in dead else draft.by
+            return new(draft) if busy is None else draft
+
+        while True:
+            after = self._state.change(DRAFT, name, changed, owner=principal_of(memory))
+            if busy is None:
+                return after
+            if not self._state.alive(busy):
+                dead.add(busy)
+            elif time.monotonic() > until:
+                raise Conflict("this draft is being proposed; ask for it again, or for what it has become")
+            else:
+                time.sleep(_LOOK)
