@@ -132,9 +132,9 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
     )
 
 
-def plan_adopt(engine: Engine) -> Adoption:
+def plan_adopt(session: Session) -> Adoption:
     """Return what accepting the store as it stands would accept, under a digest; change nothing."""
-    store, now = engine.store, engine.clock.now()
+    store, now = session.store, session.clock.now()
     _, faults = store.verify()
     if store.foreign is not None:
         # That it was sealed elsewhere is what foreign means, and no damage.
@@ -168,7 +168,7 @@ def plan_adopt(engine: Engine) -> Adoption:
 
 def adopt(session: Session, digest: str) -> Adoption:
     """Accept the store as it stands, given the digest of what was shown; see ``Memory.adopt``."""
-    plan = plan_adopt(session.engine)
+    plan = plan_adopt(session)
     if plan.digest != digest:
         raise Conflict("the store is not in the state that was shown; look at it again")
     note = "the store was accepted as it stood and all seals were made anew, on an owner's request"

@@ -22,11 +22,12 @@ from keepward import durable
 from keepward.engine import traces as certificate
 from keepward.engine.blobs import clean
 from keepward.engine.credentials import revoke_again
-from keepward.engine.erase import replay
+from keepward.engine.erase import erase, replay
 from keepward.engine.index import Indexes
 from keepward.engine.session import Engine, Session
 from keepward.errors import InvalidInput, KeepwardError, StoreError, StoreUnavailable
 from keepward.model.codec import digest
+from keepward.model.journal import Erased, Selection
 from keepward.model.trust import Actor, ActorKind, Rights
 from keepward.model.value import from_micros, to_micros
 from keepward.open import blobs_of
@@ -69,6 +70,13 @@ def carry_out_again(session: Session) -> None:
     if session.engine.erasures is not None and replay_all(session, session.store, session.engine.erasures.entries()):
         settle(session)
     revoke_again(session)
+
+
+def erase_everywhere(session: Session, digest: str, chosen: Selection, *, reason: str) -> Erased:
+    """Carry out an erasure, here and in the backups of the store; see ``engine.erase``."""
+    done = erase(session, digest, chosen, reason=reason)
+    settle(session)
+    return done
 
 
 def settle(session: Session) -> None:

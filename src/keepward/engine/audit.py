@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -9,9 +10,9 @@ from typing import Any
 from keepward.engine import blobs, learned
 from keepward.engine.read import seq_of
 from keepward.engine.review import pending
-from keepward.engine.session import Engine, Session
+from keepward.engine.session import Session
 from keepward.engine.view import commit_of, reaches, readable, veiled, withheld_from
-from keepward.errors import NotFound
+from keepward.errors import InvalidInput, NotFound
 from keepward.model.journal import Check, CommitView, Difference, Verification
 from keepward.model.memory import CORE_BLOCKS, Record, Status, Tier
 from keepward.model.query import AsOf, Filter
@@ -26,6 +27,8 @@ STUCK = timedelta(days=7)
 
 def log(session: Session, *, limit: int, before: int | None) -> list[CommitView]:
     """Return commits with what the handle may read of them, newest first; those with nothing are passed over."""
+    if limit < 1:
+        raise InvalidInput("a limit is at least 1")
     found: list[CommitView] = []
     while len(found) < limit:
         page = session.store.commits(session.tenant, before=before, limit=limit)
@@ -36,13 +39,13 @@ def log(session: Session, *, limit: int, before: int | None) -> list[CommitView]
     return found[:limit]
 
 
-def show(session: Session, name: str) -> CommitView:
-    """Return one commit with what the handle may read of it.
+def show(session: Session, commit: str) -> CommitView:
+    """Return one commit, by its id, the first letters of it, or its number, with what the handle may read of it.
 
     Raises:
         NotFound: no such commit within reach.
     """
-    view = readable(session, commit_of(session, name))
+    view = readable(session, commit_of(session, commit))
     if not view.steps:
         raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
     return view
@@ -84,15 +87,24 @@ def receipt(session: Session, receipt_id: str) -> dict[str, Any]:
     }
 
 
-def verify(engine: Engine) -> Verification:
+def verify(session: Session) -> Verification:
     """Check the whole store, every tenant of it."""
-    checked, faults = engine.store.verify()
-    with engine.store.inspecting():
-        count, wrong = blobs.check(engine)
-    faults = [*faults, *wrong]
-    return Verification(
-        ok=not faults, checked={**checked, "blob_files": count}, faults=tuple(faults), notes=tuple(engine.store.notes())
-    )
+    store = session.store
+    checked, faults = store.verify()
+    with store.inspecting():
+        count, wrong = blobs.check(session.engine)
+    found, checked = (*faults, *wrong), {**checked, "blob_files": count}
+    return Verification(ok=not found, checked=checked, faults=found, notes=tuple(store.notes()))
+
+
+def tenants(session: Session) -> list[str]:
+    """Return the names of all tenants with memories."""
+    return session.store.tenants()
+
+
+def inspecting(session: Session) -> AbstractContextManager[None]:
+    """Let a foreign store be counted, which nobody else may read."""
+    return nullcontext() if session.store.foreign is None else session.store.inspecting()
 
 
 def status(session: Session) -> dict[str, Any]:
@@ -176,7 +188,11 @@ def core_of(session: Session) -> Found:
 
 def doctor(session: Session) -> list[Check]:
     """Look at everything that keeps a store from working well; the heavy proof is ``verify``."""
-    facts = status(session)
+    with inspecting(session):
+        return _checks(session, status(session))
+
+
+def _checks(session: Session, facts: dict[str, Any]) -> list[Check]:
     blocks = [name for name, each in facts["blocks"].items() if each["tokens"] > each["budget"]]
     stuck, pending_vectors = facts["quarantine"]["stuck"], facts.get("vectors_pending", 0)
     lost = blobs.absent(session.engine, session.tenant)

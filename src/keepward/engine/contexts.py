@@ -30,6 +30,7 @@ from keepward.engine.review import pending
 from keepward.engine.session import Engine, Session, handed_facts, note_handed
 from keepward.engine.view import (
     COMPILED,
+    ask_for_sensitive,
     ids_of,
     notes_of,
     receipt_of_read,
@@ -87,7 +88,7 @@ def context(
     budget_tokens: int | None = None,
     purpose: str = "answer",
     as_of: AsOf = None,
-    form: str = "markdown",
+    format: str = "markdown",  # noqa: A002  the word users know
     include_sensitive: bool = False,
     without: Collection[str] = (),
     floor: float | None = None,
@@ -104,7 +105,9 @@ def context(
         InvalidInput: an unknown purpose or format, a budget below 1, or a floor outside 0..1.
         NotFound: ``as_of`` names no commit.
     """
-    budget, chosen = _budget_and_format(session.engine, budget_tokens, form)
+    if include_sensitive:
+        ask_for_sensitive(session)
+    budget, chosen = _budget_and_format(session.engine, budget_tokens, format)
     at = stand(session, as_of)
     gathered = _gather(session, objective, purpose, at, budget, include_sensitive=include_sensitive)
     if which != "memory_block":

@@ -77,7 +77,7 @@ def plan(session: Session, chosen: Selection, *, reason: str) -> ErasePlan:
     return gather(session, chosen, reason).plan
 
 
-def erase(session: Session, named: str, chosen: Selection, *, reason: str) -> Erased:
+def erase(session: Session, digest: str, chosen: Selection, *, reason: str) -> Erased:
     """Carry out the plan with this digest.
 
     Raises:
@@ -85,7 +85,7 @@ def erase(session: Session, named: str, chosen: Selection, *, reason: str) -> Er
         Otherwise as ``plan``.
     """
     found = gather(session, chosen, reason)
-    if found.plan.digest != named:
+    if found.plan.digest != digest:
         raise Conflict(_CHANGED)
     return _apply(session, found, sources=chosen.source)
 

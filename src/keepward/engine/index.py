@@ -157,6 +157,13 @@ def _then(rows: Iterable[tuple[str, Indexed | None]]) -> Iterator[tuple[str, Pro
             yield memory_id, Profile.of(each.record, each.features, touched=each.position, position=each.arrival)
 
 
+def rebuild(session: Session) -> int:
+    """Compute the tenant's records anew from the journal; return how many there are."""
+    count = session.store.rebuild(session.tenant)
+    session.indexes.forget(session.tenant)
+    return count
+
+
 def reindex(
     session: Session,
     *,

@@ -18,7 +18,7 @@ Invariants
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -72,8 +72,11 @@ _Result = TypeVar("_Result")
 DROPPED = "[no longer kept]"
 
 
-def pending(session: Session, *, state: str | None = "pending") -> list[Waiting]:
-    """Return the proposals a handle may read, oldest first; one past its term shows as expired."""
+def pending(session: Session, *, state: str = "pending") -> list[Waiting]:
+    """Return the proposals a handle may read, oldest first; one past its term shows as expired.
+
+    ``state`` is that of all of them, or ``all``.
+    """
     items = _queue(session, state)
     if session.actor.may_decide:
         return items
@@ -81,7 +84,7 @@ def pending(session: Session, *, state: str | None = "pending") -> list[Waiting]
     return [replace(item, steps=steps) for item, steps in within if len(steps) == len(item.steps)]
 
 
-def _queue(session: Session, state: str | None) -> list[Waiting]:
+def _queue(session: Session, state: str) -> list[Waiting]:
     now = session.clock.now()
     # What has run out still waits as far as the store knows; nothing else turns into what waits.
     everything = session.store.queue(session.tenant, state="pending" if state == "pending" else None)
@@ -89,7 +92,7 @@ def _queue(session: Session, state: str | None) -> list[Waiting]:
         replace(item, state="expired") if item.state == "pending" and item.expires_at <= now else item
         for item in everything
     ]
-    return [item for item in dated if state is None or item.state == state]
+    return [item for item in dated if state in {item.state, "all"}]
 
 
 def approve(session: Session, proposal_id: str, *, digest: str | None = None) -> Committed:
@@ -155,8 +158,9 @@ def _settled(session: Session, attempt: Callable[[], _Result]) -> _Result:
         raise StaleVersion(f"the proposal is stale: {fault.why}; it was set aside, propose it again") from None
 
 
-def approve_many(session: Session, wanted: Mapping[str, str | None]) -> list[Decided]:
-    """Approve one after the other, by id with the digest that was seen; one that fails stops no other."""
+def approve_many(session: Session, items: Iterable[Mapping[str, Any]]) -> list[Decided]:
+    """Approve one after the other, by ``id`` with the ``digest`` that was seen; one that fails stops no other."""
+    wanted = {each["id"]: each.get("digest") for each in items}
 
     def decide(proposal_id: str) -> Decided:
         outcome = approve(session, proposal_id, digest=wanted[proposal_id])
@@ -203,7 +207,7 @@ def notices(session: Session) -> list[Waiting]:
     """Return decisions on this actor's proposals that it has not been told yet, and mark them told."""
     mine = [
         item
-        for item in _queue(session, None)
+        for item in _queue(session, "all")
         if item.proposer.is_same(session.actor) and item.state in {"rejected", "expired", "stale"} and not item.told
     ]
     if mine:

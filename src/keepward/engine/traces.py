@@ -432,6 +432,16 @@ def entry(engine: Engine, commit: Commit, events: Sequence[Event]) -> dict[str, 
     }
 
 
+def certificate_of(session: Session, name: str) -> dict[str, Any]:
+    """Return the certificate of an erasure, or a preliminary one; ``name`` is as for ``find``."""
+    commit, events = find(session, name)
+    kept = session.store.artefact(session.tenant, CERTIFICATE, commit.id)
+    if kept is not None:
+        return dict(json.loads(kept))
+    file = "not yet: close other readers and open the store again"
+    return certificate(session.engine, commit, events, file=file, backups=())
+
+
 def certificate(
     engine: Engine, commit: Commit, events: Sequence[Event], *, file: str, backups: Sequence[dict[str, str]]
 ) -> dict[str, Any]:

@@ -47,7 +47,7 @@ from keepward.model.value import to_micros
 _IN_NO_WAY = BOOKKEEPING | {"expire"}
 
 
-def roll_back(session: Session, name: str, *, with_later: bool = False, dry_run: bool = False) -> Rollback:
+def roll_back(session: Session, commit: str, *, with_later: bool = False, dry_run: bool = False) -> Rollback:
     """Undo one commit.
 
     Raises:
@@ -57,7 +57,7 @@ def roll_back(session: Session, name: str, *, with_later: bool = False, dry_run:
     """
 
     def decide(session: Session) -> _Reverting:
-        return _reverting(session, name, with_later=with_later)
+        return _reverting(session, commit, with_later=with_later)
 
     def idle(found: _Reverting) -> Rollback | None:
         nothing = not (found.steps or found.plan.reasons)
@@ -267,15 +267,15 @@ def _holding(record: Record | None) -> Record | None:
 CONTAIN = "contain"
 
 
-def contain(session: Session, selector: Selector, *, plan: str | None, reason: str) -> Containment:
-    """Return the plan; carry it out when ``plan`` is its digest. With nothing left to contain, do nothing.
+def contain(session: Session, selector: Selector, *, digest: str | None = None, reason: str = "") -> Containment:
+    """Return the plan; carry it out when ``digest`` is its own. With nothing left to contain, do nothing.
 
     Raises:
         Unauthorised: planning takes a reviewer or the owner, carrying out the owner.
         Conflict: the set is not the one whose digest was named.
         InvalidInput: a secret in the reason.
     """
-    if plan is not None and not (session.actor.is_owner and session.actor.able("admin")):
+    if digest is not None and not (session.actor.is_owner and session.actor.able("admin")):
         raise Unauthorised("containing takes the owner; a reviewer can plan it and show the digest")
     why = f"contain {selector}: {reason.strip()}" if reason.strip() else f"contain {selector}"
 
@@ -284,9 +284,9 @@ def contain(session: Session, selector: Selector, *, plan: str | None, reason: s
         items = tuple(record for record in (*found.direct, *found.derived) if not _is_gone(session, record))
         named = _digest(session.tenant, selector, items)
         result = Containment(applied=False, impact=found, items=items, digest=named)
-        if plan is None or not items:
+        if digest is None or not items:
             return _Containing(result=result)
-        if plan != named:
+        if digest != named:
             raise Conflict("the plan is not the one you saw: what it would contain has changed; look at it again")
         if scrub_secret(why) != why:
             raise InvalidInput("the reason holds what looks like a secret; leave it out")

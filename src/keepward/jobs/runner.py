@@ -22,7 +22,7 @@ from keepward.engine.commit import flush_uses
 from keepward.engine.session import Engine, Session
 from keepward.engine.view import withholds
 from keepward.engine.write import propose, propose_each
-from keepward.errors import Conflict, KeepwardError, NotFound
+from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound
 from keepward.jobs.catalogue import CATALOGUE, Job, wanting
 from keepward.jobs.consolidate import pairs
 from keepward.jobs.plan import Ask, Planning, Tally
@@ -93,6 +93,8 @@ def run_job(session: Session, name: str, *, force: bool = False, halted: Callabl
         StoreUnavailable: the store cannot be written, so that there could be no receipt.
         Halted: it was asked to stop.
     """
+    if not isinstance(name, str):
+        raise InvalidInput("a job is named by a text")
     job = next((each for each in CATALOGUE if each.name == name), None)
     if job is None:
         raise NotFound(unknown("job", name, [each.name for each in CATALOGUE]))
@@ -359,9 +361,13 @@ def _planning(engine: Engine, tenant: str, job: str, queue: Sequence[Waiting] = 
     )
 
 
-def candidates(session: Session, *, floor: float) -> list[Alike]:
+def candidates(session: Session, *, floor: float, limit: int) -> list[Alike]:
     """Return the pairs within sight of a handle that score ``floor`` or more, best first; see ``pairs``."""
+    if not isinstance(floor, int | float) or isinstance(floor, bool) or not 0 <= floor <= 1:
+        raise InvalidInput("a floor is a number from 0 to 1")
+    if limit < 1:
+        raise InvalidInput("a limit is at least 1")
     found = pairs(
         _planning(session.engine, session.tenant, "consolidate"), floor=floor, scopes=visible_from(session.scope)
     )
-    return [pair for pair in found if not withholds(session, pair.first)]
+    return [pair for pair in found if not withholds(session, pair.first)][:limit]

@@ -97,7 +97,7 @@ class Request(Generic[R]):
     #: Fields of the class, in order, and those that have to be given.
     names: ClassVar[tuple[str, ...]] = ()
     needed: ClassVar[frozenset[str]] = frozenset()
-    #: The function that carries it out, by its module, where ``run`` does no more than call it with the arguments.
+    #: The function that carries it out, by its module, where ``run`` does no more than call it; see ``asked``.
     function: ClassVar[str] = ""
     #: What takes an owner, in words.
     owner: ClassVar[str] = ""
@@ -136,10 +136,12 @@ class Request(Generic[R]):
         if self.owner:
             session.owner(self.owner, "erase" if self.verb.right == "erase" else "admin")
         module, name = self.function.split(":")
-        carry_out = getattr(import_module(f"keepward.{module}"), name)
-        given = {each: getattr(self, each) for each in self.names}
-        result: R = carry_out(session, **given, **local)
+        result: R = getattr(import_module(f"keepward.{module}"), name)(session, **self.asked(session), **local)
         return result
+
+    def asked(self, session: Session) -> dict[str, Any]:
+        """Return what the function is called with: the fields by name, unless a request says otherwise."""
+        return {each: getattr(self, each) for each in self.names}
 
 
 @dataclass(frozen=True, kw_only=True)

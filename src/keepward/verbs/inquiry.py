@@ -14,7 +14,6 @@ from keepward.verbs import Limit, Request, Wire, fields, verb
 
 if TYPE_CHECKING:
     from keepward.engine.session import Session
-    from keepward.model.inquiry import Selector
 
 R = TypeVar("R")
 
@@ -28,11 +27,12 @@ class Selected(Request[R]):
     commit: Annotated[str, Limit(minLength=1, maxLength=64)] | None = None
     memory: fields.Id | None = None
 
-    def selector(self) -> Selector:
-        """Return the way and its value."""
+    def asked(self, session: Session) -> dict[str, Any]:
+        """Return the way and its value as one."""
         from keepward.engine.inquire import selector_of
 
-        return selector_of(**{name: getattr(self, name) for name in Selected.names})
+        given = super().asked(session)
+        return {"selector": selector_of(**{name: given.pop(name) for name in Selected.names}), **given}
 
 
 @verb("impact", "GET /memory/impact", right="approve")
@@ -42,33 +42,23 @@ class Impact(Selected[Touched]):
     It spans every scope, and takes a reviewer or the owner.
     """
 
-    def run(self, session: Session) -> Touched:
-        from keepward.engine.inquire import impact
-
-        return impact(session, self.selector())
+    function = "engine.inquire:impact"
 
 
 @verb("plan_contain", "POST /memory/contain/plan", right="approve")
 class PlanContain(Selected[Containment]):
     """Return what would be taken out of use, under a digest; change nothing."""
 
-    def run(self, session: Session) -> Containment:
-        from keepward.engine.undo import contain
-
-        return contain(session, self.selector(), plan=None, reason="")
+    function = "engine.undo:contain"
 
 
 @verb("contain", "POST /memory/contain", right="owner")
 class Contain(Selected[Containment]):
     """Carry out exactly the plan with this digest, in one commit that one rollback undoes; for the owner alone."""
 
+    function = "engine.undo:contain"
     digest: fields.Digest
     reason: Annotated[str, Limit(maxLength=900)] = ""
-
-    def run(self, session: Session) -> Containment:
-        from keepward.engine.undo import contain
-
-        return contain(session, self.selector(), plan=self.digest, reason=self.reason)
 
 
 @verb("blame", "GET /memory/blame/{name}", right="read")

@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from keepward.errors import InvalidInput
 from keepward.model.journal import CommitView, Difference, Rollback, Verification
 from keepward.verbs import Judged, Limit, Request, Wire, fields, verb
-
-if TYPE_CHECKING:
-    from keepward.engine.session import Session
 
 
 @verb("log", "GET /memory/commits", right="read", answer="items")
 class Log(Request[list[CommitView]]):
     """Return commits within reach, newest first."""
 
+    function = "engine.audit:log"
     limit: fields.Most = 50
     before: Annotated[int, Limit("Older than this number.", minimum=1, maximum=2**53)] | None = None
-
-    def run(self, session: Session) -> list[CommitView]:
-        from keepward.engine.audit import log
-
-        if self.limit < 1:
-            raise InvalidInput("a limit is at least 1")
-        return log(session, limit=self.limit, before=self.before)
 
 
 @verb("show", "GET /memory/commits/{commit_id}", right="read")
 class Show(Request[CommitView]):
     """Return one commit: who, when, why, and each memory before and after."""
 
+    function = "engine.audit:show"
     commit: Annotated[fields.CommitName, Wire("commit_id")]
-
-    def run(self, session: Session) -> CommitView:
-        """Look it up by id, a unique prefix of it, or its number."""
-        from keepward.engine.audit import show
-
-        return show(session, self.commit)
 
 
 @verb("diff", "GET /memory/diff", right="read", answer="items")
@@ -58,37 +43,25 @@ class RollBack(Request[Rollback]):
     changed.
     """
 
+    function = "engine.undo:roll_back"
     commit: Annotated[fields.CommitName, Wire("commit_id")]
     with_later: Annotated[bool, Limit("Undo later commits on the same memories as well.")] = False
     dry_run: Annotated[bool, Limit("Say what would happen and change nothing.")] = False
-
-    def run(self, session: Session) -> Rollback:
-        from keepward.engine.undo import roll_back
-
-        asked = {"with_later": self.with_later, "dry_run": self.dry_run}
-        return roll_back(session, self.commit, **asked)
 
 
 @verb("verify", "POST /memory/verify", right="read", group="upkeep")
 class Verify(Request[Verification]):
     """Check the chain, every seal, every projection and the anchor; a fault is an answer and not an error."""
 
-    def run(self, session: Session) -> Verification:
-        from keepward.engine.audit import verify
-
-        return verify(session.engine)
+    function = "engine.audit:verify"
 
 
 @verb("rebuild", "POST /memory/rebuild", right="owner", answer="records", group="upkeep")
 class Rebuild(Request[int]):
     """Compute the tenant's records anew from the journal; for the owner alone."""
 
-    def run(self, session: Session) -> int:
-        """Compute; return how many there are."""
-        session.owner("rebuilding")
-        count = session.store.rebuild(session.tenant)
-        session.indexes.forget(session.tenant)
-        return count
+    function = "engine.index:rebuild"
+    owner = "rebuilding"
 
 
 @verb("reindex", "POST /memory/reindex", right="owner", answer="indexed", group="upkeep")
@@ -103,6 +76,5 @@ class Reindex(Request[int]):
 class Tenants(Request[list[str]]):
     """Return the names of all tenants with memories; for the owner alone."""
 
-    def run(self, session: Session) -> list[str]:
-        session.owner("listing tenants")
-        return session.store.tenants()
+    function = "engine.audit:tenants"
+    owner = "listing tenants"

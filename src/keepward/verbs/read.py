@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -17,7 +15,7 @@ from keepward.verbs import NONE, Limit, Request, fields, verb
 from keepward.verbs.arguments import share, texts
 
 if TYPE_CHECKING:
-    from keepward.engine.session import Engine, Session
+    from keepward.engine.session import Session
 
 R = TypeVar("R")
 Without = Annotated[
@@ -139,6 +137,7 @@ class History(Request[list[Version]]):
 class Context(Request[CompiledContext]):
     """Compile what a model should know for an objective, within a budget, with a receipt."""
 
+    function = "engine.contexts:context"
     objective: Annotated[str, Limit("What the model is about to do.", maxLength=fields.LONG)]
     budget_tokens: fields.Tokens | None = None
     purpose: fields.Purpose = "answer"
@@ -148,55 +147,36 @@ class Context(Request[CompiledContext]):
     without: Without = NONE
     floor: fields.Floor | None = None
 
-    def run(self, session: Session) -> CompiledContext:
-        from keepward.engine.contexts import context
-        from keepward.engine.view import ask_for_sensitive
-
-        if self.include_sensitive:
-            ask_for_sensitive(session)
-        return context(
-            session,
-            self.objective,
-            budget_tokens=self.budget_tokens,
-            purpose=self.purpose,
-            as_of=self.as_of,
-            form=self.format,
-            include_sensitive=self.include_sensitive,
-            without=self.without,
-            floor=self.floor,
-        )
-
 
 @verb("snapshot", "GET /memory/snapshot", right="read")
 class Snapshot(Request[CompiledContext]):
     """Compile what belongs in every prompt of this scope: core, lasting memories and keyed state, no recall."""
 
+    function = "engine.contexts:context"
     budget_tokens: fields.Tokens | None = None
     format: fields.Format = "markdown"
     without: fields.Words = NONE
 
-    def run(self, session: Session) -> CompiledContext:
-        from keepward.engine.contexts import context
-
-        asked: dict[str, Any] = {"budget_tokens": self.budget_tokens, "form": self.format, "without": self.without}
-        return context(session, "", which="snapshot", **asked)
+    def asked(self, session: Session) -> dict[str, Any]:
+        """Return it as a context without an objective."""
+        return super().asked(session) | {"objective": "", "which": "snapshot"}
 
 
 @verb("memory_block", "POST /memory/block", right="read")
 class MemoryBlock(Request[CompiledContext]):
     """Compile only what is relevant to a query; the empty text when nothing is."""
 
+    function = "engine.contexts:context"
     query: fields.Asked
     budget_tokens: fields.Tokens | None = None
     purpose: fields.Purpose = "answer"
     floor: fields.Floor | None = None
     format: fields.Format = "markdown"
 
-    def run(self, session: Session) -> CompiledContext:
-        from keepward.engine.contexts import context
-
-        asked: dict[str, Any] = {"budget_tokens": self.budget_tokens, "form": self.format, "purpose": self.purpose}
-        return context(session, self.query, which="memory_block", **asked, floor=self.floor)
+    def asked(self, session: Session) -> dict[str, Any]:
+        """Return it as a context for the query."""
+        given = super().asked(session)
+        return {"objective": given.pop("query"), "which": "memory_block", **given}
 
 
 @verb("replay", "POST /memory/receipts/{id}/replay", right="read", group="journal")
@@ -219,11 +199,7 @@ class GetReceipt(Request[dict[str, Any]]):
 class Doctor(Request[list[Check]]):
     """Return what was looked at, whether it is well, and what to do when it is not."""
 
-    def run(self, session: Session) -> list[Check]:
-        from keepward.engine.audit import doctor
-
-        with inspecting(session.engine):
-            return doctor(session)
+    function = "engine.audit:doctor"
 
 
 @verb("status", "GET /memory/status", right="read", tool="status")
@@ -231,10 +207,10 @@ class Status(Request[dict[str, Any]]):
     """Return tier sizes, block counts, the depth of the queue and the use of budgets."""
 
     def run(self, session: Session) -> dict[str, Any]:
-        from keepward.engine.audit import status
+        from keepward.engine.audit import inspecting, status
         from keepward.jobs.runner import states
 
-        with inspecting(session.engine):
+        with inspecting(session):
             jobs = {
                 each.name: {
                     "last_at": each.last_at and each.last_at.isoformat(),
@@ -245,8 +221,3 @@ class Status(Request[dict[str, Any]]):
                 for each in states(session)
             }
             return {"path": session.engine.path, **status(session), "jobs": jobs}
-
-
-def inspecting(engine: Engine) -> AbstractContextManager[None]:
-    """Let a foreign store be counted, which nobody else may read."""
-    return contextlib.nullcontext() if engine.store.foreign is None else engine.store.inspecting()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 from keepward.model.commit import Receipt
@@ -17,12 +16,8 @@ if TYPE_CHECKING:
 class Pending(Request[list[Waiting]]):
     """Return proposals that the caller may read, oldest first: what, why, from where, and the digest to approve."""
 
+    function = "engine.review:pending"
     state: fields.State = "pending"
-
-    def run(self, session: Session) -> list[Waiting]:
-        from keepward.engine.review import pending
-
-        return pending(session, state=None if self.state == "all" else self.state)
 
 
 @verb("notices", "GET /memory/notices", right="read", answer="items")
@@ -61,15 +56,9 @@ class Reject(Request[Receipt]):
 class ApproveMany(Request[list[Decided]]):
     """Approve each by the digest that was seen; each gets its own answer, and one that fails stops no other."""
 
+    function = "engine.review:approve_many"
     #: Each an ``id`` with the ``digest`` that was seen, which may be left out.
     items: Annotated[list[Any], Limit(minItems=1, maxItems=fields.MANY)]
-
-    def run(self, session: Session) -> list[Decided]:
-        """Decide, one by one, in the order given."""
-        from keepward.engine.review import approve_many
-
-        wanted: Mapping[str, str | None] = {each["id"]: each.get("digest") for each in self.items}
-        return approve_many(session, wanted)
 
 
 @verb("reject_many", "POST /memory/quarantine/reject", right="approve", answer="results")

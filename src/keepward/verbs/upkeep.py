@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from keepward.errors import InvalidInput, Unauthorised
 from keepward.model.blob import Blob
@@ -25,17 +25,17 @@ Right = Literal["read", "propose", "approve", "erase", "admin", "sensitive", "co
 class GiveFeedback(Request[Feedback]):
     """Say which memories of a context, or of a recall with a receipt, were used and which were not."""
 
+    function = "engine.use:give"
     receipt_id: Annotated[str, Limit(minLength=1, maxLength=64), Wire("receipt")]
     used: Annotated[list[fields.Id], Limit(maxItems=fields.MOST)] = NONE
     ignored: Annotated[list[fields.Id], Limit(maxItems=fields.MOST)] = NONE
 
-    def run(self, session: Session) -> Feedback:
-        from keepward.engine.use import give
-
+    def asked(self, session: Session) -> dict[str, Any]:
+        """Return it with lists that are lists."""
         if not isinstance(self.receipt_id, str) or not self.receipt_id:
             raise InvalidInput("feedback is on a receipt: give its id, a text")
-        sides = {"used": texts("used", self.used), "ignored": texts("ignored", self.ignored)}
-        return give(session, self.receipt_id, **sides)
+        sides = {name: texts(name, getattr(self, name)) for name in ("used", "ignored")}
+        return super().asked(session) | sides
 
 
 @verb("train_reranker", "POST /memory/train", right="owner")
@@ -70,16 +70,10 @@ class Jobs(Request[list[JobState]]):
 class RunJob(Request[Run]):
     """Run a job where it is due, for the owner alone; what becomes of it is an answer with a receipt."""
 
+    function = "jobs.runner:run_job"
+    owner = "running a job"
     name: JobName
     force: Annotated[bool, Limit("Run it even when it is not due.")] = False
-
-    def run(self, session: Session) -> Run:
-        from keepward.jobs.runner import run_job
-
-        session.owner("running a job")
-        if not isinstance(self.name, str):
-            raise InvalidInput("a job is named by a text")
-        return run_job(session, self.name, force=self.force)
 
 
 @verb("run_due", "POST /memory/jobs/run-due", right="owner", answer="items")
@@ -94,17 +88,9 @@ class RunDue(Request[list[Run]]):
 class MergeCandidates(Request[list[Alike]]):
     """Return pairs of memories that resemble each other, best first; change nothing."""
 
+    function = "jobs.runner:candidates"
     floor: fields.Floor = 0.8
     limit: fields.Most = 50
-
-    def run(self, session: Session) -> list[Alike]:
-        from keepward.jobs.runner import candidates
-
-        if not isinstance(self.floor, int | float) or isinstance(self.floor, bool) or not 0 <= self.floor <= 1:
-            raise InvalidInput("a floor is a number from 0 to 1")
-        if self.limit < 1:
-            raise InvalidInput("a limit is at least 1")
-        return candidates(session, floor=self.floor)[: self.limit]
 
 
 @verb("create_token", "POST /memory/tokens", right="owner", status=201, group="tokens")
