@@ -124,7 +124,8 @@ def test_policy_says_how_long_a_decided_body_is_kept(opened, clock):
 
 #: Columns that can hold what somebody typed; erasing has to clean each of them.
 HOLDS = {
-    "commits.payload", "events.payload", "records.terms", "records.facts", "records.vectors", "records.marks",
+    "commits.payload", "commits.receipt", "events.payload", "records.terms", "records.facts", "records.vectors",
+    "records.marks",
     "records.digest", "records.trait", "records.key", "records.subject", "records.category", "records.tags",
     "records.session", "records.job", "records.source", "links.name", "documents.id", "documents.body",
 }  # fmt: skip

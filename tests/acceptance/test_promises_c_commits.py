@@ -15,7 +15,7 @@ from keepward import Actor, InvalidInput, Memory, NotFound
 
 
 @pytest.mark.promise("C38")
-@pytest.mark.parametrize("step", ["append", "put_receipt"])
+@pytest.mark.parametrize("step", ["append", "finish"])
 def test_a_process_killed_in_the_middle_of_a_commit_leaves_the_state_from_before(
     opened: Callable[..., Memory], step: str
 ) -> None:

@@ -15,6 +15,8 @@ from outcomes import held, kept
 
 from keepward import Actor, Conflict, InvalidInput, KeepwardError, Memory, NotFound, Record, Status
 from keepward.interchange.imports import load
+from keepward.model.commit import Commit
+from keepward.ports.store import Stage
 
 MISSION: dict[str, Any] = {"tier": "core", "key": "mission"}
 
@@ -114,7 +116,7 @@ def test_a_dry_run_changes_no_byte(mem: Memory, owner: Memory, tmp_path: Path) -
 
 
 @pytest.mark.promise("Z20")
-@pytest.mark.parametrize("stage", ["put_receipt", "append"])
+@pytest.mark.parametrize("stage", ["append", "finish"])
 def test_a_failed_commit_leaves_everything_as_it_was(
     mem: Memory, owner: Memory, stage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,11 +224,15 @@ def test_a_change_without_its_receipt_does_not_happen(
     item = held(mem.remember("Sail to Oslo", **MISSION))
     before = (contents(owner), owner.status()["head"], owner.pending())
 
-    def fails(*_: Any) -> None:
-        raise RuntimeError("no receipt")
+    real = Writer.append
 
-    monkeypatch.setattr(Writer, "put_receipt", fails)
-    with pytest.raises(RuntimeError):
+    def fails(writer: Writer, tenant: str, stage: Stage) -> Commit:
+        assert stage.receipt is not None
+        facts = {"not JSON": object()}
+        return real(writer, tenant, replace(stage, receipt=replace(stage.receipt, facts=facts)))
+
+    monkeypatch.setattr(Writer, "append", fails)
+    with pytest.raises(InvalidInput):
         {
             "write": lambda: mem.remember("The crane is red"),
             "approval": lambda: owner.approve(item.id),

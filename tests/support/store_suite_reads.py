@@ -117,14 +117,18 @@ class ReadSuite(Ground):
         self.put(store, make, make.record(status=Status.RETIRED))
         assert len(store.find(TENANT, ANY, live_at=None, limit=None).records) == 1
 
-    # --- similar
+    # --- likeness
+
+    @staticmethod
+    def likely(store: Store, make: Maker, asked: Record) -> list[str]:
+        """Return the ids of the memories that may say the same as another."""
+        [(found, _)] = store.likely(TENANT, [(asked, make.features(asked.text))], make.now)
+        return [each.id for each in found]
 
     def test_equal_digests_come_before_shared_marks(self, store: Store, make: Maker) -> None:
         near, same = make.record("tea is in the right cupboard"), make.record()
         self.put(store, make, near, same)
-        asked = make.record()
-        found = store.similar(TENANT, asked, make.features(asked.text), make.now)
-        assert found.records == [same, near]
+        assert self.likely(store, make, make.record()) == [same.id, near.id]
 
     @pytest.mark.parametrize(
         "fields", [{"scope": "/agents/orion"}, {"tier": Tier.WORKING}, {"sensitivity": Sensitivity.SENSITIVE}]
@@ -133,35 +137,30 @@ class ReadSuite(Ground):
         self, store: Store, make: Maker, fields: dict[str, Any]
     ) -> None:
         self.put(store, make, make.record(**fields))
-        asked = make.record()
-        assert store.similar(TENANT, asked, make.features(asked.text), make.now).records == []
+        assert self.likely(store, make, make.record()) == []
 
-    def test_ended_memories_are_not_similar(self, store: Store, make: Maker) -> None:
+    def test_ended_memories_are_not_likely(self, store: Store, make: Maker) -> None:
         first = make.record()
         self.put(store, make, first)
         self.put(store, make, make.revised(first, status=Status.ARCHIVED))
-        asked = make.record()
-        assert store.similar(TENANT, asked, make.features(asked.text), make.now).records == []
+        assert self.likely(store, make, make.record()) == []
 
     def test_a_revised_text_is_no_longer_like_the_old_one(self, store: Store, make: Maker) -> None:
         first = make.record()
         self.put(store, make, first)
         self.put(store, make, make.revised(first, text="something else entirely"))
-        asked = make.record()
-        assert store.similar(TENANT, asked, make.features(asked.text), make.now).records == []
+        assert self.likely(store, make, make.record()) == []
 
-    def test_at_most_8_are_similar(self, store: Store, make: Maker) -> None:
+    def test_at_most_8_are_likely(self, store: Store, make: Maker) -> None:
         self.put(store, make, *(make.record(f"tea cupboard {n}") for n in range(40)))
-        asked = make.record("tea cupboard")
-        assert len(store.similar(TENANT, asked, make.features(asked.text), make.now).records) == 8
+        assert len(self.likely(store, make, make.record("tea cupboard"))) == 8
 
-    def test_what_is_likely_is_what_is_similar(self, store: Store, make: Maker) -> None:
+    def test_many_are_answered_as_each_would_be(self, store: Store, make: Maker) -> None:
         self.put(store, make, *(make.record(f"tea in cupboard {n}") for n in range(12)), make.record("tea in cupboard"))
         texts = ("tea in cupboard", "tea in cupboard 3", "something else")
         asked = [(record, make.features(record.text)) for record in map(make.record, texts)]
-        similar = [[each.id for each in store.similar(TENANT, *one, make.now).records] for one in asked]
-        likely = store.likely(TENANT, asked, make.now)
-        assert [[each.id for each in group] for group, _ in likely] == similar
+        together = [[each.id for each in group] for group, _ in store.likely(TENANT, asked, make.now)]
+        assert together == [self.likely(store, make, record) for record, _ in asked]
 
     def test_a_digest_is_known_whatever_became_of_its_memory(self, store: Store, make: Maker) -> None:
         first = make.record()

@@ -41,7 +41,7 @@ def test_a_receipt_of_a_run_can_be_shown(run, saved):
 
 def test_a_fault_that_the_audit_finds_ends_in_exit_code_1(run, saved):
     with closing(sqlite3.connect("keepward.db")) as connection:
-        connection.execute("DELETE FROM documents WHERE kind = 'receipts'")
+        connection.execute("UPDATE commits SET receipt = NULL")
         connection.commit()
     assert run("jobs", "run", "integrity_audit").code == 1
 

@@ -15,6 +15,7 @@ import contextlib
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 from keepward.engine.blobs import put
@@ -23,13 +24,13 @@ from keepward.engine.index import reindex
 from keepward.engine.session import Session
 from keepward.engine.traces import erased_commitments
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
-from keepward.model.blob import place
+from keepward.model.blob import PREFIX, place
 from keepward.model.commit import Step
 from keepward.model.copies import Rescued, RescuedTenant
 from keepward.model.memory import Record, Status
 from keepward.model.query import Filter
 from keepward.model.trust import Actor
-from keepward.model.value import from_micros
+from keepward.model.value import from_micros, to_micros
 from keepward.open import anchor_in, blobs_of, open_engine
 from keepward.ports.world import Clock, IdSource
 from keepward.store.file import id_file
@@ -112,9 +113,17 @@ def _carry_blobs(session: Session, wreck: Wreck, broken: Path) -> tuple[set[str]
 
     carried: set[str] = set()
     lost: list[str] = []
-    files = None
-    for ref, media_type, _, day in wreck.blobs(session.tenant):
-        files = files or blobs_of(broken)
+    files = blobs_of(broken)
+    known = {row[0]: row[1:] for row in wreck.blobs(session.tenant)}
+    # What was known of a blob may be lost: its file tells its name and its day.
+    own = place(session.tenant, from_micros(0), f"{PREFIX}{'0' * 64}").partition("/")[0]
+    for path in files.places():
+        folder, _, rest = path.partition("/")
+        ref = PREFIX + rest.rpartition("/")[2]
+        if folder == own and ref not in known and wreck.names(session.tenant, ref):
+            day = datetime.strptime(f"{rest[:10]} +0000", "%Y/%m/%d %z")
+            known[ref] = (None, None, to_micros(day))
+    for ref, (media_type, _, day) in known.items():
         try:
             data = files.read(place(session.tenant, from_micros(day), ref))
             if data is not None and put(session, data, media_type).ref == ref:

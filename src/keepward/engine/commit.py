@@ -20,7 +20,7 @@ from keepward.engine.features import embedded, questions, words
 from keepward.engine.look import SPOKEN, spoken
 from keepward.engine.session import Engine, Session, Unasked
 from keepward.errors import Conflict
-from keepward.model.commit import Commit, CommitDetails, Reason, Receipt, ReceiptKind, Step
+from keepward.model.commit import Commit, CommitDetails, Head, Reason, Receipt, ReceiptKind, Step
 from keepward.model.memory import Record, Status
 from keepward.ports.store import Features, Stage
 from keepward.store.writer import Writer
@@ -113,29 +113,10 @@ class Transaction:
         if not _attachable(self.writer, session, steps):
             raise Conflict("what a memory refers to is no longer kept; put the bytes again")
         now = session.clock.now()
-        receipt_id = session.ids.new_id(now)
+        commit_id = session.ids.new_id(now)
         more = dict(details or {})
-        stage = Stage(
-            commit_id=session.ids.new_id(now),
-            at=now,
-            kind=kind,
-            actor_kind=session.actor.kind.value,
-            details=CommitDetails(
-                actor=session.actor.label,
-                reason=reason,
-                receipt=receipt_id,
-                policy=session.policy.version,
-                session=conversation,
-                **more,
-            ),
-            steps=tuple(steps),
-            features=tuple(self._features(decision, step) if _searchable(step) else None for step in steps),
-            base=base or {},
-            salts=tuple(session.ids.salt() for _ in range(len(steps) + 1)),
-        )
-        commit = self.writer.append(session.tenant, stage)
         facts = {
-            "commit": commit.id,
+            "commit": commit_id,
             "targets": [
                 {
                     "id": step.after.id,
@@ -150,11 +131,30 @@ class Transaction:
             **{name: list(value) if isinstance(value, tuple) else value for name, value in more.items()},
             **session.credential,
         }
-        head = f"{commit.seq}:{commit.hash.hex()[:16]}"
-        receipt = self.receipt(receipt_kind, facts, reasons, id=receipt_id, at=now, head=head)
+        receipt = receipt_of(session, receipt_kind, facts, reasons, id=commit_id, at=now, head="-")
+        stage = Stage(
+            commit_id=commit_id,
+            at=now,
+            kind=kind,
+            actor_kind=session.actor.kind.value,
+            details=CommitDetails(
+                actor=session.actor.label,
+                reason=reason,
+                receipt=commit_id,
+                policy=session.policy.version,
+                session=conversation,
+                **more,
+            ),
+            steps=tuple(steps),
+            features=tuple(self._features(decision, step) if _searchable(step) else None for step in steps),
+            base=base or {},
+            salts=tuple(session.ids.salt() for _ in range(len(steps) + 1)),
+            receipt=receipt,
+        )
+        commit = self.writer.append(session.tenant, stage)
         flush_uses(session.engine, self.writer)
         self.wrote = True
-        return Stored(commit=commit, receipt=receipt)
+        return Stored(commit=commit, receipt=replace(receipt, head=Head(seq=commit.seq, hash=commit.hash).name))
 
     def _features(self, decision: Decision, step: Step) -> Features:
         found = decision.features(step.after)
@@ -199,6 +199,9 @@ def transact(
         # Another commit made a text that the redactor has not seen: it is asked, and it begins anew.
         return transact(session, decide, carry_out, beforehand=True, together=together, idle=idle)
     if transaction.wrote:
+        handed = session.engine.handed.get(session.tenant)
+        if handed is not None and handed.writes == writer.writes(session.tenant) - 1:
+            handed.writes += 1
         session.engine.wake(wrote=True)
     return result
 

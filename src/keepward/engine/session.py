@@ -53,6 +53,8 @@ class Handed:
 
     last: dict[tuple[str, Trust], datetime] = field(default_factory=dict)
     read: str = ""
+    #: Transactions of the tenant when they were read, those of this process since then left out.
+    writes: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +223,10 @@ def least_handed(session: Session) -> Trust | None:
 
 def _take_receipts(engine: Engine, tenant: str, of: Handed, now: datetime) -> None:
     """Take over what receipts of other processes say."""
+    writes = engine.store.writes(tenant)
+    if writes == of.writes:
+        return
+    of.writes = writes
     millis = to_micros(now - LATELY) // 1000
     begin = f"{millis >> 16:08x}-{millis & 0xFFFF:04x}"
     for receipt in engine.store.handed(tenant, max(begin, of.read)):

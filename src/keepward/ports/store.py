@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from keepward.model.commit import CommitDetails, Place, Step
+from keepward.model.commit import CommitDetails, Place, Receipt, Step
 from keepward.model.memory import Kind, Record, Sensitivity, idle_since
 from keepward.model.proposal import Waiting
 from keepward.model.query import Feedback
@@ -65,6 +65,8 @@ class Stage:
     base: Mapping[str, int]
     #: Salts, one for the commit and one for each step.
     salts: tuple[bytes, ...] = ()
+    #: What the decision was, by the id of the commit; its head is told once it is known.
+    receipt: Receipt | None = None
 
 
 @dataclass(slots=True, kw_only=True)

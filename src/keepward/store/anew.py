@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from keepward.errors import Conflict, Tampered
 from keepward.model.commit import EMPTY_HASH, Commit, Event, Head, Place, recompute
+from keepward.model.memory import Status
 from keepward.ports.world import Anchor
 from keepward.store import tenant as tenants
 from keepward.store.documents import Document, due_deliveries
@@ -16,13 +17,14 @@ from keepward.store.rows import (
     feature_cells,
     features_of,
     payload_commitment,
+    place_of,
     record_at,
     record_row,
 )
 from keepward.store.seals import Sealer
 from keepward.store.sql import TABLES, Connector, Row, Session
 from keepward.store.tenant import State
-from keepward.store.writer import Writer, commit_row, link_rows, mark_rows, sealed_row
+from keepward.store.writer import Writer, add_marks, commit_row, link_rows, sealed_row
 
 _PAGE = 1000
 
@@ -69,7 +71,7 @@ def reseal(db: Session, sealer: Sealer, tenant: str) -> None:
     raw = tenant.encode()
 
     def commit(row: Row) -> Row:
-        return (sealer.event(raw, row[0], -1, row[9]), tenant, row[0])
+        return (sealer.commit(raw, row[0], row[9], row[11]), tenant, row[0])
 
     def event(row: Row) -> Row:
         seal = sealer.event(raw, row[0], row[1], event_hash(row[1], row[2], row[3], row[4], row[7]))
@@ -134,7 +136,8 @@ def rebuild(writer: Writer, sealer: Sealer, tenant: str) -> int:
         whole = sealed_row(sealer, record_row(tenant, row[0], row[1], row[9], record), feature_cells(record, features))
         db.run("add_record", whole)
         db.many("add_link", link_rows(tenant, [record]))
-        db.many("add_mark", mark_rows(tenant, record, whole))
+        if record.status is Status.ACTIVE:
+            add_marks(db, tenant, [(place_of(record), whole[5], whole[31])])
         count += 1
     db.execute("DROP TABLE kept")
     tenants.recount_records(db, sealer, state)

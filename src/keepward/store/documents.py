@@ -16,6 +16,7 @@ Invariants
 
 from __future__ import annotations
 
+import heapq
 import hmac
 import json
 import logging
@@ -38,10 +39,11 @@ from keepward.model.value import from_micros, to_micros
 from keepward.ports.store import PREFIX
 from keepward.store.rows import listed
 from keepward.store.seals import Sealer
-from keepward.store.sql import Session, Snapshot, between
+from keepward.store.sql import LAST, Session, Snapshot, between
 from keepward.store.tenant import State
 
 _ALIKE = 8
+_LEFT_OUT = "a row of %s does not match its seal and was left out: %s"
 _HANDED = "handed"
 _NEW = "new"
 _ENDED = frozenset({"rejected", "expired", "stale"})
@@ -78,13 +80,18 @@ class Document(NamedTuple):
         Raises:
             Tampered: it is none; only without a key does such a row get here.
         """
-        try:
-            value = json.loads(self.body)
-        except ValueError as fault:
-            raise Tampered(f"a row of {self.kind} is damaged; run `keepward verify`") from fault
-        if not isinstance(value, dict):
-            raise Tampered(f"a row of {self.kind} is damaged; run `keepward verify`")
-        return value
+        return json_of(self.kind, self.body)
+
+
+def json_of(kind: str, body: bytes) -> dict[str, Any]:
+    """Return the body of a document; Tampered where it is none."""
+    try:
+        value = json.loads(body)
+    except ValueError as fault:
+        raise Tampered(f"a row of {kind} is damaged; run `keepward verify`") from fault
+    if not isinstance(value, dict):
+        raise Tampered(f"a row of {kind} is damaged; run `keepward verify`")
+    return value
 
 
 def body_of(value: object) -> bytes:
@@ -150,8 +157,17 @@ def found(db: Session, sealer: Sealer, name: str, **values: Any) -> Iterator[Doc
         if document.holds(sealer):
             yield document
         else:
-            text = "a row of %s does not match its seal and was left out: %s"
-            _log.warning(text, document.kind, document.id, extra={"action": "damaged"})
+            _log.warning(_LEFT_OUT, document.kind, document.id, extra={"action": "damaged"})
+
+
+def receipts_in(db: Session, sealer: Sealer, tenant: str, *, low: str, high: str) -> Iterator[tuple[str, bool, bytes]]:
+    """Yield (id, whether the seal holds, body) of receipts in a range of ids, in order: of commits, and of the rest."""
+    raw = tenant.encode()
+    rows = db.run("documents_between", tenant=tenant, kind="receipts", low=low, high=high)
+    rest = ((each.id, each.holds(sealer), each.body) for each in map(Document._make, rows))
+    rows = db.run("commit_receipts", tenant=tenant, low=low, high=high)
+    own = ((row[0], sealer.holds_commit(row[3], raw, row[1], row[2], row[4]), row[4]) for row in rows)
+    yield from heapq.merge(own, rest)
 
 
 class DocumentReads(Snapshot):
@@ -194,14 +210,27 @@ class DocumentReads(Snapshot):
             Tampered: it does not match its seal.
             InvalidInput: more than one begins so.
         """
-        document = self._one(tenant, "receipts", receipt_id, prefix=True)
-        return None if document is None else document.json()
+        with self._reading(tenant) as db:
+            own = list(receipts_in(db, self._sealer, tenant, low=receipt_id, high=f"{receipt_id} "))
+            if not own and len(receipt_id) >= PREFIX:
+                own = list(receipts_in(db, self._sealer, tenant, **between(receipt_id)))
+        if len(own) > 1:
+            raise InvalidInput("more than one receipt begins so; give more of its id")
+        if not own:
+            return None
+        _, holds, body = own[0]
+        if not holds:
+            raise Tampered("the receipt does not match its seal; run `keepward verify`")
+        return json_of("receipts", body)
 
     def receipts(self, tenant: str) -> Iterator[dict[str, Any]]:
         """Yield every receipt whose seal holds, by id."""
         with self._reading(tenant) as db:
-            for each in found(db, self._sealer, "documents", tenant=tenant, kind="receipts"):
-                yield each.json()
+            for name, holds, body in receipts_in(db, self._sealer, tenant, low="", high=LAST):
+                if holds:
+                    yield json_of("receipts", body)
+                else:
+                    _log.warning(_LEFT_OUT, "receipts", name, extra={"action": "damaged"})
 
     def handed(self, tenant: str, after: str) -> list[dict[str, Any]]:
         """Return the receipts with an id above ``after`` that say that something of low trust was handed out."""
@@ -374,7 +403,7 @@ class DocumentWrites(DocumentReads):
         self.state(document.tenant).turn(self._sealer, document.kind, document.seal, None)
 
     def put_receipt(self, receipt: Receipt) -> None:
-        """Keep a receipt.
+        """Keep a receipt of what was decided without a commit; see ``Stage.receipt`` for the others.
 
         Raises:
             Conflict: there is one by that id.
@@ -391,8 +420,14 @@ class DocumentWrites(DocumentReads):
 
     def rewrite_receipt(self, tenant: str, receipt_id: str, body: Mapping[str, Any]) -> None:
         """Put what may stay of a receipt in its place."""
-        document = Document._make(self._db.run("document", tenant=tenant, kind="receipts", id=receipt_id).fetchone())
-        self._put(document._replace(body=body_of(body)))
+        row = self._db.run("document", tenant=tenant, kind="receipts", id=receipt_id).fetchone()
+        if row is not None:
+            self._put(Document._make(row)._replace(body=body_of(body)))
+            return
+        key = {"tenant": tenant, "low": receipt_id, "high": f"{receipt_id} "}
+        _, seq, hashed, _, _ = self._db.run("commit_receipts", key).fetchone()
+        told = body_of(body)
+        self._db.run("set_receipt", (told, self._sealer.commit(tenant.encode(), seq, hashed, told), tenant, seq))
 
     def put_waiting(self, item: Waiting, *, was: str | None = None) -> None:
         """Keep a proposal in the review queue, or its new state.

@@ -197,7 +197,7 @@ def commit_held(
     numbered = [each.n for each in own] == list(range(len(own)))
     if not numbered or events_hash(own) != commit.events_hash or recompute(commit, own) != commit.hash:
         raise Tampered(f"commit {commit.seq} does not match its hash; run `keepward verify`")
-    if not sealer.holds_event(row[10], raw, commit.seq, -1, commit.hash):
+    if not sealer.holds_commit(row[10], raw, commit.seq, commit.hash, row[11]):
         raise Tampered(f"commit {commit.seq} does not match its seal; run `keepward verify`")
     for each in events:
         if (flaw := flaw_of_event(sealer, raw, each)) is not None:
@@ -256,7 +256,7 @@ def walk_chain(db: Session, sealer: Sealer, tenant: str, broken: set[tuple[int, 
         wrong = _unlawful(named, (row[0], OWN), gone=row[8] is None)
         if wrong:
             yield Fault(check="chain", row=name, detail=wrong)
-        if not sealer.holds_event(row[10], raw, row[0], -1, row[9]):
+        if not sealer.holds_commit(row[10], raw, row[0], row[9], row[11]):
             yield Fault(check="seals", row=name, detail="its seal does not hold")
         prev = row[9]
     while event is not None:

@@ -47,8 +47,8 @@ SELECT memory_id, seq * 1048576 + n FROM events
 r.status = 'active' AND (r.expires_at IS NULL OR r.expires_at > :now)
 
 -- add_commit --
-INSERT INTO commits (tenant, seq, id, at, kind, actor_kind, prev, events_hash, salt, payload, hash, seal)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO commits (tenant, seq, id, at, kind, actor_kind, prev, events_hash, salt, payload, hash, receipt, seal)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- add_event --
 INSERT INTO events (tenant, seq, n, op, memory_id, version, salt, payload, payload_commit, seal)
@@ -173,8 +173,16 @@ SELECT kind, seal FROM documents WHERE tenant = :tenant;
 SELECT DISTINCT tenant FROM documents WHERE kind = :kind ORDER BY tenant;
 
 -- commit_payloads --
--- Commits with their details, to be compared with their receipts.
-SELECT seq, payload FROM commits WHERE tenant = :tenant AND payload IS NOT NULL ORDER BY seq;
+-- The details of commits that have no receipt of their own.
+SELECT seq, payload FROM commits WHERE tenant = :tenant AND payload IS NOT NULL AND receipt IS NULL ORDER BY seq;
+
+-- commit_receipts --
+-- The receipts of commits whose ids lie in a range.
+SELECT id, seq, hash, seal, receipt FROM commits
+ WHERE tenant = :tenant AND id >= :low AND id < :high AND receipt IS NOT NULL ORDER BY id;
+
+-- set_receipt --
+UPDATE commits SET receipt = ?, seal = ? WHERE tenant = ? AND seq = ?;
 
 -- memories_by_prefix --
 SELECT id FROM records WHERE tenant = :tenant AND id >= :low AND id < :high ORDER BY id LIMIT :limit;
@@ -311,9 +319,6 @@ SELECT j.value, (SELECT group_concat(position, ' ') FROM (
        SELECT position FROM marks WHERE tenant = :tenant AND mark = j.value ORDER BY position DESC LIMIT :most))
   FROM json_each(:marks) j;
 
--- positions --
-SELECT id, position FROM records WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids));
-
 -- likely --
 -- What is told of the memories at some positions before they are read.
 SELECT r.position, r.id, r.version, r.status, r.expires_at, r.trait FROM records r INDEXED BY records_position
@@ -324,7 +329,8 @@ SELECT 1 FROM records WHERE tenant = :tenant AND digest = :digest LIMIT 1;
 
 -- commit_row --
 -- Fragment.
-SELECT c.seq, c.id, c.at, c.kind, c.actor_kind, c.prev, c.events_hash, c.salt, c.payload, c.hash, c.seal
+SELECT c.seq, c.id, c.at, c.kind, c.actor_kind, c.prev, c.events_hash, c.salt, c.payload, c.hash, c.seal,
+       c.receipt
   FROM commits c
 
 -- commits_before --

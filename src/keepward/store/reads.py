@@ -93,6 +93,11 @@ class MemoryReads(Snapshot):
             tallies = tenants.read(db, self._sealer, tenant).tallies
         return {tier: count for tier, count in sorted(tallies.items()) if count}
 
+    def writes(self, tenant: str) -> int:
+        """Return how many transactions have changed anything of the tenant."""
+        with self._reading(tenant) as db:
+            return tenants.read(db, self._sealer, tenant).writes
+
     def tenants(self) -> list[str]:
         """Return the names of tenants with at least one commit, sorted; for an owner's tools alone."""
         with self._everywhere() as db:
@@ -249,24 +254,14 @@ class MemoryReads(Snapshot):
 
     # --- likeness
 
-    def similar(self, tenant: str, record: Record, features: Features, now: datetime) -> Found:
-        """Return live memories of the same scope, tier and sensitivity with an equal digest, or two shared marks.
-
-        Up to 8, equal digest first, then by marks shared, most first, ties by newer position.
-        """
-        with self._reading(tenant) as db:
-            ((likely, _),) = _likely(db, tenant, [(record, features)], now)
-            found = self._records(db, tenant, [each.id for each in likely], None)
-        place = place_of(record)
-        found.records = [each for each in found.records if each.is_live(now) and place_of(each) == place]
-        return found
-
     def likely(
         self, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
     ) -> list[tuple[tuple[Likely, ...], bool]]:
-        """Return for each record what ``similar`` would, in its order but not read, and whether its digest is known.
+        """Return for each record up to 8 others that may say the same, and whether any memory has its digest.
 
-        A digest is known when any memory of the tenant has it, whatever its state.
+        Others hold, and have an equal digest or share two marks: equal digests first, by id; then by marks shared, most
+        first, ties by newer position. Of another scope, tier or sensitivity they may be, see (5). A digest is known
+        when any memory of the tenant has it, whatever its state.
         """
         with self._reading(tenant) as db:
             return _likely(db, tenant, asked, now)
@@ -374,15 +369,10 @@ def _profile(db: Session, sealer: Sealer, tenant: str, row: Row) -> Profile | No
 def _likely(
     db: Session, tenant: str, asked: Sequence[tuple[Record, Features]], now: datetime
 ) -> list[tuple[tuple[Likely, ...], bool]]:
-    """Return for each record up to 8 others, and whether any memory has its digest.
-
-    Equal digest first, by id; then by marks shared, most first, ties by newer position: the memory touched last.
-    A memory without a record is left out.
-    """
+    """Return what ``Reader.likely`` does; a memory without a record is left out."""
     marks = [_stored(record, features) for record, features in asked]
     holders = _holders(db, tenant, marks)
     micros = to_micros(now)
-    own = _positions(db, tenant, asked)
     equals: list[list[int]] = []
     known: list[bool] = []
     ranked: list[list[int]] = []
@@ -393,20 +383,17 @@ def _likely(
         equals.append(_equal(db, tenant, record, digest, micros) if has else [])
         crowds = [crowd for mark in placed if (crowd := holders.get(mark))]
         shared = Counter(chain.from_iterable([crowd[:CROWD] for crowd in crowds]))
-        mine = own.get(record.id)
-        if mine in shared:
-            shared = Counter(chain.from_iterable([each for each in crowd if each != mine] for crowd in crowds))
         # Positions rise with time: among those that share as many, what was touched last comes first.
         counted = sorted(((count, int(each)) for each, count in shared.items() if count >= SHARED), reverse=True)
         ranked.append([position for _, position in counted])
     order = [list(dict.fromkeys([*same, *near])) for same, near in zip(equals, ranked, strict=True)]
     told = _rows_at(db, tenant, {position for places in order for position in places[:CANDIDATES]})
     found: list[tuple[tuple[Likely, ...], bool]] = []
-    for (_, features), same, places, some in zip(asked, equals, order, known, strict=True):
-        first = _living(places[:CANDIDATES], told, features, same, micros)
+    for (record, features), same, places, some in zip(asked, equals, order, known, strict=True):
+        first = _living(places[:CANDIDATES], told, record, features, same, micros)
         if len(first) < CANDIDATES and len(places) > CANDIDATES:
             # Many of them have run out: then all have to be looked at.
-            first = _living(places, _rows_at(db, tenant, places), features, same, micros)
+            first = _living(places, _rows_at(db, tenant, places), record, features, same, micros)
         found.append((first, some))
     return found
 
@@ -417,13 +404,18 @@ def is_known(db: Session, tenant: str, digest: bytes) -> bool:
 
 
 def _living(
-    positions: Sequence[int], told: Mapping[int, Row], features: Features, equal: Sequence[int], now: int
+    positions: Sequence[int],
+    told: Mapping[int, Row],
+    asked: Record,
+    features: Features,
+    equal: Sequence[int],
+    now: int,
 ) -> tuple[Likely, ...]:
     """Return the first of some memories that hold, as far as they tell; one that tells no trait has to be read."""
     found: list[Likely] = []
     for position in positions:
         row = told.get(position)
-        if row is None or row[3] != Status.ACTIVE or (row[4] is not None and row[4] <= now):
+        if row is None or row[3] != "active" or (row[4] is not None and row[4] <= now) or row[1] == asked.id:
             continue
         same = position in equal
         kindred = same or not row[5] or not features.trait or row[5] == features.trait
@@ -447,13 +439,6 @@ def _holders(db: Session, tenant: str, marks: Iterable[set[int]]) -> dict[int, l
     values = {"tenant": tenant, "marks": str(sorted(wanted)), "most": CROWD + 1}
     rows = db.run("holders", values)
     return {mark: positions.split(" ") for mark, positions in rows if positions is not None}
-
-
-def _positions(db: Session, tenant: str, asked: Iterable[tuple[Record, Features]]) -> dict[str, str]:
-    """Return the positions, in digits, of those records that are stored."""
-    ids = listed([record.id for record, _ in asked])
-    rows = db.run("positions", tenant=tenant, ids=ids)
-    return {memory_id: str(position) for memory_id, position in rows}
 
 
 def _equal(db: Session, tenant: str, record: Record, digest: bytes, now: int) -> list[int]:

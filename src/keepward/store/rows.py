@@ -36,7 +36,7 @@ _FACTS = struct.Struct(">Hqq")
 _NEVER = -(1 << 63)
 _NONE = type(None)
 _EVENT_TYPES = (int, int, str, str, int, bytes, bytes, bytes, bytes)
-_COMMIT_TYPES = (int, str, int, str, str, bytes, bytes, bytes, bytes, bytes, bytes)
+_COMMIT_TYPES = (int, str, int, str, str, bytes, bytes)
 
 
 class Gone(Tampered):
@@ -134,9 +134,13 @@ def flaw_of_event(sealer: Sealer, tenant: bytes, event: Row, digest: bytes | Non
 
 
 def sound_commit(row: Row) -> bool:
-    """Whether the cells of a ``commit_row`` have the types of their columns; salt and payload may both be gone."""
+    """Whether the cells of a ``commit_row`` have the types of their columns.
+
+    Salt and payload may both be gone, and the receipt.
+    """
     kinds = tuple(map(type, row))
-    return kinds == _COMMIT_TYPES or kinds == (*_COMMIT_TYPES[:7], _NONE, _NONE, *_COMMIT_TYPES[9:])
+    content = kinds[7:9] in {(bytes, bytes), (_NONE, _NONE)}
+    return kinds[:7] == _COMMIT_TYPES and content and kinds[9:11] == (bytes, bytes) and kinds[11] in {bytes, _NONE}
 
 
 def sound_header(event: Row) -> bool:

@@ -40,7 +40,7 @@ from keepward.store.sql import Row
 from keepward.store.sqlite import connect, lay_out
 
 _COLUMNS = {
-    "commits": "tenant, seq, id, at, kind, actor_kind, prev, events_hash, salt, payload, hash, seal",
+    "commits": "tenant, seq, id, at, kind, actor_kind, prev, events_hash, salt, payload, hash, seal, receipt",
     "events": "tenant, seq, n, op, memory_id, version, salt, payload, payload_commit, seal",
     "documents": "tenant, kind, id, state, at, until, body",
 }
@@ -115,6 +115,11 @@ class Wreck:
         """Return (ref, media type, active, day) of the tenant's blobs."""
         told = ((ref, at, body.get("blob") or {}) for ref, at, body in self._documents(tenant, "blobs"))
         return [(ref, blob.get("media_type"), blob.get("active"), at) for ref, at, blob in told]
+
+    def names(self, tenant: str, ref: str) -> bool:
+        """Whether a version of a memory refers to a blob."""
+        wanted = f'"blob":"{ref}"'.encode()
+        return any(row[0] == tenant and isinstance(row[7], bytes) and wanted in row[7] for row in self._rows["events"])
 
     def _documents(self, tenant: str, kind: str) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
         """Yield (id, instant, body) of the documents of a kind that can be read."""

@@ -29,7 +29,8 @@ CREATE TABLE tenants (
     seal BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- The journal.
+-- The journal. receipt: what the decision was, by the id of the commit; NULL where the commit came without one, from an
+-- export or from a store of the first format. The seal covers it, the hash does not: it may be erased, and stays at home.
 CREATE TABLE commits (
     tenant TEXT NOT NULL,
     seq INTEGER NOT NULL,
@@ -42,6 +43,7 @@ CREATE TABLE commits (
     salt BLOB,
     payload BLOB,
     hash BLOB NOT NULL,
+    receipt BLOB,
     seal BLOB NOT NULL,
     PRIMARY KEY (tenant, seq)
 ) STRICT;

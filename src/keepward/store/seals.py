@@ -84,14 +84,22 @@ class Sealer:
         return None if self._key is None else self._mac(b"keepward/derived/v1" + label)
 
     def event(self, tenant: bytes, seq: int, n: int, event_hash: bytes) -> bytes:
-        """Return the 16-byte seal of an event; commits use n = -1 and their own hash."""
+        """Return the 16-byte seal of an event."""
         if self._key is None:
             return b""
         return self._mac(_EVENT + tenant + b"\0" + _TAIL(seq, n) + event_hash)[:16]
 
     def holds_event(self, seal: object, tenant: bytes, seq: int, n: int, event_hash: bytes) -> bool:
-        """Whether an event's or a commit's seal is right."""
+        """Whether an event's seal is right."""
         return self._key is None or seal == self.event(tenant, seq, n, event_hash)
+
+    def commit(self, tenant: bytes, seq: int, commit_hash: bytes, receipt: bytes | None) -> bytes:
+        """Return the 16-byte seal of a commit and of its receipt."""
+        return self.event(tenant, seq, -1, commit_hash if receipt is None else commit_hash + sha256(receipt))
+
+    def holds_commit(self, seal: object, tenant: bytes, seq: int, commit_hash: bytes, receipt: bytes | None) -> bool:
+        """Whether a commit's seal is right."""
+        return self._key is None or seal == self.commit(tenant, seq, commit_hash, receipt)
 
     def row(self, table: str, *values: Cell) -> bytes:
         """Return the 16-byte seal of a row of another table."""

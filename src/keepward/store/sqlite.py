@@ -25,6 +25,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,8 @@ SCRUB_PATIENCE = 5_000
 FULL = "the disk is full; free some space and try again: nothing was lost, and what is there can be read"
 #: How often the first in line tries in short steps, before it takes longer ones: about 50 ms.
 SHORT = 100
+#: Rows that are inserted by one statement.
+_FEW = 8
 # Readers come by the dozen, and each drops its pages when anybody wrote: a large cache of theirs takes memory and saves
 # nothing. The writer keeps its own.
 _PRAGMAS = ("trusted_schema=OFF", "foreign_keys=ON", "secure_delete=ON", "synchronous=FULL", "cache_size=-4096")
@@ -52,6 +56,14 @@ _left_behind: list[object] = []
 _log = logging.getLogger(__name__)
 #: What the driver answers where there is no room for the index that readers share, or for its name.
 _NO_ROOM = frozenset({"SQLITE_FULL", "SQLITE_IOERR_SHMSIZE", "SQLITE_IOERR_SHMOPEN"})
+
+
+@cache
+def _together(name: str, rows: int) -> str:
+    """Return a statement that inserts one row as one that inserts several."""
+    head, _, rest = SQL[name].partition("VALUES (")
+    cells, _, rest = rest.partition(")")
+    return f"{head}VALUES {', '.join([f'({cells})'] * rows)}{rest}"
 
 
 class SqliteSession(sqlite3.Connection):
@@ -68,8 +80,12 @@ class SqliteSession(sqlite3.Connection):
         return self.execute(SQL[name], named)
 
     def many(self, name: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run a named statement once for each row."""
-        self.executemany(SQL[name], rows)
+        """Run a named statement once for each row; a few rows are inserted by one statement."""
+        rows = list(rows)
+        if 1 < len(rows) <= _FEW and "VALUES (" in SQL[name]:
+            self.execute(_together(name, len(rows)), [*chain.from_iterable(rows)])
+        elif rows:
+            self.executemany(SQL[name], rows)
 
     def enter(self, tenant: str | None) -> None:
         """Do nothing: one writer has the whole file."""

@@ -26,8 +26,11 @@ from keepward.store.tenant import State
 from keepward.store.writer import link_rows, sealed_row
 
 #: Tables of the first format that this one has under the same name and in another form.
-_RENAMED = ("meta", "migrations", "records")
-_INDEXES = ("key", "by_key", "position", "arrival", "standing", "session")
+_RENAMED = ("meta", "migrations", "commits", "records")
+_INDEXES = (
+    *("commits_id", "records_key", "records_by_key", "records_position", "records_arrival", "records_standing"),
+    "records_session",
+)
 _NO_KEY = (
     "the store is of an earlier format, and this machine does not have its key: bring it with `keepward key import`, "
     "or open the store once where it was made"
@@ -113,7 +116,7 @@ def _renamed(db: SqliteSession) -> None:
     for table in _RENAMED:
         db.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
     for name in _INDEXES:
-        db.execute(f"DROP INDEX records_{name}")
+        db.execute(f"DROP INDEX {name}")
     held = {name for (name,) in db.execute("SELECT name FROM sqlite_schema")}
     step = load_migrations()[0]
     for statement in statements(step.sql):
@@ -121,6 +124,8 @@ def _renamed(db: SqliteSession) -> None:
         if words[2] not in held:
             db.execute(statement)
     db.execute("INSERT INTO meta SELECT name, value FROM old_meta")
+    columns = "tenant, seq, id, at, kind, actor_kind, prev, events_hash, salt, payload, hash"
+    db.execute(f"INSERT INTO commits SELECT {columns}, NULL, seal FROM old_commits")
     query = "INSERT INTO migrations (number, name, sha256) VALUES (?, ?, ?)"
     db.execute(query, (step.number, step.name, step.sha256))
 

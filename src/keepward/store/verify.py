@@ -177,9 +177,11 @@ class _Check:
 
     def chain(self) -> Iterator[Fault]:
         """Every hash, commitment and seal of the journal."""
-        for table in ("commits", "events"):
-            query = f"SELECT count(*) FROM {table} WHERE tenant = ?"
-            self._counts[table] += self._db.execute(query, (self._tenant,)).fetchone()[0]
+        count = """SELECT (SELECT count(*) FROM commits WHERE tenant = ?),
+            (SELECT count(*) FROM events WHERE tenant = ?), (SELECT count(receipt) FROM commits WHERE tenant = ?)"""
+        found = self._db.execute(count, (self._tenant,) * 3).fetchone()
+        for name, number in zip(("commits", "events", "receipts"), found, strict=True):
+            self._counts[name] += number
         broken: set[tuple[int, int]] = set()
         yield from walk_chain(self._db, self._sealer, self._tenant, broken)
         self._broken = broken

@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import chain
-from operator import itemgetter
 
 from keepward.errors import InvalidInput, StaleVersion, Tampered
 from keepward.model.codec import encode_record
@@ -23,6 +21,7 @@ from keepward.model.memory import Record, Status
 from keepward.model.value import to_micros
 from keepward.ports.store import Features, Stage
 from keepward.store import tenant as tenants
+from keepward.store.documents import body_of
 from keepward.store.erasing import Erasing
 from keepward.store.reads import Reader
 from keepward.store.rows import (
@@ -100,6 +99,10 @@ class Writer(Erasing, Reader):
         """Return the tenant's head, as this transaction has it."""
         return self._state(tenant).head
 
+    def writes(self, tenant: str) -> int:
+        """Return how many transactions have changed anything of the tenant, this one too once it has ended."""
+        return self._state(tenant).writes
+
     def tally(self, tenant: str) -> dict[str, int]:
         """Return active memories by tier, as this transaction has them."""
         return {tier: count for tier, count in sorted(self._state(tenant).tallies.items()) if count}
@@ -110,7 +113,8 @@ class Writer(Erasing, Reader):
         Raises:
             StaleVersion: a base version has moved.
             Conflict: a key is taken.
-            InvalidInput: salts or features are not one for each step, or there are over a million steps.
+            InvalidInput: salts or features are not one for each step, there are over a million steps, or the facts of
+                the receipt are not JSON.
         """
         steps = stage.steps
         if len(stage.salts) != len(steps) + 1 or len(stage.features) != len(steps) or len(steps) >= WIDTH:
@@ -153,10 +157,11 @@ class Writer(Erasing, Reader):
                 payload_commit=payload_commitment(salt, details),
             ),
         )
-        self._db.many("add_commit", [commit_row(commit, self._sealer)])
+        state.head = Head(seq=seq, hash=commit.hash)
+        told = None if stage.receipt is None else body_of(stage.receipt.as_dict() | {"head": state.head.name})
+        self._db.many("add_commit", [commit_row(commit, self._sealer, told)])
         self._db.many("add_event", events)
         self._project(tenant, seq, stage, state)
-        state.head = Head(seq=seq, hash=commit.hash)
         return commit
 
     def _check_base(self, tenant: str, stage: Stage) -> None:
@@ -202,9 +207,8 @@ class Writer(Erasing, Reader):
         for tier, count in tally.items():
             state.move(tier, count)
         self._db.many("add_link", link_rows(tenant, (record for _, record, _ in final.values())))
-        marks = [mark_rows(tenant, record, row) for (_, record, _), row in zip(final.values(), whole, strict=True)]
-        # In the order of the table, so that neighbours are written together; the tenant is one and the same.
-        self._db.many("add_mark", sorted(chain.from_iterable(marks), key=itemgetter(1)))
+        placed = ((place_of(each), row) for (_, each, _), row in zip(final.values(), whole, strict=True))
+        add_marks(self._db, tenant, ((place, row[5], row[31]) for place, row in placed if row[7] == "active"))
 
     def _drop_marks(self, tenant: str, rows: Iterable[Row]) -> None:
         """Take away the marks of rows of ``profiles``."""
@@ -234,10 +238,10 @@ class Writer(Erasing, Reader):
             dropped.append(row)
             changed.append((*cells, seal, tenant, memory_id))
             if row[6] == Status.ACTIVE:
-                marks += [(tenant, mark, row[4]) for mark in placed_marks(place_in(row), unpack_marks(cells[5]))]
+                marks.append((place_in(row), row[4], cells[5]))
         self._drop_marks(tenant, dropped)
         self._db.many("set_features", changed)
-        self._db.many("add_mark", marks)
+        add_marks(self._db, tenant, marks)
 
 
 def sealed_row(sealer: Sealer, row: Row, cells: Row) -> Row:
@@ -245,7 +249,7 @@ def sealed_row(sealer: Sealer, row: Row, cells: Row) -> Row:
     return (*row, *cells, sealer.record(*row, *cells))
 
 
-def commit_row(commit: Commit, sealer: Sealer) -> Row:
+def commit_row(commit: Commit, sealer: Sealer, receipt: bytes | None = None) -> Row:
     """Return the row of ``commits``."""
     return (
         commit.tenant,
@@ -259,15 +263,16 @@ def commit_row(commit: Commit, sealer: Sealer) -> Row:
         None if commit.payload is None else commit.salt,
         commit.payload,
         commit.hash,
-        sealer.event(commit.tenant.encode(), commit.seq, -1, commit.hash),
+        receipt,
+        sealer.commit(commit.tenant.encode(), commit.seq, commit.hash, receipt),
     )
 
 
-def mark_rows(tenant: str, record: Record, row: Row) -> list[Row]:
-    """Return the rows of ``marks``, given a record and its whole row: none for a memory that is not active."""
-    if record.status is not Status.ACTIVE:
-        return []
-    return [(tenant, mark, row[5]) for mark in placed_marks(place_of(record), unpack_marks(row[31]))]
+def add_marks(db: Session, tenant: str, active: Iterable[tuple[str, int, bytes]]) -> None:
+    """Write the rows of ``marks``, given place, position and packed marks of active memories."""
+    rows = [(tenant, mark, at) for place, at, packed in active for mark in placed_marks(place, unpack_marks(packed))]
+    # In the order of the table, so that neighbours are written together.
+    db.many("add_mark", sorted(rows))
 
 
 def link_rows(tenant: str, records: Iterable[Record]) -> list[Row]:

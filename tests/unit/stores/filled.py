@@ -55,7 +55,7 @@ def fill(folder: Path) -> None:
             make.stage(make.revised(third, status=Status.RETIRED)),
         ):
             with store.write() as writer:
-                writer.append(TENANT, stage)
+                writer.append(TENANT, replace(stage, receipt=make.receipt(TENANT, stage.commit_id)))
                 writer.put_receipt(make.receipt(TENANT, stage.details.receipt))
         with store.write() as writer:
             writer.put_waiting(make.waiting(TENANT, [make.record("held")]))

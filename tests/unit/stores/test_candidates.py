@@ -6,7 +6,6 @@ from contextlib import closing
 import pytest
 from filled import TENANT, by_hand
 
-from keepward.model.memory import Tier
 from keepward.store.rows import placed_marks
 from keepward.store.store import open_store
 from support.stages import Maker
@@ -65,17 +64,6 @@ def test_marks_whose_record_is_gone_are_passed_over(store, path, make):
     put(store, make.stage(first, second))
     by_hand(path, f"DELETE FROM records WHERE id = '{first.id}'")
     assert likely(store, make, make.record("tea in cupboard")) == [second.id]
-
-
-def test_marks_of_two_places_that_meet_bring_nothing_from_the_other_place(store, path, make):
-    here = make.record("tea in cupboard 1", tier=Tier.WORKING)
-    put(store, make.stage(here))
-    asked = make.record("tea in cupboard 2")
-    features = make.features(asked.text)
-    place = f"{asked.tier.value} {asked.sensitivity.value} {asked.scope}"
-    for mark in placed_marks(place, features.marks):
-        by_hand(path, f"INSERT INTO marks VALUES ('{TENANT}', {mark}, {1 << 20})")
-    assert store.similar(TENANT, asked, features, make.now).records == []
 
 
 def test_marks_of_one_place_stay_apart_and_within_64_bits():

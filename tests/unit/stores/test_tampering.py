@@ -151,7 +151,7 @@ def test_a_forged_commit_without_the_key_is_refused(path):
     by_hand(
         path,
         "INSERT INTO commits SELECT tenant, 5, 'forged', at, kind, actor_kind, hash, events_hash, salt, payload,"
-        " x'00', seal FROM commits WHERE seq = 4",
+        " x'00', receipt, seal FROM commits WHERE seq = 4",
         "UPDATE tenants SET seq = 5, hash = x'00'",
     )
     with opened(path) as store, pytest.raises(Tampered):
