@@ -95,6 +95,27 @@ def put(store: Store, tenant: str, text: str) -> None:
         writer.put_receipt(make.receipt(tenant, stage.details.receipt))
 
 
+def test_servers_that_take_a_new_store_into_use_at_once_have_one_key(database: str, tmp_path: Path) -> None:
+    def opened(anchor: FileAnchor) -> str:
+        with open_store(database, anchor=anchor) as store:
+            return store._sealer.key_id
+
+    first, second = FileAnchor(tmp_path / "config"), FileAnchor(tmp_path / "config")
+    made = first.adopt
+    with ThreadPoolExecutor() as pool, psycopg.connect(database, autocommit=True) as looking:
+        others = []
+
+        def adopt() -> bytes:
+            others.append(pool.submit(opened, second))
+            query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+            while not others[0].done() and looking.execute(query).fetchone() == (0,):
+                pass
+            return made()
+
+        first.adopt = adopt  # type: ignore[method-assign]
+        assert opened(first) == others[0].result()
+
+
 def test_a_statement_that_forgets_its_tenant_finds_nothing_of_another(role: str, tmp_path: Path) -> None:
     with open_store(role, anchor=FileAnchor(tmp_path / "config")) as store:
         for tenant in ("ada", "bob"):

@@ -4,6 +4,10 @@ SELECT value FROM meta WHERE name = :name;
 -- set_meta --
 INSERT INTO meta (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
 
+-- hold_seals --
+-- Wait for another process that writes all seals anew, and let no other do so until this transaction ends.
+UPDATE meta SET value = value WHERE name = 'sealed_by';
+
 -- drop_meta --
 DELETE FROM meta WHERE name = :name;
 

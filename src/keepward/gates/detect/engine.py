@@ -109,7 +109,9 @@ class Sieve:
 
     __slots__ = ("_asked", "_behind", "_filter", "_inner", "_open", "_patterns")
 
-    def __init__(self, patterns: Iterable[str], behind: Mapping[str, Collection[int]] | None = None) -> None:
+    def __init__(
+        self, patterns: Callable[[], Iterable[str]], behind: Mapping[str, Collection[int]] | None = None
+    ) -> None:
         self._patterns = patterns
         self._behind = behind or {}
         self._open: list[int] = []
@@ -118,11 +120,13 @@ class Sieve:
         self._filter: Any = None
 
     def _compile(self) -> None:
-        patterns = tuple(self._patterns)
+        # Threads may do this at once: each comes to the same, and the filter is what says that it is done.
+        patterns = tuple(self._patterns())
         hidden = {place for places in self._behind.values() for place in places}
         self._open = [place for place in range(len(patterns)) if place not in hidden]
-        for places in map(tuple, self._behind.values()):
-            self._inner.append((places, sieved([patterns[place] for place in places])))
+        self._inner = [
+            (places, sieved([patterns[place] for place in places])) for places in map(tuple, self._behind.values())
+        ]
         self._filter = sieved([*(patterns[place] for place in self._open), *self._behind])
 
     def matching(self, data: bytes) -> Collection[int] | None:

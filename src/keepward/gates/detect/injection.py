@@ -42,12 +42,12 @@ def _packs() -> tuple[Pack, Pack, Pack]:
 @functools.cache
 def _anything() -> Sieve:
     # Orders in other tongues take longer to compile than to look for by their literals.
-    return Sieve(itertools.chain((rule.pattern for rule in load("orders")), (_SPELT, *TRACES)))
+    return Sieve(lambda: itertools.chain((rule.pattern for rule in load("orders")), (_SPELT, *TRACES)))
 
 
 @functools.cache
 def _disguised() -> Sieve:
-    return Sieve(rule.pattern for rule in (*_packs()[2].rules, *load("orders", "tight")))
+    return Sieve(lambda: (rule.pattern for rule in (*_packs()[2].rules, *load("orders", "tight"))))
 
 
 def calm(text: Text) -> bool:

@@ -31,7 +31,7 @@ def _labels() -> Pack:
 
 @functools.cache
 def _anything() -> Sieve:
-    return Sieve((*(rule.gate or rule.pattern for rule in load("identifiers")), *_gates()))
+    return Sieve(lambda: (*(rule.gate or rule.pattern for rule in load("identifiers")), *_gates()))
 
 
 def calm(text: Text) -> bool:

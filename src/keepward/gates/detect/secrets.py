@@ -16,7 +16,6 @@ Invariants
 from __future__ import annotations
 
 import functools
-import itertools
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -50,7 +49,7 @@ def _pack() -> Pack:
 @functools.cache
 def _split_pack() -> tuple[Pack, Sieve]:
     pack = Pack(split_forms(load("providers")))
-    return pack, Sieve(rule.pattern for rule in pack.rules)
+    return pack, Sieve(lambda: (rule.pattern for rule in pack.rules))
 
 
 @functools.cache
@@ -61,8 +60,10 @@ def _anything() -> Sieve:
     telling, phrases = _english()
     told = len(rules) + 1
     said = (*(pattern for _, pattern in phrases), _foreign().gate)
-    patterns = itertools.chain((rule.pattern for rule in rules), (read("told")["assigned"]["gate"], *said, *TRACES))
-    return Sieve(patterns, {RUN: bare, telling: range(told, told + len(phrases))})
+    others = (read("told")["assigned"]["gate"], *said, *TRACES)
+    return Sieve(
+        lambda: (*(rule.pattern for rule in rules), *others), {RUN: bare, telling: range(told, told + len(phrases))}
+    )
 
 
 def calm(text: Text) -> bool:

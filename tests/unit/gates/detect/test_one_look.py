@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
@@ -118,12 +120,25 @@ def test_what_is_harmful_in_a_line_is_seen_in_the_whole(text):
 
 def test_a_sieve_asks_each_pattern_until_it_pays(monkeypatch):
     monkeypatch.setattr(engine, "_PAYS_FROM", 3)
-    sieve = Sieve(("x", "y"))
+    sieve = Sieve(lambda: ("x", "y"))
     assert [sieve.matching(b"y") for _ in range(3)] == [None, None, [1]]
 
 
+def test_threads_that_compile_a_sieve_at_once_get_the_same(monkeypatch):
+    monkeypatch.setattr(engine, "_PAYS_FROM", 1)
+    both = threading.Barrier(2)
+
+    def patterns():
+        both.wait()
+        return ("gate", "x", "y")
+
+    sieve = Sieve(patterns, {"q": [1, 2]})
+    with ThreadPoolExecutor() as pool:
+        assert [*pool.map(sieve.matching, (b"gate", b"q y"))] == [[0], [2]]
+
+
 def test_what_stands_behind_a_pattern_counts_as_absent_where_that_does_not_occur():
-    sieve = Sieve(("x", "y", "z"), {"gate": [1, 2]})
+    sieve = Sieve(lambda: ("x", "y", "z"), {"gate": [1, 2]})
     assert [sorted(sieve.matching(text)) for text in (b"xyz", b"gate", b"gate xz", b"")] == [[0], [], [0, 2], []]
 
 
@@ -136,7 +151,7 @@ def test_every_secret_of_a_rule_without_a_telling_string_holds_a_run(rule, data)
 
 
 def test_a_long_text_is_asked_pattern_by_pattern():
-    assert Sieve(("x",)).matching(b"-" * 10_000) is None
+    assert Sieve(lambda: ("x",)).matching(b"-" * 10_000) is None
 
 
 def test_rules_for_disguised_orders_hold_anywhere_in_a_text():
