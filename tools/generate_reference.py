@@ -389,8 +389,7 @@ def _fields_of(api: dict[str, Any], schema: dict[str, Any]) -> str:
 
 def mcp_page() -> str:
     """Return the page on the Model Context Protocol: tools, resources and prompts of every profile."""
-    from keepward.mcp.documents import CORE, PROMPTS, TEMPLATES
-    from keepward.mcp.profiles import NAMES, profile
+    from keepward.mcp.profiles import CORE, NAMES, PROMPTS, TEMPLATES, profile
 
     profiles = [profile(name) for name in NAMES]
     lines = ["# The Model Context Protocol", "", NOTICE, ""]

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from keepward.mcp.documents import CORE, PROMPTS, TEMPLATES
-from keepward.mcp.profiles import NAMES, profile
+from keepward.mcp.profiles import CORE, NAMES, PROMPTS, TEMPLATES, profile
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "reference" / "mcp.md"

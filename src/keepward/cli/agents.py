@@ -197,7 +197,7 @@ def _handles(call: Call, name: str | None) -> tuple[Memory, Memory | None]:
 
 
 def _listed(chosen: Any) -> Answer:
-    from keepward.mcp.documents import CORE, PROMPTS, TEMPLATES
+    from keepward.mcp.profiles import CORE, PROMPTS, TEMPLATES
 
     data = {
         "profile": chosen.name,

@@ -33,7 +33,7 @@ from starlette.types import Scope
 
 from keepward import verbs
 from keepward.errors import KeepwardError
-from keepward.http import answers, drafts, schemas, streams
+from keepward.http import answers, schemas, streams
 from keepward.http.answers import OVER_HTTP, Call
 from keepward.http.credentials import SCOPE, TENANT, Caller, Handle, Writes, confirm, identify, serving_of
 from keepward.http.models import BODIES, body_of, typed
@@ -287,11 +287,11 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         ),
     },
     "drafts": {
-        "begin_draft": row(409, answer=drafts.begin, model=drafts.DraftState, title="begin"),
-        "get_draft": row(404, answer=drafts.look, model=drafts.DraftState, title="look"),
-        "stage_draft": row(404, answer=drafts.stage, model=drafts.Staged, title="stage"),
-        "finish_draft": _write(answer=drafts.finish, model=Written, title="finish"),
-        "discard_draft": row(404, answer=drafts.discard, also={204: {"description": "Gone."}}, title="discard"),
+        "begin_draft": row(409, answer=answers.begin_draft, model=answers.DraftState, title="begin"),
+        "get_draft": row(404, answer=answers.get_draft, model=answers.DraftState, title="look"),
+        "stage_draft": row(404, answer=answers.stage_draft, model=answers.Staged, title="stage"),
+        "finish_draft": _write(answer=answers.finish_draft, model=Written, title="finish"),
+        "discard_draft": row(404, answer=answers.discard_draft, also={204: {"description": "Gone."}}, title="discard"),
     },
     "erase": {
         "plan_erase": row(404, 409),

@@ -40,7 +40,7 @@ from pydantic import ValidationError
 
 from keepward.engine.view import WITHHELD
 from keepward.errors import KeepwardError
-from keepward.mcp import documents
+from keepward.mcp import profiles
 from keepward.mcp.profiles import Profile
 from keepward.mcp.tool import Answer, Tool
 from keepward.mcp.tools import outcome, reasons
@@ -290,20 +290,20 @@ class _Answers:
     async def list_resources(self, ctx: Context, params: Page) -> types.ListResourcesResult:
         """Answer resources/list."""
         del params
-        found = documents.listed(self._handle_of(ctx))
+        found = profiles.listed(self._handle_of(ctx))
         return types.ListResourcesResult(resources=[types.Resource(uri=each.uri, **_resource(each)) for each in found])
 
     async def list_templates(self, ctx: Context, params: Page) -> types.ListResourceTemplatesResult:
         """Answer resources/templates/list."""
         del ctx, params
-        templates = [types.ResourceTemplate(uri_template=each.uri, **_resource(each)) for each in documents.TEMPLATES]
+        templates = [types.ResourceTemplate(uri_template=each.uri, **_resource(each)) for each in profiles.TEMPLATES]
         return types.ListResourceTemplatesResult(resource_templates=templates)
 
     async def read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         """Answer resources/read."""
         missing = types.INVALID_PARAMS if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else _RESOURCE_NOT_FOUND
         data = {"uri": params.uri[:_ADDRESS]}
-        text, kind = await _or_error(lambda: documents.read(self._handle_of(ctx), params.uri), missing, data)
+        text, kind = await _or_error(lambda: profiles.read(self._handle_of(ctx), params.uri), missing, data)
         contents = types.TextResourceContents(uri=params.uri, mime_type=kind, text=text)
         return types.ReadResourceResult(contents=[contents])
 
@@ -311,7 +311,7 @@ class _Answers:
         """Answer prompts/list."""
         del ctx, params
         prompts = []
-        for each in documents.PROMPTS:
+        for each in profiles.PROMPTS:
             takes = [
                 types.PromptArgument(name=one.name, description=one.about, required=one.needed)
                 for one in each.arguments
@@ -323,7 +323,7 @@ class _Answers:
         """Answer prompts/get."""
         handle = self._handle_of(ctx)
         prompt, text = await _or_error(
-            lambda: documents.written(handle, params.name, params.arguments), types.INVALID_PARAMS
+            lambda: profiles.written(handle, params.name, params.arguments), types.INVALID_PARAMS
         )
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(description=prompt.about, messages=[message])
@@ -338,7 +338,7 @@ async def _or_error(ask: Callable[[], Any], missing: int, data: dict[str, str] |
         raise MCPError(missing if wrong else types.INTERNAL_ERROR, str(fault), data) from fault
 
 
-def _resource(document: documents.Document) -> dict[str, Any]:
+def _resource(document: profiles.Document) -> dict[str, Any]:
     named = {"name": document.name, "title": document.title}
     return named | {"description": document.about, "mime_type": document.media_type}
 
