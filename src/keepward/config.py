@@ -128,7 +128,6 @@ PLACES = {
     "KEEPWARD_HOME": "Folder of keys and head anchors; default `$XDG_CONFIG_HOME/keepward` or `~/.config/keepward`.",
 }
 _PATHS = ("identity", "user_file")
-_TABLES: dict[str, type] = {"policy": Policy, "server": ServerSettings}
 
 
 def load(*, store: Place, file: Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
@@ -262,22 +261,11 @@ def _read(path: Path, *, required: bool) -> tuple[dict[str, Any], bytes | None]:
 
 
 def _settings(table: Mapping[str, Any], path: Path) -> Settings:
-    chosen: dict[str, Any] = {}
-    for name, value in table.items():
-        if name in _TABLES:
-            chosen[name] = _table(name, value, path)
-        elif name not in {*ENVIRONMENT, "maintenance"}:
-            known = ", ".join((*ENVIRONMENT, "maintenance", *(f"[{name}]" for name in _TABLES)))
-            raise InvalidInput(
-                f"{path.name}: there is no setting `{_safe(name)}`; {meant(name, ENVIRONMENT)}there are {known}"
-            )
-        elif name == "maintenance" and not isinstance(value, bool):
-            raise InvalidInput(f"{path.name}: {name} must be true or false")
-        elif name != "maintenance" and not (isinstance(value, str) and value):
-            raise InvalidInput(f"{path.name}: {name} must be text")
-        else:
-            chosen[name] = path.parent / Path(value).expanduser() if name in _PATHS else value
-    return Settings(**chosen)
+    try:
+        made: Settings = _made(Settings, table, path)
+    except InvalidInput as fault:
+        raise InvalidInput(f"{path.name}: {fault}") from fault
+    return made
 
 
 def _environment(env: Mapping[str, str], policy: Policy) -> dict[str, Any]:
@@ -299,25 +287,23 @@ def _switch(env: Mapping[str, str], variable: str) -> bool | None:
     return word in _YES if word else None
 
 
-def _table(name: str, table: Any, path: Path) -> Any:
+def _made(kind: Any, table: Any, path: Path, *place: str) -> Any:
     """Return what a table of the file makes of the defaults; see (2) and (3)."""
-    kind = _TABLES[name]
+    hints = get_type_hints(kind)
+    known = [*ENVIRONMENT, "maintenance", "policy", "server"] if kind is Settings else list(hints)
     if not isinstance(table, dict):
-        raise InvalidInput(f"{path.name}: {name} must be a table; write its settings under [{name}]")
-    hints, plain = get_type_hints(kind), kind()
+        raise _wrong(place, f"must be a table; write its settings under [{place[0]}]")
     changed: dict[str, Any] = {}
-    for each, given in table.items():
-        if each not in hints:
-            guess = meant(each, hints).rstrip()
-            says = "there is no such setting" + (f"; {guess}" if guess else "")
-            raise InvalidInput(f"{path.name}: {name}.{_safe(each)}: {says}")
-        try:
-            value = _read_as(hints[each], given, name, each)
-        except InvalidInput as fault:
-            raise InvalidInput(f"{path.name}: {fault}") from fault
-        if isinstance(value, dict):
-            value = MappingProxyType({**getattr(plain, each), **value})
-        changed[each] = path.parent / value.expanduser() if isinstance(value, Path) else value
+    for name, given in table.items():
+        if name not in known:
+            others = "" if place else f"there are {', '.join(known)}"
+            guess = f"{meant(name, known)}{others}".rstrip()
+            raise _wrong((*place, name), "there is no such setting" + (f"; {guess}" if guess else ""))
+        value = _read_as(hints[name], given, path, *place, name)
+        changed[name] = MappingProxyType({**getattr(kind(), name), **value}) if isinstance(value, dict) else value
+    for each in dataclasses.fields(kind):
+        if each.name not in changed and each.default is each.default_factory is dataclasses.MISSING:
+            raise _wrong((*place, each.name), "Field required")
     return kind(**changed)
 
 
@@ -335,25 +321,34 @@ _SHOULD = {
 _NAMES: dict[str, Any] = {"least_trust": PURPOSES, "capacity": ("working", "episodic", "archival")}
 
 
-def _read_as(hint: Any, value: Any, *place: str) -> Any:
+def _read_as(hint: Any, value: Any, path: Path, *place: str) -> Any:
     """Return a value of the file as a field of this type takes it; ``place`` is the name of the setting, in parts.
 
     Raises:
         InvalidInput: it is none; see (2).
     """
     kind, inner = get_origin(hint) or hint, get_args(hint)
+    if type(None) in inner:
+        # Left out it is None; no file says so.
+        kind, inner = inner[0], ()
     if kind is Mapping:
         names = _NAMES.get(place[-1], inner[0])
-        given = _typed(dict, value, place).items()
-        return {_read_as(names, name, *place, name): _read_as(inner[1], each, *place, name) for name, each in given}
+        return {
+            _read_as(names, name, path, *place, name): _read_as(inner[1], each, path, *place, name)
+            for name, each in _typed(dict, value, place).items()
+        }
     if kind is tuple:
-        return tuple(_read_as(inner[0], each, *place, str(n)) for n, each in enumerate(_typed(list, value, place)))
-    if kind is EthicsRule:
-        return _rule(value, place)
-    if hint == Path | None:
-        if isinstance(value, str) and value:
-            return Path(value)
-        raise _wrong(place, "must be the path of a file, as text")
+        items = enumerate(_typed(list, value, place))
+        return tuple(_read_as(inner[0], each, path, *place, str(number)) for number, each in items)
+    if dataclasses.is_dataclass(kind):
+        made = _made(kind, value, path, *place)
+        if isinstance(made, EthicsRule):
+            _check_pattern(made.pattern, place)
+        return made
+    if kind is Path or (kind is str and len(place) == 1):
+        if not (isinstance(value, str) and value):
+            raise _wrong(place, "must be text" if kind is str else "must be the path of a file, as text")
+        return value if kind is str else path.parent / Path(value).expanduser()
     if kind is timedelta:
         try:
             span = parse_duration(value)
@@ -362,13 +357,16 @@ def _read_as(hint: Any, value: Any, *place: str) -> Any:
         if span <= timedelta(0):
             raise _wrong(place, 'write a positive duration such as "24h" or "30d", or a number of seconds')
         return span
+    return _typed(kind, value, place) if kind in _SHOULD else _chosen(kind, inner, value, place)
+
+
+def _chosen(kind: Any, inner: tuple[Any, ...], value: Any, place: tuple[str, ...]) -> Any:
+    """Return one of the values that a type names."""
     if kind is Trust:
         if isinstance(value, str) and value.upper() in Trust.__members__:
             return Trust[value.upper()]
         raise _wrong(place, f"must be one of: {', '.join(each.label for each in reversed(Trust))}")
-    if kind in _SHOULD:
-        return _typed(kind, value, place)
-    known = inner if kind is Literal else tuple(hint)
+    known = inner if kind is Literal else tuple(kind)
     if value not in known:
         *first, last = (f"'{each}'" for each in known)
         raise _wrong(place, f"should be {', '.join(first)} or {last}")
@@ -386,23 +384,15 @@ def _typed(kind: Any, value: Any, place: tuple[str, ...]) -> Any:
     return float(value) if kind is float else value
 
 
-def _rule(value: Any, place: tuple[str, ...]) -> EthicsRule:
-    hints = get_type_hints(EthicsRule)
-    if not isinstance(value, dict) or not value.keys() <= hints.keys():
-        raise _wrong(place, f"a rule is a table with {', '.join(hints)}")
-    for name in ("name", "pattern"):
-        if name not in value:
-            raise _wrong((*place, name), "Field required")
-    rule = EthicsRule(**{name: _read_as(hints[name], each, *place, name) for name, each in value.items()})
+def _check_pattern(pattern: str, place: tuple[str, ...]) -> None:
     import re2
 
     options = re2.Options()
     options.log_errors = False
     try:
-        re2.compile(rule.pattern, options)
+        re2.compile(pattern, options)
     except re2.error as fault:
         raise _wrong(place, "the pattern is not one that RE2 accepts") from fault
-    return rule
 
 
 def _wrong(place: tuple[str, ...], says: str) -> InvalidInput:
