@@ -1,6 +1,9 @@
-"""The figures of security, each beside its goal: ``python -m evals.security [--long] [--only NAME ...]``.
+"""The figures of security, each beside its goal.
 
-Every figure is measured anew on stores in a temporary folder, through the public API or on the bytes on the disk. The
+``python -m evals.security [--long] [--store STORE] [--only NAME ...]``
+
+Every figure is measured anew, through the public API or behind the store's back, on a file in a temporary folder, or
+with ``--store postgresql`` on a server of the run's own, or in schemas of its own of the database that is named. The
 exit status is 1 when one misses its goal; figures of speed are printed and never decide. Without ``--long`` counts
 are small and the whole takes about a minute.
 
@@ -13,14 +16,22 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from evals import security_disk, security_gates, security_store
 from evals.security_figure import Figure
+from keepward.drill.target import Target, target_of
+from keepward.place import place_of
 
-#: By name, what measures: the folder it may use, and whether it takes its time.
-CHECKS: dict[str, Callable[[Path, bool], list[Figure]]] = {
+#: What measures: the target that it may change, and whether it takes its time.
+Check = Callable[[Any, bool], list[Figure]]
+#: By name, on every store.
+CHECKS: dict[str, Check] = {
+    "drill": security_store.drilled,
     "kill": security_disk.kill,
     "disk": security_disk.failing,
     "power": security_disk.power,
@@ -33,6 +44,31 @@ CHECKS: dict[str, Callable[[Path, bool], list[Figure]]] = {
     "scopes": security_gates.crossing,
     "erase": security_gates.erasing,
 }
+
+
+def unmeasured(what: str, target: Target, long: bool) -> list[Figure]:
+    """Say that something takes a server of the run's own."""
+    return [Figure(what=what, value="it takes --store postgresql", goal="0", ok=None)]
+
+
+@contextmanager
+def stage(store: str) -> Iterator[tuple[Callable[[Path], Any], dict[str, Check]]]:
+    """Lend what makes a target in a folder, and the checks of a store."""
+    if store == "postgresql":
+        from evals import security_server as served
+
+        checks = {**CHECKS, "disk": served.broken, "power": served.stopped}
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        with folder as name, closing(served.Server(Path(name))) as server:
+            yield partial(served.lent, server), checks
+    elif store == "file":
+        yield partial(target_of, Path("file")), CHECKS
+    else:
+        without = {"disk": "commits lost on broken connections", "power": "commits lost as the server stops"}
+        yield (
+            partial(target_of, place_of(store)),
+            {**CHECKS, **{name: partial(unmeasured, what) for name, what in without.items()}},
+        )
 
 
 def shown(figures: Sequence[Figure]) -> str:
@@ -48,13 +84,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="evals.security", description=__doc__.splitlines()[0])
     parser.add_argument("--long", action="store_true", help="the numbers of the goals; takes some minutes")
     parser.add_argument("--only", nargs="+", choices=sorted(CHECKS), default=list(CHECKS), metavar="NAME")
+    parser.add_argument("--store", default="file", help="file, postgresql, or postgresql://…")
     asked = parser.parse_args(arguments)
     figures: list[Figure] = []
-    for name in asked.only:
-        with tempfile.TemporaryDirectory() as folder:
-            found = CHECKS[name](Path(folder), asked.long)
-        figures += found
-        print(f"{name}: {'; '.join(f'{each.value} ({each.goal})' for each in found)}", file=sys.stderr, flush=True)
+    with stage(asked.store) as (make, checks):
+        for name in asked.only:
+            with tempfile.TemporaryDirectory() as folder, make(Path(folder)) as target:
+                found = checks[name](target, asked.long)
+            figures += found
+            print(f"{name}: {'; '.join(f'{each.value} ({each.goal})' for each in found)}", file=sys.stderr, flush=True)
     print(shown(figures))
     return 1 if any(each.missed for each in figures) else 0
 

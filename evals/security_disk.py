@@ -13,45 +13,25 @@ from pathlib import Path
 from typing import Any
 
 from evals.security_figure import Figure, none_of
+from evals.workload import ROOT, acknowledged, survivors, writing
+from keepward.drill.target import Target
 
-ROOT = Path(__file__).parents[1]
 DISK = ROOT / "tests" / "acceptance"
 
 
-def kill(folder: Path, long: bool) -> list[Figure]:
+def kill(target: Target, long: bool) -> list[Figure]:
     """Kill a writer at random moments, over and over, on one store."""
-    chance, told = random.Random(8), set[int]()
+    chance, lines = random.Random(8), set[int]()
     turns = 100 if long else 8
     for turn in range(turns):
-        child = subprocess.Popen(
-            [sys.executable, "-m", "evals.workload", str(folder / "store"), "--start", str(turn * 100_000)],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert child.stdout is not None
-        left = chance.randrange(1, 80)
-        for line in child.stdout:
-            told.add(int(line.split()[1]))
-            left -= 1
-            if not left:
-                break
-        os.kill(child.pid, signal.SIGKILL)
-        # The last line may have been cut by the kill.
-        told |= {int(line.split()[1]) for line in child.stdout.read().splitlines(keepends=True) if line[-1:] == "\n"}
-        child.stdout.close()
-        child.wait()
-    done = subprocess.run(
-        [sys.executable, "-m", "evals.survivors", str(folder / "store")],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    lost = told - set(map(int, done.stdout.split()))
+        with writing(target.address, target.home, turn * 100_000) as child:
+            lines |= acknowledged(child, chance.randrange(1, 80))
+            os.kill(child.pid, signal.SIGKILL)
+            lines |= acknowledged(child)
+    found, faults = survivors(target.address, target.home)
     return [
-        none_of(f"acknowledged commits lost, {turns} x kill -9", len(lost), len(told), "commits"),
-        none_of("faults that verify finds afterwards", len(done.stderr.splitlines()), turns, "kills"),
+        none_of(f"acknowledged commits lost, {turns} x kill -9", len(lines - found), len(lines), "commits"),
+        none_of("faults that verify finds afterwards", faults, turns, "kills"),
     ]
 
 
@@ -81,16 +61,16 @@ def _unmeasured(what: str) -> list[Figure]:
     return [Figure(what=what, value="it takes Linux and a C compiler", goal="0", ok=None)]
 
 
-def failing(folder: Path, long: bool) -> list[Figure]:
+def failing(target: Target, long: bool) -> list[Figure]:
     """Fail each call of the disk in turn, with an error, with no room left, and after half of a write."""
-    library = _library(folder)
+    library = _library(target.store)
     if library is None:
         return _unmeasured("commits lost on a failing disk")
     figures = []
     for kind, word in (("error", "EIO"), ("full", "a full disk"), ("short", "half a write")):
         played: list[dict[str, Any]] = []
         for phase in ("open", "write", "close"):
-            played += _played(library, str(folder / "here"), phase, kind, "1", "1" if long else "7")[:-1]
+            played += _played(library, str(target.store / "here"), phase, kind, "1", "1" if long else "7")[:-1]
         lost = sum(len(each["lost"]) for each in played)
         stuck = sum(1 for each in played if not each["ok"] or each["after"] != "committed")
         figures += [
@@ -100,14 +80,14 @@ def failing(folder: Path, long: bool) -> list[Figure]:
     return figures
 
 
-def power(folder: Path, long: bool) -> list[Figure]:
+def power(target: Target, long: bool) -> list[Figure]:
     """Cut the power after every write: what was not flushed is gone."""
-    library = _library(folder)
+    library = _library(target.store)
     if library is None:
         return _unmeasured("commits lost in a power cut")
     count = 200 if long else 20
-    (told,) = _played(library, str(folder / "here"), "power-cut", "FULL", str(count))
-    (loose,) = _played(library, str(folder / "here"), "power-cut", "NORMAL", "20")
+    (told,) = _played(library, str(target.store / "here"), "power-cut", "FULL", str(count))
+    (loose,) = _played(library, str(target.store / "here"), "power-cut", "NORMAL", "20")
     return [
         none_of("acknowledged commits lost, power cut", told["lost"], count, "cuts"),
         Figure(

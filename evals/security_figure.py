@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from keepward import Committed, Memory, Outcome
+from keepward import Actor, Committed, Memory, Outcome
+from keepward.drill.target import Target
 from keepward.model.commit import Commit
 from keepward.model.memory import Record
+
+OWNER = Actor.operator("olga")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,11 @@ class Figure:
         if self.ok is None:
             return "not measured"
         return "" if self.ok else "slower than its goal" if self.speed else "MISSED"
+
+
+def opened(target: Target, **options: Any) -> Memory:
+    """Open the store of a target as its owner."""
+    return Memory.open(target.address, **{"actor": OWNER, "embedder": None, "config_dir": target.home, **options})
 
 
 def none_of(what: str, bad: int, many: int, thing: str) -> Figure:

@@ -4,37 +4,21 @@ from __future__ import annotations
 
 import random
 import string
-from pathlib import Path
-from typing import Any
 
 from evals.origin import CHANNELS, TARGETS, decide
-from evals.security_figure import Figure, commit_of, kept, none_of, recalled
+from evals.security_figure import Figure, commit_of, kept, none_of, opened, recalled
 from evals.sets import injection
 from evals.sets.secrets import FORMATS, make
 from keepward import Actor, KeepwardError, Memory
-
-OWNER = Actor.operator("olga")
-
-
-def _holding(folder: Path, words: dict[str, bytes]) -> set[str]:
-    """Return the names of the words that stand in any file below a folder, as UTF-8 or UTF-16."""
-    raw = [file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()]
-    forms = {name: (word, word.decode().encode("utf-16-le")) for name, word in words.items()}
-    return {name for name, each in forms.items() if any(form in part for form in each for part in raw)}
+from keepward.drill.target import DatabaseTarget, Target
 
 
-def _opened(folder: Path, **options: Any) -> Memory:
-    return Memory.open(
-        folder / "m.db", **{"actor": OWNER, "embedder": "hashed", "config_dir": folder / "config", **options}
-    )
-
-
-def planted(folder: Path, long: bool) -> list[Figure]:
+def planted(target: Target, long: bool) -> list[Figure]:
     """Write secrets of provider formats by every field, then look for their bytes in every file."""
     many = 500 if long else 100
     rnd, names = random.Random(3), sorted(FORMATS)
     secrets = {f"{n}": make(FORMATS[names[n % len(names)]], rnd) for n in range(many)}
-    with _opened(folder) as owner:
+    with opened(target, embedder="hashed") as owner:
         agent = owner.acting_as(Actor.agent("scout"))
         base = kept(owner.remember("The crane is red", tier="archival")).id
         ways = (
@@ -54,18 +38,21 @@ def planted(folder: Path, long: bool) -> list[Figure]:
                 ways[n % len(ways)](text)
             except KeepwardError:
                 continue
-        left = _holding(folder, {name: text.encode() for name, text in secrets.items()})
-    left |= _holding(folder, {name: text.encode() for name, text in secrets.items()})
+        left = target.holding(secrets)
+    left |= target.holding(secrets)
+    if in_files := getattr(target, "in_files", None):
+        # The files of a server of the run's own, its log among them.
+        left |= in_files(secrets)
     return [none_of("planted secrets in any file", len(left), many, "secrets")]
 
 
-def origin(folder: Path, long: bool) -> list[Figure]:
+def origin(target: Target, long: bool) -> list[Figure]:
     """Write attacks and ordinary notes of strangers to every target; claim a better origin for each."""
     cases = [case for case in injection.cases() if case.group in {"attack", "untrusted"}]
     cases = cases if long else cases[::12]
     core = state = better = core_all = state_all = 0
     claims = 0
-    with _opened(folder, embedder=None) as owner:
+    with opened(target) as owner:
         for number, case in enumerate(cases):
             for provenance in CHANNELS:
                 if provenance == "owner":
@@ -98,11 +85,11 @@ def _improved(mem: Memory, text: str) -> bool:
     return order.index(claimed) > order.index(plain)
 
 
-def crossing(folder: Path, long: bool) -> list[Figure]:
+def crossing(target: Target, long: bool) -> list[Figure]:
     """Ask as everybody for what is everybody else's, by every verb that reads or changes."""
     many, rnd = 5_000 if long else 400, random.Random(11)
     places = [(tenant, scope) for tenant in ("ada", "bob") for scope in ("/agents/orion", "/agents/vega")]
-    with _opened(folder) as owner:
+    with opened(target, embedder="hashed") as owner:
         held = {}
         for place in places:
             mine = owner.at(tenant=place[0], scope=place[1])
@@ -155,12 +142,12 @@ def _asked(mem: Memory, held: tuple[str, str, str, str], n: int) -> str:
     return said.replace(f"alias-{word}", "")
 
 
-def erasing(folder: Path, long: bool) -> list[Figure]:
+def erasing(target: Target, long: bool) -> list[Figure]:
     """Erase memories that were recalled, compiled, quoted, learned from and backed up; look for them everywhere."""
     many, rnd = 60 if long else 10, random.Random(5)
     left: set[str] = set()
     back = 0
-    with _opened(folder) as owner:
+    with opened(target, embedder="hashed") as owner:
         for _ in range(many):
             word = "".join(rnd.choices(string.ascii_lowercase, k=16))
             text = f"Ana's locker opens with {word}"
@@ -172,17 +159,18 @@ def erasing(folder: Path, long: bool) -> list[Figure]:
             owner.feedback(receipt, used=[shown[0].memory.id])
             owner.context(f"which locker is {word}")
             owner.acting_as(Actor.agent("scout")).remember(text, tier="core", key="mission")
-            backup = folder / f"{word[::-1]}.db"
-            owner.backup(backup)
+            backup = target.store / f"{word[::-1]}.db"
+            if not isinstance(target, DatabaseTarget):
+                owner.backup(backup)
             plan = owner.plan_erase(subject="ana")
             others = [*plan.derived, *plan.quoting]
             plan = owner.plan_erase(others, subject="ana")
             owner.erase(plan.digest, others, subject="ana")
-            left |= _holding(folder, {word: word.encode()})
+            left |= target.holding({word: word})
             back += owner.remember(text, tier="archival").outcome != "refused"
             owner.rollback(commit_of(made).id)
             back += owner.get(name).text != ""
-            backup.unlink()
+            backup.unlink(missing_ok=True)
         faults = len(owner.verify().faults)
     return [
         none_of("erased texts with a trace in any file", len(left), many, "texts"),

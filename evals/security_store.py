@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
-import shutil
-import sqlite3
 import time
-from contextlib import closing
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from evals.security_figure import Figure, all_of, kept, none_of, recalled
-from keepward import Actor, KeepwardError, Memory
-
-OWNER = Actor.operator("olga")
-
-
-def _opened(folder: Path) -> Memory:
-    return Memory.open(folder / "m.db", actor=OWNER, embedder=None, config_dir=folder / "config")
+from evals.security_figure import Figure, all_of, kept, none_of, opened, recalled
+from keepward import Actor, KeepwardError, Policy
+from keepward.drill.drill import attacked
+from keepward.drill.target import Column, DatabaseTarget, Target
 
 
-def _crashed(folder: Path, commits: int) -> None:
-    """Leave a store of so many commits as a killed writer leaves it: the newest of them in the log alone."""
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what a store says about its damage out of the way: here it is meant."""
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def drilled(target: Target, long: bool) -> list[Figure]:
+    """Make every attack of the drill's table."""
+    _filled(target)
+    statuses = [each.status for each in attacked(target, tenant="default", policy=Policy())]
+    return [
+        none_of("attacks of the drill that go through", statuses.count("breached"), len(statuses), "attacks"),
+        none_of("attacks of the drill that prove nothing", statuses.count("inconclusive"), len(statuses), "attacks"),
+    ]
+
+
+def _crashed(target: Target, commits: int) -> None:
+    """Leave a store of so many commits as a killed writer leaves it: on a file, the newest of them in the log alone."""
     from tests.support.stages import Maker
 
     from keepward.adapters.home import FileAnchor
@@ -32,7 +50,7 @@ def _crashed(folder: Path, commits: int) -> None:
     child = os.fork()
     if child == 0:
         make = Maker()
-        store = open_store(folder / "m.db", anchor=FileAnchor(folder / "config"))
+        store = open_store(target.address, anchor=FileAnchor(target.home))
         done = 0
         while done < commits:
             # Journal and records as they are; of what recall needs, that each has nothing.
@@ -47,12 +65,12 @@ def _crashed(folder: Path, commits: int) -> None:
     os.waitpid(child, 0)
 
 
-def recovery(folder: Path, long: bool) -> list[Figure]:
+def recovery(target: Target, long: bool) -> list[Figure]:
     """Open a store that crashed, until its first answer."""
     commits = 100_000 if long else 5_000
-    _crashed(folder, commits)
+    _crashed(target, commits)
     begun = time.perf_counter()
-    with _opened(folder) as memory:
+    with opened(target) as memory:
         head = memory.log(limit=1)[0].commit.seq
         taken = time.perf_counter() - begun
     return [
@@ -67,11 +85,11 @@ def recovery(folder: Path, long: bool) -> list[Figure]:
     ]
 
 
-def verify(folder: Path, long: bool) -> list[Figure]:
+def verify(target: Target, long: bool) -> list[Figure]:
     """Verify everything of a store."""
     commits = 100_000 if long else 5_000
-    _crashed(folder, commits)
-    with _opened(folder) as memory:
+    _crashed(target, commits)
+    with opened(target) as memory:
         begun = time.process_time()
         found = memory.verify()
         taken = time.process_time() - begun
@@ -82,9 +100,9 @@ def verify(folder: Path, long: bool) -> list[Figure]:
     ]
 
 
-def _filled(folder: Path) -> None:
+def _filled(target: Target) -> None:
     """Make a store with something in every table."""
-    with Memory.open(folder / "m.db", actor=OWNER, embedder="hashed", config_dir=folder / "config") as owner:
+    with opened(target, embedder="hashed") as owner:
         agent = owner.acting_as(Actor.agent("scout"))
         first = kept(owner.remember("The crane is red", tier="archival", aliases=["crate:1"], tags=["quay"]))
         owner.revise(first.id, "The crane is green", reason="painted")
@@ -104,11 +122,11 @@ def _filled(folder: Path) -> None:
         owner.learn_importance()
 
 
-def _answers(folder: Path) -> dict[str, Any]:
+def _answers(target: Target) -> dict[str, Any]:
     """Return everything a store answers, one entry a memory, commit and proposal; what is refused is left out."""
     told: dict[str, Any] = {}
     try:
-        with _opened(folder) as memory:
+        with opened(target) as memory:
             asks = (
                 lambda: {f"found {each.id}": each for each in memory.find(limit=None, include_ended=True)},
                 lambda: {f"recalled {hit.memory.id}": hit.memory for hit in memory.recall("crane ferry quay")},
@@ -126,96 +144,96 @@ def _answers(folder: Path) -> dict[str, Any]:
     return told
 
 
-def flips(folder: Path, long: bool) -> list[Figure]:
-    """Flip one bit of the file at a time: whatever is answered is what was stored, or refused."""
-    import logging
-
-    logging.disable(logging.WARNING)
-    _filled(folder)
-    truth, raw = _answers(folder), (folder / "m.db").read_bytes()
+def flips(target: Target, long: bool) -> list[Figure]:
+    """Flip one bit of the file, or of a row, at a time: whatever is answered is what was stored, or refused."""
+    _filled(target)
+    truth = _answers(target)
+    target.lay_aside("sound")
     chance, silent, many = random.Random(7), 0, 2_000 if long else 60
-    for _ in range(many):
-        bent, at = bytearray(raw), chance.randrange(len(raw))
-        bent[at] ^= 1 << chance.randrange(8)
-        _put(folder, bytes(bent))
-        silent += any(truth.get(name) != value for name, value in _answers(folder).items())
-    logging.disable(logging.NOTSET)
+    flip = _flip_row if isinstance(target, DatabaseTarget) else _flip_byte
+    with _quiet():
+        for _ in range(many):
+            flip(target, chance)
+            silent += any(truth.get(name) != value for name, value in _answers(target).items())
+            target.put_back("sound")
     return [none_of("flipped bits that change an answer", silent, many, "flips")]
 
 
-def _put(folder: Path, raw: bytes) -> None:
-    for end in ("-wal", "-shm"):
-        (folder / f"m.db{end}").unlink(missing_ok=True)
-    (folder / "m.db").write_bytes(raw)
+def _flip_byte(target: Target, chance: random.Random) -> None:
+    bent = bytearray(target.path.read_bytes())
+    bent[chance.randrange(len(bent))] ^= 1 << chance.randrange(8)
+    target.write(bytes(bent))
 
 
-def tampering(folder: Path, long: bool) -> list[Figure]:
+def _flip_row(target: Target, chance: random.Random) -> None:
+    """Flip one bit of a cell that was drawn from all cells, as far as the database takes the value."""
+    tables, changed = target.tables(), 0
+    counts = {name: target.rows(f"SELECT count(*) FROM {name}")[0][0] for name in tables}
+    cells = [(name, column) for name, columns in tables.items() for column in columns if counts[name]]
+    while not changed:
+        name, column = chance.choice(cells)
+        which = _nth(name, tables[name], chance.randrange(counts[name]))
+        value = target.rows(f"SELECT {column.name} FROM {name} WHERE {which}")[0][0]
+        if value not in (None, "", b""):
+            flip = f"UPDATE {name} SET {column.name} = :value WHERE {which}"
+            changed = target.execute(flip, {"value": _flipped(value, chance)})
+
+
+def _flipped(value: Any, chance: random.Random) -> Any:
+    if isinstance(value, int) or not value:
+        return (value or 0) ^ 1 << chance.randrange(40)
+    raw = bytearray(value.encode() if isinstance(value, str) else value)
+    raw[chance.randrange(len(raw))] ^= 1 << chance.randrange(8)
+    return raw.decode("utf-8", "replace") if isinstance(value, str) else bytes(raw)
+
+
+def tampering(target: Target, long: bool) -> list[Figure]:
     """Edit cells, delete, repeat and exchange rows, and empty tables with a database tool: each is noticed."""
-    import logging
-    import warnings
-
-    logging.disable(logging.WARNING)
-    warnings.simplefilter("ignore")
-    _filled(folder)
-    config = folder / "kept"
-    shutil.copytree(folder / "config", config)
-    raw = (folder / "m.db").read_bytes()
+    _filled(target)
+    target.lay_aside("sound")
     noticed: dict[str, list[bool]] = {}
-    for kind, statement in _statements(folder / "m.db", long):
-        _put(folder, raw)
-        shutil.rmtree(folder / "config")
-        shutil.copytree(config, folder / "config")
-        with closing(sqlite3.connect(folder / "m.db", isolation_level=None)) as db:
-            try:
-                changed = db.execute(statement).rowcount
-            except sqlite3.IntegrityError:
-                continue  # The database tool itself refuses.
-        if changed:
-            noticed.setdefault(kind, []).append(_noticed(folder))
-    logging.disable(logging.NOTSET)
+    with _quiet():
+        for kind, statement, values in _statements(target, long):
+            # One that the database tool itself refuses changes nothing.
+            if target.execute(statement, values) > 0:
+                noticed.setdefault(kind, []).append(_noticed(target))
+                target.put_back("sound", home=True)
     return [all_of(f"{kind} that are noticed", sum(each), len(each), "changes") for kind, each in noticed.items()]
 
 
-def _statements(path: Path, long: bool) -> list[tuple[str, str]]:
-    """Return (kind, SQL) of the changes: of each table, of each column of its first row, or of each row."""
-    found = []
-    with closing(sqlite3.connect(path)) as db:
-        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")]
-        for table in (name for name in tables if not name.startswith("sqlite_")):
-            columns = db.execute(f"PRAGMA table_info({table})").fetchall()
-            key = ", ".join(row[1] for row in columns if row[5])
-            rows = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-            for n in range(rows if long else min(rows, 1)):
-                which = f"({key}) = (SELECT {key} FROM {table} ORDER BY {key} LIMIT 1 OFFSET {n})"
-                found.append(("deleted rows", f"DELETE FROM {table} WHERE {which}"))
-                for _, name, sort, *_ in columns:
-                    fresh = {"INTEGER": f"coalesce({name}, 0) + 1", "TEXT": f"coalesce({name}, '') || 'x'"}
-                    value = fresh.get(sort, f"CAST(coalesce({name}, x'') || x'78' AS BLOB)")
-                    found.append(("edited cells", f"UPDATE {table} SET {name} = {value} WHERE {which}"))
-            found.append(("emptied tables", f"DELETE FROM {table}"))
-            for _, name, _, _, _, part in columns:
-                # Two rows exchange one column that is no part of their key.
-                if not part and rows > 1:
-                    ends = [f"(SELECT {key} FROM {table} ORDER BY {key} LIMIT 1 OFFSET {n})" for n in (0, rows - 1)]
-                    other = f"(SELECT o.{name} FROM {table} o WHERE ({_of('o', key)}) = "
-                    swap = (
-                        f"UPDATE {table} SET {name} = CASE WHEN ({key}) = {ends[0]} THEN {other}{ends[1]}) "
-                        f"ELSE {other}{ends[0]}) END WHERE ({key}) IN ({ends[0][1:-1]}) OR ({key}) IN ({ends[1][1:-1]})"
-                    )
-                    same = f"SELECT count(DISTINCT quote({name})) FROM {table} WHERE ({key}) IN ({ends[0][1:-1]})"
-                    both = f"{same} OR ({key}) IN ({ends[1][1:-1]})"
-                    if db.execute(both).fetchone()[0] > 1:
-                        found.append(("exchanged cells", swap))
+def _nth(table: str, columns: list[Column], n: int) -> str:
+    """Return what is true of the n-th row of a table alone."""
+    key = ", ".join(each.name for each in columns if each.in_key)
+    return f"({key}) = (SELECT {key} FROM {table} ORDER BY {key} LIMIT 1 OFFSET {n})"
+
+
+def _statements(target: Target, long: bool) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return (kind, SQL, its values) of the changes: of each table, of each column of its first row, or of each row."""
+    found: list[tuple[str, str, dict[str, Any]]] = []
+    changed = {"integer": "coalesce({0}, 0) + 1", "text": "coalesce({0}, '') || 'x'", "bytes": target.longer}
+    for table, columns in target.tables().items():
+        rows = target.rows(f"SELECT count(*) FROM {table}")[0][0]
+        for n in range(rows if long else min(rows, 1)):
+            which = _nth(table, columns, n)
+            found.append(("deleted rows", f"DELETE FROM {table} WHERE {which}", {}))
+            for each in columns:
+                value = changed[each.sort].format(each.name)
+                found.append(("edited cells", f"UPDATE {table} SET {each.name} = {value} WHERE {which}", {}))
+        found.append(("emptied tables", f"DELETE FROM {table}", {}))
+        first, last = (_nth(table, columns, n) for n in (0, max(rows - 1, 0)))
+        for name in (each.name for each in columns if not each.in_key and rows > 1):
+            # Two rows exchange one column that is no part of their key.
+            ends = [target.rows(f"SELECT {name} FROM {table} WHERE {which}")[0][0] for which in (first, last)]
+            if ends[0] != ends[1]:
+                swap = f"UPDATE {table} SET {name} = CASE WHEN {first} THEN :last ELSE :first END"
+                values = {"first": ends[0], "last": ends[1]}
+                found.append(("exchanged cells", f"{swap} WHERE {first} OR {last}", values))
     return found
 
 
-def _of(alias: str, key: str) -> str:
-    return ", ".join(f"{alias}.{name}" for name in key.split(", "))
-
-
-def _noticed(folder: Path) -> bool:
+def _noticed(target: Target) -> bool:
     try:
-        with _opened(folder) as memory:
+        with opened(target) as memory:
             return not memory.verify().ok
     except KeepwardError:
         return True

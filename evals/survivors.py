@@ -1,26 +1,25 @@
 """Open the store of a workload, print every surviving id, and verify the whole store.
 
-``python -m evals.survivors DIR`` prints one id a line, in order, and exits 0 only if every check of ``verify``
-holds; faults go to standard error.
+``python -m evals.survivors STORE [--home HOME]`` prints one id a line, in order, and exits 0 only if every check of
+``verify`` holds; faults go to standard error.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
-from evals.workload import ALIAS, open_store
+from evals.workload import ALIAS, add_store, open_store
 from keepward import KeepwardError
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the program; return its exit code."""
     parser = argparse.ArgumentParser(prog="evals.survivors", description=__doc__)
-    parser.add_argument("folder", type=Path, metavar="DIR")
+    add_store(parser)
     asked = parser.parse_args(arguments)
     try:
-        with open_store(asked.folder) as mem:
+        with open_store(asked.store, asked.home) as mem:
             records = mem.find(tiers=["archival"], limit=None)
             checked = mem.verify()
     except KeepwardError as fault:

@@ -6,7 +6,6 @@ Nothing here depends on the speed of the machine: rates are printed with ``-s`` 
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import signal
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evals.workload import acknowledged, survivors, writing
 from outcomes import kept
 
 from keepward import Actor, Memory, StoreUnavailable
@@ -27,54 +27,24 @@ ROOT = Path(__file__).parents[2]
 CROWD = Path(__file__).with_name("crowd.py")
 
 
-def survivors(store: Path) -> tuple[int, set[int], str]:
-    """Return the exit code of ``evals.survivors``, the numbers it found, and its faults."""
-    done = subprocess.run(
-        [sys.executable, "-m", "evals.survivors", str(store)], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return done.returncode, set(map(int, done.stdout.split())), done.stderr
-
-
-def killed(store: Path, start: int, after: int, *more: str) -> list[int]:
-    """Let a workload acknowledge some writes, kill it, and return every number it acknowledged."""
-    child = subprocess.Popen(
-        [sys.executable, "-m", "evals.workload", str(store), "--start", str(start), *more],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert child.stdout is not None
-    told: list[int] = []
-    try:
-        for line in child.stdout:
-            told.append(int(line.split()[1]))
-            if len(told) >= after:
-                break
-        os.kill(child.pid, signal.SIGKILL)
-        rest = child.stdout.read()
-    finally:
-        child.kill()
-        child.stdout.close()
-        child.wait()
-    # The last line may have been cut by the kill.
-    return told + [int(line.split()[1]) for line in rest.splitlines(keepends=True) if line.endswith("\n")]
-
-
 @pytest.mark.promise("T8", "Z19")
 @pytest.mark.slow
 @pytest.mark.parametrize("blobs", [(), ("--blobs",)], ids=["plain", "blobs"])
 def test_no_acknowledged_write_is_lost_however_often_the_writer_is_killed(
     tmp_path: Path, blobs: tuple[str, ...]
 ) -> None:
-    chance, told = random.Random(8), []
+    chance, lines = random.Random(8), set[int]()
     for turn in range(20):
-        told += killed(tmp_path / "kill", turn * 10_000, chance.randrange(1, 60), *blobs)
+        with writing(str(tmp_path / "kill"), None, turn * 10_000, *blobs) as child:
+            lines |= acknowledged(child, chance.randrange(1, 60))
+            child.kill()
+            lines |= acknowledged(child)
         if turn % 5 == 4:
-            code, found, faults = survivors(tmp_path / "kill")
-            assert (code, set(told) - found, faults) == (0, set(), "")
+            found, faults = survivors(str(tmp_path / "kill"), None)
+            assert (lines - found, faults) == (set(), 0)
             # At most the one write that was under way is there without having been acknowledged.
-            assert len(found - set(told)) <= turn + 1
-    assert len(told) == len(set(told)) > 100
+            assert len(found - lines) <= turn + 1
+    assert len(lines) > 100
 
 
 def crowd(store: Path, processes: int, count: int) -> dict[str, Any]:
@@ -113,8 +83,7 @@ def test_of_a_crowd_of_writers_none_loses_a_write_forks_the_chain_or_finds_the_s
     assert len(said["acknowledged"]) == processes * count
     # The bound that a writer is promised: longer than the patience of the store is an error.
     assert said["slowest"] < 30
-    code, found, faults = survivors(store)
-    assert (code, found, faults) == (0, set(said["acknowledged"]), "")
+    assert survivors(str(store), None) == (set(said["acknowledged"]), 0)
     with sqlite3.connect(store / "memory.db") as raw:
         seqs = [seq for (seq,) in raw.execute("SELECT seq FROM commits ORDER BY seq")]
         tips = raw.execute("SELECT count(*) FROM commits WHERE hash NOT IN (SELECT prev FROM commits)").fetchone()[0]

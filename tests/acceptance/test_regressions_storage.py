@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
-import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -17,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from evals.workload import acknowledged, survivors, writing
 from outcomes import held, kept
 
 from keepward import Actor, Committed, KeepwardError, Memory, NotFound, Tampered
@@ -312,26 +309,11 @@ def test_a_scope_is_a_name_and_never_a_pattern(owner: Memory, name: str) -> None
 
 @pytest.mark.promise("T8")
 def test_a_write_that_is_killed_is_whole_or_not_there(tmp_path: Path) -> None:
-    store = tmp_path / "kill"
-    acknowledged: list[int] = []
+    store, lines = str(tmp_path / "kill"), set[int]()
     for turn, wait in enumerate((1, 4, 9)):
-        child = subprocess.Popen(
-            [sys.executable, "-m", "evals.workload", str(store), "--start", str(turn * 1000)],
-            stdout=subprocess.PIPE,
-            cwd=Path(__file__).parents[2],
-        )
-        assert child.stdout is not None
-        for line, _ in zip(child.stdout, range(wait), strict=False):
-            acknowledged.append(int(line.split()[1]))
-        os.kill(child.pid, signal.SIGKILL)
-        acknowledged += [int(line.split()[1]) for line in child.stdout if line.endswith(b"\n")]
-        child.stdout.close()
-        child.wait()
-    done = subprocess.run(
-        [sys.executable, "-m", "evals.survivors", str(store)],
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parents[2],
-        check=False,
-    )
-    assert (done.returncode, set(acknowledged) - set(map(int, done.stdout.split()))) == (0, set())
+        with writing(store, None, turn * 1000) as child:
+            lines |= acknowledged(child, wait)
+            child.kill()
+            lines |= acknowledged(child)
+    found, faults = survivors(store, None)
+    assert (lines - found, faults) == (set(), 0)

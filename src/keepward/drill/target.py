@@ -32,6 +32,17 @@ class Column(NamedTuple):
     in_key: bool
 
 
+def words_in(folders: Sequence[Path], words: Mapping[str, str]) -> set[str]:
+    """Return the names of those words that stand in any file below these folders, as UTF-8 or UTF-16."""
+    forms = {name: (word.encode(), word.encode("utf-16-le")) for name, word in words.items()}
+    found = set()
+    for file in (each for place in folders for each in sorted(place.rglob("*"))):
+        if file.is_file() and file.stat().st_size and not file.name.endswith("-shm"):
+            with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+                found |= {name for name, each in forms.items() if any(content.find(form) >= 0 for form in each)}
+    return found
+
+
 class Target:
     """A file with a store; below its folder lie the store, a configuration folder, and what was laid aside.
 
@@ -161,14 +172,8 @@ class Target:
         }
 
     def holding(self, words: Mapping[str, str]) -> set[str]:
-        """Return the names of those words that stand in any file, as UTF-8 or UTF-16."""
-        forms = {name: (word.encode(), word.encode("utf-16-le")) for name, word in words.items()}
-        found = set()
-        for file in (each for place in (self.store, self.home) for each in sorted(place.rglob("*"))):
-            if file.is_file() and file.stat().st_size and not file.name.endswith("-shm"):
-                with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                    found |= {name for name, each in forms.items() if any(content.find(form) >= 0 for form in each)}
-        return found
+        """Return the names of those words that stand in any file of the store or its home."""
+        return words_in((self.store, self.home), words)
 
     def drop(self) -> None:
         """Do nothing: a file goes with its folder."""
@@ -242,8 +247,13 @@ class DatabaseTarget(Target):
 
     def _put_rows_back(self, name: str, tables: Sequence[str] | None) -> None:
         if self.rows("SELECT to_regnamespace(:name) IS NOT NULL", {"name": self._gone}) == [(True,)]:
-            self._command(f"DROP SCHEMA {self._name} CASCADE; ALTER SCHEMA {self._gone} RENAME TO {self._name}")
+            self.empty()
+            self._command(f"DROP SCHEMA {self._name}; ALTER SCHEMA {self._gone} RENAME TO {self._name}")
         self._fill(self._name, f"{self._name}_{name}", list(self.tables()) if tables is None else tables)
+
+    def empty(self) -> None:
+        """Drop every table, and keep the schema."""
+        self._command(f"DROP SCHEMA {self._name} CASCADE; CREATE SCHEMA {self._name}")
 
     @property
     def _gone(self) -> str:
