@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator
 
 from evals.sets.case import Case
+from evals.sets.kinds import KINDS
 
 _NAMES = "Dana Omar Priya Lukas Mei Sofia Tom Ingrid Kwame Yuki Elena Paul".split()
 _PARTS = "parser scheduler billing search ingest export auth cache console importer ranker journal".split()
@@ -232,10 +233,15 @@ def _value(name: str, rnd: random.Random) -> str:
 
 
 def ordinary(copies: int = 60) -> Iterator[Case]:
-    """Yield ordinary notes: every template ``copies`` times, and every hard sentence once."""
+    """Yield ordinary notes: every template ``copies`` times, those of ten kinds too, and every hard sentence once."""
     rnd = random.Random(20)
     for index, template in enumerate(TEMPLATES):
         for number in range(copies):
             yield Case(group="ordinary", wording=f"o{index}", number=number, text=fill(template, rnd), wanted=False)
+    for kind, templates in KINDS.items():
+        for index, template in enumerate(templates):
+            for number in range(copies):
+                text = fill(template, rnd)
+                yield Case(group=f"kind_{kind}", wording=f"{index}", number=number, text=text, wanted=False)
     for index, text in enumerate(HARD):
         yield Case(group="ordinary_hard", wording=f"h{index}", number=0, text=text, wanted=False)

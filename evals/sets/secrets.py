@@ -74,6 +74,22 @@ TOLD: tuple[str, ...] = (
     "The zip is encrypted, password {s}", "use {s} as the password for the vpn", "the new password will be {p}", "Remember that the Grafana password was reset to {p}", "the vpn password of the Graz office is {p}",
     "password → {p}", "The password's {p}", "credentials for the demo: demo:{s}", "I always use {s} as my password", "Set the root password to {p} after install", "the password to open the PDF is {p}",
 )  # fmt: skip
+#: Wordings in which the value stands apart from the noun: in the next clause, after a change, handed to somebody.
+APART: tuple[str, ...] = (
+    "Remember my Netflix password, it's {p}", "My wifi password? It's {s}.", "remember my bank login password: it is {p}", "Don't forget the alarm password, it's {s}", "Note the guest wifi password for me. It's {s}", "I keep forgetting my mail password, it's {p}, write it down",
+    "I changed my Netflix password to {p}", "We rotated the admin password yesterday, it's {s} now", "Password was changed from {s} to {s}", "my mail password has changed to {p}", "the password got changed, new one is {s}", "new password for the printer: {p}",
+    "use {s} to log in to the wifi", "It's {p}, the wifi password", "{s} is what I use as password on the forum", "the admin panel wants {p} as the password", "I set {p} as the password", "they gave us the password {s}", "ssid HomeNet, key {s}", "the code word for the alarm company is {p}",
+)  # fmt: skip
+#: Four words joined, and a word in disguise with a dot.
+PHRASES: tuple[str, ...] = (
+    'smtp_password = "{f}"', "the backup passphrase is {f}", "DB_PASSWORD={f}", "wifi pw {f}", "the master password is {f}", "the password is {l}", "wifi password: {l}", "my pw is {l}, keep it", "log in with password {l}", "DB_PASSWORD={l}",
+)  # fmt: skip
+#: Settings and commands.
+COMMANDS: tuple[str, ...] = (
+    "mysql -u root -p{s} shop", "mysqldump -uapp -p{p} db", "sshpass -p {p} ssh host", "export PGPASSWORD={s}", "curl -u admin:{p} https://x.example", "echo {s} | docker login --password-stdin", "redis-cli -a {p} ping", "<password>{s}</password>", "requirepass {s}", "net use x: \\\\srv\\s /user:ana {s}",
+    "CREATE USER app IDENTIFIED BY '{s}'", "psexec \\\\host -u admin -p {s} cmd", "deepgram_key = {h}", "CLAY_KEY: {h}", "statsig: {k}", "acme_live_{k}", "TRAVIS_TOKEN={k}", "mixpanel secret {h}",
+)  # fmt: skip
+_JOINED = "saffron orbit glacier copper meadow lantern thunder velvet maple anchor pepper quartz river harbor".split()
 PINS: tuple[str, ...] = (
     "my pin is {d}", "PIN: {d}", "the door code is {d}", "the alarm code for the office is {d}", "Bank card pin {d}", "garage code: {d}", "the code to the lockbox is {d}", "gate code {d}, then press the bell",
     "phone unlock code is {d}", "The safe combination is {d}", "the SIM PIN is {d}", "voicemail pin = {d}",
@@ -179,13 +195,24 @@ def cases() -> Iterator[Case]:
                 text=note.replace("{s}", _disguise(kind, secret, rnd)),
                 wanted=True,
             )
-    for group, templates in (("told", TOLD), ("told_pin", PINS), ("told_abroad", ABROAD)):
+    for group, templates in (
+        ("told", TOLD),
+        ("told_apart", APART),
+        ("told_phrase", PHRASES),
+        ("told_command", COMMANDS),
+        ("told_pin", PINS),
+        ("told_abroad", ABROAD),
+    ):
         for index, template in enumerate(templates):
             for number in range(12):
                 text = (
                     template.replace("{p}", _told(rnd))
                     .replace("{s}", _strong(rnd))
                     .replace("{d}", str(rnd.randrange(1000, 999999)))
+                    .replace("{f}", "-".join(rnd.sample(_JOINED, 4)))
+                    .replace("{l}", f"{rnd.choice(('c0met', 'riv3r', 'gran1te'))}.{rnd.choice(_JOINED)}")
+                    .replace("{h}", "".join(rnd.choices(_H, k=32)))
+                    .replace("{k}", "".join(rnd.choices(_A, k=32)))
                 )
                 yield Case(group=group, wording=f"{index}", number=number, text=text, wanted=True)
     yield from ordinary()

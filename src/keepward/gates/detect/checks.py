@@ -12,6 +12,7 @@ import functools
 import importlib
 import ipaddress
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -42,6 +43,11 @@ def ordinary(value: str) -> bool:
     return _values("ordinary").match(value[:300]) is not None
 
 
+def dense(value: str) -> bool:
+    """Whether a value is too random to be a name of code, though it has the shape of one: ``a1B2.c3D4``."""
+    return digits(value) >= 3 and entropy(value) >= 3.8 and len(value) >= 24 and not set("(/@").intersection(value)
+
+
 def entropy(value: str) -> float:
     """Shannon entropy in bits a character; 0 for an empty value."""
     size = len(value)
@@ -62,9 +68,41 @@ def not_example(value: str) -> bool:
     return not any(word in lowered for word in words("values", "examples"))
 
 
+def not_uuid(value: str) -> bool:
+    """No UUID: it names a session, a request or a thing, far more often than it opens one."""
+    return re.fullmatch(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}", value) is None
+
+
+def mixed_case(value: str) -> bool:
+    """Small letters and capitals both, as an encoded value has them and a hexadecimal number has not."""
+    return any(map(str.islower, value)) and any(map(str.isupper, value))
+
+
 def mixed(value: str) -> bool:
     """Random-looking: letters and digits both, spread, and no run of plain words."""
     return not_example(value) and digits(value) >= 2 and entropy(value) >= 3.0 and not _wordy(value)
+
+
+def spread(value: str) -> bool:
+    """No word and no name: characters that vary, with a digit or a capital among small letters."""
+    lower, upper = any(map(str.islower, value)), any(map(str.isupper, value))
+    return entropy(value) >= 3.0 and (digits(value) > 0 or (lower and upper)) and not _wordy(value)
+
+
+_WORD = re.compile("[a-z]{6}")
+
+
+def scattered(value: str) -> bool:
+    """Small letters, capitals and digits all through the part after the last underscore, and not the id of a thing."""
+    kind, _, body = value.rpartition("_")
+    lower, upper = sum(map(str.islower, body)), sum(map(str.isupper, body))
+    mixture = min(lower, upper) >= 3 and digits(body) >= 1 and entropy(body) >= 3.5
+    # Names of functions are written so, too: getUserProfile2.
+    return (
+        mixture
+        and _WORD.search(body) is None
+        and words("values", "kinds_of_things").isdisjoint(kind.lower().split("_"))
+    )
 
 
 def _wordy(value: str) -> bool:
@@ -87,10 +125,25 @@ def high_entropy(value: str, *, least: int = 16) -> bool:
     return (lower + upper + digit >= 2 and entropy(value) >= 2.7) or (not value.isalpha() and entropy(value) >= 3.2)
 
 
+def passphrase(value: str) -> bool:
+    """Four words or more, joined: ``saffron-orbit-glacier-orbit``; words of grammar make it a name or a sentence."""
+    parts = re.split(r"[-_.]", value.lower())
+    plain = len(parts) >= 4 and all(len(part) >= 3 and part.isalpha() for part in parts)
+    return plain and words("told", "words", "glue").isdisjoint(parts)
+
+
+#: A digit between letters: ``c0met``.
+_LEET = re.compile(r"[a-z]\d[a-z]", re.IGNORECASE)
+
+
 def strong(value: str) -> bool:
     """A value whose own shape says password: letters with digits or symbols, or capitals in the middle."""
-    if len(value) < 4 or placeholder(value) or ordinary(value) or value.lower() in words("values", "brands"):
+    if len(value) < 4 or placeholder(value) or value.lower() in words("values", "brands"):
         return False
+    if ordinary(value):
+        # A word in disguise, a dot, another word: of the shape of a name in code, and no name.
+        first, dot, last = value.partition(".")
+        return bool(dot and first.isalnum() and last.isalnum() and _LEET.search(value))
     if not any(map(str.isalpha, value)):
         return False
     if any(map(str.isdigit, value)):
@@ -153,6 +206,32 @@ def _alnum(char: str) -> bool:
 
 def _around(text: str, start: int, end: int) -> tuple[str, str]:
     return text[start - 1] if start else " ", text[end] if end < len(text) else " "
+
+
+def handed_over(text: Text, start: int, end: int) -> Span:
+    """A password given to a command; what is merely echoed counts where a login reads it."""
+    echoed = text.text[:start].rstrip("\"'").endswith(("echo ", "echo -n "))
+    read_by_login = "--password-stdin" in text.text[end : end + 120]
+    accepted = password(text.text[start:end]) and (not echoed or read_by_login)
+    return (start, end) if accepted else None
+
+
+def service_value(text: Text, start: int, end: int) -> Span:
+    """A random value, and one that the words before it do not make an id, a place or a checksum."""
+    value = text.text[start:end].rstrip(".:=/")
+    said = re.findall(
+        r"[a-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text.text[max(0, start - 80) : start]).lower()
+    )
+    ends = set(said[-2:] if said[-1:] == ["is"] else said[-1:])
+    named = not words("services", "keys").isdisjoint(ends)
+    if not words("services", "no_keys").isdisjoint(ends) or not high_entropy(value):
+        return None
+    if ordinary(value) and not dense(value):
+        return None
+    hexadecimal = not value.lower().strip("0123456789abcdef-")
+    # Commits, checksums and ids of events stand beside the names of services, too.
+    plain = hexadecimal and not text.text[:start].rstrip(" \"'`").endswith("=")
+    return (start, start + len(value)) if named or (digits(value) >= 3 and not plain) else None
 
 
 def closed(text: Text, start: int, end: int) -> Span:
@@ -402,17 +481,32 @@ def number(name: str) -> Callable[[str], bool]:
 _OF_VALUES: dict[str, Callable[[str], bool]] = {
     check.__name__: check
     for check in (
-        not_example, mixed, password, credential, connection_password, argument, option, key_block,
+        not_example, not_uuid, mixed_case, mixed, spread, scattered, password, credential, connection_password,
+        argument, option, key_block,
     )
 }  # fmt: skip
 _OF_PLACES: dict[str, Check] = {
-    check.__name__: check for check in (apart, closed, personal, mailbox, public_ipv4, public_ipv6, iban, payment_card)
+    check.__name__: check
+    for check in (
+        apart,
+        closed,
+        service_value,
+        handed_over,
+        personal,
+        mailbox,
+        public_ipv4,
+        public_ipv6,
+        iban,
+        payment_card,
+    )
 }
 
 
 @functools.cache
 def check_named(name: str) -> Check:
     """Return the check that a rule names, such as ``apart``, ``entropy:3.2``, ``number:us.ssn`` or ``phone:plus``.
+
+    ``spread:4`` is asked of what follows the first four characters.
 
     Raises:
         KeyError: there is none of that name.
@@ -422,6 +516,8 @@ def check_named(name: str) -> Check:
         return _OF_PLACES[kind] if kind in _OF_PLACES else _of_value(_OF_VALUES[kind])
     if kind == "entropy":
         return _of_value(lambda value: entropy(value) >= float(argument))
+    if kind == "spread":
+        return _of_value(lambda value: spread(value[int(argument) :]))
     if kind == "phone":
         return lambda text, start, end: phone(text, start, end, argument)
     if kind == "fits":

@@ -26,7 +26,7 @@ Check = Callable[[Text, int, int], tuple[int, int] | None]
 #: Findings after which the rest of a text counts as one finding.
 MAX_FINDINGS = 400
 #: Candidates a rule may look at in one text before the rest counts as a flood.
-MAX_CANDIDATES = 1000
+MAX_CANDIDATES = 200
 #: Texts after which a sieve is worth compiling, and the longest text it takes, in bytes.
 _PAYS_FROM = 100
 _SHORT = 8_192

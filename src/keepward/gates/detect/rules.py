@@ -20,6 +20,21 @@ _WITHIN, _ACROSS = r"[^.\n。।]", r"[^\n]"
 EDGE = r"(?:^|[^\p{L}\p{N}_])"
 _NO_LETTER = r"(?:$|[^\p{L}])"
 _COUNT = re.compile(r"(\d) words")
+#: A run in the format of a token: of which characters, and how many.
+RUN = re.compile(r"\{([AaUzdhHwb])(\d+)(?:-(\d+)|(\+))?\}|\{u\}")
+#: What the letters of runs stand for, as the inside of a set in a pattern.
+CHARACTERS = {
+    "A": "A-Za-z0-9",
+    "a": "a-z0-9",
+    "U": "A-Z0-9",
+    "z": "A-Za-z",
+    "d": "0-9",
+    "h": "0-9a-f",
+    "H": "0-9A-Fa-f",
+    "w": "A-Za-z0-9_-",
+    "b": "A-Za-z0-9+/",
+}
+_UUID = "-".join(f"[0-9a-fA-F]{{{count}}}" for count in (8, 4, 4, 4, 12))
 _NUMBER = r"[A-Z0-9][A-Z0-9](?:[ ./-]?[A-Z0-9]){4,20}"
 
 
@@ -27,7 +42,8 @@ _NUMBER = r"[A-Z0-9][A-Z0-9](?:[ ./-]?[A-Z0-9]){4,20}"
 def load(name: str, table: str = "rule") -> tuple[Rule, ...]:
     """Return the rules of one table of a file, in its order."""
     tables = read(name)
-    return tuple(_MAKERS[table](row, tables) for row in tables[table])
+    rows = tables[table]
+    return tuple(_MAKERS[table](row, tables) for row in (rows.splitlines() if isinstance(rows, str) else rows))
 
 
 def split_forms(rules: Iterable[Rule]) -> Iterator[Rule]:
@@ -47,6 +63,27 @@ def expanded(pattern: str, tables: Mapping[str, Any]) -> str:
 def _rule(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
     row = {"checks": tables.get("checks", ""), **row}
     return _made(row, lambda: expanded(row["pattern"], tables), listed(row.get("literals", "")))
+
+
+def _format(row: str, _tables: Mapping[str, Any]) -> Rule:
+    """What a token of a provider looks like: fixed pieces, and runs of characters between braces."""
+    name, form = row.split()
+    pattern, last = "", 0
+    for run in RUN.finditer(form):
+        kind, least, most, more = run.groups()
+        counted = f"{{{least},{most or ''}}}" if most or more else f"{{{least}}}"
+        pattern += quoted(form[last : run.start()]) + (f"[{CHARACTERS[kind]}]{counted}" if kind else _UUID)
+        last = run.end()
+    pattern += quoted(form[last:])
+    telling = max(RUN.sub(" ", form).split(), key=len).lower()
+    return _made({"name": name, "checks": f"apart not_example spread:{form.index('{')}"}, lambda: pattern, (telling,))
+
+
+def _services(row: str, tables: Mapping[str, Any]) -> Rule:
+    """A value beside the name of a service, in an assignment."""
+    names = row.split()
+    pattern = rf"(?i)\b{any_word(names)}{tables['between']}(?P<v>{tables['value']})"
+    return _made({"name": "service_key", "certainty": "likely", "checks": "service_value"}, lambda: pattern, names)
 
 
 def _made(row: Mapping[str, Any], written: Callable[[], str], literals: Iterable[str] = (), *checks: str) -> Rule:
@@ -154,8 +191,10 @@ def label_gate(name: str) -> str:
     return rf"(?i){EDGE}{any_word(labels)}{_NO_LETTER}"
 
 
-_MAKERS = {
+_MAKERS: dict[str, Callable[[Any, Mapping[str, Any]], Rule]] = {
     "rule": _rule,
+    "formats": _format,
+    "names": _services,
     "tight": _rule,
     "override": _override,
     "sentence": _sentence,

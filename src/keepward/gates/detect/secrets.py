@@ -21,7 +21,17 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from keepward.gates.detect.checks import digits, entropy, high_entropy, not_example, ordinary, placeholder, strong
+from keepward.gates.detect.checks import (
+    dense,
+    digits,
+    entropy,
+    high_entropy,
+    not_example,
+    ordinary,
+    passphrase,
+    placeholder,
+    strong,
+)
 from keepward.gates.detect.engine import Finding, Pack, Sieve, any_literal, literal_set, settled
 from keepward.gates.detect.rules import any_word, expanded, literals_of, load, split_forms
 from keepward.gates.detect.tables import listed, once, read, words
@@ -43,7 +53,8 @@ Groups = dict[str, tuple[int, int]]
 
 @functools.cache
 def _pack() -> Pack:
-    return Pack((*load("providers"), *load("credentials")))
+    shapes = (*load("tokens", "formats"), *load("services", "names"))
+    return Pack((*load("providers"), *load("credentials"), *shapes))
 
 
 @functools.cache
@@ -171,13 +182,39 @@ def _assigned(text: Text) -> Iterator[Finding]:
         if "p" in groups:
             # Only code and configuration assign a plain quoted word: password = "sunshine".
             word = groups["q"][1] > groups["q"][0] and value.isalpha() and "=" in whole[name[1] : start]
-            counts = not glued and (strong(value) or (word and _word_assigned(value)))
+            # So do a variable of the environment and a line of settings: PGPASSWORD=sunshine.
+            word = word or (value.isalpha() and _is_setting(whole, first, name, start, end))
+            counts = not glued and (strong(value) or passphrase(value) or (word and _word_assigned(value)))
         else:
             value = value.split("&", 1)[0]
-            counts = high_entropy(value, least=12) and not ordinary(value) and "sha256:" not in value
+            counts = high_entropy(value, least=12) and (dense(value) or not ordinary(value)) and "sha256:" not in value
             counts = counts and not (glued and whole[first - 1].islower())
+            if whole[slice(*name)].lower() == "key":
+                counts = counts and _names_a_secret(whole[max(0, first - 40) : first]) and digits(value) >= 3
         if counts and len(value) >= 4:
             yield _found(text, start, start + len(value), "secret_assignment")
+
+
+def _names_a_secret(before: str) -> bool:
+    """Whether a variable whose name ends in "key" may hold a secret: ``CLAY_KEY``, and not ``cache_key``."""
+    if not before.endswith(("_", "-")):
+        return False
+    return _last_word(before) not in _no_keys()
+
+
+def _last_word(text: str) -> str:
+    return re.split(r"[^a-z]+", text.lower().rstrip("_- "))[-1]
+
+
+def _no_keys() -> frozenset[str]:
+    return words("told", "assigned", "no_keys")
+
+
+def _is_setting(text: str, first: int, name: tuple[int, int], start: int, end: int) -> bool:
+    """Whether a word is assigned to a variable in capitals, or at the end of a line to ``some_password:``."""
+    capitals = text[slice(*name)].isupper() and text[name[1] : start] == "="
+    line = first > 0 and text[first - 1] in "_-" and text[end : end + 1] in ("", "\n")
+    return (capitals or line) and _plain_word(text[start:end])
 
 
 def _word_assigned(value: str) -> bool:
@@ -289,9 +326,11 @@ def _tells_secret(text: str, start: int, end: int, kind: str, groups: Groups) ->
     after = text[end : end + 24].lstrip("\"'`”’ ").split(" ", 1)[0].lower().strip(".,;:!?)\n")
     counted = after in _listed("units")
     number = digits(value) > 0 and all(char.isdigit() or char in "-#*/." for char in value)
-    if kind == "turned":
+    if kind in {"turned", "as"}:
         compound = text[slice(*groups.get("after", (0, 0)))].strip(" -").lower()
-        plain = (quoted and noun == "p" and _plain_word(value)) or (noun == "n" and number and len(value) >= 4)
+        plain = (
+            noun == "p" and _plain_word(value) and (quoted or kind == "as" or value.lower() in _listed("common"))
+        ) or (noun == "n" and number and len(value) >= 4)
         return compound not in _listed("compounds") and (strong(value) or plain)
     if value.lower() in _listed("not_values") or placeholder(value):
         return False
@@ -302,6 +341,11 @@ def _tells_secret(text: str, start: int, end: int, kind: str, groups: Groups) ->
         odd = not value.isdigit() and ordinary(value) and "-" not in value.strip("-")
         return least <= digits(value) <= 12 and not counted and not odd
     if noun == "k":
+        first, last = groups["k"]
+        if text[first:last].lower() == "key" and (
+            ":" in value or _last_word(text[max(0, first - 24) : first]) in _no_keys()
+        ):
+            return False
         if kind == "beside":
             return not ordinary(value) and high_entropy(value)
         random = high_entropy(value, least=12) or (strong(value) and len(value) >= 6 and digits(value) > 0)
@@ -312,6 +356,8 @@ def _tells_secret(text: str, start: int, end: int, kind: str, groups: Groups) ->
         return len(value) >= (4 if kind != "beside" else 5) and not counted
     if strong(value):
         return not counted or not value[0].isdigit()
+    if noun == "p" and (value.lower() in _listed("common") or passphrase(value)):
+        return True
     if noun != "p" or kind in {"beside", "pair"} or (kind == "with" and value.lower() in _listed("compounds")):
         return False
     if kind == "script":

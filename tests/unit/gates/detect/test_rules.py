@@ -4,11 +4,13 @@ import io
 import json
 from importlib import import_module
 from pathlib import Path
+from random import Random
+from string import ascii_lowercase, ascii_uppercase, digits
 
 import pytest
 
 from keepward.gates.detect import injection, privacy, secrets, tables
-from keepward.gates.detect.rules import load
+from keepward.gates.detect.rules import CHARACTERS, RUN, load
 from keepward.gates.detect.tables import read
 from keepward.gates.detect.text import Text
 
@@ -61,6 +63,39 @@ def test_a_literal_of_each_rule_stands_in_its_positive_example(detector, rows, r
     texts = [example(row["positive"]).lower for row in rows]
     pairs = [(rule, text) for rule, text in zip(rules, texts, strict=True) if rule.literals]
     assert [rule.name for rule, text in pairs if not any(literal in text for literal in rule.literals)] == []
+
+
+def made(form, characters):
+    """A token of a format, each run filled by ``characters``: of the set of characters, and how many."""
+
+    def fill(run):
+        kind, least, _, _ = run.groups()
+        letters = CHARACTERS[kind].replace("A-Z", ascii_uppercase).replace("a-z", ascii_lowercase) if kind else ""
+        letters = letters.replace("0-9", digits).replace("a-f", "abcdef").replace("A-F", "ABCDEF")
+        if kind:
+            return characters(letters, int(least))
+        whole = characters("0123456789abcdef", 32)
+        return "-".join((whole[:8], whole[8:12], whole[12:16], whole[16:20], whole[20:]))
+
+    return RUN.sub(fill, form)
+
+
+FORMATS = [pytest.param(*line.split(), id=line.split()[1]) for line in read("tokens")["formats"].split("\n") if line]
+
+
+@pytest.mark.parametrize(("name", "form"), FORMATS)
+def test_a_token_of_each_format_is_found_and_a_placeholder_is_not(name, form):
+    rnd = Random(form)
+    token = made(form, lambda letters, count: "".join(rnd.choices(letters, k=count)))
+    assert any(each.start <= 4 and each.end >= 4 + len(token) * 2 // 3 for each in secrets.scan(f"use {token} here"))
+    assert name not in names(secrets, made(form, lambda _, count: "x" * count))
+
+
+@pytest.mark.parametrize("line", read("services")["names"].split("\n"))
+def test_a_random_value_beside_the_name_of_a_service_is_found_and_an_id_is_not(line):
+    for service in line.split():
+        assert secrets.scan(f"{service}_key: 9fK2mX7bR1vTz8WcY5nHd4Qp")
+        assert not secrets.scan(f"{service}_project_id: 9fK2mX7bR1vTz8WcY5nHd4Qp")
 
 
 @pytest.mark.parametrize("file", FILES)
