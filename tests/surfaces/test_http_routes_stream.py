@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from keepward import Actor
 from keepward.http import streams
 from keepward.http.serving import IMPORTS
-from keepward.http.streams import AHEAD, Pipe
+from keepward.http.streams import AHEAD, Piped
 
 
 @pytest.fixture
@@ -313,7 +313,7 @@ def test_what_fails_half_way_ends_the_answer_with_an_error_and_keeps_what_was_st
 
 def test_a_pipe_hands_over_piece_by_piece_in_order():
     pieces = [str(n).encode() for n in range(3 * AHEAD)]
-    assert list(Pipe(lambda put: [put(each) for each in pieces])) == pieces
+    assert list(Piped(lambda put: [put(each) for each in pieces]).pieces()) == pieces
 
 
 def endless():
@@ -333,7 +333,7 @@ def endless():
 
 def test_a_pipe_tells_its_work_when_nobody_reads_any_more():
     work, told = endless()
-    reader = iter(Pipe(work))
+    reader = Piped(work).pieces()
     next(reader)
     reader.close()
     assert told.wait(10)
@@ -341,7 +341,7 @@ def test_a_pipe_tells_its_work_when_nobody_reads_any_more():
 
 def test_a_pipe_that_is_closed_before_anything_was_read_is_given_up():
     work, told = endless()
-    Pipe(work).close()
+    Piped(work).close()
     assert told.wait(10)
 
 
@@ -350,7 +350,7 @@ def test_a_pipe_raises_what_failed_later_in_its_place():
         put(b"x")
         raise ZeroDivisionError
 
-    reader = iter(Pipe(work))
+    reader = Piped(work).pieces()
     assert next(reader) == b"x"
     with pytest.raises(ZeroDivisionError):
         next(reader)

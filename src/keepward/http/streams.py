@@ -226,79 +226,63 @@ class Gone(Exception):
     """Nobody reads the results any more."""
 
 
-class Pipe:
-    """One piece of work under way."""
+class Piped(StreamingResponse):
+    """An answer of the pieces that some work hands over, in a thread of its own."""
 
     def __init__(self, work: Callable[[Put], None]) -> None:
-        """Begin the work; it calls what it is given with each piece of the body.
-
-        Returns once there is a first piece, or none.
+        """Begin the work; return once there is a first piece, or none.
 
         Raises:
             Exception: whatever the work raised before its first piece; see (2).
         """
-        self._work = work
         self._pieces: queue.Queue[bytes | BaseException | None] = queue.Queue(AHEAD)
         self._gone = threading.Event()
-        threading.Thread(target=self._run, name="keepward-pipe", daemon=True).start()
-        first = self._pieces.get()
-        if isinstance(first, BaseException):
-            raise first
-        self._first = first
+        threading.Thread(target=self._run, args=(work,), name="keepward-pipe", daemon=True).start()
+        self._first = self._next()
+        super().__init__(self.pieces(), media_type=NDJSON)
 
-    def __iter__(self) -> Iterator[bytes]:
+    def _next(self) -> bytes | None:
+        piece = self._pieces.get()
+        if isinstance(piece, BaseException):
+            raise piece
+        return piece
+
+    def pieces(self) -> Iterator[bytes]:
         """Yield the pieces in order; a failure is raised in its place."""
-        piece: bytes | BaseException | None = self._first
+        piece = self._first
         try:
             while piece is not None:
-                if isinstance(piece, BaseException):
-                    raise piece
                 yield piece
-                piece = self._pieces.get()
+                piece = self._next()
         finally:
             self.close()
 
     def close(self) -> None:
-        """Say that nobody reads the results any more."""
+        """Say that nobody reads the pieces any more."""
         self._gone.set()
-
-    def _run(self) -> None:
-        end: BaseException | None = None
-        try:
-            self._work(self._put)
-        except Gone:
-            return
-        except BaseException as fault:  # noqa: BLE001  it is raised where the answer is made
-            end = fault
-        try:
-            self._put(end)
-        except Gone:
-            return
-
-    def _put(self, piece: bytes | BaseException | None) -> None:
-        while not self._gone.is_set():
-            try:
-                self._pieces.put(piece, timeout=LOOK)
-            except queue.Full:
-                continue
-            return
-        raise Gone
-
-
-class Piped(StreamingResponse):
-    """An answer whose body comes out of a pipe, which is closed however the answer ends."""
-
-    def __init__(self, pipe: Pipe) -> None:
-        super().__init__(iter(pipe), media_type=NDJSON)
-        self._pipe = pipe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a call."""
         try:
             await super().__call__(scope, receive, send)
         finally:
-            # A caller that was gone before the first piece never began to read (2).
-            self._pipe.close()
+            # However it ended, and were it before the first piece was read (2).
+            self.close()
+
+    def _run(self, work: Callable[[Put], None]) -> None:
+        with suppress(Gone):
+            try:
+                work(self._put)
+                self._put(None)
+            except BaseException as fault:  # noqa: BLE001  it is raised where the answer is made
+                self._put(fault)
+
+    def _put(self, piece: bytes | BaseException | None) -> None:
+        while not self._gone.is_set():
+            with suppress(queue.Full):
+                self._pieces.put(piece, timeout=LOOK)
+                return
+        raise Gone
 
 
 class _Lines:
@@ -352,14 +336,14 @@ def export(call: Call) -> Response:
         lines: Any = _Lines(put)
         write_vault(call.memory, lines)
 
-    return Piped(Pipe(write))
+    return Piped(write)
 
 
 def bring_in(call: Call) -> Response:
     upload: Upload = call.beside["received"]
     chosen, session = call.given["format"], call.given.get("session")
     try:
-        return Piped(Pipe(lambda put: _import(call.memory, upload, chosen, session, put)))
+        return Piped(lambda put: _import(call.memory, upload, chosen, session, put))
     except BaseException:
         upload.close()
         raise
