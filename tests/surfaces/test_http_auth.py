@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from keepward.http import create_app
 from keepward.http.credentials import CSRF, SCOPE, TENANT, handle_of
-from keepward.http.problems import Problem
+from keepward.http.reading import Problem
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from http_stage import Stage
 
 from keepward import Policy, errors
-from keepward.http import problems
+from keepward.http import reading as problems
 from keepward.http.server import _routes as routes_of
 from keepward.http.serving import HEADER
 from keepward.http.telemetry import OPERATIONS, Spans, logging_to, meters

@@ -8,7 +8,7 @@ import pytest
 from http_stage import BASE, JSON, Stage, router
 from starlette.testclient import TestClient
 
-from keepward.http.problems import Problem
+from keepward.http.reading import Problem
 from keepward.http.server import create_app
 from keepward.http.serving import Answered, Answers, Rates, Serving
 from keepward.state import LocalState

@@ -14,7 +14,7 @@ from mcp_made import ERAS, SECRET, opened
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 
-from keepward.mcp.http import lifespan, routes
+from keepward.mcp.server import lifespan, routes
 
 INITIALIZE = {
     "jsonrpc": "2.0",

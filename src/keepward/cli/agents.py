@@ -57,6 +57,7 @@ def serve(call: Call, demo: bool, no_mcp: bool, allow_host: tuple[str, ...], **g
     try:
         from keepward.http import server
         from keepward.http.serving import ServerOptions
+        from keepward.mcp import installed
 
         settings = asdict(call.settings.server)
         settings["allow_hosts"] = (*settings["allow_hosts"], *allow_host)
@@ -75,7 +76,7 @@ def serve(call: Call, demo: bool, no_mcp: bool, allow_host: tuple[str, ...], **g
         app = server.build(memory, options)
         ready = server.prepare(app)
         link = app.state.serving.console_link()
-        data = _served(call, memory, link, options, mcp=options.mcp and server.has_mcp())
+        data = _served(call, memory, link, options, mcp=options.mcp and installed())
         # The answer comes before the work, which lasts until somebody stops it.
         call.answer(Answer(data, _show_served, talk=tuple(data["notes"])))
         ready.answer(bound)

@@ -19,9 +19,10 @@ from starlette.responses import JSONResponse, Response
 from keepward.calls import send
 from keepward.errors import InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.http.credentials import serving_of
-from keepward.http.problems import STATUS, Problem
 from keepward.http.reading import (
+    STATUS,
     Moment,
+    Problem,
     bad_cursor,
     cursor_of,
     decode_cursor,

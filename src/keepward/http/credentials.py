@@ -29,7 +29,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request, cookie_parser
 
 from keepward.errors import KeepwardError, Unauthorised
-from keepward.http.problems import Problem, problem_of
+from keepward.http.reading import SCOPE, TENANT, Problem, problem_of
 from keepward.memory import Memory
 from keepward.model.state import Kind
 from keepward.model.trust import PREFIX, Actor, ActorKind, Rights
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 CSRF = "Keepward-Csrf"
-TENANT = "Keepward-Tenant"
-SCOPE = "Keepward-Scope"
 #: Seconds that a session lasts, and wrong codes in a minute.
 SESSION_TERM = 12 * 3600
 GUESSES = 10

@@ -27,7 +27,7 @@ from urllib.parse import unquote_to_bytes
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from keepward.http.problems import REQUEST, Problem
+from keepward.http.reading import REQUEST, Problem
 from keepward.http.serving import LOOPBACK, ServerOptions, Serving, has_port
 from keepward.model.value import is_loopback
 

@@ -35,10 +35,19 @@ from keepward import verbs
 from keepward.errors import KeepwardError
 from keepward.http import answers, schemas, streams
 from keepward.http.answers import OVER_HTTP, Call
-from keepward.http.credentials import SCOPE, TENANT, Caller, Handle, Writes, confirm, identify, serving_of
+from keepward.http.credentials import Caller, Handle, Writes, confirm, identify, serving_of
 from keepward.http.models import BODIES, body_of, typed
-from keepward.http.problems import Problem, answer_of
-from keepward.http.reading import LONGEST, StrictRequest, check_query, check_type, is_many
+from keepward.http.reading import (
+    LONGEST,
+    SCOPE,
+    TENANT,
+    Problem,
+    StrictRequest,
+    answer_of,
+    check_query,
+    check_type,
+    is_many,
+)
 from keepward.http.schemas import Written, answered, mirror, page
 from keepward.http.serving import HEADER, REPLAYED, Answered, fingerprint
 from keepward.http.telemetry import OPERATIONS

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from keepward.http.problems import MEDIA_TYPE
+from keepward.http.reading import MEDIA_TYPE
 from keepward.model.commit import Commit as CommitHeader
 from keepward.model.commit import CommitDetails, Reason, Receipt, Step
 from keepward.model.journal import CommitView, Difference, Erased, Rollback, Version

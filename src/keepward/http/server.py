@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
@@ -48,12 +47,13 @@ from keepward.http.credentials import (
     unauthenticated,
 )
 from keepward.http.edge import Edge
-from keepward.http.problems import Problem, answer_of
+from keepward.http.reading import Problem, answer_of
 from keepward.http.routes import KeepwardRoute, PublicRoute
 from keepward.http.routes import routes as application_routes
 from keepward.http.schemas import problems_of
 from keepward.http.serving import ServerOptions, Serving
 from keepward.http.telemetry import logging_to
+from keepward.mcp import installed
 from keepward.memory import Memory
 from keepward.state import principal_of
 
@@ -332,9 +332,9 @@ def build(memory: Memory, options: ServerOptions) -> FastAPI:
         InvalidInput: the options cannot be served safely.
     """
     serving = Serving(memory=memory, options=options.checked())
-    if not (options.mcp and has_mcp()):
+    if not (options.mcp and installed()):
         return create_app(memory, options=options, serving=serving)
-    from keepward.mcp import http
+    from keepward.mcp import server as mcp
 
     def authenticate(request: Request) -> Memory:
         return handle_of(serving, request.headers)
@@ -345,16 +345,11 @@ def build(memory: Memory, options: ServerOptions) -> FastAPI:
     hooks: dict[str, Any] = {"authenticate": authenticate, "admit": admit, "body_limit": options.body_limit}
     # Any server of a database may get the next call of a session.
     hooks |= {"stateless": serving.shares is not None, "drafts": serving.drafts}
-    routes = http.routes(memory, profile=options.mcp_profile, **hooks)
-    app = create_app(memory, options=options, serving=serving, lifespan=lambda _: http.lifespan(routes))
+    routes = mcp.routes(memory, profile=options.mcp_profile, **hooks)
+    app = create_app(memory, options=options, serving=serving, lifespan=lambda _: mcp.lifespan(routes))
     # Among the routes (6): a mount would answer the exact path with a redirect.
     app.router.routes.extend(routes)
     return app
-
-
-def has_mcp() -> bool:
-    """Whether the package for `/mcp` is installed."""
-    return find_spec("mcp") is not None
 
 
 def bind(options: ServerOptions) -> tuple[socket.socket, ServerOptions]:

@@ -32,7 +32,7 @@ from starlette.concurrency import run_in_threadpool
 from keepward.config import ServerSettings
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable
 from keepward.http.credentials import Sessions
-from keepward.http.problems import Problem
+from keepward.http.reading import Problem
 from keepward.http.telemetry import Meters, Spans, meters, spans
 from keepward.memory import Memory, bearer_of, shared_state
 from keepward.model.state import Kind

@@ -34,8 +34,7 @@ from starlette.types import Receive, Scope, Send
 from keepward.errors import KeepwardError, NotFound
 from keepward.http.answers import Call, failure, json_response, over_http, shape
 from keepward.http.credentials import serving_of
-from keepward.http.problems import Problem
-from keepward.http.reading import etag_of_text, not_modified, seq_of
+from keepward.http.reading import Problem, etag_of_text, not_modified, seq_of
 from keepward.http.serving import Serving
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.imports import Format, Result

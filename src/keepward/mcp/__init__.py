@@ -1,10 +1,10 @@
 """The Model Context Protocol: memory as tools, resources and prompts for agents.
 
 Tools are functions of a handle and a row of data (`tool`, `tools`, `blocks`, `graph`), gathered in `profiles`; `server`
-speaks the protocol, on stdio too, `http` carries it over HTTP, `connect` writes clients' settings.
+speaks the protocol, on stdio and over HTTP, `connect` writes clients' settings.
 
 Invariants
-(1) Only `server` and `http` import the SDK: it takes more than a second, and may not be installed.
+(1) Only `server` imports the SDK: it takes more than a second, and may not be installed.
 (2) No profile has a tool that approves, rejects, rolls back, contains or erases.
 """
 
