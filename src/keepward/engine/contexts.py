@@ -189,6 +189,7 @@ def _gather(
     used: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     reranker = calibration = None
+    origin: dict[str, str] = {}
     if objective.strip():
         lasting = replace(everything, tiers=(Tier.EPISODIC.value, Tier.ARCHIVAL.value))
         most = min(session.policy.max_items * SPARE, max(LEAST_CANDIDATES, budget // TOKENS_A_CANDIDATE))
@@ -196,6 +197,7 @@ def _gather(
         # One stand for all of it: no section is of another instant, and none of a state before the one named.
         found = search(session, objective, lasting, limit=limit, purpose=purpose, gated=False, unread=fixed, at=at)
         used, notes, reranker, calibration = found.used, found.notes, found.reranker, found.calibration
+        origin = found.origin
         damaged.extend(found.withheld)
         hits = [hit for hit in found.hits if hit.memory.id not in fixed]
         low = _untrusted([hit.memory for hit in hits], least)
@@ -239,6 +241,7 @@ def _gather(
             "embedder": session.embedder.id if session.embedder else "none",
             "reranker": reranker or "none",
             "relevance": calibration or "none",
+            **origin,
         },
         include_sensitive=include_sensitive,
     )

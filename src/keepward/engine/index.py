@@ -13,7 +13,7 @@ Invariants
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from threading import RLock
@@ -27,7 +27,7 @@ from keepward.ports.store import Features, Indexed, Profile
 from keepward.store.reads import Reader
 
 if TYPE_CHECKING:
-    from keepward.engine.session import Session
+    from keepward.engine.session import Engine, Session
     from keepward.retrieval.index import Index
 
 #: States of the past kept at hand.
@@ -80,6 +80,21 @@ class Indexes:
                 self._live.popitem(last=False)
         return live.index
 
+    def of(self, engine: Engine, tenant: str, ids: Collection[str]) -> Index:
+        """Return an index of the present state that holds at least these memories; the caller holds ``lock``."""
+        from keepward.retrieval.index import Index
+
+        if not from_database(engine, tenant):
+            return self.level(engine.store, tenant)
+        some = Index()
+        some.apply(engine.store.profiles_at(tenant, ids=ids))
+        return some
+
+    def holds(self, tenant: str, most: int) -> bool:
+        """Whether a tenant's index is at hand and has at most so many memories."""
+        live = self._live.get(tenant)
+        return live is not None and len(live.index) <= most
+
     def refreshed(self, tenant: str, *, whole: bool) -> bool:
         """Note whether the store has all vectors; return True where an index that lacks some is to be read anew.
 
@@ -116,6 +131,35 @@ class Indexes:
             self._live.pop(tenant, None)
             for key in [key for key in self._past if key[0] == tenant]:
                 del self._past[key]
+
+
+def large(engine: Engine, tenant: str) -> bool:
+    """Whether policy has a tenant's candidates come from the database, where that can give them."""
+    if engine.policy.candidates != "auto":
+        return engine.policy.candidates == "database"
+    most = engine.policy.process_limit
+    return not engine.indexes.holds(tenant, most) and sum(engine.store.tally(tenant).values()) > most
+
+
+def from_database(engine: Engine, tenant: str) -> bool:
+    """Whether a tenant's candidates come from the database; the one place that chooses."""
+    return large(engine, tenant) and engine.store.searchable(tenant)
+
+
+def take_in(engine: Engine, tenant: str, between: Callable[[], None] | None = None) -> None:
+    """Have the database make its own indexes of a tenant that is to be searched there, or let go of them."""
+    if not large(engine, tenant):
+        if engine.policy.candidates == "process" and engine.store.searchable(tenant):
+            with engine.store.write() as writer:
+                writer.forget_candidates(tenant)
+        return
+    done = engine.store.searchable(tenant)
+    while not done:
+        if between is not None:
+            between()
+        with engine.store.write() as writer:
+            done = writer.take_in(tenant)
+    engine.store.make_graphs(tenant)
 
 
 def _collect(
@@ -206,6 +250,7 @@ def reindex(
         if on_progress is not None:
             on_progress(min(start + batch, len(stale)), len(stale))
     session.indexes.forget(session.tenant)
+    take_in(session.engine, session.tenant, before_batch)
     return len(stale)
 
 

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from keepward.engine.index import from_database
 from keepward.engine.learned import Standing, unfit
 from keepward.engine.session import Engine, Session
 from keepward.engine.view import (
@@ -213,15 +215,19 @@ def search(
     allowed = _allowed(session.engine, filters, purpose, now, gated=gated)
     reranker, told = _reranker(session, asked, at.level) if order == "learned" else (None, [])
     notes += told
-    with session.indexes.lock:
-        index = (
-            session.indexes.level(session.store, session.tenant)
-            if seq is None
-            else session.indexes.at(session.store, session.tenant, seq)
-        )
+    database = seq is None and from_database(session.engine, session.tenant)
+    with nullcontext() if database else session.indexes.lock:
+        if database:
+            from keepward.engine.candidates import gather
+
+            index = gather(session.store, session.tenant, asked, allowed, filters, limit)
+        elif seq is None:
+            index = session.indexes.level(session.store, session.tenant)
+        else:
+            index = session.indexes.at(session.store, session.tenant, seq)
         lacking = index.unmatched(asked, allowed)
         if lacking and seq is None:
-            index, lacking = _complete(session, asked, allowed, index, lacking)
+            index, lacking = _complete(session, asked, index, lacking, database=database)
         weights = reranker.weights if reranker else None
         scored = index.search(asked, allowed, limit, weights=weights, by_cosine=order == "cosine")
     found = session.store.records(session.tenant, [each.id for each in scored if each.id not in unread], as_of=seq)
@@ -248,15 +254,16 @@ def search(
         withheld=tuple(found.damaged),
         best=max((hit.score for hit in hits), default=None),
         calibration=calibration(session.embedder.id if "vector" in used and session.embedder else None).name,
+        candidates="database" if database else "process",
     )
 
 
-def _complete(session: Session, asked: Query, allowed: Allowed, index: Index, lacking: int) -> tuple[Index, int]:
+def _complete(session: Session, asked: Query, index: Index, lacking: int, *, database: bool) -> tuple[Index, int]:
     """Return the index and how many entries lack vectors, once those were taken in that were computed meanwhile."""
     if asked.vector_model is None:
         return index, 0
     whole = not session.store.unembedded(session.tenant, session.clock.now(), asked.vector_model)
-    if session.indexes.refreshed(session.tenant, whole=whole):
+    if not database and session.indexes.refreshed(session.tenant, whole=whole):
         return session.indexes.level(session.store, session.tenant), 0
     if not whole:
         session.engine.wake(wrote=False)

@@ -235,7 +235,7 @@ def examples(session: Session, progress: Progress) -> list[Example]:
     queries = _queries(session.engine, [receipt["inputs"]["objective"] for receipt, _ in shown.values()], progress)
     found: list[Example] = []
     with session.indexes.lock:
-        index = session.indexes.level(session.store, session.tenant)
+        index = session.indexes.of(session.engine, session.tenant, wanted)
         for each in said:
             if each.given.receipt not in shown:
                 continue

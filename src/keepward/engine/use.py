@@ -50,6 +50,7 @@ def keep_recall(session: Session, query: str, purpose: str, found: Recall) -> Re
                 "embedder": session.embedder.id if session.embedder else "none",
                 "reranker": found.reranker or "none",
                 "relevance": found.calibration or "none",
+                **found.origin,
             },
         },
         "relevance": {"floor": found.floor, "below": found.below},

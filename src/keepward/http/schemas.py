@@ -212,7 +212,7 @@ Found: Any = model(
     "The answer to a query, best first.",
     of(Recall, "used notes head now"),
     {"hits": list[Hit], "excluded": list[Exclusion]},
-    of(Recall, "reranker withheld floor best below calibration receipt"),
+    of(Recall, "reranker withheld floor best below calibration candidates receipt"),
     {"cursor": str | None},
 )
 Certificate: Any = model("Certificate", "What was erased, what proves it, and what it cannot promise.", base=Open)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from keepward.engine import blobs, review
-from keepward.engine.index import reindex
+from keepward.engine.index import reindex, take_in
 from keepward.engine.learned import standing, unseen
 from keepward.engine.session import Engine, Session
 from keepward.engine.training import train_reranker
@@ -58,6 +58,8 @@ def wanting(engine: Engine, tenant: str) -> bool:
 def _embed(session: Session, tally: Tally, keep_lease: Callable[[], None]) -> None:
     if wanting(session.engine, session.tenant):
         tally.counts["embedded"] += reindex(session, batch=EMBEDDED, before_batch=keep_lease)
+    else:
+        take_in(session.engine, session.tenant, keep_lease)
 
 
 def _reinforce(session: Session, tally: Tally, _: Callable[[], None]) -> None:

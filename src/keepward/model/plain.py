@@ -214,7 +214,7 @@ def recall(found: Recall) -> dict[str, Any]:
     hits = {"hits": [hit(item) for item in found]}
     excluded = {"excluded": [{"id": name, "reason": why} for name, why in found.excluded]}
     before, after = ("used", "notes", "head", "now"), ("reranker", "receipt", "withheld", "floor", "best", "below")
-    return {**of(found, before), **hits, **excluded, **of(found, (*after, "calibration"))}
+    return {**of(found, before), **hits, **excluded, **of(found, (*after, "calibration", "candidates"))}
 
 
 def commit(view: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Policy: governance as data. Every number and switch here is read by code.
 
 Invariants
-(1) A policy is immutable and has a version, the hash of its content; receipts name it.
+(1) A policy is immutable and has a version, the hash of what it governs; receipts name it.
 (2) A policy can tighten or loosen; it can never let a proposer approve itself.
 """
 
@@ -22,6 +22,9 @@ from keepward.model.job import SCHEDULES, parse_schedule
 from keepward.model.memory import Access, Kind, Tier
 from keepward.model.trust import Actor, Trust, parse_scope
 from keepward.model.value import unknown
+
+#: Where work is done, which governs nothing: receipts say it by themselves.
+_WHERE = frozenset({"candidates", "process_limit"})
 
 
 def _frozen(**values: Any) -> Any:
@@ -123,6 +126,12 @@ class Policy:
     #: Score (0..1) below which what is recalled is marked weak and does not count as used.
     relevance_weak: float = 0.5
 
+    #: Where candidates of recall come from: an index in the process, or PostgreSQL's own, once it has made one. `auto`:
+    #: that of the database for tenants with more memories than the limit.
+    candidates: Literal["auto", "process", "database"] = "auto"
+    #: Most active memories of a tenant whose index is held in the process under `candidates = "auto"`.
+    process_limit: int = 200_000
+
     #: Least trust each purpose accepts.
     least_trust: Mapping[str, Trust] = _frozen(answer=Trust.UNKNOWN, act=Trust.AGENT, core=Trust.USER)
 
@@ -179,8 +188,9 @@ class Policy:
 
     @cached_property
     def version(self) -> str:
-        """The first 16 hex digits of the SHA-256 of the policy's canonical JSON."""
-        text = json.dumps(_plain(self), sort_keys=True, separators=(",", ":"))
+        """The first 16 hex digits of the SHA-256 of the policy's canonical JSON, but for ``_WHERE``."""
+        governing = {name: value for name, value in _plain(self).items() if name not in _WHERE}
+        text = json.dumps(governing, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def as_dict(self) -> dict[str, Any]:

@@ -130,6 +130,13 @@ class Recall(Value):
     below: int = 0
     #: Name of the constants that scores were computed with.
     calibration: str | None = None
+    #: Where candidates came from: an index in the ``process``, or the ``database``.
+    candidates: str = "process"
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """What a receipt says of where candidates came from: nothing, where that is the process."""
+        return {} if self.candidates == "process" else {"candidates": self.candidates}
 
     def __len__(self) -> int:
         return len(self.hits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,6 +14,10 @@ from keepward.model.proposal import Waiting
 from keepward.model.query import Feedback
 from keepward.model.value import to_micros
 
+#: Heads of packed features, whose first byte names the layout. Of terms: the length of the text in terms; then uint32
+#: hashes, ascending, and a byte for each. Of unit vectors: 0, dimension and number; then a float32 step for each, and
+#: 8-bit components. See ``retrieval.analyze`` and ``retrieval.vectors``.
+TERMS, UNITS = struct.Struct("<BI"), struct.Struct("<BBHI")
 #: Characters of an id that are taken for the whole of it, where no other begins so.
 PREFIX = 8
 

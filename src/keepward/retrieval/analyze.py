@@ -21,12 +21,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from keepward.ports.store import TERMS
+
 #: Lists of words, patterns among them.
 WORDS: Final[dict[str, Any]] = tomllib.loads(files(__package__).joinpath("words.toml").read_text("utf-8"))
 #: Layout of a packed blob: version byte, uint32 document length, n ascending uint32 hashes, n bytes of a count
 #: in the low seven bits and whether the term is a name in the high one.
 PACK_VERSION: Final = 2
-_HEADER: Final = struct.Struct("<BI")
 _MOST: Final = 0x7F
 _NAME: Final = 0x80
 #: Behind these a capital letter starts a sentence, a line or a quotation and names nothing.
@@ -228,13 +229,13 @@ def pack(terms: Sequence[str], names: Collection[str] = (), *, marks: Collection
     hashes = sorted(counts)
     named = set(map(term_hash, names))
     tallies = bytes([min(counts[key], _MOST) | (_NAME if key in named else 0) for key in hashes])
-    header = _HEADER.pack(PACK_VERSION, min(len(terms), 0xFFFF_FFFF))
+    header = TERMS.pack(PACK_VERSION, min(len(terms), 0xFFFF_FFFF))
     return header + struct.pack(f"<{len(hashes)}I", *hashes) + tallies
 
 
 def readable(blob: bytes) -> bool:
     """Whether packed terms are of the layout that `unpack` takes; what is empty or older is analysed anew."""
-    return len(blob) >= _HEADER.size and blob[0] == PACK_VERSION
+    return len(blob) >= TERMS.size and blob[0] == PACK_VERSION
 
 
 def unpack_many(
@@ -246,11 +247,11 @@ def unpack_many(
     Raises:
         ValueError: a blob is of another layout version or cut short.
     """
-    start = _HEADER.size
+    start = TERMS.size
     if any(len(blob) < start or blob[0] != PACK_VERSION or (len(blob) - start) % 5 for blob in blobs):
         raise ValueError("these packed terms were written by another version: run `keepward reindex`")
     sizes = [(len(blob) - start) // 5 for blob in blobs]
-    lengths = np.array([_HEADER.unpack_from(blob)[1] for blob in blobs], dtype=np.float32)
+    lengths = np.array([TERMS.unpack_from(blob)[1] for blob in blobs], dtype=np.float32)
     hashes = b"".join([blob[start : start + 4 * size] for blob, size in zip(blobs, sizes, strict=True)])
     tallies = np.frombuffer(
         b"".join([blob[start + 4 * size :] for blob, size in zip(blobs, sizes, strict=True)]), dtype=np.uint8

@@ -172,7 +172,8 @@ def by_both(
         owners, distance = owners[units], distance[units]
     k = max(LEAST, 2 * limit)
     expected = vectors.expected_cosine(store.dim)
-    mean = round(float(expected[round(int(distance.sum(dtype=np.int64)) / len(distance))]), 6)
+    mean = vectors.mean_cosine(store.dim, int(distance.sum(dtype=np.int64)), len(distance))
+    mean = mean if sight.statistics is None else sight.statistics.mean
     chosen = np.zeros(len(sight.mask), dtype=np.bool_)
     chosen[owners[vectors.nearest(distance, k, store.dim)]] = True
     if cover is not None:
@@ -206,8 +207,8 @@ def linked(
             rows = postings.postings(name)[0]
             if not sight.whole:
                 rows = rows[sight.mask[rows]]
-            if 1 < len(rows) <= cap:
-                weight = idf(sight.count, len(rows)) / rarest
+            if 1 < (count := sight.holders(name, len(rows))) <= cap:
+                weight = idf(sight.count, count) / rarest
                 for row in rows.tolist():
                     reached[row] = reached.get(row, 0.0) + weight
         reached.pop(source, None)

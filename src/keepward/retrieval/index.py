@@ -20,7 +20,7 @@ from keepward.ports.store import Profile
 from keepward.retrieval import fusion, relevance, rerank, vectors
 from keepward.retrieval.analyze import CHANGE, analyse, term_hash, terms
 from keepward.retrieval.fusion import Candidates, rounded
-from keepward.retrieval.postings import MAX_ROWS, Coverage, Sight, TermStore, coverage, look
+from keepward.retrieval.postings import MAX_ROWS, Coverage, Sight, Statistics, TermStore, coverage, look
 from keepward.retrieval.rows import Allowed, Columns, Growable, Mask, Places
 
 __all__ = ["Allowed", "Index", "Query", "Scored"]
@@ -74,11 +74,13 @@ class _Found:
 
 
 class Index:
-    """Live memories of one tenant; see the module's invariants. Not thread-safe: one lock per index."""
+    """Live memories of one tenant, or a part of them; see the module's invariants. Not safe for threads."""
 
-    __slots__ = ("_columns", "_dead", "_heard", "_lengths", "_sights", "_speakers", "_terms", "_units")
+    __slots__ = ("_columns", "_dead", "_heard", "_lengths", "_sights", "_speakers", "_statistics", "_terms", "_units")
 
-    def __init__(self) -> None:
+    def __init__(self, statistics: Statistics | None = None) -> None:
+        """Make an empty index, of a part where there are ``statistics`` of what one reader may see of the whole."""
+        self._statistics = statistics
         self._columns = Columns()
         self._terms = TermStore()
         self._lengths = Growable(np.float32)
@@ -150,7 +152,7 @@ class Index:
         key = replace(allowed, now=0)
         sight = self._sights.get(key)
         if sight is None or not sight.since <= allowed.now < sight.until:
-            sight = look(self._columns, self._lengths.view, allowed)
+            sight = look(self._columns, self._lengths.view, allowed, self._statistics)
             while len(self._sights) >= _SIGHTS:
                 del self._sights[next(iter(self._sights))]
             self._sights[key] = sight
@@ -160,6 +162,8 @@ class Index:
         """Return how many allowed entries have no vector of the query's model; 0 for a query without a vector (3)."""
         if query.vector is None:
             return 0
+        if self._statistics is not None:
+            return self._statistics.lacking
         lacking = self._sight(allowed).mask.copy()
         store = self._units_of(query)
         if store is not None:
@@ -192,7 +196,7 @@ class Index:
             near = fusion.by_both(units, query.vector, sight, cover, positions, limit)
         if near is None and cover is not None:
             near = fusion.by_text(cover, positions, limit)
-        if near is None:
+        if near is None or not len(near.rows):
             return []
         found = _Found(query=query, sight=sight, cover=cover, units=units, near=near)
         self._fuse(found)

@@ -161,6 +161,21 @@ def saturated(counts: Floats, norms: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Statistics:
+    """What is known of all that a reader may see, where an index holds a part of it."""
+
+    #: Memories, and how many of them have no vector to compare.
+    count: int
+    lacking: int
+    #: Mean number of terms: of a memory, of it with the turn before, of it with both neighbours.
+    lengths: tuple[float, float, float]
+    #: How many memories hold each term, by its hash, of those that were counted; 0 of others.
+    holders: dict[int, int]
+    #: Mean cosine of all vectors to the query.
+    mean: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sight:
     """What one reader sees: arrays over all rows, whose cells of hidden rows have no meaning (2).
 
@@ -188,9 +203,15 @@ class Sight:
     #: BM25 length norm of each session, and how many rows it has.
     session_norm: Floats
     turns: Places
+    #: Of all that the reader may see, where the rows are a part of it.
+    statistics: Statistics | None
+
+    def holders(self, term: int, here: int) -> int:
+        """Return how many allowed memories hold a term, given how many of these rows do."""
+        return here if self.statistics is None else self.statistics.holders.get(term, 0)
 
 
-def look(columns: Columns, lengths: Floats, allowed: Allowed) -> Sight:
+def look(columns: Columns, lengths: Floats, allowed: Allowed, statistics: Statistics | None = None) -> Sight:
     """Compute what a reader sees; `lengths` is the number of terms of each row."""
     mask = columns.mask(allowed)
     expires = columns["expires_at"]
@@ -203,22 +224,26 @@ def look(columns: Columns, lengths: Floats, allowed: Allowed) -> Sight:
         since, until = allowed.now, allowed.now + 1
     mask &= expires > allowed.now
     count = int(np.count_nonzero(mask))
+    if statistics is not None and count >= statistics.count:
+        # The part is all there is.
+        statistics = None
     before, after, session, sessions = _neighbours(columns, mask)
-    norm = norm_before = norm_both = length_norm(lengths, _mean(lengths[mask]))
+    mean, mean_before, mean_both = statistics.lengths if statistics else (_mean(lengths[mask]), None, None)
+    norm = norm_before = norm_both = length_norm(lengths, mean)
     totals, turns = np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.intp)
     if sessions:
         padded = np.append(lengths, np.float32(0.0))
         with_before = lengths + padded[before]
         with_both = with_before + padded[after]
-        norm_before = length_norm(with_before, _mean(with_before[mask]))
-        norm_both = length_norm(with_both, _mean(with_both[mask]))
+        norm_before = length_norm(with_before, _mean(with_before[mask]) if mean_before is None else mean_before)
+        norm_both = length_norm(with_both, _mean(with_both[mask]) if mean_both is None else mean_both)
         spoken = np.flatnonzero(mask & (session < sessions))
         totals = np.bincount(session[spoken], weights=lengths[spoken], minlength=sessions).astype(np.float32)
         turns = np.bincount(session[spoken], minlength=sessions)
     return Sight(
         mask=mask,
         whole=count == len(mask),
-        count=count,
+        count=statistics.count if statistics else count,
         since=since,
         until=until,
         norm=norm,
@@ -230,6 +255,7 @@ def look(columns: Columns, lengths: Floats, allowed: Allowed) -> Sight:
         sessions=sessions,
         session_norm=length_norm(totals, _mean(totals)),
         turns=turns,
+        statistics=statistics,
     )
 
 
@@ -289,9 +315,9 @@ def coverage(terms: tuple[str, ...], postings: TermStore, sight: Sight) -> Cover
         if not sight.whole:
             seen = sight.mask[rows]
             rows, counts = rows[seen], counts[seen]
-        holders[key] = len(rows)
-        weight = idf(sight.count, len(rows))
-        if not len(rows):
+        holders[key] = sight.holders(key, len(rows))
+        weight = idf(sight.count, holders[key])
+        if not holders[key]:
             most += weight * (UNSEEN_GRAM if gram else 1.0)
             continue
         most += weight

@@ -9,19 +9,18 @@ Invariants
 """
 
 import math
-import struct
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from keepward.ports.store import UNITS
 from keepward.retrieval.rows import Growable, Places, Rows
 
 Floats = npt.NDArray[np.float32]
 
 PACK_VERSION: Final = 1
-_HEADER: Final = struct.Struct("<BBHI")
 _EXACT: Final = float(2**24)
 
 
@@ -48,9 +47,7 @@ def quantise(units: Floats) -> tuple[npt.NDArray[np.int8], Floats]:
 def pack(units: Floats) -> bytes:
     """Pack float32 (n, dim) to 8 + n * (dim + 4) bytes, a quarter of the floats, as the index keeps them."""
     codes, steps = quantise(units)
-    return (
-        _HEADER.pack(PACK_VERSION, 0, codes.shape[1], codes.shape[0]) + steps.astype("<f4").tobytes() + codes.tobytes()
-    )
+    return UNITS.pack(PACK_VERSION, 0, codes.shape[1], codes.shape[0]) + steps.astype("<f4").tobytes() + codes.tobytes()
 
 
 def unpack_many(blobs: Sequence[bytes]) -> Iterator[tuple[int, Places, npt.NDArray[np.int8], Floats]]:
@@ -59,18 +56,18 @@ def unpack_many(blobs: Sequence[bytes]) -> Iterator[tuple[int, Places, npt.NDArr
     Raises:
         ValueError: a blob is of another layout version, or cut short.
     """
-    heads = [_HEADER.unpack_from(blob) if len(blob) >= _HEADER.size else (0, 0, 0, 0) for blob in blobs]
+    heads = [UNITS.unpack_from(blob) if len(blob) >= UNITS.size else (0, 0, 0, 0) for blob in blobs]
     by_dim: dict[int, list[int]] = {}
     for place, (blob, (version, _, dim, n)) in enumerate(zip(blobs, heads, strict=True)):
-        if version != PACK_VERSION or len(blob) != _HEADER.size + n * (dim + 4):
+        if version != PACK_VERSION or len(blob) != UNITS.size + n * (dim + 4):
             what = "are cut short" if version == PACK_VERSION else "were written by another version"
             raise ValueError(f"these packed vectors {what}: run `keepward reindex`")
         if n:
             by_dim.setdefault(dim, []).append(place)
     for dim, places in by_dim.items():
         counts = [heads[place][3] for place in places]
-        ends = [_HEADER.size + 4 * n for n in counts]
-        steps = b"".join([blobs[place][_HEADER.size : end] for place, end in zip(places, ends, strict=True)])
+        ends = [UNITS.size + 4 * n for n in counts]
+        steps = b"".join([blobs[place][UNITS.size : end] for place, end in zip(places, ends, strict=True)])
         codes = b"".join([blobs[place][end:] for place, end in zip(places, ends, strict=True)])
         yield (
             dim,
@@ -84,7 +81,7 @@ def unpack(blob: bytes) -> Floats:
     """Return the packed vectors as float32 (n, dim), equal to the originals within 1 % of a component."""
     for _, _, codes, steps in unpack_many([blob]):
         return _floats(codes, steps)
-    return np.zeros((0, _HEADER.unpack_from(blob)[2]), dtype=np.float32)
+    return np.zeros((0, UNITS.unpack_from(blob)[2]), dtype=np.float32)
 
 
 def _floats(codes: npt.NDArray[np.int8], steps: Floats) -> Floats:
@@ -196,6 +193,11 @@ def nearest(distance: npt.NDArray[np.uint16], k: int, dim: int) -> Places:
     counts = np.bincount(distance, minlength=dim + 2)
     limit = int(np.searchsorted(np.cumsum(counts), k))
     return np.flatnonzero(distance <= limit)
+
+
+def mean_cosine(dim: int, distance: int, count: int) -> float:
+    """Return the cosine to expect of so many vectors whose signs differ in so many places together."""
+    return round(float(expected_cosine(dim)[round(distance / count)]), 6)
 
 
 def expected_cosine(dim: int) -> Floats:

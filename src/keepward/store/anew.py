@@ -107,6 +107,7 @@ def carry(source: Session, writer: Writer, sealer: Sealer, tenant: str, kept: St
     Row by row as it stands there, under the seals of this store.
     """
     state, db = writer.state(tenant), writer.session
+    writer.forget_candidates(tenant)
     for table in TABLES:
         db.execute(f"DELETE FROM {table} WHERE tenant = ?", (tenant,))
         _paged(db, f"put_into_{table}", source.stream(f"all_of_{table}", tenant=tenant))
@@ -124,6 +125,7 @@ def rebuild(writer: Writer, sealer: Sealer, tenant: str) -> int:
         Tampered: an event does not hold; nothing was changed.
     """
     state, db, raw = writer.state(tenant), writer.session, tenant.encode()
+    writer.forget_candidates(tenant)
     db.execute("CREATE TEMPORARY TABLE kept AS SELECT * FROM records LIMIT 0")
     db.run("set_aside", tenant=tenant)
     for table in ("records", "marks", "links", "deliveries"):

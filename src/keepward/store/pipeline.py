@@ -25,7 +25,7 @@ from keepward.store.sql import SQL, Row, Values, parse_queries, text_of
 _PAGE = 1_000
 #: Locks the first write of a tenant, which has no row yet.
 _FIRST_WRITE = 0x4B454551
-_OWN = parse_queries(text_of("postgres.sql"))
+_OWN = parse_queries("".join(map(text_of, ("queries.sql", "postgres.sql", "candidates.sql"))))
 #: Statements that take all their rows at once, as an array a column.
 _BY_COLUMN = frozenset(name for name, text in _OWN.items() if "unnest(" in text)
 _names = count()
@@ -73,6 +73,7 @@ class PostgresSession:
     """One transaction; see ``sql.Session``."""
 
     fault: type[Exception] = psycopg.Error
+    searchable: bool = True
 
     def __init__(self, connection: psycopg.Connection[Row], level: str, *, writes: bool) -> None:
         self._connection = connection

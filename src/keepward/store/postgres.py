@@ -24,6 +24,7 @@ from typing import Any
 
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NewerSchema, NotAStore, StoreUnavailable, Tampered
 from keepward.model.blob import is_place
+from keepward.store import candidates
 from keepward.store.shared import TABLE, SharedState
 from keepward.store.sql import CLASHES, Migration, Row, load_migrations, statements
 
@@ -40,7 +41,7 @@ except ImportError as fault:
     ) from fault
 
 #: Oldest server, and oldest release of its extension for vectors.
-SERVER, VECTOR = 150_000, (0, 7)
+SERVER, VECTOR = 150_000, (0, 8)
 #: How long a writer waits for another of the same tenant, and a caller for a connection, in seconds.
 PATIENCE = 30
 #: Connections of one process.
@@ -199,6 +200,11 @@ class Postgres:
                 self._mark += last != self._last + self._own
                 self._last, self._own, self._looked = last, 0, now
             return self._mark
+
+    def outside(self, statement: str) -> None:
+        """Run a statement that may not stand in a transaction."""
+        with _clear(), self._pool.connection() as connection:
+            connection.execute(statement)
 
     def check(self) -> Iterator[tuple[str, str]]:
         """Yield the tables that are not guarded by row-level security, and indexes that are not there."""
@@ -373,7 +379,7 @@ def explained(fault: Exception) -> KeepwardError:
 def _tables() -> list[str]:
     """Return the names of the tables that belong to tenants."""
     found = [name for step in load_migrations() for name in re.findall(r"CREATE TABLE (\w+)", step.sql)]
-    return [*(name for name in found if name not in {"meta", "migrations"}), "blob_bytes"]
+    return [*(name for name in found if name not in {"meta", "migrations"}), "blob_bytes", *candidates.NAMES]
 
 
 def _prepare(connection: psycopg.Connection[Row], *, create: bool, writable: bool) -> str:
@@ -397,6 +403,10 @@ def _prepare(connection: psycopg.Connection[Row], *, create: bool, writable: boo
             _migrate(connection)
             if connection.execute("SELECT to_regclass('server_state')").fetchone() == (None,):
                 connection.execute(TABLE)
+            if connection.execute("SELECT to_regclass('search_state')").fetchone() == (None,):
+                for statement in candidates.TABLES:
+                    for each in partitioned(statement):
+                        connection.execute(each)
         rows = connection.execute("SELECT max(number) FROM migrations").fetchone() or (0,)
         if (rows[0] or 0) > load_migrations()[-1].number:
             raise NewerSchema

@@ -14,10 +14,14 @@ DELETE FROM meta WHERE name = :name;
 -- notes --
 SELECT value FROM meta WHERE name LIKE 'note\_%' ESCAPE '\' ORDER BY name;
 
+-- searched --
+-- Fragment: whether there are tables of candidates of the tenant; see candidates.sql.
+0
+
 -- tenant --
 -- The tenant's row beside its newest commit, either of which may be missing, and the name of the key of all seals.
 SELECT t.seq, t.hash, t.restored, t.writes, t.tallies, t.sums, t.seal, c.seq, c.hash,
-       (SELECT value FROM meta WHERE name = 'sealed_by')
+       (SELECT value FROM meta WHERE name = 'sealed_by'), {{searched}}
   FROM (SELECT CAST(:tenant AS TEXT) AS tenant) AS x
   LEFT JOIN tenants t ON t.tenant = x.tenant
   LEFT JOIN commits c ON c.tenant = x.tenant

@@ -27,6 +27,7 @@ from keepward.model.trust import Trust
 from keepward.model.value import from_micros, to_micros
 from keepward.ports.store import Features, Found, Indexed, Likely, Profile
 from keepward.store import tenant as tenants
+from keepward.store.candidates import CandidateReads
 from keepward.store.documents import DocumentReads
 from keepward.store.erasing import record_or_blank
 from keepward.store.journal import JournalReads
@@ -34,6 +35,7 @@ from keepward.store.rows import (
     features_of,
     listed,
     pack_marks,
+    parameters,
     passes,
     place_of,
     placed_marks,
@@ -68,10 +70,6 @@ def _query_for(filters: Filter) -> str:
         return "find_session"
     standing = filters.keyed or filters.permanent or (filters.tiers and set(filters.tiers) <= _STANDING)
     return "find_standing" if standing else "find"
-
-
-def _flag(value: bool | None) -> int | None:
-    return None if value is None else int(value)
 
 
 def _damaged(found: Found, memory_id: object, fault: Tampered) -> None:
@@ -197,7 +195,7 @@ class MemoryReads(Snapshot):
         found = Found()
         with self._reading(tenant) as db:
             if as_of is None:
-                rows = db.stream(_query_for(filters), tenant=tenant, **_parameters(filters, live_at))
+                rows = db.stream(_query_for(filters), tenant=tenant, **parameters(filters, live_at))
             else:
                 rows = db.stream("newest_as_of", tenant=tenant, as_of=as_of)
             # The limit is counted here: a damaged row must not take the place of a good one.
@@ -324,34 +322,12 @@ class MemoryReads(Snapshot):
         }
 
 
-class Reader(MemoryReads, JournalReads, DocumentReads):
+class Reader(MemoryReads, JournalReads, DocumentReads, CandidateReads):
     """All that may be asked of one state: of the store, or, of a writer, of what its own transaction sees."""
 
 
 def _rows(db: Session, tenant: str, kind: str) -> list[Row]:
     return db.run("documents", tenant=tenant, kind=kind).fetchall()
-
-
-def _parameters(filters: Filter, live_at: datetime | None) -> dict[str, Any]:
-    """Return a filter as the statements of ``find`` take it."""
-    return {
-        "scopes": listed(filters.scopes),
-        "tiers": listed(filters.tiers),
-        "kinds": listed(filters.kinds),
-        "content_types": listed(filters.content_types),
-        "tags": listed(json.dumps(tag, ensure_ascii=False) for tag in filters.tags),
-        "key": filters.key,
-        "subject": filters.subject,
-        "category": filters.category,
-        "session": filters.session,
-        "job": filters.job,
-        "keyed": _flag(filters.keyed),
-        "permanent": _flag(filters.permanent),
-        # What is stored fades, and nothing fades upwards.
-        "min_importance": round(filters.min_importance * 10_000),
-        "include_sensitive": int(filters.include_sensitive),
-        "now": None if live_at is None else to_micros(live_at),
-    }
 
 
 def _profile(db: Session, sealer: Sealer, tenant: str, row: Row) -> Profile | None:

@@ -13,8 +13,10 @@ import json
 import logging
 import struct
 from collections.abc import Iterable
+from datetime import datetime
 from functools import lru_cache
 from json.encoder import encode_basestring, encode_basestring_ascii
+from typing import Any
 
 from keepward.errors import Tampered
 from keepward.model.codec import decode_record
@@ -324,3 +326,29 @@ def passes(record: Record, filters: Filter) -> bool:
     if not important(record, filters):
         return False
     return filters.include_sensitive or record.sensitivity.value == "normal"
+
+
+def parameters(filters: Filter, live_at: datetime | None) -> dict[str, Any]:
+    """Return a filter as the statements of ``find`` take it."""
+    return {
+        "scopes": listed(filters.scopes),
+        "tiers": listed(filters.tiers),
+        "kinds": listed(filters.kinds),
+        "content_types": listed(filters.content_types),
+        "tags": listed(json.dumps(tag, ensure_ascii=False) for tag in filters.tags),
+        "key": filters.key,
+        "subject": filters.subject,
+        "category": filters.category,
+        "session": filters.session,
+        "job": filters.job,
+        "keyed": _flag(filters.keyed),
+        "permanent": _flag(filters.permanent),
+        # What is stored fades, and nothing fades upwards.
+        "min_importance": round(filters.min_importance * 10_000),
+        "include_sensitive": int(filters.include_sensitive),
+        "now": None if live_at is None else to_micros(live_at),
+    }
+
+
+def _flag(value: bool | None) -> int | None:
+    return None if value is None else int(value)

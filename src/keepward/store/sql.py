@@ -63,6 +63,8 @@ class Session(Protocol):
 
     #: What the driver raises.
     fault: type[Exception]
+    #: Whether there are tables that candidates of recall come from; see ``candidates.py``.
+    searchable: bool
 
     def run(self, name: str, values: Values = (), /, **named: Any) -> Cursor:
         """Run a named statement."""
@@ -117,6 +119,10 @@ class Connector(Protocol):
 
     def shared(self, key: bytes | None, monotonic: Callable[[], float]) -> SharedState | None:
         """Return what several servers of the store share, sealed under a key; None where there can be but one's own."""
+        ...
+
+    def outside(self, statement: str) -> None:
+        """Run a statement that may not stand in a transaction."""
         ...
 
     def check(self) -> Iterator[tuple[str, str]]:

@@ -70,6 +70,7 @@ class SqliteSession(sqlite3.Connection):
     """A connection that knows the named statements."""
 
     fault: type[Exception] = sqlite3.Error
+    searchable: bool = False
 
     def run(self, name: str, values: Values = (), /, **named: Any) -> sqlite3.Cursor:
         """Run a named statement."""
@@ -232,6 +233,11 @@ class Connections:
 
     def shared(self, key: bytes | None, monotonic: Callable[[], float]) -> None:
         """Return None: what a server remembers is its own."""
+
+    def outside(self, statement: str) -> None:
+        """Run a statement that may not stand in a transaction."""
+        with self.reading() as db:
+            db.execute(statement)
 
     def check(self) -> Iterator[tuple[str, str]]:
         """Yield what SQLite itself finds wrong: pages, indexes, uniqueness, and a schema that is not as released."""

@@ -60,6 +60,8 @@ class State:
     totals: list[int] = field(default_factory=lambda: [0] * len(SUMS))
     #: Name of the key of the store's seals; None where its settings are gone.
     sealed_by: str | None = None
+    #: Whether candidates of recall have tables, which change with the memories.
+    searched: bool = False
 
     def sums(self) -> bytes:
         """Return the sums as they are stored."""
@@ -112,13 +114,13 @@ def read(db: Session, sealer: Sealer, tenant: str) -> State:
     Raises:
         Tampered: see (1).
     """
-    *row, last, last_hash, sealed_by = db.run("tenant", tenant=tenant).fetchone()
+    *row, last, last_hash, sealed_by, searched = db.run("tenant", tenant=tenant).fetchone()
     if row[0] is None and last is None:
         return State(tenant=tenant, head=Head(seq=0, hash=EMPTY_HASH), sealed_by=sealed_by)
     if (row[0], row[1]) != (last or 0, last_hash or EMPTY_HASH):
         raise Tampered("the end of the journal is missing or was replaced; run `keepward verify`")
     state = of_row(sealer, (tenant, *row))
-    state.sealed_by = sealed_by
+    state.sealed_by, state.searched = sealed_by, bool(searched)
     return state
 
 

@@ -20,6 +20,7 @@ from keepward.model.commit import Commit, Head, commit_hash
 from keepward.model.memory import Record, Status
 from keepward.model.value import to_micros
 from keepward.ports.store import Features, Stage
+from keepward.store import candidates
 from keepward.store import tenant as tenants
 from keepward.store.documents import body_of
 from keepward.store.erasing import Erasing
@@ -55,6 +56,8 @@ class Writer(Erasing, Reader):
         self._inside: str | None = None
         #: Tenants whose row has changed.
         self._turned: set[str] = set()
+        #: Memories whose rows have changed, by tenant.
+        self._touched: dict[str, set[str]] = {}
 
     @property
     def session(self) -> Session:
@@ -91,9 +94,24 @@ class Writer(Erasing, Reader):
 
     def finish(self) -> dict[str, State]:
         """Write the rows of tenants; return what is to be noted of them once the transaction is durable."""
+        for tenant, ids in sorted(self._touched.items()):
+            if self._state(tenant).searched:
+                candidates.refresh(self._db, self._sealer, tenant, ids)
         for tenant in sorted(self._turned):
             tenants.write(self._db, self._sealer, self._state(tenant))
         return {tenant: self._states[tenant] for tenant in sorted(self._turned)}
+
+    def take_in(self, tenant: str) -> bool:
+        """Take a tenant's next memories into the tables of candidates; return whether these were the last."""
+        self._state(tenant).searched = True
+        return candidates.take_in(self._db, self._sealer, tenant)
+
+    def forget_candidates(self, tenant: str) -> None:
+        """Drop the tables of candidates of a tenant."""
+        state = self._state(tenant)
+        if state.searched:
+            candidates.forget(self._db, tenant)
+            state.searched = False
 
     def head(self, tenant: str) -> Head:
         """Return the tenant's head, as this transaction has it."""
@@ -162,6 +180,7 @@ class Writer(Erasing, Reader):
         self._db.many("add_commit", [commit_row(commit, self._sealer, told)])
         self._db.many("add_event", events)
         self._project(tenant, seq, stage, state)
+        self._touched.setdefault(tenant, set()).update(step.after.id for step in steps)
         return commit
 
     def _check_base(self, tenant: str, stage: Stage) -> None:
@@ -220,6 +239,7 @@ class Writer(Erasing, Reader):
     ) -> None:
         """Replace the features of memories, by id; one whose newest version is not the named one is skipped."""
         self.state(tenant)
+        self._touched.setdefault(tenant, set()).update(features)
         ids = {"tenant": tenant, "ids": listed(features)}
         name = tenant.encode()
         records = {row[0]: row for row in self._db.run("records_by_id", ids)}

@@ -1,0 +1,175 @@
+"""Candidates from the database: the part of a large tenant's index that a query needs, with statistics of the whole.
+
+Invariants
+(1) What ranks is always an ``Index``: the tenant's whole, or a part that was gathered for one query. A part ranks as
+    the whole would, as far as it holds what the whole would have ranked first.
+(2) Whether a memory may be shown is decided by the profiles of the part, which are checked; the tables of candidates
+    only say where to look. Statistics are summed over the classes that the reader may see.
+(3) One snapshot serves a whole search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from keepward.model.query import Filter
+from keepward.retrieval import fusion, vectors
+from keepward.retrieval.analyze import term_hash, unpack_many
+from keepward.retrieval.index import Allowed, Index, Query
+from keepward.retrieval.postings import Statistics, idf, length_norm, saturated
+from keepward.store.candidates import COUNT_BITS, FULL, LENGTH_BITS, LENGTH_STEP, SCANNED, SHIFT, Visible, space_of
+
+if TYPE_CHECKING:
+    from keepward.ports.store import Profile
+    from keepward.store.store import Store
+
+#: Memories taken by their words, and by their vectors, at least.
+WORDS, VECTORS = 200, 400
+#: Postings read for the words of a query; what is left out is common and tells little.
+POSTINGS = 20_000
+#: So many memories are all taken in, where a search is narrowed to them.
+FEW = 1_000
+#: Best of a first ranking around whose turns more is taken in, and how many turns before and after.
+LEADING, REACH = 24, 6
+
+
+def gather(store: Store, tenant: str, query: Query, allowed: Allowed, filters: Filter, limit: int) -> Index:
+    """Return the part of a tenant's index that ranks the best ``limit`` of a query."""
+    with store.together(tenant):
+        return _Gathering(store, tenant, query, allowed, filters).index(limit)
+
+
+class _Gathering:
+    """One search on its way: the part so far, and what it is a part of."""
+
+    def __init__(self, store: Store, tenant: str, query: Query, allowed: Allowed, filters: Filter) -> None:
+        self._store, self._tenant, self._query, self._allowed = store, tenant, query, allowed
+        self._held: dict[str, Profile] = {}
+        # What narrows a search beyond what a reader may see.
+        narrow = ("tiers", "kinds", "content_types", "tags", "subject", "category", "session", "min_importance")
+        self._filters = (
+            replace(filters, include_sensitive=allowed.include_sensitive)
+            if any(getattr(filters, name) for name in narrow)
+            else None
+        )
+        self._space = 0
+        if query.vector is not None and query.vector_model is not None:
+            self._space = space_of(tenant, query.vector_model, len(query.vector))
+        self._seen: Visible = store.visible(
+            tenant,
+            self._space,
+            scopes=allowed.scopes or (),
+            trust=allowed.min_trust or 0,
+            include_sensitive=allowed.include_sensitive,
+        )
+
+    def index(self, limit: int) -> Index:
+        """Return the part of the tenant's index that ranks the best ``limit``."""
+        if not self._allowed.scopes or not self._seen.memories:
+            return Index()
+        if self._filters is not None and (self._filters.session is not None or self._is_scanned()):
+            found = self._store.narrowed(self._tenant, self._filters, FEW + 1)
+            if len(found) <= FEW:
+                whole = Index()
+                whole.apply(self._store.profiles_at(self._tenant, found))
+                return whole
+        terms = {term_hash(term) for term in self._query.terms}
+        statistics = self._statistics(terms)
+        part = Index(statistics)
+        words = self._by_words(statistics, max(WORDS, 2 * limit))
+        self._take(part, {*words, *self._by_vectors(max(VECTORS, 2 * limit))})
+        leading = [self._held[each.id] for each in part.search(self._query, self._allowed, LEADING)]
+        turns = [(each.session, each.position) for each in leading if each.session is not None]
+        more = self._store.near_turns(self._tenant, turns, REACH) if turns else set()
+        more |= self._by_names(statistics, leading[: fusion.SOURCES + 1], terms)
+        self._take(part, more)
+        return part
+
+    def _is_scanned(self) -> bool:
+        """Whether all memories of the tenant may be looked through."""
+        return sum(self._store.tally(self._tenant).values()) <= SCANNED
+
+    def _take(self, part: Index, arrivals: set[int]) -> None:
+        missing = arrivals - {each.position for each in self._held.values()}
+        found = self._store.profiles_at(self._tenant, sorted(missing)) if missing else []
+        found.sort(key=lambda each: each.position)
+        self._held |= {each.id: each for each in found}
+        part.apply(found)
+
+    def _statistics(self, terms: set[int]) -> Statistics:
+        seen, vector = self._seen, self._query.vector
+        mean, lacking = 0.0, 0
+        if vector is not None:
+            lacking = seen.memories - seen.holders
+        if vector is not None and seen.units:
+            ones = np.array(seen.ones, dtype=np.int64)
+            differing = int(np.where(vector >= 0, seen.units - ones, ones).sum())
+            mean = vectors.mean_cosine(len(vector), differing, seen.units)
+        return Statistics(
+            count=seen.memories,
+            lacking=lacking,
+            # Of a session's turns all but the first have one before.
+            lengths=(
+                seen.length / seen.memories,
+                (seen.length + seen.spoken) / seen.memories,
+                (seen.length + 2 * seen.spoken) / seen.memories,
+            ),
+            holders=self._store.holders(self._tenant, seen.classes, terms) if terms else {},
+            mean=mean,
+        )
+
+    def _by_words(self, statistics: Statistics, most: int) -> set[int]:
+        """Return the memories that hold most of the query's rarer words."""
+        chosen: list[int] = []
+        read = 0
+        for term, holders in statistics.holders.items():
+            if chosen and read + holders > POSTINGS:
+                break
+            chosen.append(term)
+            read += holders
+        if not chosen:
+            return set()
+        # A word that is too common stands alone, and what arrived last holds it.
+        most_blocks = max(read if read <= POSTINGS else POSTINGS * 8 // FULL, 1)
+        blocks = self._store.postings(self._tenant, self._seen.classes, chosen, most_blocks)
+        refs = np.frombuffer(b"".join(block for _, block in blocks), dtype="<i8")
+        weights = [idf(statistics.count, statistics.holders[term]) for term, _ in blocks]
+        lengths = (refs >> COUNT_BITS & ((1 << LENGTH_BITS) - 1)) * LENGTH_STEP
+        norms = length_norm(lengths.astype(np.float32), statistics.lengths[0])
+        counts = (refs & ((1 << COUNT_BITS) - 1)).astype(np.float32)
+        gains = np.repeat(weights, [len(block) // 8 for _, block in blocks]) * saturated(counts, norms)
+        arrivals, places = np.unique((refs >> SHIFT).astype(np.int64), return_inverse=True)
+        totals = np.bincount(places, weights=gains).astype(np.float64)
+        if self._filters is None:
+            return set(arrivals[fusion.strongest(totals, arrivals, most)].tolist())
+        several = arrivals[fusion.strongest(totals, arrivals, 8 * most)].tolist()
+        passing = self._store.passing(self._tenant, several, self._filters)
+        left = np.isin(arrivals, list(passing))
+        return set(arrivals[left][fusion.strongest(totals[left], arrivals[left], most)].tolist())
+
+    def _by_vectors(self, most: int) -> Iterable[int]:
+        vector = self._query.vector
+        if vector is None or not self._seen.units:
+            return ()
+        bits = "".join("1" if component >= 0 else "0" for component in vector.tolist())
+        return self._store.nearest(self._tenant, self._seen, self._space, bits, most, self._filters, self._allowed.now)
+
+    def _by_names(self, statistics: Statistics, sources: list[Profile], asked: set[int]) -> set[int]:
+        """Return what the names in the best lead to, and count who holds them."""
+        if not sources:
+            return set()
+        hashes, _, named, _, _ = unpack_many([each.terms for each in sources])
+        names = set(hashes[named].tolist()) - asked
+        holders = self._store.holders(self._tenant, self._seen.classes, names) if names else {}
+        statistics.holders.update(holders)
+        cap = max(fusion.FEW, int(fusion.FEW_SHARE * statistics.count))
+        few = {name: count for name, count in holders.items() if 1 < count <= min(cap, VECTORS)}
+        if not few:
+            return set()
+        blocks = self._store.postings(self._tenant, self._seen.classes, few, sum(few.values()))
+        refs = np.frombuffer(b"".join(block for _, block in blocks), dtype="<i8")
+        return set((refs >> SHIFT).tolist())
