@@ -68,22 +68,29 @@ def _rule(row: Mapping[str, Any], tables: Mapping[str, Any]) -> Rule:
 def _format(row: str, _tables: Mapping[str, Any]) -> Rule:
     """What a token of a provider looks like: fixed pieces, and runs of characters between braces."""
     name, form = row.split()
+    telling = max(RUN.sub(" ", form).split(), key=len).lower()
+    checks = f"apart not_example spread:{form.index('{')}"
+    return _made({"name": name, "checks": checks}, functools.partial(_format_pattern, form), (telling,))
+
+
+def _format_pattern(form: str) -> str:
     pattern, last = "", 0
     for run in RUN.finditer(form):
         kind, least, most, more = run.groups()
         counted = f"{{{least},{most or ''}}}" if most or more else f"{{{least}}}"
         pattern += quoted(form[last : run.start()]) + (f"[{CHARACTERS[kind]}]{counted}" if kind else _UUID)
         last = run.end()
-    pattern += quoted(form[last:])
-    telling = max(RUN.sub(" ", form).split(), key=len).lower()
-    return _made({"name": name, "checks": f"apart not_example spread:{form.index('{')}"}, lambda: pattern, (telling,))
+    return pattern + quoted(form[last:])
 
 
 def _services(row: str, tables: Mapping[str, Any]) -> Rule:
     """A value beside the name of a service, in an assignment."""
     names = row.split()
-    pattern = rf"(?i)\b{any_word(names)}{tables['between']}(?P<v>{tables['value']})"
-    return _made({"name": "service_key", "certainty": "likely", "checks": "service_value"}, lambda: pattern, names)
+
+    def written() -> str:
+        return rf"(?i)\b{any_word(names)}{tables['between']}(?P<v>{tables['value']})"
+
+    return _made({"name": "service_key", "certainty": "likely", "checks": "service_value"}, written, names)
 
 
 def _made(row: Mapping[str, Any], written: Callable[[], str], literals: Iterable[str] = (), *checks: str) -> Rule:

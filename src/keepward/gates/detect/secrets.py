@@ -53,8 +53,12 @@ Groups = dict[str, tuple[int, int]]
 
 @functools.cache
 def _pack() -> Pack:
-    shapes = (*load("tokens", "formats"), *load("services", "names"))
-    return Pack((*load("providers"), *load("credentials"), *shapes))
+    return Pack((*load("providers"), *load("credentials"), *load("tokens", "formats")))
+
+
+@functools.cache
+def _services() -> Pack:
+    return Pack(load("services", "names"))
 
 
 @functools.cache
@@ -65,13 +69,13 @@ def _split_pack() -> tuple[Pack, Sieve]:
 
 @functools.cache
 def _anything() -> Sieve:
-    """One search for rules, assignments, told values and encodings, in this order."""
+    """One search for rules, keys of services, assignments, told values and encodings, in this order."""
     rules = _pack().rules
     bare = [place for place, rule in enumerate(rules) if rule.bare]
     telling, phrases = _english()
-    told = len(rules) + 1
+    told = len(rules) + 2
     said = (*(pattern for _, pattern in phrases), _foreign().gate)
-    others = (read("told")["assigned"]["gate"], *said, *TRACES)
+    others = (read("services")["gate"], read("told")["assigned"]["gate"], *said, *TRACES)
     return Sieve(
         lambda: (*(rule.pattern for rule in rules), *others), {RUN: bare, telling: range(told, told + len(phrases))}
     )
@@ -117,8 +121,11 @@ def _plain(text: Text, occurring: Collection[int] | None = None) -> Iterator[Fin
     if occurring is None or occurring:
         if occurring is None or min(occurring) < rules:
             yield from _pack().scan(text)
+        # Names of services are looked for where a value stands that may be a key: most texts have none.
+        if (occurring is None or rules in occurring) and text.occurs(read("services")["gate"]):
+            yield from _services().scan(text)
         yield from _assigned(text)
-        yield from _in_prose(text, None if occurring is None else {place - rules - 1 for place in occurring})
+        yield from _in_prose(text, None if occurring is None else {place - rules - 2 for place in occurring})
 
 
 def _split(form: Text) -> Iterator[Finding]:
