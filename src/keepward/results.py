@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from keepward import errors
 from keepward.errors import KeepwardError, StoreError, StoreUnavailable
 from keepward.model import plain
-from keepward.model.commit import Commit, Receipt, Step
+from keepward.model.commit import Commit, CommitDetails, Receipt, Step
 from keepward.model.fold import metadata_text
 from keepward.model.inquiry import Origin
 from keepward.model.journal import CommitView, Difference, Version
@@ -46,12 +46,22 @@ WHOLE: Mapping[type, Mapping[str, str]] = {
     **dict.fromkeys((Committed, Duplicate, Quarantined, Refused), _OUTCOME),
     Waiting: {"tenant": "tenant", "told": "told", "proposer_actor": "proposer"},
     CommitView: {"commit_header": "commit", "details": "details", "events": "steps"},
-    Version: {"record": "record", "before": "before", "commit_header": "commit", "details": "details"},
+    Version: {"commit_header": "commit", "details": "details"},
     Hit: {"exact_score": "score", "exact_parts": "parts", "memory": "memory"},
     Recall: {"hits": "hits"},
     Step: {},
     Difference: {},
 }
+#: What an answer says of one version, where ``to_dict`` gives its fields.
+VERSION = (
+    *plain.keys_of(Record, "version", "record"),
+    *plain.keys_of(Version, "op"),
+    plain.Key("commit", lambda each: each.commit.id, str),
+    *plain.keys_of(Commit, "seq at", "commit"),
+    *plain.keys_of(CommitDetails, "actor approved_by reason receipt", "details"),
+    *plain.keys_of(Version, "record before"),
+    plain.Key("changed", lambda each: plain.changed(each.before, each.record), list[plain.FieldChange]),
+)
 #: Fields that stand under another key in ``to_dict`` already.
 _RENAMED: Mapping[type, Mapping[str, str]] = {Waiting: {"steps": "diff"}}
 #: What a server keeps to itself (1).
@@ -65,7 +75,7 @@ def to_json(value: Any, *, without: Collection[str] = ()) -> Any:
     """Return any value of a verb as JSON values, by (2); of what is whole, ``without`` some keys."""
     kind: Any = type(value)
     if kind in WHOLE:
-        short = _version(value) if kind is Version else value.to_dict()
+        short = plain.shaped(value, VERSION) if kind is Version else value.to_dict()
         whole = ((key, field) for key, field in WHOLE[kind].items() if key not in without)
         return short | {key: to_json(_ordered(getattr(value, field))) for key, field in whole}
     match value:
@@ -104,18 +114,6 @@ def _expanded(kind: Any) -> dict[str, str]:
     hints = get_type_hints(kind)
     parts = ((name, part) for name, hint in hints.items() for part in (hint, *get_args(hint)))
     return {name: name + BESIDE[part] for name, part in parts if part in BESIDE}
-
-
-def _version(item: Version) -> dict[str, Any]:
-    return {
-        "version": item.record.version,
-        "op": item.op,
-        "commit": item.commit.id,
-        "seq": item.commit.seq,
-        "at": plain.instant(item.commit.at),
-        **plain.of(item.details, ("actor", "approved_by", "reason", "receipt")),
-        "changed": plain.changed(item.before, item.record),
-    }
 
 
 def _ordered(value: Any) -> Any:

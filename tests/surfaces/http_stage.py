@@ -63,7 +63,7 @@ def queue(memory: Handle) -> list[str]:
 
 @router.post("/memory/items", dependencies=[Writes], status_code=201)
 def remember(memory: Handle, body: Item) -> JSONResponse:
-    outcome = plain.outcome(memory.remember(body.text, tier="archival"))
+    outcome = memory.remember(body.text, tier="archival").to_dict()
     return JSONResponse(outcome, 422 if outcome["outcome"] == "refused" else 201)
 
 
@@ -78,7 +78,7 @@ def get(request: Request, memory: Handle, id: str) -> Response:  # noqa: A002
 def revise(request: Request, memory: Handle, id: str, body: Item) -> dict[str, Any]:  # noqa: A002
     record = memory.get(id)
     require_match(request, etag_of(record))
-    return plain.outcome(memory.revise(id, body.text, reason="test", if_version=record.version))
+    return memory.revise(id, body.text, reason="test", if_version=record.version).to_dict()
 
 
 @router.get("/probe")

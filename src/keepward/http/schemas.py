@@ -27,10 +27,12 @@ from keepward.model.commit import Commit as CommitHeader
 from keepward.model.commit import CommitDetails, Reason, Receipt, Step
 from keepward.model.journal import CommitView, Difference, Erased, Rollback, Version
 from keepward.model.memory import Record
+from keepward.model.plain import SHAPES, FieldChange, Key
 from keepward.model.proposal import Committed, Duplicate, Quarantined, Refused, Shown, Waiting
+from keepward.model.query import Hit as FoundHit
 from keepward.model.query import Recall
 from keepward.model.trust import Actor, Token, Trust
-from keepward.results import BESIDE
+from keepward.results import BESIDE, VERSION, WHOLE
 
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 _PLAIN: dict[Any, Any] = {
@@ -77,6 +79,10 @@ def _typed(hint: Any) -> Any:
         return _PLAIN[hint]
     if isinstance(hint, type) and issubclass(hint, Enum):
         return Literal[tuple(each.value for each in hint)]
+    if typing.is_typeddict(hint):
+        if hint not in _models:
+            _models[hint] = model(hint.__name__, inspect.getdoc(hint) or "", typing.get_type_hints(hint))
+        return _models[hint]
     if dataclasses.is_dataclass(hint):
         return mirror(typing.cast("type", hint))
     if origin in (Union, types.UnionType):
@@ -128,32 +134,28 @@ def model(name: str, doc: str, *parts: Mapping[str, Any], base: type[BaseModel] 
     return create_model(name, __doc__=doc, __base__=base, **asked)
 
 
-_WHOLE = {"commit_header": Header, "details": Details}
-FieldChange: Any = model("FieldChange", "One field that differs.", {"field": str, "before": Any, "after": Any})
-Event: Any = model(
-    "Event",
-    "What was done to one memory.",
-    {"op": str, "id": str, "version": int, "before": Memory | None, "after": Memory, "changed": list[FieldChange]},
-)
-Touched: Any = model(
-    "Touched",
-    "Which memory a commit made a version of.",
-    {"op": str, "id": str, "version": int, "tier": str},
-)
-Commit: Any = model(
+def shape(kind: type, name: str, doc: str, keys: tuple[Key, ...] = (), **more: Any) -> Any:
+    """Return the model of what has a shape of its own, and of what ``results`` puts beside it."""
+    hints = typing.get_type_hints(kind)
+    parts = {
+        each.name: _typed(typing.get_type_hints(each.owner)[each.name] if each.kind is None else each.kind)
+        for each in keys or SHAPES[kind]
+    }
+    beside = {key: hints[field] for key, field in WHOLE.get(kind, {}).items() if key not in parts}
+    made = model(name, doc, parts | {key: _typed(more.get(key, hint)) for key, hint in beside.items()} | more)
+    _models[kind] = made
+    return made
+
+
+Event: Any = shape(Step, "Event", "What was done to one memory.")
+Commit: Any = shape(
+    CommitView,
     "Commit",
     "A commit of the journal; ``events`` is null where it was not asked for.",
-    of(CommitHeader, "id seq at kind"),
-    of(CommitDetails, "actor reason receipt policy session proposal approved_by undoes"),
-    {"hash": str, "prev": str, "changes": list[Touched], **_WHOLE, "events": list[Event] | None},
+    events=list[Event] | None,
 )
-Proposal: Any = model(
-    "Proposal",
-    "A proposal: its diff, who made it and why, and the digest that an approval is bound to.",
-    of(Waiting, "id state proposer:str reason reasons"),
-    {"diff": list[Event], "base": dict[str, int], "base_version": int},
-    of(Waiting, "digest created_at expires_at decided_by decision decided_at tenant told"),
-    {"proposer_actor": Principal},
+Proposal: Any = shape(
+    Waiting, "Proposal", "A proposal: its diff, who made it and why, and the digest that an approval is bound to."
 )
 Reviewed: Any = model(
     "Reviewed",
@@ -161,27 +163,16 @@ Reviewed: Any = model(
     {"shown": list[mirror(Shown)]},  # type: ignore[misc]
     base=Proposal,
 )
-MemoryVersion: Any = model(
-    "MemoryVersion",
-    "One version of a memory and the commit that made it.",
-    {"version": int, "op": str, "commit": str},
-    of(CommitHeader, "seq at"),
-    of(CommitDetails, "actor approved_by reason receipt"),
-    {"record": Memory, "before": Memory | None, "changed": list[FieldChange], **_WHOLE},
-)
-IdVersion: Any = model("IdVersion", "A memory at a version, by name.", of(Record, "id version"))
-Written: Any = model(
+MemoryVersion: Any = shape(Version, "MemoryVersion", "One version of a memory and the commit that made it.", VERSION)
+Written: Any = shape(
+    Committed,
     "Written",
     "What became of a write; ``id`` and ``version`` are of the memory written, proposed, or found to be the same.",
-    {"outcome": Literal["committed", "quarantined", "refused", "duplicate"]},
-    {"id": str | None, "version": int | None, "commit": str | None, "proposal": str | None, "receipt": str},
-    {"reasons": list[Why], "redacted": list[str], **dict.fromkeys(("tier", "kind", "key"), str | None)},
-    {"expires_at": Instant | None, "memories": list[IdVersion], "records": list[Memory]},
-    {"commit_header": Header | None, "receipt_record": ReceiptRecord, "waiting": Proposal | None},
+    commit_header=Header | None,
+    waiting=Proposal | None,
 )
-_models |= {Step: Event, CommitView: Commit, Waiting: Proposal, Version: MemoryVersion}
-_models |= dict.fromkeys((Committed, Duplicate, Quarantined, Refused), Written)
-mirror(Difference, changed=list[FieldChange])
+_models |= dict.fromkeys((Duplicate, Quarantined, Refused), Written)
+mirror(Difference, changed=_typed(list[FieldChange]))
 Failure: Any = model(
     "Failure",
     "An error that is part of an answer; ``status`` is what it would have been by itself.",
@@ -195,26 +186,8 @@ Decision: Any = model(
     {name: kind | None for name, kind in _ONE.items()},
     {"error": Failure | None},
 )
-Hit: Any = model(
-    "Hit",
-    "One recalled memory; ``score`` and ``parts`` are rounded, the exact ones stand beside.",
-    {"rank": int},
-    of(Record, "id text"),
-    {"score": float, "parts": dict[str, float]},
-    of(Record, "tier:str kind:str key scope trust:str source confidence importance version tags content_type:str blob"),
-    of(Record, "speaker occurred_at created_at"),
-    {"why": list[str], "metadata": dict[str, Any] | None, "weak": bool},
-    {"exact_score": float, "exact_parts": dict[str, float], "memory": Memory},
-)
-Exclusion: Any = model("Exclusion", "A memory that matched and was left out.", {"id": str, "reason": str})
-Found: Any = model(
-    "Found",
-    "The answer to a query, best first.",
-    of(Recall, "used notes head now"),
-    {"hits": list[Hit], "excluded": list[Exclusion]},
-    of(Recall, "reranker withheld floor best below calibration candidates receipt"),
-    {"cursor": str | None},
-)
+shape(FoundHit, "Hit", "One recalled memory; ``score`` and ``parts`` are rounded, the exact ones stand beside.")
+Found: Any = shape(Recall, "Found", "The answer to a query, best first.", cursor=str | None)
 Certificate: Any = model("Certificate", "What was erased, what proves it, and what it cannot promise.", base=Open)
 Destroyed: Any = model(
     "Destroyed", "An erasure that was carried out.", {"certificate": Certificate}, base=mirror(Erased)

@@ -209,7 +209,7 @@ def _later(memory: Memory, seq: int) -> tuple[list[CommitView], int]:
 
 def _commit(view: CommitView) -> dict[str, Any]:
     """Return what an event says of a commit; see (1)."""
-    told = plain.commit(view)
+    told = view.to_dict()
     return {name: told[name] for name in ("seq", "id", "at", "kind", "actor", "changes")}
 
 
@@ -357,7 +357,7 @@ def _import(memory: Memory, upload: Upload, chosen: Format, session: str | None,
     def tell(result: Result) -> None:
         nonlocal begun
         begun = True
-        why = plain.reasons(result.reasons)
+        why = plain.plain(result.reasons)
         line({"line": result.number, "outcome": result.outcome, "reasons": why, "detail": result.detail})
 
     with upload:

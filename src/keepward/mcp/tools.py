@@ -95,7 +95,7 @@ def recall(memory: Memory, given: dict[str, Any]) -> Answer:
     found = memory.recall(given.pop("query"), **given)
     hits = []
     for each in found:
-        full = {**plain.hit(each), "subject": each.memory.subject, "weak": each.weak or None}
+        full = {**each.to_dict(), "subject": each.memory.subject, "weak": each.weak or None}
         hits.append(filled(full, _HIT))
     lines = [CONTEXT_LEGEND] if hits else ["Nothing that is remembered fits."]
     for hit in hits:
@@ -326,7 +326,7 @@ def notices(memory: Memory) -> list[str]:
 
 def outcome(result: Outcome, news: Iterable[str] = ()) -> tuple[dict[str, Any], str]:
     """Return what became of a write, as data and in words."""
-    full, news = plain.outcome(result), list(news)
+    full, news = result.to_dict(), list(news)
     data = filled(full, _WRITTEN) | {"reasons": reasons(result.reasons)}
     data |= filled({"notices": news, "redacted": list(result.redacted)})
     lines = ["; ".join(filter(None, (_BECAME[result.outcome], redaction(result.redacted))))]

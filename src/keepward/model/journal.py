@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from keepward.model import plain
 from keepward.model.commit import Commit, CommitDetails, Place, Reason, Receipt, Step
 from keepward.model.memory import Record
 from keepward.model.value import Value
@@ -18,10 +16,6 @@ class CommitView(Value):
     commit: Commit
     details: CommitDetails
     steps: tuple[Step, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as ``--json`` prints it."""
-        return plain.commit(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +47,6 @@ class Difference(Value):
     id: str
     before: Record | None
     after: Record | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as ``--json`` prints it."""
-        return plain.difference(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

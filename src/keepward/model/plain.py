@@ -1,5 +1,8 @@
 """Values as plain JSON values, the same for ``to_dict`` and for every surface.
 
+Most values are objects of their fields. ``SHAPES`` says once, key by key, what the others are; ``results`` and the
+description of the HTTP API follow it.
+
 Invariants
 (1) Keys are a contract: a key may be added and is never renamed, retyped or dropped.
 (2) Every value is text, a number, a boolean, null, a list or an object with text keys.
@@ -9,25 +12,19 @@ Invariants
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from keepward.errors import KeepwardError
-from keepward.model.commit import Reason, Step
+from keepward.model.commit import Commit, CommitDetails, Reason, Step
+from keepward.model.journal import CommitView, Difference
 from keepward.model.memory import FIELDS, READ_FIELDS, VERSION_FIELDS, Record
 from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting
 from keepward.model.query import Hit, Recall
-from keepward.model.value import Value
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
-#: What an outcome, a hit and a commit say of a memory, beside what is their own.
-_OUTCOME = ("tier", "kind", "key", "expires_at")
-_HIT = (
-    *("tier", "kind", "key", "scope", "trust", "source", "confidence", "importance", "version", "tags", "metadata"),
-    *("content_type", "blob", "speaker", "occurred_at", "created_at"),
-)
-_DETAILS = ("actor", "reason", "receipt", "policy", "session", "proposal", "approved_by", "undoes")
 
 
 def instant(at: datetime | None) -> str | None:
@@ -36,7 +33,7 @@ def instant(at: datetime | None) -> str | None:
 
 
 def plain(value: Any) -> Any:
-    """Return any value of the model as JSON values: dataclasses by field, enums by name, instants by (3)."""
+    """Return any value of the model as JSON values: by its shape or its fields, enums by name, instants by (3)."""
     match value:
         case None | bool() | int() | float():
             # An IntEnum, such as trust, has a name that people know.
@@ -45,82 +42,74 @@ def plain(value: Any) -> Any:
             return str(value)
         case datetime():
             return instant(value)
+        case timedelta():
+            return value.total_seconds()
         case Record():
             return record(value)
         case Reason():
             return value.as_dict()
-        case dict():
-            return {str(key): plain(item) for key, item in value.items()}
+        case Mapping():
+            return {str(plain(key)): plain(item) for key, item in value.items()}
         case list() | tuple():
             return [plain(item) for item in value]
         case set() | frozenset():
             return sorted(plain(item) for item in value)
         case bytes():
             return value.hex()
-        case _ if dataclasses.is_dataclass(value):
-            return {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
-        case _:
-            return str(value)
-
-
-def to_dict(value: Any) -> dict[str, Any]:
-    """Return a result as an object of plain JSON values: as ``--json`` prints it, else field by field."""
-    match value:
-        case Record():
-            return record(value)
-        case Hit():
-            return hit(value)
-        case Recall():
-            return recall(value)
-        case Waiting():
-            return waiting(value)
-        case Step():
-            return step(value)
-        case Committed() | Quarantined() | Refused() | Duplicate():
-            return outcome(value)
-    return {each.name: _within(getattr(value, each.name)) for each in dataclasses.fields(value)}
-
-
-def _within(value: Any) -> Any:
-    match value:
-        case Value():
-            return value.to_dict()
-        case Mapping():
-            return {str(plain(key)): _within(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_within(item) for item in value]
         case KeepwardError():
             return {"code": value.code, "detail": str(value)}
-        case timedelta():
-            return value.total_seconds()
-        case _ if dataclasses.is_dataclass(value):
-            return to_dict(value)
-    return plain(value)
-
-
-def of(item: Any, names: Iterable[str]) -> dict[str, Any]:
-    """Return fields of a value as JSON values."""
-    # Most fields are what they are already, and a page of memories has thousands of them.
-    return {name: value if type(value := getattr(item, name)) in _PLAIN else plain(value) for name in names}
+    shape = SHAPES.get(type(value))
+    if shape is not None:
+        return shaped(value, shape)
+    if dataclasses.is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
+    return str(value)
 
 
 def record(item: Record) -> dict[str, Any]:
     """Return a memory, every field of it: confidence and importance as read, and as stored beside."""
     return {
-        **of(item, FIELDS),
+        # Most fields are what they are already, and a page of memories has thousands of them.
+        **{name: value if type(value := getattr(item, name)) in _PLAIN else plain(value) for name in FIELDS},
         "base_confidence": item.stored_confidence,
         "base_importance": item.stored_importance,
         "metadata": item.metadata or None,
     }
 
 
-def reasons(items: Iterable[Reason]) -> list[dict[str, str]]:
-    """Return reasons in the order in which they were given."""
-    return [item.as_dict() for item in items]
+class FieldChange(TypedDict):
+    """One field that differs."""
+
+    field: str
+    before: Any
+    after: Any
 
 
-def changed(before: Record | None, after: Record | None) -> list[dict[str, Any]]:
-    """Return the fields that differ, in the order of `Record`, as {field, before, after}.
+class Touched(TypedDict):
+    """Which memory a commit made a version of."""
+
+    op: str
+    id: str
+    version: int
+    tier: str
+
+
+class IdVersion(TypedDict):
+    """A memory at a version, by name."""
+
+    id: str
+    version: int
+
+
+class Exclusion(TypedDict):
+    """A memory that matched and was left out."""
+
+    id: str
+    reason: str
+
+
+def changed(before: Record | None, after: Record | None) -> list[FieldChange]:
+    """Return the fields that differ, in the order of `Record`.
 
     Bookkeeping is left out. One side may be missing: the other side's fields that are not empty count.
     """
@@ -137,91 +126,103 @@ def _empty(value: Any) -> bool:
     return value in (None, [], "")
 
 
-def difference(item: Any) -> dict[str, Any]:
-    """Return how one memory differs between two states."""
-    sides = (item.before, item.after)
-    before, after = (side and record(side) for side in sides)
-    return {"id": item.id, "before": before, "after": after, "changed": changed(*sides)}
+class Key(NamedTuple):
+    """A key of a shape: what stands under it, and its type, where that is not the field's of this name of a class."""
+
+    name: str
+    read: Callable[[Any], Any]
+    kind: Any = None
+    owner: Any = None
 
 
-def step(item: Step) -> dict[str, Any]:
-    """Return one event: what was done to which memory, both sides, and what differs."""
-    return {
-        "op": item.op,
-        "id": item.after.id,
-        "version": item.after.version,
-        "before": item.before and record(item.before),
-        "after": record(item.after),
-        "changed": changed(item.before, item.after),
-    }
+def keys_of(owner: type, names: str, at: str = "", *, kind: Any = None) -> tuple[Key, ...]:
+    """Return keys that are fields of a class, which the value itself is or holds ``at`` one of its fields."""
+    return tuple(Key(name, attrgetter(f"{at}.{name}" if at else name), kind, owner) for name in names.split())
 
 
-def waiting(item: Waiting) -> dict[str, Any]:
-    """Return a proposal in the review queue with its diff and what an approval is bound to."""
-    return {
-        "id": item.id,
-        "state": item.state,
-        "proposer": item.proposer.label,
-        "reason": item.reason,
-        "reasons": reasons(item.reasons),
-        "diff": [step(each) for each in item.steps],
-        "base": dict(item.base),
-        "base_version": max(item.base.values(), default=0),
-        **of(item, ("digest", "created_at", "expires_at", "decided_by", "decision", "decided_at")),
-    }
+def shaped(value: Any, shape: Iterable[Key]) -> dict[str, Any]:
+    """Return a value as an object with the keys of a shape, in their order."""
+    return {key.name: item if type(item := key.read(value)) in _PLAIN else plain(item) for key in shape}
 
 
-def outcome(result: Outcome) -> dict[str, Any]:
-    """Return what became of a write.
-
-    `id` and `version` are those of the memory written, proposed or found to be the same; null when
-    refused. `proposal` is the id to approve when it waits.
-    """
-    records = [each.after for each in result.item.steps] if result.item else result.records
-    first = records[0] if records else None
-    return {
-        "outcome": result.outcome,
-        "id": first and first.id,
-        "version": first and first.version,
-        "commit": result.commit.id if result.commit else None,
-        "proposal": result.item.id if result.item else None,
-        "receipt": result.receipt.id,
-        "reasons": reasons(result.reasons),
-        "redacted": list(result.redacted),
-        **(of(first, _OUTCOME) if first else dict.fromkeys(_OUTCOME)),
-        "memories": [{"id": each.id, "version": each.version} for each in records],
-    }
+def _written(result: Outcome) -> tuple[Record, ...]:
+    """Return the memories that were written, proposed or found to be the same; none where it was refused."""
+    return tuple(each.after for each in result.item.steps) if result.item else result.records
 
 
-def hit(item: Hit) -> dict[str, Any]:
-    """Return one recalled memory."""
-    memory = item.memory
-    return {
-        "rank": item.rank,
-        "id": memory.id,
-        "text": memory.text,
-        "score": round(item.score, 6),
-        "parts": {name: round(value, 6) for name, value in sorted(item.parts.items())},
-        **of(memory, _HIT),
-        "metadata": memory.metadata or None,
-        "why": list(item.why),
-        "weak": item.weak,
-    }
+def _of_first(name: str, kind: Any) -> Key:
+    return Key(name, lambda result: next((getattr(each, name) for each in _written(result)), None), kind)
 
 
-def recall(found: Recall) -> dict[str, Any]:
-    """Return the answer to a query: how it was found, and the hits, best first."""
-    hits = {"hits": [hit(item) for item in found]}
-    excluded = {"excluded": [{"id": name, "reason": why} for name, why in found.excluded]}
-    before, after = ("used", "notes", "head", "now"), ("reranker", "receipt", "withheld", "floor", "best", "below")
-    return {**of(found, before), **hits, **excluded, **of(found, (*after, "calibration", "candidates"))}
+def _id_of(name: str, field: str, kind: Any = str | None) -> Key:
+    return Key(name, lambda result: (part := getattr(result, field)) and part.id, kind)
 
 
-def commit(view: Any) -> dict[str, Any]:
-    """Return a commit without its events."""
-    return {
-        **of(view.commit, ("id", "seq", "at", "kind")),
-        **of(view.details, _DETAILS),
-        **of(view.commit, ("hash", "prev")),
-        "changes": [{"op": each.op, **of(each.after, ("id", "version", "tier"))} for each in view.steps],
-    }
+#: What of a commit's details stands beside it.
+DETAILS = "actor reason receipt policy session proposal approved_by undoes"
+_ID_VERSION = keys_of(Record, "id version")
+_TOUCHED = keys_of(Record, "id version tier")
+_CHANGED = Key("changed", lambda each: changed(each.before, each.after), list[FieldChange])
+_WRITTEN = (
+    Key("outcome", lambda result: result.outcome, Literal["committed", "quarantined", "refused", "duplicate"]),
+    _of_first("id", str | None),
+    _of_first("version", int | None),
+    _id_of("commit", "commit"),
+    _id_of("proposal", "item"),
+    _id_of("receipt", "receipt", str),
+    *keys_of(Committed, "reasons"),
+    Key("redacted", lambda result: result.redacted, list[str]),
+    *(_of_first(name, str | None) for name in ("tier", "kind", "key")),
+    _of_first("expires_at", datetime | None),
+    Key("memories", lambda result: [shaped(each, _ID_VERSION) for each in _written(result)], list[IdVersion]),
+)
+#: By class, the keys of what is no object of its fields.
+SHAPES: Mapping[type, tuple[Key, ...]] = {
+    **dict.fromkeys((Committed, Duplicate, Quarantined, Refused), _WRITTEN),
+    Step: (
+        *keys_of(Step, "op"),
+        *keys_of(Record, "id version", "after"),
+        *keys_of(Step, "before after"),
+        _CHANGED,
+    ),
+    Difference: (*keys_of(Difference, "id before after"), _CHANGED),
+    CommitView: (
+        *keys_of(Commit, "id seq at kind", "commit"),
+        *keys_of(CommitDetails, DETAILS, "details"),
+        *keys_of(Commit, "hash prev", "commit", kind=str),
+        Key(
+            "changes",
+            lambda view: [{"op": each.op, **shaped(each.after, _TOUCHED)} for each in view.steps],
+            list[Touched],
+        ),
+    ),
+    Waiting: (
+        *keys_of(Waiting, "id state"),
+        Key("proposer", lambda item: item.proposer.label, str),
+        *keys_of(Waiting, "reason reasons"),
+        Key("diff", lambda item: item.steps, list[Step]),
+        *keys_of(Waiting, "base"),
+        Key("base_version", lambda item: max(item.base.values(), default=0), int),
+        *keys_of(Waiting, "digest created_at expires_at decided_by decision decided_at"),
+    ),
+    Hit: (
+        *keys_of(Hit, "rank"),
+        *keys_of(Record, "id text", "memory"),
+        Key("score", lambda hit: round(hit.score, 6), float),
+        Key("parts", lambda hit: {name: round(part, 6) for name, part in sorted(hit.parts.items())}, dict[str, float]),
+        *keys_of(Record, "tier kind", "memory", kind=str),
+        *keys_of(Record, "key scope", "memory"),
+        *keys_of(Record, "trust", "memory", kind=str),
+        *keys_of(Record, "source confidence importance version tags", "memory"),
+        *keys_of(Record, "content_type", "memory", kind=str),
+        *keys_of(Record, "blob speaker occurred_at created_at", "memory"),
+        *keys_of(Hit, "why"),
+        Key("metadata", lambda hit: hit.memory.metadata or None, dict[str, Any] | None),
+        *keys_of(Hit, "weak"),
+    ),
+    Recall: (
+        *keys_of(Recall, "used notes head now hits"),
+        Key("excluded", lambda found: [{"id": name, "reason": why} for name, why in found.excluded], list[Exclusion]),
+        *keys_of(Recall, "reranker withheld floor best below calibration candidates receipt"),
+    ),
+}

@@ -28,9 +28,10 @@ class Value:
         Instants are ISO 8601 in UTC, spans of time are seconds, enums are their names, bytes are hex digits. Where a
         command prints the same with ``--json``, the keys are the same.
         """
-        from keepward.model.plain import to_dict
+        from keepward.model.plain import plain
 
-        return to_dict(self)
+        found: dict[str, Any] = plain(self)
+        return found
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
