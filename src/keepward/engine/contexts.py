@@ -187,7 +187,7 @@ def _gather(
     excluded = _untrusted([*pinned, *state, *working], least)
     recalled: list[Candidate] = []
     used: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes = at.notes
     reranker = calibration = None
     origin: dict[str, str] = {}
     if objective.strip():

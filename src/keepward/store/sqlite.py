@@ -71,6 +71,7 @@ class SqliteSession(sqlite3.Connection):
 
     fault: type[Exception] = sqlite3.Error
     searchable: bool = False
+    replica: bool = False
 
     def run(self, name: str, values: Values = (), /, **named: Any) -> sqlite3.Cursor:
         """Run a named statement."""
@@ -302,9 +303,9 @@ class Connections:
             raise StoreUnavailable("the store is closed; open it again")
 
     @contextmanager
-    def reading(self, tenant: str | None = None) -> Iterator[SqliteSession]:
+    def reading(self, tenant: str | None = None, *, spread: bool = False) -> Iterator[SqliteSession]:
         """Lend a connection that sees one snapshot."""
-        del tenant
+        del tenant, spread
         self._check()
         if self.in_memory:
             with self._lock, translated():

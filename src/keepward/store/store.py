@@ -121,7 +121,8 @@ class Store(Reader):
         self.copied = standing.copied
         self._known: set[str] = set()
         self._known_lock = threading.Lock()
-        #: ``lent``: of this thread, the tenant and the session whose snapshot its reads share.
+        #: Of this thread: ``lent``, the tenant and the session whose snapshot its reads share; ``inspecting``;
+        #: ``spread`` and ``replica``, whether replicas may answer, and whether one did.
         self._shared = threading.local()
         self._watch = Watch(connector)
         #: Names the store for as long as it exists, whatever place it is at; also beside it and in the anchor.
@@ -190,6 +191,21 @@ class Store(Reader):
                 self._shared.lent = before
 
     @contextmanager
+    def spread(self, *, on: bool = True) -> Iterator[None]:
+        """Let replicas answer this thread's reads of a tenant while the block lasts, where the address names some."""
+        before = getattr(self._shared, "spread", False)
+        self._shared.spread = on
+        try:
+            yield
+        finally:
+            self._shared.spread = before
+
+    @property
+    def from_replica(self) -> bool:  # type: ignore[override]
+        """Whether a replica answered this thread's last read of a tenant."""
+        return getattr(self._shared, "replica", False)
+
+    @contextmanager
     def _reading(self, tenant: str) -> Iterator[Session]:
         self._admit()
         lent = getattr(self._shared, "lent", None)
@@ -200,7 +216,10 @@ class Store(Reader):
                 raise self._connector.explained(fault) from fault
             return
         noted = self._noted(tenant)
-        with self._connector.reading(tenant) as db:
+        # A tenant is met at the primary: what this machine noted of it may be ahead of a replica.
+        spread = tenant in self._known and getattr(self._shared, "spread", False)
+        with self._connector.reading(tenant, spread=spread) as db:
+            self._shared.replica = db.replica
             if tenant not in self._known and not getattr(self._shared, "inspecting", False):
                 self._compare(db, tenants.read(db, self._sealer, tenant), noted)
             yield db
@@ -248,7 +267,8 @@ class Store(Reader):
         them: reads name those as ``damaged``.
         """
         mark = self._watch.mark()
-        with self._reading(tenant) as db:
+        # The mark is the primary's, and what is compared under it must not be older.
+        with self.spread(on=False), self._reading(tenant) as db:
             found = self._watch.amiss(db, self._sealer, tenant, mark)
         return [each.result() for each in found if each.passes(filters, live_at)]
 

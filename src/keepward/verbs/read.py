@@ -59,6 +59,7 @@ class Recall(Filtered[Found]):
     `tier`, `kind`, `tags` and `content_type` may stand more than once. All pages of a query show at most 1,000.
     """
 
+    spread = True
     query: fields.Question
     limit: fields.Most = 10
     purpose: fields.Purpose = "answer"
@@ -91,6 +92,7 @@ class Recall(Filtered[Found]):
 class Find(Filtered[Memories]):
     """Return the memories that pass all filters, newest first."""
 
+    spread = True
     key: fields.Word | None = None
     job: fields.Word | None = None
     include_ended: bool = False
@@ -138,6 +140,7 @@ class Context(Request[CompiledContext]):
     """Compile what a model should know for an objective, within a budget, with a receipt."""
 
     function = "engine.contexts:context"
+    spread = True
     objective: Annotated[str, Limit("What the model is about to do.", maxLength=fields.LONG)]
     budget_tokens: fields.Tokens | None = None
     purpose: fields.Purpose = "answer"
@@ -153,6 +156,7 @@ class Snapshot(Request[CompiledContext]):
     """Compile what belongs in every prompt of this scope: core, lasting memories and keyed state, no recall."""
 
     function = "engine.contexts:context"
+    spread = True
     budget_tokens: fields.Tokens | None = None
     format: fields.Format = "markdown"
     without: fields.Words = NONE
@@ -167,6 +171,7 @@ class MemoryBlock(Request[CompiledContext]):
     """Compile only what is relevant to a query; the empty text when nothing is."""
 
     function = "engine.contexts:context"
+    spread = True
     query: fields.Asked
     budget_tokens: fields.Tokens | None = None
     purpose: fields.Purpose = "answer"
@@ -205,6 +210,8 @@ class Doctor(Request[list[Check]]):
 @verb("status", "GET /memory/status", right="read", tool="status")
 class Status(Request[dict[str, Any]]):
     """Return tier sizes, block counts, the depth of the queue and the use of budgets."""
+
+    spread = True
 
     def run(self, session: Session) -> dict[str, Any]:
         from keepward.engine.audit import inspecting, status
