@@ -423,13 +423,15 @@ def mcp_page() -> str:
         keys = ", ".join(f"`{name}`" + ("" if name in gives["required"] else "?") for name in gives["properties"])
         lines += [f"Structured content: {keys}."]
     lines += ["", "## Resources", ""]
-    lines += _table(("address", "type", "holds"), ((f"`{e.uri}`", e.media_type, e.about) for e in (CORE, *TEMPLATES)))
+    lines += _table(
+        ("address", "type", "holds"), ((f"`{e.uri}`", e.mime_type, e.description) for e in (CORE, *TEMPLATES))
+    )
     lines += ["", "## Prompts", ""]
     rows = [
         (
             f"`{each.name}`",
-            ", ".join(f"`{a.name}`{'' if a.needed else '?'}" for a in each.arguments) or "none",
-            each.about,
+            ", ".join(f"`{a.name}`{'' if a.required else '?'}" for a in each.arguments) or "none",
+            each.description,
         )
         for each in PROMPTS
     ]

@@ -249,7 +249,7 @@ def test_mcp_stands_at_its_exact_path_behind_the_same_edge_tokens_and_limits(tmp
 
 
 def test_where_mcp_is_not_installed_the_server_says_so(run, store, served, monkeypatch):
-    monkeypatch.setattr(server, "installed", lambda: False)
+    monkeypatch.setattr("keepward.mcp.installed", lambda: False)
     told = run("serve", "--port", "0", "--json").json
     assert (told["mcp"], told["notes"]) == (None, ["/mcp is not served: `pip install 'keepward[mcp]'`"])
 

@@ -92,13 +92,13 @@ def test_the_snapshot_of_another_agents_scope_is_not_there(owner, scope, era):
 
 
 def test_a_memory_of_another_scope_is_not_there(owner):
-    found = owner.at(scope="/agents/other").remember("The code word is heron", tier="archival").records[0]
+    found = owner.at(scope="/agents/other").remember("The launch bird is the heron", tier="archival").records[0]
     mine = served(owner.acting_as(Actor.agent("claude")).at(scope="/agents/claude"))
     assert "there is no memory" in refused(mine, f"memory://items/{found.id}").message
 
 
 def test_a_receipt_of_another_scope_is_not_there(owner):
-    receipt = owner.at(scope="/agents/other").remember("The code word is heron", tier="archival").receipt
+    receipt = owner.at(scope="/agents/other").remember("The launch bird is the heron", tier="archival").receipt
     mine = served(owner.acting_as(Actor.agent("claude")).at(scope="/agents/claude"))
     assert "there is no receipt" in refused(mine, f"memory://receipts/{receipt.id}").message
 

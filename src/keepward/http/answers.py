@@ -11,7 +11,8 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from functools import partial
+from typing import Annotated, Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -46,7 +47,7 @@ from keepward.model.trust import Token
 from keepward.model.value import parse_instant
 from keepward.results import to_json
 from keepward.state import Draft, proposed, staged
-from keepward.verbs import Judged, Limit, Verb, fields
+from keepward.verbs import Judged, Limit, Verb, fields, verb
 from keepward.verbs import Request as Asked
 from keepward.verbs.fields import ReadLine
 
@@ -117,28 +118,8 @@ def parse_as_of(value: str) -> int | str | datetime:
 
 #: What is no verb and has a route all the same, by operation.
 OVER_HTTP: dict[str, Verb] = {}
-Q = TypeVar("Q", bound=type[Asked[Any]])
-
-
-def over_http(operation: str, http: str, *, right: str, status: int = 200, changes: bool = False) -> Callable[[Q], Q]:
-    """Give a request a route that is HTTP's own; ``http`` is a method and a path."""
-    method, path = http.split(" ")
-
-    def register(request: Q) -> Q:
-        OVER_HTTP[operation] = Verb(
-            name=operation,
-            request=request,
-            right=right,
-            group="http",
-            method=method,
-            path=path,
-            operation=operation,
-            status=status,
-            changes=changes,
-        )
-        return request
-
-    return register
+#: Gives a request a route that is HTTP's own.
+over_http = partial(verb, group="http", into=OVER_HTTP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -463,7 +444,7 @@ rebuild = adding(lambda call, _: {"head": call.memory.head})
 DraftId = Annotated[str, Limit("As `POST /memory/drafts` gave it.", pattern=r"^[0-9a-f]{32}$")]
 
 
-@over_http("begin_draft", "POST /memory/drafts", right="propose", status=201, changes=True)
+@over_http("begin_draft", "POST /memory/drafts", right="propose", status=201)
 class BeginDraft(Asked[Any]):
     """Begin a draft; it is kept in memory alone, for an hour, for the principal who began it."""
 
@@ -478,19 +459,19 @@ class GetDraft(Asked[Any]):
     draft_id: DraftId
 
 
-@over_http("stage_draft", "POST /memory/drafts/{draft_id}/changes", right="propose", changes=True)
+@over_http("stage_draft", "POST /memory/drafts/{draft_id}/changes", right="propose")
 class StageDraft(GetDraft):
     """Add changes to a draft; later ones may name what earlier ones will make."""
 
     changes: list[Any]
 
 
-@over_http("finish_draft", "POST /memory/drafts/{draft_id}/finish", right="propose", status=201, changes=True)
+@over_http("finish_draft", "POST /memory/drafts/{draft_id}/finish", right="propose", status=201)
 class FinishDraft(GetDraft):
     """Propose what was staged, together; after an error the draft is still there."""
 
 
-@over_http("discard_draft", "DELETE /memory/drafts/{draft_id}", right="propose", status=204, changes=True)
+@over_http("discard_draft", "DELETE /memory/drafts/{draft_id}", right="propose", status=204)
 class DiscardDraft(GetDraft):
     """Drop a draft and everything staged in it."""
 

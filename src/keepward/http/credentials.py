@@ -163,11 +163,6 @@ class Caller:
     session: Session | None = field(default=None, repr=False)
     name: str = field(default="", repr=False)
 
-    @property
-    def principal(self) -> str:
-        """Whose allowance and whose answers these are."""
-        return principal_of(self.handle)
-
 
 def serving_of(request: Request) -> Serving:
     """Return what the requests of this server share."""
@@ -286,7 +281,7 @@ async def _writes(request: Request) -> None:
     if caller.handle.actor.is_owner:
         return
     serving = serving_of(request)
-    wait = await serving.reach(serving.rates.take, caller.principal)
+    wait = await serving.reach(serving.rates.take, principal_of(caller.handle))
     if wait:
         seconds = max(1, math.ceil(wait))
         detail = (

@@ -55,6 +55,7 @@ from keepward.model.copies import ExportPlan, RestoredExport
 from keepward.model.job import Alike, JobState, Run
 from keepward.model.journal import Check, Difference
 from keepward.model.proposal import Outcome
+from keepward.state import principal_of
 from keepward.verbs import MISSING, Judged, Limit, Verb, fields, registry
 
 
@@ -140,7 +141,7 @@ class KeepwardRoute(PublicRoute):
 
 async def _once(request: StrictRequest, caller: Caller, inner: Handler) -> Response:
     """Answer a call under its key."""
-    serving, key = serving_of(request), request.headers[HEADER]
+    serving, key, principal = serving_of(request), request.headers[HEADER], principal_of(caller.handle)
     asked = fingerprint(
         (
             request.method,
@@ -150,7 +151,7 @@ async def _once(request: StrictRequest, caller: Caller, inner: Handler) -> Respo
             await request.body(),
         )
     )
-    before = await serving.reach(serving.answers.begin, caller.principal, key, asked)
+    before = await serving.reach(serving.answers.begin, principal, key, asked)
     if before is not None:
         await run_in_threadpool(confirm, caller.handle)
         if await run_in_threadpool(serving.erased_since, before.tenant, before.seq):
@@ -171,12 +172,12 @@ async def _once(request: StrictRequest, caller: Caller, inner: Handler) -> Respo
             seq = await run_in_threadpool(serving.newest, tenant)
             headers = tuple(response.raw_headers)
             answer = Answered(status=response.status_code, headers=headers, body=body, tenant=tenant, seq=seq)
-            await serving.reach(serving.answers.hold, caller.principal, key, answer)
+            await serving.reach(serving.answers.hold, principal, key, answer)
             done = True
         return response
     finally:
         if not done:
-            await serving.reach(serving.answers.drop, caller.principal, key)
+            await serving.reach(serving.answers.drop, principal, key)
 
 
 def _query_of(route: APIRoute) -> Mapping[str, bool]:

@@ -53,7 +53,6 @@ from keepward.http.routes import routes as application_routes
 from keepward.http.schemas import problems_of
 from keepward.http.serving import ServerOptions, Serving
 from keepward.http.telemetry import logging_to
-from keepward.mcp import installed
 from keepward.memory import Memory
 from keepward.state import principal_of
 
@@ -200,14 +199,12 @@ def get_metrics(request: Request, memory: Handle) -> Response:
 @private.get("/openapi.json", responses=problems_of(400, 401, 403, 421))
 def openapi(request: Request, memory: Handle) -> Response:
     """Return the description of every call, as OpenAPI 3.1."""
-    del memory
     return JSONResponse(request.app.openapi())
 
 
 @private.get("/docs", response_class=Response, responses=problems_of(400, 401, 403, 421))
 def docs(memory: Handle) -> Response:
     """Return the description of every call, for people."""
-    del memory
     return static("docs.html")
 
 
@@ -332,6 +329,8 @@ def build(memory: Memory, options: ServerOptions) -> FastAPI:
         InvalidInput: the options cannot be served safely.
     """
     serving = Serving(memory=memory, options=options.checked())
+    from keepward.mcp import installed
+
     if not (options.mcp and installed()):
         return create_app(memory, options=options, serving=serving)
     from keepward.mcp import server as mcp

@@ -101,7 +101,7 @@ class Export(Asked[Any]):
     """Return every version of every memory of the tenant, for the owner alone; `restore-export` brings it back."""
 
 
-@over_http("import", "POST /memory/import", right="propose", changes=True)
+@over_http("import", "POST /memory/import", right="propose")
 class Import(Asked[Any]):
     """Bring memories in, each through the gates, those of an export too; it counts as one change.
 
@@ -117,7 +117,7 @@ class PlanRestoring(Asked[Any]):
     """Return what bringing an export of one's own back would restore, under a digest; for the owner alone."""
 
 
-@over_http("restore_export", "POST /memory/restore-export", right="owner", changes=True)
+@over_http("restore_export", "POST /memory/restore-export", right="owner")
 class Restoring(Asked[Any]):
     """Write an export into an empty tenant as it is, given the digest of its plan; for the owner alone."""
 

@@ -41,7 +41,6 @@ _BLOCK = obj({"label": text(), "text": text(), "tokens": whole(), "budget": whol
 @tool("Read core blocks", gives={"blocks": items(_BLOCK)}, reads=True)
 def read_blocks(drafts: Drafts, memory: Memory, given: dict[str, Any]) -> Answer:
     """Show every core block: its text, its tokens of its budget, and who may change it."""
-    del drafts, given
     found = blocks(memory)
     lines = [
         f"{each['label']} ({each['tokens']} of {each['budget']} tokens, {each['access']}): "

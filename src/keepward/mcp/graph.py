@@ -278,7 +278,6 @@ def delete_relations(memory: Memory, given: dict[str, Any]) -> Answer:
 @_reads("Read graph")
 def read_graph(memory: Memory, given: dict[str, Any]) -> Answer:
     """Read the entire knowledge graph"""
-    del given
     return load(memory).part()
 
 

@@ -228,16 +228,12 @@ class _Answers:
         self._listed = [types.Tool.model_validate(tool.as_dict()) for tool in profile.tools]
 
     def input_schema(self, name: str) -> dict[str, Any] | None:
-        """Return the schema of a tool's arguments."""
         return self._tools[name].input_schema if name in self._tools else None
 
     async def list_tools(self, ctx: Context, params: Page) -> types.ListToolsResult:
-        """Answer tools/list."""
-        del ctx, params
         return types.ListToolsResult(tools=self._listed)
 
     async def call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Result:
-        """Answer tools/call."""
         tool = self._tools.get(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, "there is no such tool here; tools/list names those there are")
@@ -303,19 +299,15 @@ class _Answers:
         return _result(await run_sync(decide, memory, reviewer, answer, decision))
 
     async def list_resources(self, ctx: Context, params: Page) -> types.ListResourcesResult:
-        """Answer resources/list."""
-        del params
         found = profiles.listed(self._handle_of(ctx))
-        return types.ListResourcesResult(resources=[types.Resource(uri=each.uri, **_resource(each)) for each in found])
+        return types.ListResourcesResult(resources=[types.Resource(**each._asdict()) for each in found])
 
     async def list_templates(self, ctx: Context, params: Page) -> types.ListResourceTemplatesResult:
-        """Answer resources/templates/list."""
-        del ctx, params
-        templates = [types.ResourceTemplate(uri_template=each.uri, **_resource(each)) for each in profiles.TEMPLATES]
+        rows = [each._asdict() for each in profiles.TEMPLATES]
+        templates = [types.ResourceTemplate(uri_template=each.pop("uri"), **each) for each in rows]
         return types.ListResourceTemplatesResult(resource_templates=templates)
 
     async def read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        """Answer resources/read."""
         missing = types.INVALID_PARAMS if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else _RESOURCE_NOT_FOUND
         data = {"uri": params.uri[:_ADDRESS]}
         text, kind = await _or_error(lambda: profiles.read(self._handle_of(ctx), params.uri), missing, data)
@@ -323,25 +315,24 @@ class _Answers:
         return types.ReadResourceResult(contents=[contents])
 
     async def list_prompts(self, ctx: Context, params: Page) -> types.ListPromptsResult:
-        """Answer prompts/list."""
-        del ctx, params
-        prompts = []
-        for each in profiles.PROMPTS:
-            takes = [
-                types.PromptArgument(name=one.name, description=one.about, required=one.needed)
-                for one in each.arguments
-            ]
-            prompts.append(types.Prompt(name=each.name, title=each.title, description=each.about, arguments=takes))
+        prompts = [
+            types.Prompt(
+                name=each.name,
+                title=each.title,
+                description=each.description,
+                arguments=[types.PromptArgument(**one._asdict()) for one in each.arguments],
+            )
+            for each in profiles.PROMPTS
+        ]
         return types.ListPromptsResult(prompts=prompts)
 
     async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        """Answer prompts/get."""
         handle = self._handle_of(ctx)
         prompt, text = await _or_error(
             lambda: profiles.written(handle, params.name, params.arguments), types.INVALID_PARAMS
         )
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
-        return types.GetPromptResult(description=prompt.about, messages=[message])
+        return types.GetPromptResult(description=prompt.description, messages=[message])
 
 
 async def _or_error(ask: Callable[[], Any], missing: int, data: dict[str, str] | None = None) -> Any:
@@ -351,11 +342,6 @@ async def _or_error(ask: Callable[[], Any], missing: int, data: dict[str, str] |
     except KeepwardError as fault:
         wrong = fault.code in {"not_found", "invalid_input", "context_too_small", "unauthorised"}
         raise MCPError(missing if wrong else types.INTERNAL_ERROR, str(fault), data) from fault
-
-
-def _resource(document: profiles.Document) -> dict[str, Any]:
-    named = {"name": document.name, "title": document.title}
-    return named | {"description": document.about, "mime_type": document.media_type}
 
 
 def _has_forms(ctx: Context) -> bool:

@@ -287,7 +287,6 @@ def pending(memory: Memory, given: dict[str, Any]) -> Answer:
 @tool("Status", gives={"enabled": yes_no(), "live": whole(), "waiting": whole(), "actor": text()}, reads=True)
 def status(memory: Memory, given: dict[str, Any]) -> Answer:
     """Show what the store holds, who you are to it, what waits, and whether memory is switched on."""
-    del given
     found = plain.plain(memory.status())
     queue = found["quarantine"]
     data = {name: found[name] for name in _STATUS} | {"waiting": queue["depth"], "stuck": queue["stuck"]}

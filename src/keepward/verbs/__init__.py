@@ -205,13 +205,14 @@ def verb(
     changes: bool | None = None,
     group: str = "",
     tool: str = "",
+    into: dict[str, Verb] = VERBS,
 ) -> Callable[[Q], Q]:
-    """Put a request into the registry; ``http`` is a method and a path, such as ``GET /memory/search``."""
+    """Put a request into a registry; ``http`` is a method and a path, such as ``GET /memory/search``."""
     method, path = http.split(" ")
     writes = right != "read" and method != "GET" and not name.startswith("plan_")
 
     def register(request: Q) -> Q:
-        VERBS[name] = request.verb = Verb(
+        into[name] = request.verb = Verb(
             name=name,
             request=request,
             right=right,
