@@ -234,7 +234,8 @@ def walk_chain(db: Session, sealer: Sealer, tenant: str, broken: set[tuple[int, 
             broken.add(event[:2])
             yield Fault(check="chain", row=_event_name(tenant, event), detail="the event belongs to no commit")
             event = next(events, None)
-        hashes, n = [], 0
+        hashes: list[bytes] = []
+        n = 0
         while event is not None and event[0] == row[0]:
             digest, wrong = _event(sealer, raw, event, n, named)
             if wrong:

@@ -5,6 +5,13 @@
 SELECT payload FROM events
  WHERE tenant = :tenant AND payload IS NOT NULL AND position(CAST('"blob":"' AS BYTEA) IN payload) > 0;
 
+-- naming_payloads --
+-- The newest versions that name memories or blobs.
+SELECT e.payload FROM events e JOIN records r ON r.tenant = e.tenant AND r.position = e.seq * 1048576 + e.n
+ WHERE e.tenant = :tenant AND (position(CAST('"aliases":' AS BYTEA) IN e.payload) > 0
+       OR position(CAST('"blob":' AS BYTEA) IN e.payload) > 0
+       OR position(CAST('"derived_from":' AS BYTEA) IN e.payload) > 0);
+
 -- holders --
 -- The memories under each mark that were touched last: positions rise with time.
 SELECT CAST(j.value AS BIGINT), string_agg(CAST(p.position AS TEXT), ' ' ORDER BY p.position DESC)

@@ -449,12 +449,19 @@ SELECT memory_id, version FROM (
  ORDER BY memory_id, version;
 
 -- standing_rows --
--- Every record with what its event says, the newest version there is, the memory's first position and its features.
-SELECT {{record_columns}}, {{feature_columns}}, e.memory_id, e.version, e.payload,
+-- Every record with its features, the newest version there is, and the memory's first position.
+SELECT {{record_columns}}, {{feature_columns}},
        (SELECT max(x.version) FROM events x WHERE x.tenant = r.tenant AND x.memory_id = r.id),
        CASE r.version WHEN 1 THEN r.position ELSE (SELECT x.seq * 1048576 + x.n FROM events x
              WHERE x.tenant = r.tenant AND x.memory_id = r.id AND x.version = 1) END
-{{record_from}} WHERE r.tenant = :tenant ORDER BY r.position;
+  FROM records r WHERE r.tenant = :tenant ORDER BY r.position;
+
+-- naming_payloads --
+-- The newest versions that name memories or blobs; a quotation mark inside of a text is written otherwise.
+SELECT e.payload FROM events e CROSS JOIN records r
+ WHERE e.tenant = :tenant AND e.payload IS NOT NULL AND r.tenant = :tenant AND r.position = e.seq * 1048576 + e.n
+   AND (instr(e.payload, CAST('"aliases":' AS BLOB)) > 0 OR instr(e.payload, CAST('"blob":' AS BLOB)) > 0
+        OR instr(e.payload, CAST('"derived_from":' AS BLOB)) > 0);
 
 -- set_commit_seal --
 UPDATE commits SET seal = ? WHERE tenant = ? AND seq = ?;

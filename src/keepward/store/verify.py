@@ -7,8 +7,9 @@ Invariants
     compared with the tables that are there.
 (3) A check that cannot run because the store is damaged is a fault and never an exception.
 (4) What was checked of an event is not checked again: an event whose hash, content and seal held in the chain holds
-    when its record is compared with it, since all is read from one snapshot. Where it did not, or the chain was not
-    read to its end, the event is checked here.
+    when its record is compared with it, since all is read from one snapshot. A record whose seal holds has the columns
+    that were computed from the event at its place; that it is the row of this journal, the sums of all records tell.
+    Any other record is read with its event, as a reader does.
 """
 
 from __future__ import annotations
@@ -22,13 +23,12 @@ from keepward.errors import KeepwardError, Tampered
 from keepward.model.codec import decode_record, digest
 from keepward.model.commit import EMPTY_HASH, Head
 from keepward.model.journal import Fault
-from keepward.model.memory import Record
 from keepward.ports.world import Anchor
 from keepward.store import erasing
 from keepward.store import tenant as tenants
 from keepward.store.documents import Document, due_deliveries, refs_in
 from keepward.store.journal import walk_chain
-from keepward.store.rows import WIDTH, columns_of, listed, place_of, placed_marks, record_of, unpack_marks
+from keepward.store.rows import WIDTH, listed, place_in, placed_marks, record_of, unpack_marks
 from keepward.store.seals import Sealer
 from keepward.store.sql import Connector, Row, Session, load_migrations
 from keepward.store.tenant import State
@@ -210,64 +210,51 @@ class _Check:
         for table, columns in _COMPUTED.items():
             db.execute(f"DROP TABLE IF EXISTS due_{table}")
             db.execute(f"CREATE TEMPORARY TABLE due_{table} AS SELECT {columns} FROM {table} LIMIT 0")
-        links: list[Row] = []
         marks: list[Row] = []
         for row in db.stream("standing_rows", tenant=tenant):
             self._counts["records"] += 1
             if self._sealer.active:
                 self._held.turn_records(self._sealer, (), ((tenant, *row[:25]),))
-            self._check_features(row)
-            try:
-                record = self._record(row)
-            except Tampered as fault:
-                yield Fault(check="records", row=f"records {tenant}/{row[0]}", detail=str(fault))
-                continue
-            if record.derived_from or record.aliases or record.blob is not None:
-                links += [each[1:] for each in dict.fromkeys(link_rows(tenant, [record]))]
+            if not (self._check_features(row) and self._is_newest(row)):
+                try:
+                    whole = db.run("records_by_id", tenant=tenant, ids=listed([row[0]])).fetchone()
+                    record_of(self._sealer, self._raw, whole)
+                except Tampered as fault:
+                    yield Fault(check="records", row=f"records {tenant}/{row[0]}", detail=str(fault))
+                    continue
             if row[6] == "active":
-                marks += [(mark, row[4]) for mark in placed_marks(place_of(record), unpack_marks(row[30]))]
+                marks += [(mark, row[4]) for mark in placed_marks(place_in(row), unpack_marks(row[30]))]
             if len(marks) > _PAGE:
-                self._due(links, marks)
-        self._due(links, marks)
+                db.many("add_due_mark", marks)
+                marks.clear()
+        db.many("add_due_mark", marks)
+        for (payload,) in db.stream("naming_payloads", tenant=tenant):
+            with suppress(Tampered):  # The record's own check names it.
+                rows = link_rows(tenant, [decode_record(payload)])
+                db.many("add_due_link", [each[1:] for each in dict.fromkeys(rows)])
         for (memory_id,) in db.run("unrecorded", tenant=tenant).fetchall():
             yield Fault(check="records", row=f"records {tenant}/{memory_id}", detail="its record is missing")
 
-    def _due(self, links: list[Row], marks: list[Row]) -> None:
-        self._db.many("add_due_link", links)
-        self._db.many("add_due_mark", marks)
-        links.clear()
-        marks.clear()
+    def _is_newest(self, row: Row) -> bool:
+        """Whether a record stands at its place, for the newest event of its memory, which holds."""
+        version, seq, n, position, arrival = row[1:6]
+        in_place = row[35] == version and position == seq * WIDTH + n and row[36] == arrival
+        return in_place and self._broken is not None and (seq, n) not in self._broken
 
-    def _record(self, row: Row) -> Record:
-        """Return what a record's event says.
-
-        Raises:
-            Tampered: anything about the row does not hold.
-        """
-        memory_id, version, payload, newest, first = row[35:40]
-        if self._broken is None or payload is None or (row[2], row[3]) in self._broken:
-            whole = self._db.run("records_by_id", tenant=self._tenant, ids=listed([row[0]])).fetchone()
-            return record_of(self._sealer, self._raw, whole)
-        record = decode_record(payload)
-        if (record.id, record.version) != (memory_id, version):
-            raise Tampered("an event holds the content of another")
-        if (record.id, record.version, newest) != (row[0], row[1], row[1]):
-            raise Tampered("a record is not the newest version")
-        if row[4] != row[2] * WIDTH + row[3] or row[5] != first:
-            raise Tampered("a record is out of place")
-        if columns_of(record) != row[6:25]:
-            raise Tampered("a record's columns differ from its content")
-        return record
-
-    def _check_features(self, row: Row) -> None:
+    def _check_features(self, row: Row) -> bool:
+        """Take up what is wrong with a row's features; return whether a key says that the row is as it was written."""
         name = f"features {self._tenant}/{row[0]}"
         if row[25] == 1:
             self._counts["features"] += 1
         else:
             detail = "they are missing; `rebuild` makes them"
             self._features.append(Fault(check="features", row=name, detail=detail))
-        if self._sealer.active and row[34] != self._sealer.record(self._tenant, *row[:34]):
-            self._features.append(Fault(check="seals", row=name, detail="its seal does not hold"))
+        if not self._sealer.active:
+            return False
+        if row[34] == self._sealer.record(self._tenant, *row[:34]):
+            return True
+        self._features.append(Fault(check="seals", row=name, detail="its seal does not hold"))
+        return False
 
     def computed(self) -> Iterator[Fault]:
         """What is computed from the records equals what is there."""
@@ -276,16 +263,21 @@ class _Check:
             held = f"SELECT {columns} FROM {table} WHERE tenant = ?"
             kind = "kind" if table == "links" else f"'{table}'"
             count = f"SELECT {kind}, count(*) FROM {table} WHERE tenant = ? GROUP BY 1"
+            missing = self._db.execute(f"SELECT count(*) FROM due_{table}").fetchone()[0]
             for name, rows in self._db.execute(count, (self._tenant,)).fetchall():
                 self._counts[name] = self._counts.get(name, 0) + rows
+                missing -= rows
             for query, detail in (
                 (f"{due} EXCEPT {held}", "the row is missing; `rebuild` writes it"),
                 (f"{held} EXCEPT {due}", "no memory says so; `rebuild` removes it"),
             ):
-                for row in sorted(self._db.execute(query, (self._tenant,)).fetchall()):
+                wrong = self._db.execute(query, (self._tenant,)).fetchall()
+                for row in sorted(wrong):
                     name, rest = (row[0], row[1:]) if table == "links" else (table, row)
                     where = "/".join(str(cell) for cell in rest)
                     yield Fault(check=name, row=f"{name} {self._tenant}/{where}", detail=detail)
+                if not wrong and not missing:
+                    break  # As many rows as are due, and all of those.
 
 
 def _documents(db: Session, sealer: Sealer, tenant: str, counts: dict[str, int]) -> Iterator[Fault]:
