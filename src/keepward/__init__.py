@@ -59,19 +59,19 @@ if TYPE_CHECKING:
     from keepward.model.copies import Rescued as Rescued
     from keepward.model.copies import Restored as Restored
     from keepward.model.copies import RestoredExport as RestoredExport
-    from keepward.model.inquiry import Bisection as Bisection
-    from keepward.model.inquiry import Blame as Blame
-    from keepward.model.inquiry import Containment as Containment
-    from keepward.model.inquiry import ContextDifference as ContextDifference
-    from keepward.model.inquiry import Impact as Impact
     from keepward.model.job import Alike as Alike
     from keepward.model.job import JobState as JobState
     from keepward.model.job import Run as Run
+    from keepward.model.journal import Bisection as Bisection
+    from keepward.model.journal import Blame as Blame
     from keepward.model.journal import Check as Check
     from keepward.model.journal import CommitView as CommitView
+    from keepward.model.journal import Containment as Containment
+    from keepward.model.journal import ContextDifference as ContextDifference
     from keepward.model.journal import Difference as Difference
     from keepward.model.journal import Erased as Erased
     from keepward.model.journal import ErasePlan as ErasePlan
+    from keepward.model.journal import Impact as Impact
     from keepward.model.journal import Lifted as Lifted
     from keepward.model.journal import Rollback as Rollback
     from keepward.model.journal import Verification as Verification
@@ -123,9 +123,9 @@ _HOMES = {
     "model.commit": "Commit Event Head Reason Receipt Step",
     "model.compiled": "CompiledContext Replayed",
     "model.copies": "Adoption Backup ExportPlan Rescued Restored RestoredExport",
-    "model.inquiry": "Bisection Blame Containment ContextDifference Impact",
     "model.job": "Alike JobState Run",
-    "model.journal": "Check CommitView Difference ErasePlan Erased Lifted Rollback Verification Version",
+    "model.journal": "Bisection Blame Check CommitView Containment ContextDifference Difference ErasePlan Erased "
+    "Impact Lifted Rollback Verification Version",
     "model.memory": "Access ContentType Kind Record Sensitivity Stability Status Tier",
     "model.policy": "EthicsRule Policy",
     "model.proposal": "Committed Decided Duplicate Outcome Quarantined Refused Shown Waiting",

@@ -26,8 +26,7 @@ from keepward.errors import KeepwardError, StoreError, StoreUnavailable
 from keepward.model import plain
 from keepward.model.commit import Commit, CommitDetails, Receipt, Step
 from keepward.model.fold import metadata_text
-from keepward.model.inquiry import Origin
-from keepward.model.journal import CommitView, Difference, Version
+from keepward.model.journal import CommitView, Difference, Origin, Version
 from keepward.model.memory import Record
 from keepward.model.proposal import Committed, Decided, Duplicate, Quarantined, Refused, Waiting
 from keepward.model.query import Hit, Recall

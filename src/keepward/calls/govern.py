@@ -13,13 +13,17 @@ from keepward.model.value import Duration
 if TYPE_CHECKING:
     from keepward.model.commit import Receipt
     from keepward.model.copies import Adoption
-    from keepward.model.inquiry import Bisection, Blame, Containment, ContextDifference, Impact
     from keepward.model.job import Alike, JobState, Run
     from keepward.model.journal import (
+        Bisection,
+        Blame,
         CommitView,
+        Containment,
+        ContextDifference,
         Difference,
         Erased,
         ErasePlan,
+        Impact,
         Lifted,
         Rollback,
         Verification,

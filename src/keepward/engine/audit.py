@@ -16,7 +16,7 @@ from keepward.engine.view import commit_of, reaches, readable, veiled, withheld_
 from keepward.errors import InvalidInput, NotFound
 from keepward.model.journal import Check, CommitView, Difference, Verification
 from keepward.model.memory import CORE_BLOCKS, Record, Status, Tier
-from keepward.model.query import AsOf, Filter
+from keepward.model.query import EVERYTHING, AsOf, Filter
 from keepward.model.trust import visible_from
 from keepward.ports.store import Found
 
@@ -320,8 +320,7 @@ def diff(session: Session, earlier: AsOf, later: AsOf) -> list[Difference]:
 def _state(session: Session, seq: int | None) -> dict[str, Record]:
     if seq == 0:
         return {}
-    everything = Filter(scopes=(), include_sensitive=True)
-    found = session.store.find(session.tenant, everything, live_at=None, limit=None, as_of=seq)
+    found = session.store.find(session.tenant, EVERYTHING, live_at=None, limit=None, as_of=seq)
     return {
         record.id: record
         for record in found.records

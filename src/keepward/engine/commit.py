@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 from keepward.engine.features import embedded, questions, words
 from keepward.engine.look import SPOKEN, spoken
 from keepward.engine.session import Engine, Session, Unasked
-from keepward.errors import Conflict
+from keepward.errors import Conflict, StoreUnavailable
 from keepward.model.commit import Commit, CommitDetails, Head, Reason, Receipt, ReceiptKind, Step
 from keepward.model.memory import Record, Status
 from keepward.ports.store import Features, Stage
@@ -247,6 +247,18 @@ def receipt_of(
         reasons=tuple(reasons),
         facts=dict(facts),
     )
+
+
+def keep_read(session: Session, receipt: Receipt, also: Callable[[Writer], None] = lambda _: None) -> bool:
+    """Keep the receipt of a read, and the uses that were counted; return whether the store could be written."""
+    try:
+        with session.store.write() as writer:
+            also(writer)
+            writer.put_receipt(receipt)
+            flush_uses(session.engine, writer)
+    except StoreUnavailable:
+        return False
+    return True
 
 
 def flush_uses(engine: Engine, writer: Writer) -> None:

@@ -24,7 +24,7 @@ from keepward.context.render import digest
 from keepward.context.render import replay as render_again
 from keepward.context.sections import Candidate, Compiled, Format, Inputs, Screened
 from keepward.engine.audit import core_of
-from keepward.engine.commit import flush_uses, receipt_of
+from keepward.engine.commit import keep_read, receipt_of
 from keepward.engine.read import Stand, below_floor, floor_of, search, stand
 from keepward.engine.review import pending
 from keepward.engine.session import Engine, Session, handed_facts, note_handed
@@ -40,7 +40,7 @@ from keepward.engine.view import (
     unsound,
     withheld,
 )
-from keepward.errors import InvalidInput, StoreUnavailable
+from keepward.errors import InvalidInput
 from keepward.gates.content import scrub_private, scrub_secret, softly_worded_counts
 from keepward.model.commit import Reason
 from keepward.model.compiled import CompiledContext, Replayed
@@ -293,14 +293,7 @@ def _keep(session: Session, inputs: Inputs, compiled: Compiled, gathered: _Gathe
     session.engine.count_uses(
         session.tenant, (item.id for section in compiled.sections for item in section.items if not item.weak)
     )
-    if kept:
-        try:
-            with session.store.write() as writer:
-                _keep_documents(writer, session, inputs)
-                writer.put_receipt(receipt)
-                flush_uses(session.engine, writer)
-        except StoreUnavailable:
-            kept = False
+    kept = kept and keep_read(session, receipt, lambda writer: _keep_documents(writer, session, inputs))
     notes = notes if kept else (*notes, "the receipt was not kept: the store cannot be written")
     return CompiledContext(
         text=compiled.text,

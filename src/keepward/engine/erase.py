@@ -31,14 +31,13 @@ from keepward.engine.traces import (
     folded,
     marks_of,
     remains,
-    shows,
     speaks,
     stopped,
     traces_of,
     unlearned,
 )
 from keepward.engine.undo import lifted
-from keepward.engine.view import closure, fetch
+from keepward.engine.view import closure, fetch, items_of
 from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable
 from keepward.model.codec import canonical, decode_record, digest, pack
 from keepward.model.commit import (
@@ -57,7 +56,7 @@ from keepward.model.commit import (
 from keepward.model.journal import Erased, ErasePlan, Selection, Target
 from keepward.model.memory import Record, Status
 from keepward.model.proposal import Waiting
-from keepward.model.query import Feedback, Filter
+from keepward.model.query import EVERYTHING, Feedback
 from keepward.ports.store import Destruction
 from keepward.store.writer import Writer
 
@@ -353,8 +352,7 @@ def _selected(session: Session, chosen: Selection) -> tuple[set[str], set[str]]:
         elif item.steps:
             queued.add(name)
     if chosen.subject or chosen.source:
-        everything = Filter(scopes=(), include_sensitive=True)
-        for record in session.store.find(session.tenant, everything, live_at=None, limit=None).records:
+        for record in session.store.find(session.tenant, EVERYTHING, live_at=None, limit=None).records:
             if _is_chosen(record, chosen):
                 found[record.id] = record
         for item in session.store.queue(session.tenant, state=None):
@@ -466,7 +464,7 @@ def beside_of(session: Session, ids: set[str], traces: Traces, queued: Collectio
     names = {item.id for item in proposals}
     receipts, showing = {}, set()
     for body in session.store.receipts(session.tenant):
-        if shows(body, ids):
+        if not items_of(body).keys().isdisjoint(ids):
             showing.add(body["id"])
         fresh = cleaned(body, ids, names, documents, traces)
         if fresh is not body:

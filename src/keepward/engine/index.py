@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from keepward.engine.features import embedded, questions, words
 from keepward.errors import ModelUnavailable
 from keepward.model.memory import Status
-from keepward.model.query import Filter
+from keepward.model.query import EVERYTHING
 from keepward.ports.store import Features, Indexed, Profile
 from keepward.store.reads import Reader
 
@@ -261,8 +261,7 @@ def _stale(features: Features, wanted: str | None) -> bool:
 
 
 def _words_of_ended(session: Session) -> None:
-    everything = Filter(scopes=(), include_sensitive=True)
-    records = session.store.find(session.tenant, everything, live_at=None, limit=None).records
+    records = session.store.find(session.tenant, EVERYTHING, live_at=None, limit=None).records
     gone = [record for record in records if record.status is not Status.ACTIVE]
     for start in range(0, len(gone), BATCH):
         part = gone[start : start + BATCH]

@@ -20,16 +20,24 @@ from typing import Any
 from keepward.engine.contexts import text_at
 from keepward.engine.read import history
 from keepward.engine.session import Session
-from keepward.engine.view import COMPILED, closure, commit_of, fetch, readable, receipt_of_read
+from keepward.engine.view import COMPILED, closure, commit_of, fetch, items_of, readable, receipt_of_read
 from keepward.errors import InvalidInput, NotFound, Tampered, Unauthorised
 from keepward.model.commit import Commit, CommitDetails, Event, decode_details
-from keepward.model.inquiry import Bisection, Blame, ContextDifference, ContextItem, Delivery, Impact, Origin, Selector
-from keepward.model.journal import CommitView, Version
+from keepward.model.journal import (
+    Bisection,
+    Blame,
+    CommitView,
+    ContextDifference,
+    ContextItem,
+    Delivery,
+    Impact,
+    Origin,
+    Selector,
+    Version,
+)
 from keepward.model.memory import FIELDS, READ_FIELDS, VERSION_FIELDS
 from keepward.model.proposal import Waiting
 from keepward.model.value import from_micros
-
-#: Fields that tell of a version and not of the memory.
 
 
 def blame(session: Session, name: str) -> Blame:
@@ -306,7 +314,8 @@ def _contexts(
         receipt: Mapping[str, Any] | None = None
         with suppress(Tampered):
             receipt = session.store.receipt(session.tenant, receipt_id)
-        if receipt is None or not pairs <= _named(receipt):
+        named = {(name, item["version"]) for name, item in items_of(receipt or {}).items()}
+        if receipt is None or not pairs <= named:
             unproven.append(receipt_id)
             continue
         deliveries.append(
@@ -319,10 +328,6 @@ def _contexts(
             )
         )
     return tuple(sorted(deliveries, key=lambda each: (each.at, each.receipt))), unproven
-
-
-def _named(receipt: Mapping[str, Any]) -> set[tuple[str, int]]:
-    return {(item["id"], item["version"]) for section in receipt.get("sections", ()) for item in section["items"]}
 
 
 def _concerns(item: Waiting, selector: Selector, ids: set[str]) -> bool:

@@ -18,7 +18,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, cast
 from keepward.engine.learned import CARRIED, KEY, standing
 from keepward.engine.learned import KEY as RERANKER
 from keepward.engine.session import Engine, Session
-from keepward.engine.view import fetch
+from keepward.engine.view import fetch, items_of
 from keepward.errors import Conflict, NotFound
 from keepward.gates.detect.likeness import normalise
 from keepward.model.codec import digest
@@ -168,9 +168,9 @@ def cleaned(
 
 
 def _holds(body: dict[str, Any], ids: Collection[str], documents: Collection[str]) -> bool:
-    parts = (body.get("items", ()), *(section["items"] for section in body.get("sections", ())))
-    shown = {item["id"] for items in parts for item in items}
-    return not shown.isdisjoint(ids) or any(each in documents for each in body.get("documents", {}).values())
+    return not items_of(body).keys().isdisjoint(ids) or any(
+        each in documents for each in body.get("documents", {}).values()
+    )
 
 
 def unscored(item: dict[str, Any]) -> dict[str, Any]:
@@ -227,12 +227,6 @@ class Unlearned:
     feedback: tuple[Feedback, ...] = ()
     #: Names of weights that go, sorted.
     weights: tuple[str, ...] = ()
-
-
-def shows(body: Mapping[str, Any], ids: Collection[str]) -> bool:
-    """Whether a receipt shows any of these memories, so that feedback on it may have named one."""
-    parts = (body.get("items", ()), *(section["items"] for section in body.get("sections", ())))
-    return any(item["id"] in ids for items in parts for item in items)
 
 
 def unlearned(

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from keepward.engine.commit import store_steps
 from keepward.engine.learned import KEY, Standing, is_carried, standing
 from keepward.engine.session import Engine, Session
+from keepward.engine.view import items_of
 from keepward.errors import Conflict, Tampered
 from keepward.model.commit import ERASED, Reason, Step
 from keepward.model.memory import (
@@ -298,16 +299,10 @@ def _receipts_of(
                 # ``verify`` names it; it teaches nothing (5).
                 receipt = None
             if receipt is not None and receipt["inputs"]["objective"] != ERASED:
-                found[name] = (receipt, {key: item for key, item in shown_by(receipt).items() if "score" in item})
+                found[name] = (receipt, {key: item for key, item in items_of(receipt).items() if "score" in item})
         if done % RECEIPTS == 0 or done == len(said):
             progress.at(0, done, len(said))
     return found
-
-
-def shown_by(receipt: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return, by id, what a receipt says of the memories it shows."""
-    sections = receipt.get("sections") or [{"items": receipt.get("items", [])}]
-    return {item["id"]: item for section in sections for item in section["items"]}
 
 
 def _queries(engine: Engine, texts: Sequence[str], progress: Progress) -> dict[str, Any]:

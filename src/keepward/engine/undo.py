@@ -37,10 +37,9 @@ from keepward.model.change import BOOKKEEPING, Archive, Revert
 from keepward.model.codec import canonical, digest
 from keepward.model.commit import MARK, Commit, Reason, Step
 from keepward.model.fold import Frame, apply
-from keepward.model.inquiry import Containment, Selector
-from keepward.model.journal import CommitView, Conflicting, Difference, Lifted, Rollback
+from keepward.model.journal import CommitView, Conflicting, Containment, Difference, Lifted, Rollback, Selector
 from keepward.model.memory import Record, Status, Tier
-from keepward.model.query import Filter
+from keepward.model.query import EVERYTHING
 from keepward.model.trust import RESERVED, Rights
 from keepward.model.value import to_micros
 
@@ -380,8 +379,7 @@ def _marks(record: Record) -> set[str]:
 
 def _others(session: Session, record: Record, marks: set[str]) -> list[Record]:
     """Return the other tombstones of the tenant with any of these marks, by id."""
-    everything = Filter(scopes=(), include_sensitive=True)
-    found = session.store.find(session.tenant, everything, live_at=None, limit=None).records
+    found = session.store.find(session.tenant, EVERYTHING, live_at=None, limit=None).records
     stones = [each for each in found if each.status is Status.ERASED and each.id != record.id]
     return sorted((each for each in stones if not marks.isdisjoint(each.aliases)), key=lambda each: each.id)
 

@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from keepward.engine.commit import Steps, Transaction, flush_uses, receipt_of, transact
+from keepward.engine.commit import Steps, Transaction, flush_uses, keep_read, receipt_of, transact
 from keepward.engine.look import Overlay, look
 from keepward.engine.session import Session, handed_facts
-from keepward.engine.training import shown_by
-from keepward.engine.view import receipt_of_read
-from keepward.errors import InvalidInput, StoreUnavailable
+from keepward.engine.view import items_of, receipt_of_read
+from keepward.errors import InvalidInput
 from keepward.gates import pipeline
 from keepward.gates.content import scrub_private, scrub_secret
 from keepward.gates.verdict import Case
@@ -69,11 +68,7 @@ def keep_recall(session: Session, query: str, purpose: str, found: Recall) -> Re
     }
     reasons = [Reason(gate="recall", code="note", detail=note) for note in found.notes]
     receipt = receipt_of(session, "recall", facts, reasons, head=found.head)
-    try:
-        with session.store.write() as writer:
-            writer.put_receipt(receipt)
-            flush_uses(session.engine, writer)
-    except StoreUnavailable:
+    if not keep_read(session, receipt):
         return replace(found, notes=(*found.notes, "the receipt was not kept: the store cannot be written"))
     return replace(found, receipt=receipt.id)
 
@@ -89,7 +84,7 @@ def give(session: Session, receipt_id: str, *, used: Sequence[str], ignored: Seq
         InvalidInput: an id that the receipt does not show, one on both sides, or none at all.
     """
     receipt = receipt_of_read(session, receipt_id, KINDS)
-    shown = shown_by(receipt)
+    shown = items_of(receipt)
     sides = tuple(sorted(set(used))), tuple(sorted(set(ignored)))
     named = {*sides[0], *sides[1]}
     if not named or len(named) > MOST:

@@ -286,5 +286,11 @@ def receipt_of_read(session: Session, receipt_id: str, kinds: Mapping[str, str])
     return receipt
 
 
+def items_of(receipt: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return, by id, what the receipt of a recall or context says of the memories that it shows."""
+    parts = (receipt.get("items", ()), *(section["items"] for section in receipt.get("sections", ())))
+    return {item["id"]: item for items in parts for item in items}
+
+
 #: What a replay and a comparison can be made of.
 COMPILED = {"compile": "compile receipt"}

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from keepward.engine.commit import flush_uses
+from keepward.engine.commit import flush_uses, receipt_of
 from keepward.engine.session import Engine, Session
 from keepward.engine.view import withholds
 from keepward.engine.write import propose, propose_each
@@ -124,7 +124,10 @@ class _Running:
         if refusal is not None:
             return self._end("skipped", refusal, row=False)
         try:
-            self._work()
+            if self._job.do is not None:
+                self._job.do(self._session, self._tally, self.keep_lease)
+            else:
+                self._carry_out()
         except Halted:
             self._let_go()
             raise
@@ -187,12 +190,6 @@ class _Running:
             row = self._held(writer)
             if row is not None:
                 writer.put_job_row(replace(row, holder="", until=None))
-
-    def _work(self) -> None:
-        if self._job.do is not None:
-            self._job.do(self._session, self._tally, self.keep_lease)
-        else:
-            self._carry_out()
 
     def _carry_out(self) -> None:
         """Plan, and propose what was planned."""
@@ -281,33 +278,24 @@ class _Running:
 
     def _end(self, outcome: RunOutcome, why: str, *, keep: bool = True, row: bool = True) -> Run:
         """Write the receipt, and with ``row`` that this was the job's last run; the lease ends with it."""
-        engine, now, tally, counts = self._session.engine, self._session.clock.now(), self._tally, self._counts()
+        now, tally, counts = self._session.clock.now(), self._tally, self._counts()
         try:
-            head = engine.store.head(self._session.tenant).name
+            head = self._session.store.head(self._session.tenant).name
         except KeepwardError:
             # The journal is damaged, and that is what an audit has to be able to say.
             head = "unknown"
-        receipt = Receipt(
-            id=engine.ids.new_id(now),
-            tenant=self._session.tenant,
-            kind="job",
-            at=now,
-            actor=self._session.actor.label,
-            policy=engine.policy.version,
-            head=head,
-            reasons=tally.reasons,
-            facts={
-                "job": self._job.name,
-                "outcome": outcome,
-                "why": why,
-                "counts": counts,
-                "commits": list(tally.commits),
-                "proposals": list(tally.proposals),
-                "started_at": self._began.isoformat(),
-                "asked_by": self._caller.actor.label,
-                **self._session.credential,
-            },
-        )
+        facts = {
+            "job": self._job.name,
+            "outcome": outcome,
+            "why": why,
+            "counts": counts,
+            "commits": list(tally.commits),
+            "proposals": list(tally.proposals),
+            "started_at": self._began.isoformat(),
+            "asked_by": self._caller.actor.label,
+            **self._session.credential,
+        }
+        receipt = receipt_of(self._session, "job", facts, tally.reasons, at=now, head=head)
         if keep:
             self._keep(receipt, outcome, row=row)
         return Run(

@@ -7,7 +7,6 @@ Invariants
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping
@@ -189,30 +188,16 @@ class Policy:
     @cached_property
     def version(self) -> str:
         """The first 16 hex digits of the SHA-256 of the policy's canonical JSON, but for ``_WHERE``."""
-        governing = {name: value for name, value in _plain(self).items() if name not in _WHERE}
+        governing = {name: value for name, value in self.as_dict().items() if name not in _WHERE}
         text = json.dumps(governing, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the policy as plain JSON values, durations in seconds, keys as in a settings file."""
-        plain: dict[str, Any] = _plain(self)
-        return plain
+        from keepward.model.plain import plain
 
-
-def _plain(value: Any) -> Any:
-    match value:
-        case Trust():
-            return value.label
-        case timedelta():
-            return value.total_seconds()
-        case Mapping():
-            return {str(key): _plain(item) for key, item in sorted(value.items(), key=lambda pair: str(pair[0]))}
-        case tuple() | list():
-            return [_plain(item) for item in value]
-        case _ if dataclasses.is_dataclass(value):
-            return {each.name: _plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
-        case _:
-            return value
+        found: dict[str, Any] = plain(self)
+        return found
 
 
 #: Strictest first; the strictest of tier, block and memory decides.

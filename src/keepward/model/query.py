@@ -65,6 +65,10 @@ class Filter:
     include_sensitive: bool = False
 
 
+#: Everything of a tenant.
+EVERYTHING = Filter(scopes=(), include_sensitive=True)
+
+
 class Memories(list[Record], Value):
     """The memories that passed a filter, and what could not be shown of them."""
 

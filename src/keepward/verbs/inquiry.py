@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from keepward.errors import InvalidInput
-from keepward.model.inquiry import Bisection as Found
-from keepward.model.inquiry import Blame as Blamed
-from keepward.model.inquiry import Containment, ContextDifference
-from keepward.model.inquiry import Impact as Touched
+from keepward.model.journal import Bisection as Found
+from keepward.model.journal import Blame as Blamed
+from keepward.model.journal import Containment, ContextDifference
+from keepward.model.journal import Impact as Touched
 from keepward.verbs import Limit, Request, Wire, fields, verb
 
 if TYPE_CHECKING:
