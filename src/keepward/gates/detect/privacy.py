@@ -15,7 +15,8 @@ from keepward.gates.detect.engine import Finding, Pack, Sieve, settled
 from keepward.gates.detect.rules import label_gate, load
 from keepward.gates.detect.text import Text, occurs
 
-_ANY_DIGITS = r"\d[^\n]{0,24}\d|@|\[at\]|\(at\)"
+_SPELT = r"(?i:(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)[ ,.-]{1,3}){4}"
+_ANY_DIGITS = rf"\d[^\n]{{0,24}}\d|@|\[at\]|\(at\)|{_SPELT}"
 
 
 @functools.cache
