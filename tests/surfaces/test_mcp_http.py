@@ -162,7 +162,7 @@ def test_a_token_that_only_reads_proposes_nothing(owner):
 def test_a_token_keeps_to_its_scope(owner):
     owner.at(scope="/agents/other").remember("The launch bird is the heron", tier="archival")
     headers = bearer(owner, scope="/agents/claude")
-    result = talk(owner, headers, lambda client: client.call_tool("recall", {"query": "code word"}))
+    result = talk(owner, headers, lambda client: client.call_tool("recall", {"query": "launch bird"}))
     assert result.structured_content["hits"] == []
 
 

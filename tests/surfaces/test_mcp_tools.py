@@ -176,7 +176,7 @@ def test_what_became_of_a_proposal_can_be_asked_for(owner, server):
 def test_an_agent_of_another_scope_is_not_read(owner):
     owner.at(scope="/agents/other").remember("The launch bird is the heron", tier="archival")
     mine = served(owner.acting_as(Actor.agent("claude")).at(scope="/agents/claude"))
-    assert call(mine, "recall", {"query": "launch code word"}).structured_content["hits"] == []
+    assert call(mine, "recall", {"query": "launch bird"}).structured_content["hits"] == []
 
 
 @pytest.mark.parametrize("tool", ["revise", "forget", "history"])
