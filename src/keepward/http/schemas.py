@@ -27,7 +27,7 @@ from keepward.model.commit import Commit as CommitHeader
 from keepward.model.commit import CommitDetails, Reason, Receipt, Step
 from keepward.model.journal import CommitView, Difference, Erased, Rollback, Version
 from keepward.model.memory import Record
-from keepward.model.plain import SHAPES, FieldChange, Key
+from keepward.model.plain import SHAPES, FieldChange, Key, keys_of
 from keepward.model.proposal import Committed, Duplicate, Quarantined, Refused, Shown, Waiting
 from keepward.model.query import Hit as FoundHit
 from keepward.model.query import Recall
@@ -107,10 +107,7 @@ class Open(BaseModel):
 def page(item: Any, name: str, **more: Any) -> type[BaseModel]:
     """Return the model of one page of a list."""
     items: Any = _typed(item)
-    fields: dict[str, Any] = {"items": list[items], "cursor": str | None, **more}
-    asked: dict[str, Any] = {key: (hint, ...) for key, hint in fields.items()}
-    made: type[BaseModel] = create_model(name, __doc__="One page.", **asked)
-    return made
+    return model(name, "One page.", {"items": list[items], "cursor": str | None, **more})  # type: ignore[no-any-return]
 
 
 Memory: Any = mirror(Record, "Memory")
@@ -119,13 +116,6 @@ Header: Any = mirror(CommitHeader, "CommitHeader")
 Details: Any = mirror(CommitDetails)
 Why: Any = mirror(Reason)
 Principal: Any = mirror(Actor, "Principal")
-
-
-def of(kind: type, names: str) -> dict[str, Any]:
-    """Return fields of a dataclass by name, with their types; `tier:str` is one whose names are not listed."""
-    hints = typing.get_type_hints(kind)
-    split = [each.partition(":") for each in names.split()]
-    return {name: str if plain else _typed(hints[name]) for name, _, plain in split}
 
 
 def model(name: str, doc: str, *parts: Mapping[str, Any], base: type[BaseModel] | None = None) -> Any:
@@ -229,12 +219,15 @@ Approved, RejectedMany = (
     model(name, "What became of each, in the order given.", {"results": list[Decision], word: int, "failed": int})
     for name, word in (("Approved", "approved"), ("RejectedMany", "rejected"))
 )
-TokenState: Any = model(
+TokenState: Any = shape(
+    Token,
     "TokenState",
     "What the store knows of a token; the token itself it does not know.",
-    of(Token, "id name rights can tenant scope"),
-    {"state": Literal["valid", "expired", "revoked"]},
-    of(Token, "created_by created_at expires_at revoked_at"),
+    (
+        *keys_of(Token, "id name rights can tenant scope"),
+        Key("state", str, Literal["valid", "expired", "revoked"]),
+        *keys_of(Token, "created_by created_at expires_at revoked_at"),
+    ),
 )
 IssuedToken: Any = model(
     "IssuedToken",
