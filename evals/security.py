@@ -16,16 +16,15 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from evals import security_disk, security_gates, security_store
 from evals.security_figure import Figure
-from keepward.drill.target import Target, target_of
-from keepward.place import place_of
+from evals.stores import STORE, targets
+from keepward.drill.target import Target
 
 #: What measures: the target that it may change, and whether it takes its time.
 Check = Callable[[Any, bool], list[Figure]]
@@ -51,24 +50,16 @@ def unmeasured(what: str, target: Target, long: bool) -> list[Figure]:
     return [Figure(what=what, value="it takes --store postgresql", goal="0", ok=None)]
 
 
-@contextmanager
-def stage(store: str) -> Iterator[tuple[Callable[[Path], Any], dict[str, Check]]]:
-    """Lend what makes a target in a folder, and the checks of a store."""
+def checks_of(store: str) -> dict[str, Check]:
+    """Return what measures on a store."""
+    if store == "file":
+        return CHECKS
     if store == "postgresql":
-        from evals import security_server as served
+        from evals.security_server import broken, stopped
 
-        checks = {**CHECKS, "disk": served.broken, "power": served.stopped}
-        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        with folder as name, closing(served.Server(Path(name))) as server:
-            yield partial(served.lent, server), checks
-    elif store == "file":
-        yield partial(target_of, Path("file")), CHECKS
-    else:
-        without = {"disk": "commits lost on broken connections", "power": "commits lost as the server stops"}
-        yield (
-            partial(target_of, place_of(store)),
-            {**CHECKS, **{name: partial(unmeasured, what) for name, what in without.items()}},
-        )
+        return {**CHECKS, "disk": broken, "power": stopped}
+    without = {"disk": "commits lost on broken connections", "power": "commits lost as the server stops"}
+    return {**CHECKS, **{name: partial(unmeasured, what) for name, what in without.items()}}
 
 
 def shown(figures: Sequence[Figure]) -> str:
@@ -84,10 +75,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="evals.security", description=__doc__.splitlines()[0])
     parser.add_argument("--long", action="store_true", help="the numbers of the goals; takes some minutes")
     parser.add_argument("--only", nargs="+", choices=sorted(CHECKS), default=list(CHECKS), metavar="NAME")
-    parser.add_argument("--store", default="file", help="file, postgresql, or postgresql://…")
+    parser.add_argument("--store", default="file", help=STORE)
     asked = parser.parse_args(arguments)
     figures: list[Figure] = []
-    with stage(asked.store) as (make, checks):
+    checks = checks_of(asked.store)
+    with targets(asked.store) as make:
         for name in asked.only:
             with tempfile.TemporaryDirectory() as folder, make(Path(folder)) as target:
                 found = checks[name](target, asked.long)

@@ -1,0 +1,36 @@
+"""The stores that an eval runs on: files, a PostgreSQL server of the run's own, or a database that is named."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from keepward.drill.target import Target, target_of
+from keepward.place import place_of
+
+#: Lends an empty target in a folder.
+Targets = Callable[[Path], AbstractContextManager[Any]]
+#: What ``--store`` takes, in words.
+STORE = "file, postgresql, or postgresql://…"
+
+
+@contextmanager
+def targets(store: str) -> Iterator[Targets]:
+    """Lend what makes empty stores; the server is started for it, and stopped after it."""
+    if store == "postgresql":
+        from evals.security_server import Server, lent
+
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        with folder as name, closing(Server(Path(name))) as server:
+            yield partial(lent, server)
+    else:
+        yield files if store == "file" else partial(target_of, place_of(store))
+
+
+def files(folder: Path) -> AbstractContextManager[Target]:
+    """Lend an empty target that is a file."""
+    return target_of(Path("file"), folder)
