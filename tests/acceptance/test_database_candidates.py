@@ -145,8 +145,8 @@ def test_a_state_of_the_past_is_ranked_alike(pair: Pair) -> None:
 
 def test_a_part_ranks_as_the_whole_does(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """So few candidates that statistics of the whole matter: the best are the same, to the last digit of the words."""
-    monkeypatch.setattr(gathering, "WORDS", 2)
-    monkeypatch.setattr(gathering, "VECTORS", 2)
+    for name in ("SIGNS", "VECTORS", "WORDS"):
+        monkeypatch.setattr(gathering, name, 2)
     for query in QUERIES[:5]:
         # Twice the limit is looked at, so that a small one makes a small part.
         best, due = (answers(each, query, limit=1) for each in (pair.database, pair.process))

@@ -10,7 +10,6 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from keepward.ports.store import Profile
     from keepward.store.store import Store
 
-#: Memories taken by their words, and by their vectors, at least.
-WORDS, VECTORS = 200, 400
+#: Memories looked at for the signs of their vectors, and taken by their vectors and by their words, at least.
+SIGNS, VECTORS, WORDS = 400, 120, 120
 #: Postings read for the words of a query; what is left out is common and tells little.
 POSTINGS = 20_000
 #: So many memories are all taken in, where a search is narrowed to them.
@@ -81,7 +80,7 @@ class _Gathering:
         statistics = self._statistics(terms)
         part = Index(statistics)
         words = self._by_words(statistics, max(WORDS, 2 * limit))
-        self._take(part, {*words, *self._by_vectors(max(VECTORS, 2 * limit))})
+        self._take(part, words | self._by_vectors(limit))
         leading = [self._held[each.id] for each in part.search(self._query, self._allowed, LEADING)]
         turns = [(each.session, each.position) for each in leading if each.session is not None]
         more = self._store.near_turns(self._tenant, turns, REACH) if turns else set()
@@ -151,12 +150,27 @@ class _Gathering:
         left = np.isin(arrivals, list(passing))
         return set(arrivals[left][fusion.strongest(totals[left], arrivals[left], most)].tolist())
 
-    def _by_vectors(self, most: int) -> Iterable[int]:
-        vector = self._query.vector
-        if vector is None or not self._seen.units:
-            return ()
+    def _by_vectors(self, limit: int) -> set[int]:
+        """Return the memories with the best cosines of those whose vectors differ least in their signs."""
+        vector, model = self._query.vector, self._query.vector_model
+        if vector is None or model is None or not self._seen.units:
+            return set()
         bits = "".join("1" if component >= 0 else "0" for component in vector.tolist())
-        return self._store.nearest(self._tenant, self._seen, self._space, bits, most, self._filters, self._allowed.now)
+        most, kept = max(SIGNS, 2 * limit), max(VECTORS, 2 * limit)
+        near = self._store.nearest(self._tenant, self._seen, self._space, bits, most, self._filters, self._allowed.now)
+        rows = self._store.vectors_at(self._tenant, set(near), model) if len(near) > kept else ()
+        arrivals, units = np.array([arrival for arrival, _ in rows], dtype=np.int64), vectors.UnitStore(len(vector))
+        try:
+            for dim, places, codes, steps in vectors.unpack_many([packed for _, packed in rows]):
+                if dim == units.dim:
+                    units.extend(places.astype(np.int32), codes, steps)
+        except ValueError:
+            # Nobody has checked them yet; what holds is found among all of them.
+            return set(near)
+        if not len(units):
+            return set(near)
+        cosines, _ = units.best(np.asarray(vector, dtype=np.float32), np.arange(len(rows)))
+        return set(arrivals[fusion.strongest(cosines, arrivals, kept)].tolist())
 
     def _by_names(self, statistics: Statistics, sources: list[Profile], asked: set[int]) -> set[int]:
         """Return what the names in the best lead to, and count who holds them."""
@@ -167,7 +181,7 @@ class _Gathering:
         holders = self._store.holders(self._tenant, self._seen.classes, names) if names else {}
         statistics.holders.update(holders)
         cap = max(fusion.FEW, int(fusion.FEW_SHARE * statistics.count))
-        few = {name: count for name, count in holders.items() if 1 < count <= min(cap, VECTORS)}
+        few = {name: count for name, count in holders.items() if 1 < count <= min(cap, SIGNS)}
         if not few:
             return set()
         blocks = self._store.postings(self._tenant, self._seen.classes, few, sum(few.values()))

@@ -344,6 +344,11 @@ class CandidateReads(Snapshot):
             values = own if filters is None else parameters(filters, None) | own
             return [arrival for (arrival,) in db.execute(query, values)]
 
+    def vectors_at(self, tenant: str, arrivals: Collection[int], model: str) -> list[tuple[int, bytes]]:
+        """Return packed vectors by arrival, unchecked: they tell what is worth reading."""
+        with self._reading(tenant) as db:
+            return db.run("search_vectors", tenant=tenant, arrivals=list(arrivals), model=model).fetchall()
+
     def passing(self, tenant: str, arrivals: Collection[int], filters: Filter) -> set[int]:
         """Return which of some memories pass a filter."""
         with self._reading(tenant) as db:

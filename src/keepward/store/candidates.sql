@@ -42,6 +42,12 @@ SELECT term, refs FROM search_terms
 SELECT r.arrival FROM records r
  WHERE r.tenant = :tenant AND r.arrival = ANY(CAST(:arrivals AS BIGINT[])) AND {{passes}};
 
+-- search_vectors --
+-- Packed vectors of one embedder, as they are kept.
+SELECT r.arrival, r.vectors FROM records r
+ WHERE r.tenant = :tenant AND r.arrival = ANY(CAST(:arrivals AS BIGINT[])) AND r.model = :model
+ ORDER BY r.arrival;
+
 -- search_narrow --
 -- The active memories that pass a filter.
 SELECT r.arrival FROM records r WHERE r.tenant = :tenant AND r.status = 'active' AND {{passes}} LIMIT :most;
@@ -114,11 +120,15 @@ DELETE FROM search_units WHERE tenant = :tenant AND arrival = ANY(CAST(:arrivals
 RETURNING arrival, class, space, CAST(bits AS TEXT);
 
 -- add_search_row --
-INSERT INTO search_rows (tenant, arrival, class, turn, terms) VALUES (?, ?, ?, ?, ?);
+INSERT INTO search_rows (tenant, arrival, class, turn, terms)
+SELECT * FROM unnest(CAST(? AS TEXT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]),
+                     CAST(? AS BYTEA[]));
 
 -- add_search_unit --
 INSERT INTO search_units (tenant, arrival, n, space, class, until, bits)
-VALUES (?, ?, ?, ?, ?, ?, CAST(CAST(? AS TEXT) AS BIT VARYING));
+SELECT tenant, arrival, n, space, class, until, CAST(bits AS BIT VARYING)
+  FROM unnest(CAST(? AS TEXT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]), CAST(? AS BIGINT[]),
+              CAST(? AS BIGINT[]), CAST(? AS TEXT[])) AS f(tenant, arrival, n, space, class, until, bits);
 
 -- search_block --
 -- The block in which a memory stands under a term.
