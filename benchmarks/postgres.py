@@ -81,3 +81,18 @@ def run() -> None:
         rows = [("1", f"{one:.0f}", "", lost), (str(WRITERS), f"{many:.0f}", f"{many / one:.2f}", gone)]
         table("PostgreSQL: commits a second, each writer on its tenant", ("writers", "rate", "to one", "lost"), rows)
         server.cleanup()
+
+
+if __name__ == "__main__":
+    import argparse
+
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.postgres", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--candidates", type=int, help="measure one tenant of so many memories in its place")
+    parser.add_argument("--per-topic", type=int, default=50, help="memories of one cluster")
+    options = parser.parse_args()
+    if options.candidates:
+        from benchmarks.candidates import run as candidates
+
+        candidates(options.candidates, options.per_topic)
+    else:
+        run()
