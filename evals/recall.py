@@ -1,11 +1,12 @@
 """Evaluate recall and contexts through the front door: tables in Markdown, a run file, a check of determinism.
 
-    python -m evals.recall --dataset locomo --data FILE --out run.jsonl [--repeat run2.jsonl]
-    python -m evals.recall --dataset own | all
+    python -m evals.recall --dataset locomo --data FILE... --out run.jsonl [--repeat run2.jsonl]
+    python -m evals.recall --dataset own | assistant | unread | all
 
 Invariants
-(1) The exit status is 1 when two runs differ, 2 when the arguments make no sense, else 0.
+(1) The exit status is 3 when two runs differ, 2 when the arguments make no sense, 1 when the run failed, else 0.
 (2) Nothing is kept but the files that are named.
+(3) Of the unread half nothing but the totals is printed or kept.
 """
 
 from __future__ import annotations
@@ -50,16 +51,19 @@ def _evaluated(options: argparse.Namespace, stores: Targets, others: Targets) ->
             progress=_show,
         )
         baselines = _baselines(data, embedder, counter)
+        if data.name == recall_sets.UNREAD:
+            _print(recall_report.against_parts([(data, done, baselines)]))
+            continue
         finished.append((data, done, baselines))
         _print(*(f"* {note}" for note in recall_report.remarks(data, done)))
-        if data.file is not None:
+        if data.file is not None or data.name == recall_sets.ASSISTANT:
             _print(recall_report.overall(data, done, baselines))
             _print(recall_report.by_category(data, done))
             _print(recall_report.latencies(done))
     if any(data.file is None for data, _, _ in finished):
         _print(recall_report.own_sets([each for each in finished if each[0].file is None]))
-    if not options.no_parts:
-        _print(recall_report.against_parts([(data, done) for data, done, _ in finished]))
+    if finished and not options.no_parts:
+        _print(recall_report.against_parts(finished))
     _print(
         f"Embedder {options.embedder}{', vectors from a cache' if options.cache else ''}; tokens by {counter.name}; "
         f"policy: max_items {POLICY.max_items}, retrieved_budget {POLICY.retrieved_budget}, texts up to {LONGEST}"
@@ -89,13 +93,13 @@ def _evaluated(options: argparse.Namespace, stores: Targets, others: Targets) ->
     _print(f"determinism: {len(differing)} of {len(lines)} questions differ between two fresh runs")
     for name in differing[:10]:
         print(f"* {name}")
-    return 1 if differing else 0
+    return 3 if differing else 0
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m evals.recall", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--dataset", choices=("locomo", "own", "all"), required=True)
-    parser.add_argument("--data", type=Path, help="a file of the LoCoMo format")
+    parser.add_argument("--dataset", choices=("locomo", "own", "assistant", "unread", "all"), default="all")
+    parser.add_argument("--data", type=Path, nargs="+", default=[], help="files of the LoCoMo format, each a set")
     parser.add_argument("--out", type=Path, help="write the answers, one JSON object a line")
     parser.add_argument("--repeat", type=Path, help="run again from nothing, write that too, count differences")
     parser.add_argument("--store", help=f"{STORE} [default: file, or postgresql with --candidates database]")
@@ -111,19 +115,34 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--no-parts", action="store_true", help="leave out recall by words and by vectors alone")
     options = parser.parse_args(arguments)
     options.store = options.store or ("postgresql" if options.candidates == "database" else "file")
-    if options.dataset != "own" and options.data is None:
-        parser.error("--data names the file of the conversations")
+    if options.dataset == "locomo" and not options.data:
+        parser.error("--data names the files of the conversations")
+    if options.dataset == recall_sets.UNREAD and (options.out or options.repeat):
+        parser.error("of the unread half nothing is kept: leave out --out and --repeat")
+    for file in options.data:
+        if not file.is_file():
+            parser.error(f"there is no file {file}")
+    for file in filter(None, (options.out, options.repeat)):
+        if not file.absolute().parent.is_dir():
+            parser.error(f"there is no folder to write {file} to")
     if unknown := set(options.categories.split(",")) - set(CATEGORIES):
         parser.error(f"no such category: {', '.join(sorted(unknown))}")
     return options
 
 
 def _sets(options: argparse.Namespace) -> list[DataSet]:
+    if options.dataset == recall_sets.UNREAD:
+        return [recall_sets.assistant(unread=True)]
     found: list[DataSet] = []
-    if options.dataset != "own":
+    if options.dataset in ("locomo", "all"):
         categories = options.categories.split(",")
-        found.append(recall_sets.locomo(options.data, limit=options.limit, categories=categories))
-    return found if options.dataset == "locomo" else [*found, *recall_sets.own()]
+        found += [
+            recall_sets.locomo(file, limit=options.limit, categories=categories, name=file.stem)
+            for file in options.data
+        ]
+    if options.dataset in ("assistant", "all"):
+        found.append(recall_sets.assistant())
+    return [*found, *recall_sets.own()] if options.dataset in ("own", "all") else found
 
 
 def _baselines(data: DataSet, embedder: Embedder | None, counter: TokenCounter) -> dict[str, list[Answer]]:

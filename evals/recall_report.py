@@ -96,11 +96,11 @@ def faults(data: DataSet, done: Run) -> list[Fault]:
     return [below_parts(whole, parts, score) for score in JUDGED] if parts and whole else []
 
 
-def against_parts(sets: Sequence[tuple[DataSet, Run]]) -> str:
-    """Return the whole beside its parts for each set, the one furthest below a part first."""
-    ways = list(dict.fromkeys(name for _, done in sets for name in done.parts))
+def against_parts(sets: Sequence[tuple[DataSet, Run, Mapping[str, Sequence[Answer]]]]) -> str:
+    """Return the whole beside its parts and plain rank fusion for each set, the one furthest below a part first."""
+    ways = [*dict.fromkeys(name for _, done, _ in sets for name in done.parts), "rank fusion"]
     rows: list[tuple[float, list[object]]] = []
-    for data, done in sets:
+    for data, done, baselines in sets:
         found = faults(data, done)
         if not found:
             continue
@@ -111,13 +111,17 @@ def against_parts(sets: Sequence[tuple[DataSet, Run]]) -> str:
         for score in JUDGED:
             cells += _points(whole, [score])
             for name in ways:
-                cells += _points(total(scored(data, done.parts.get(name, ()))), [score])
+                cells += _points(total(scored(data, (done.parts | dict(baselines)).get(name, ()))), [score])
         verdict = (
             "holds" if worst.points <= ALLOWED else f"**below {worst.part} by {worst.points:.1f} ({worst.score})**"
         )
         rows.append((-worst.points, [*cells, verdict]))
     head = ["set", "n", *(f"{score} {name}" for score in JUDGED for name in ("whole", *ways)), "at most 1 below a part"]
-    return table(head, [row for _, row in sorted(rows, key=lambda pair: (pair[0], str(pair[1][0])))])
+    rows.sort(key=lambda pair: (pair[0], str(pair[1][0])))
+    worst = (
+        f"\n\nThe worst gap: {-rows[0][0]:.1f} points, on {rows[0][1][0]}; above 0 a part is better." if rows else ""
+    )
+    return table(head, [row for _, row in rows]) + worst
 
 
 def own_sets(sets: Sequence[tuple[DataSet, Run, Mapping[str, Sequence[Answer]]]]) -> str:

@@ -18,10 +18,14 @@ from typing import Any
 
 from evals import sets_recall
 from evals.locomo import read_date
+from evals.sets_recall.assistant import chats
 
 #: Categories of LoCoMo; those apart are asked and reported, and counted in no total.
 CATEGORIES = {"1": "several turns", "2": "time", "3": "open", "4": "one turn", "5": "adversarial"}
 APART = frozenset({"5"})
+
+#: Names of the sets of chats with an assistant: of the half that is developed on, and of the other.
+ASSISTANT, UNREAD = "assistant", "unread"
 
 _CLEAN = re.compile(r"D[1-9]\d*:[1-9]\d*")
 _ID = re.compile(r"D\s*:?\s*(\d+)\s*:\s*(\d+)")
@@ -153,6 +157,22 @@ def own() -> list[DataSet]:
         )
         found.append(DataSet(name=name, conversations=(conversation,)))
     return [*found, together(found)]
+
+
+def assistant(*, unread: bool = False) -> DataSet:
+    """Return the chats of users with an assistant; of the unread half nobody looks at more than the total."""
+    conversations = tuple(
+        Conversation(
+            name=name,
+            told=tuple(_remembered(turn) for turn in told),
+            asked=tuple(
+                Asked(id=f"{name}#{index}", text=question, category=kind, evidence=frozenset(ids))
+                for index, (question, kind, ids) in enumerate(asked)
+            ),
+        )
+        for name, told, asked in chats(unread=unread)
+    )
+    return DataSet(name=UNREAD if unread else ASSISTANT, conversations=conversations)
 
 
 def together(sets: Sequence[DataSet], *, name: str = "together") -> DataSet:

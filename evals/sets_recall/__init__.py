@@ -9,7 +9,18 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-_NAMES = ("chats", "preferences", "corrected", "keyed", "linked", "siblings", "chinese", "japanese", "german")
+_NAMES = (
+    "chats",
+    "preferences",
+    "implicit",
+    "corrected",
+    "keyed",
+    "linked",
+    "siblings",
+    "chinese",
+    "japanese",
+    "german",
+)
 
 Set = tuple[str, list[dict[str, Any]], list[tuple[str, list[str]]]]
 

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from keepward.errors import ModelUnavailable
 from keepward.gates.detect.likeness import Form, normalise
@@ -20,6 +21,10 @@ from keepward.model.value import to_micros
 from keepward.ports.models import Embedder
 from keepward.ports.store import Features
 from keepward.retrieval import analyze, units
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 logger = logging.getLogger(__name__)
 
@@ -143,6 +148,19 @@ def embedded(
         start += len(group)
         result.append(replace(features, model=embedder.id, vectors=pack(rows), units=len(group)))
     return result
+
+
+@lru_cache(maxsize=4)
+def usual_request(embedder: Embedder) -> NDArray[np.float32]:
+    """Return what requests for advice have in common by an embedder: their mean vector, of length 1.
+
+    Raises:
+        ModelUnavailable: the embedder is.
+    """
+    import numpy as np
+
+    mean = embedder.embed(analyze.WORDS["advice"]["usual"]).mean(axis=0, dtype=np.float64)
+    return np.asarray(mean / max(float(np.sqrt(np.dot(mean, mean))), 1e-9), dtype=np.float32)
 
 
 def packed(vector: Sequence[float]) -> bytes:

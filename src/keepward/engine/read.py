@@ -9,12 +9,13 @@ Invariants
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from keepward.engine.features import usual_request
 from keepward.engine.index import from_database
 from keepward.engine.learned import Standing, unfit
 from keepward.engine.session import Engine, Session
@@ -301,7 +302,9 @@ def _reranker(session: Session, asked: Query, seq: int) -> tuple[Standing | None
 
 def _query(engine: Engine, text: str, now: datetime) -> tuple[Query, list[str]]:
     from keepward.retrieval.analyze import terms
+    from keepward.retrieval.fusion import particular
     from keepward.retrieval.index import Query
+    from keepward.retrieval.relevance import asks_advice
     from keepward.retrieval.units import resolve
 
     # "yesterday" in a question names a day, as it does in what was said.
@@ -310,6 +313,8 @@ def _query(engine: Engine, text: str, now: datetime) -> tuple[Query, list[str]]:
         return Query(text=text, terms=words), ["no embedder: found by words alone"]
     try:
         vector = engine.embedder.embed([text])[0]
+        if asks_advice(text):
+            vector = particular(vector, usual_request(cast("Hashable", engine.embedder)))
     except ModelUnavailable as fault:
         return Query(text=text, terms=words), [f"the embedder is unavailable: found by words alone ({fault})"]
     return Query(text=text, terms=words, vector=vector, vector_model=engine.embedder.id), []

@@ -6,7 +6,7 @@ And of two statements of the same thing the older one is mostly no longer true.
 
 Invariants
 (1) Coverage and cosine are absolute, so a signal with nothing to say fades by itself; no ranks, no z-scores. Parts are
-    rounded to 1e-6 before they are added, in a fixed order.
+    rounded to 1e-6 before they are added, in a fixed order. What the best memory covers decides how much words count.
 (2) Candidates depend on the set of allowed rows, never on the order in which rows came; what cannot be compared has
     the mean cosine, neither praise nor blame.
 (3) Only names that few of the allowed memories hold lead anywhere, and none that the query itself holds.
@@ -38,8 +38,21 @@ COSINE: Final = 1.35
 REACH: Final = 0.7
 #: The best of n units is high by luck; what it is discounted by per sqrt(2 ln n), the growth of a maximum.
 LUCK: Final = 0.02
+#: The units of a long text are nearly all on one topic, and beyond the first few that discount is far too small: so
+#: much more per ln(n / CROWD_FROM).
+CROWD: Final = 0.06
+CROWD_FROM: Final = 4
+#: Words count in full from this coverage of the best memory on, and in proportion below: what no memory holds more of
+#: is held by chance.
+TELLING: Final = 0.2
+#: Weight of words in a request for advice: what bears on it is a liking, told in other words.
+ADVICE_WORDS: Final = 0.7
+#: Share of what all requests for advice have in common that is taken off the vector of one.
+ADVICE_USUAL: Final = 0.4
 #: Added where the speaker of the memory is named in the query.
 SPEAKER: Final = 0.2
+#: Taken off what the other one said, where the query asks for what the user, or the assistant, said.
+OTHER_ROLE: Final = 0.2
 #: Weight of the best score of the same session.
 SESSION_BEST: Final = 0.3
 #: Share of its score that an answer passes on to where a name in it leads.
@@ -66,9 +79,27 @@ COVERS: Final = 0.9
 COVERS_CHANGED: Final = 0.4
 
 
+def crowd(counts: Places) -> Doubles:
+    """Return the further discount of a text of many units; 0 for up to `CROWD_FROM`."""
+    return np.asarray(CROWD * np.log(np.maximum(counts / CROWD_FROM, 1.0)), dtype=np.float64)
+
+
 def luck(counts: Places) -> Doubles:
     """Discount of the best cosine of n units; 0 for a single one."""
-    return np.asarray(LUCK * np.sqrt(2.0 * np.log(np.maximum(counts, 1))), dtype=np.float64)
+    return LUCK * np.sqrt(2.0 * np.log(np.maximum(counts, 1))) + crowd(counts)
+
+
+def words_weight(covered: Doubles, *, advice: bool) -> float:
+    """Weight of what candidates cover of a query, beside their cosines."""
+    return min(1.0, float(covered.max(initial=0.0)) / TELLING) * (ADVICE_WORDS if advice else 1.0)
+
+
+def particular(query: Floats, usual: Floats) -> Floats:
+    """Return the vector of a request for advice without what is `usual`, of length 1, in such requests.
+
+    Some memories are close to any request, whatever it is about; this leaves them with what they share with this one.
+    """
+    return np.asarray(query - np.float32(ADVICE_USUAL) * usual, dtype=np.float32)
 
 
 def cosine_weight(mean: float) -> float:

@@ -222,6 +222,9 @@ class Index:
         """Sum up what the text, the vectors, the speaker and the session say of each candidate."""
         near, sight, cover = found.near, found.sight, found.cover
         covered = np.zeros(len(near.rows)) if cover is None else rounded(cover.full[near.rows])
+        if near.compared.any():
+            advice = relevance.asks_advice(found.query.text)
+            covered = rounded(fusion.words_weight(covered, advice=advice) * covered)
         feature = self._speaks(found.query, near.rows)
         score = covered + fusion.cosine_weight(near.mean) * near.cosine + feature
         best = rounded(fusion.session_best(score, sight.session[near.rows], sight.sessions))
@@ -290,7 +293,8 @@ class Index:
             parts = np.searchsorted(store.owners, rows, side="right") - np.searchsorted(store.owners, rows)
             # Hashed vectors are mostly zeros, whose signs agree: their mean is taken for higher than it is.
             wide = cosine if how is relevance.HASHED else fusion.beyond(cosine, near.mean, sight.count)
-            cosine = np.where(near.compared[places], wide, 0.0)
+            # How many parts a memory has, the calibration weighs by itself.
+            cosine = np.where(near.compared[places], wide + fusion.crowd(parts), 0.0)
         keys = [term_hash(term) for term in dict.fromkeys(query.terms)]
         sessions = sight.session[rows]
         lead = relevance.Leading(
@@ -358,16 +362,19 @@ class Index:
         return first, np.asarray(store.owners[first] == rows), store
 
     def _speaks(self, query: Query, rows: Places) -> Doubles:
-        """Reward for rows whose speaker the query names."""
+        """Reward for rows whose speaker the query names, less what the wrong one of user and assistant said."""
         speakers = self._columns.names("speaker")
         for code in range(self._heard, len(speakers)):
             for term in terms(speakers[code]):
                 self._speakers.setdefault(term, []).append(code)
         self._heard = len(speakers)
         named = [code for term in set(query.terms) for code in self._speakers.get(term, ())]
-        if not named:
+        others = relevance.other_roles(query.text)
+        other = [code for code, speaker in enumerate(speakers) if speaker.casefold() in others] if others else []
+        if not named and not other:
             return np.zeros(len(rows))
         reward: Doubles = np.zeros(len(speakers) + 1)
         reward[named] = fusion.SPEAKER
+        reward[other] -= fusion.OTHER_ROLE
         # Code -1 (nobody) reads the last cell.
         return np.asarray(reward[self._columns["speaker"][rows]], dtype=np.float64)

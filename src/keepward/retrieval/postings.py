@@ -41,6 +41,9 @@ WINDOW_BOTH: Final = np.float32(0.5)
 SESSION: Final = np.float32(0.3)
 #: What a memory without a session gets for its own text.
 ALONE: Final = np.float32(1.5)
+#: A turn with both neighbours of so many terms at most is read with them; of longer ones the turn itself counts for
+#: more, since they hold a word of anything.
+NEARBY: Final = np.float32(100.0)
 #: Every query means more than its words: it is counted as if it held this many further ones, unseen. A
 #: query of one common word can then not be covered in full by each memory that has the word.
 UNSAID: Final = 1.0
@@ -194,6 +197,8 @@ class Sight:
     norm: Floats
     norm_before: Floats
     norm_both: Floats
+    #: What neighbours and session say of each row, as a share of what they say of a row among short ones.
+    context: Floats
     #: Row before and after in the same session, or the row count (one past the end) where there is none.
     before: Rows
     after: Rows
@@ -230,6 +235,7 @@ def look(columns: Columns, lengths: Floats, allowed: Allowed, statistics: Statis
     before, after, session, sessions = _neighbours(columns, mask)
     mean, mean_before, mean_both = statistics.lengths if statistics else (_mean(lengths[mask]), None, None)
     norm = norm_before = norm_both = length_norm(lengths, mean)
+    context = np.ones(1, dtype=np.float32)
     totals, turns = np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.intp)
     if sessions:
         padded = np.append(lengths, np.float32(0.0))
@@ -237,6 +243,7 @@ def look(columns: Columns, lengths: Floats, allowed: Allowed, statistics: Statis
         with_both = with_before + padded[after]
         norm_before = length_norm(with_before, _mean(with_before[mask]) if mean_before is None else mean_before)
         norm_both = length_norm(with_both, _mean(with_both[mask]) if mean_both is None else mean_both)
+        context = NEARBY / np.maximum(with_both, NEARBY)
         spoken = np.flatnonzero(mask & (session < sessions))
         totals = np.bincount(session[spoken], weights=lengths[spoken], minlength=sessions).astype(np.float32)
         turns = np.bincount(session[spoken], minlength=sessions)
@@ -249,6 +256,7 @@ def look(columns: Columns, lengths: Floats, allowed: Allowed, statistics: Statis
         norm=norm,
         norm_before=norm_before,
         norm_both=norm_both,
+        context=context,
         before=before,
         after=after,
         session=session,
@@ -338,6 +346,7 @@ def coverage(terms: tuple[str, ...], postings: TermStore, sight: Sight) -> Cover
         return None
     if sight.sessions:
         full[:n] += in_session[sight.session]
+        full[:n] = sight.context * full[:n] + (np.float32(1.0) - sight.context) * ALONE * own
         if not sight.whole:
             full[:n] *= sight.mask
     scale = np.float32(1.0 / most)

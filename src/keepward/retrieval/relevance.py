@@ -85,6 +85,12 @@ _ADVICE: Final = re.compile(
 )
 
 
+_ROLES: Final = {role: frozenset(names.split()) for role, names in analyze.WORDS["role"]["names"].items()}
+_SAID_BY: Final = {
+    role: re.compile("|".join(analyze.WORDS["role"][f"said_by_{role}"]), re.IGNORECASE) for role in _ROLES
+}
+
+
 def calibration(model: str | None) -> Calibration:
     """Return the calibration of an embedder's vectors by its id; of words alone for None."""
     if model is None:
@@ -95,6 +101,17 @@ def calibration(model: str | None) -> Calibration:
 def asks_advice(text: str) -> bool:
     """Whether a text asks what to do or to choose, or is a task: on it bear likings that share nothing with it."""
     return _ADVICE.search(text) is not None
+
+
+def other_roles(text: str) -> frozenset[str]:
+    """Return the names of speakers who did not say what a question asks for, in lower case; empty where it is open.
+
+    What was advised ("did you suggest", "your advice") the assistant said; whoever else asks about himself ("my", "I")
+    asks for what the user said.
+    """
+    if _SAID_BY["assistant"].search(text):
+        return _ROLES["user"]
+    return _ROLES["assistant"] if _SAID_BY["user"].search(text) else frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

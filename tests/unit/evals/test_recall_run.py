@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -106,7 +107,7 @@ def test_the_worst_set_stands_first(data, done):
 
 def test_a_whole_below_its_parts_is_marked(data, done):
     worse = Run(answers=[Answer(conversation="c", question="c#0", ranked=())], parts=done.parts)
-    assert "**below words by" in against_parts([(data, worse)])
+    assert "**below words by" in against_parts([(data, worse, {})])
 
 
 def test_remarks_count_the_questions_whose_evidence_is_gone(data, done):
@@ -134,12 +135,26 @@ def test_two_equal_runs_end_well(quick, tmp_path):
     assert recall.main([*quick, *files]) == 0
 
 
-def test_two_differing_runs_end_with_one(quick, tmp_path, monkeypatch):
+def test_two_differing_runs_end_with_three(quick, tmp_path, monkeypatch):
     monkeypatch.setattr(recall, "differences", lambda *_: ["c#0"])
-    assert recall.main([*quick, "--repeat", str(tmp_path / "two")]) == 1
+    assert recall.main([*quick, "--repeat", str(tmp_path / "two")]) == 3
 
 
 def test_a_set_of_conversations_needs_a_file(capsys):
     with pytest.raises(SystemExit):
         recall.main(["--dataset", "locomo"])
     assert "--data" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_not_there_is_named_before_any_work(capsys, tmp_path):
+    with pytest.raises(SystemExit):
+        recall.main(["--dataset", "own", "--out", str(tmp_path / "nowhere" / "run")])
+    assert "nowhere" in capsys.readouterr().err
+
+
+def test_of_the_unread_half_only_the_totals_are_printed(data, monkeypatch, capsys):
+    unread = replace(data, name="unread")
+    monkeypatch.setattr(recall.recall_sets, "assistant", lambda **_: unread)
+    recall.main(["--dataset", "unread", "--embedder", "none"])
+    lines = capsys.readouterr().out.splitlines()
+    assert len([line for line in lines if line.startswith("| ")]) == 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from evals.recall_sets import evidence_of, locomo, own, together
+from evals.recall_sets import assistant, evidence_of, locomo, own, together
 
 KNOWN = ("D8:6", "D9:17", "D11:26", "D30:5")
 
@@ -90,3 +90,23 @@ def test_sets_told_together_keep_what_answers():
 def test_sets_told_together_are_told_in_the_order_of_time():
     days = [each.at for each in together(own()[:-1]).conversations[0].told if each.at is not None]
     assert days == sorted(days)
+
+
+@pytest.mark.parametrize("unread", [False, True])
+def test_most_evidence_of_the_chats_with_an_assistant_is_in_what_the_user_said(unread):
+    chats = assistant(unread=unread).conversations
+    speakers = {(chat.name, told.id): told.speaker for chat in chats for told in chat.told}
+    said = [speakers[chat.name, name] for chat in chats for asked in chat.asked for name in asked.evidence]
+    assert 0.7 < said.count("user") / len(said) < 0.8
+
+
+def test_the_chats_with_an_assistant_are_the_same_each_time():
+    assert assistant() == assistant()
+
+
+def test_the_unread_chats_share_no_question_with_the_others():
+    first, second = (
+        {asked.text for chat in assistant(unread=unread).conversations for asked in chat.asked}
+        for unread in (False, True)
+    )
+    assert not first & second

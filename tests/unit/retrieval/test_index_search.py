@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keepward.ports.store import Profile
-from keepward.retrieval import analyze, vectors
+from keepward.retrieval import analyze, fusion, vectors
 from keepward.retrieval.index import Allowed, Index, Query
 
 WORDS = ["tea", "coffee", "harbour", "piano", "garden", "brother", "letter", "winter", "engine", "museum"]
@@ -240,3 +240,53 @@ def test_the_order_of_application_changes_nothing(rows: Any, text: str, near: bo
 def test_a_speaker_named_in_the_query_comes_first() -> None:
     said = [entry(1, "ana tea", speaker="Ana"), entry(2, "ana tea", speaker="Bob")]
     assert found(index_of(*said), "which tea does Ana like") == ["m001", "m002"]
+
+
+def turned(cosine: float, seed: int) -> np.ndarray:
+    """Return a vector of this cosine to the one of seed 1."""
+    axis, other = vector(1), vector(seed)
+    other = other - (other @ axis.T) * axis
+    return np.float32(cosine) * axis + np.float32(np.sqrt(1 - cosine**2)) * other / np.linalg.norm(other)
+
+
+def test_a_long_text_whose_best_part_is_hardly_closer_comes_after_a_short_one() -> None:
+    many = np.concatenate([turned(0.52, 2), *(turned(0.1, seed) for seed in range(3, 18))])
+    index = index_of(
+        entry(1, "reply", units=many, vector_model="m"), entry(2, "remark", units=turned(0.45, 20), vector_model="m")
+    )
+    assert found(index, "zither", seed=1) == ["m002", "m001"]
+
+
+@pytest.mark.parametrize(
+    ("text", "first"), [("which tea did you suggest", "m001"), ("which tea do I like", "m002"), ("which tea", "m003")]
+)
+def test_who_is_asked_for_by_role_goes_first(text: str, first: str) -> None:
+    said = [entry(1, "tea", speaker="assistant"), entry(2, "tea", speaker="user"), entry(3, "tea", speaker="tool")]
+    answers = [each for each in found(index_of(*said), text) if each != "m003" or first == "m003"]
+    assert answers[0] == first
+
+
+def test_words_that_no_memory_holds_many_of_count_less_beside_vectors() -> None:
+    asked = "harbour " + " ".join(f"unheard{n}" for n in range(12))
+    memory = entry(1, "harbour", units=turned(0.5, 2), vector_model="m")
+    by_words = index_of(memory).search(query(asked), ALL, 1)[0].parts["cover"]
+    assert 0 < index_of(memory).search(query(asked, seed=1), ALL, 1)[0].parts["cover"] < by_words
+
+
+def test_a_turn_among_long_ones_is_read_by_itself() -> None:
+    def talk(words: int) -> Index:
+        filler = " ".join(f"word{n}" for n in range(words))
+        return index_of(
+            entry(1, f"harbour {filler}", session="s"), entry(2, "tea", session="s"), entry(3, filler, session="s")
+        )
+
+    def gain(index: Index) -> float:
+        covers = [index.search(query(f"{word} tea"), ALL, 3)[0].parts["cover"] for word in ("harbour", "unheard")]
+        return covers[0] / covers[1]
+
+    assert gain(talk(400)) < gain(talk(10))
+
+
+def test_what_all_requests_for_advice_have_in_common_is_taken_off_one() -> None:
+    usual = vector(3)[0]
+    assert float(fusion.particular(vector(1)[0], usual) @ usual) < float(vector(1)[0] @ usual)

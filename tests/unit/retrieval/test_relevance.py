@@ -109,3 +109,20 @@ def test_what_all_texts_have_in_common_is_taken_off_a_cosine() -> None:
 
 def test_the_mean_of_two_memories_takes_nothing_off() -> None:
     assert fusion.beyond(np.array([0.8]), 0.8, 2)[0] == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("Which loaf did you suggest for my sister?", "user"),
+        ("What were your recommendations?", "user"),
+        ("Was hast du mir für Oma empfohlen?", "user"),
+        ("How far do I cycle to work?", "assistant"),
+        ("Wie heißt mein Hund?", "assistant"),
+        ("What would you recommend for me?", "assistant"),
+        ("What did Anna suggest to Tom?", ""),
+    ],
+)
+def test_a_question_tells_whether_user_or_assistant_said_the_answer(text: str, other: str) -> None:
+    roles = relevance.other_roles(text)
+    assert (other in roles) if other else not roles
