@@ -295,7 +295,7 @@ class Memory(Use, Govern, Tools):
         from keepward.engine import blobs
         from keepward.engine.review import for_review
 
-        return for_review(item, lambda ref: blobs.shown(self._engine, item.tenant, ref))
+        return for_review(item, lambda ref: blobs.described(self._engine, item.tenant, ref))
 
     def journal(self, *, after: int = 0) -> Iterator[tuple[Commit, list[Event]]]:
         """Yield the tenant's commits with their events as stored, oldest first."""
@@ -453,10 +453,10 @@ def read_blobs(memory: Memory, refs: set[str]) -> Iterator[tuple[Blob, bytes | N
 
 def read_weights(memory: Memory, name: str) -> tuple[str | None, bool]:
     """Return weights of the reranker that the journal names, as text, and whether they were erased."""
-    from keepward.engine.learned import kept_text
+    from keepward.engine.learned import text_of
 
     session = _owners(memory, "reading the weights of the reranker")
-    return kept_text(session.store, session.tenant, name)
+    return text_of(session.store, session.tenant, name)
 
 
 def write_weights(memory: Memory, name: str, text: str) -> None:

@@ -237,12 +237,11 @@ def _record(plain_reader: Reader, value: Any) -> Any:
 
 
 def _duplicate(plain_reader: Reader, value: Any) -> Any:
-    return plain_reader(value if "record" in value else {**value, "record": value["records"][0]})
+    return plain_reader({**value, "record": value["records"][0]})
 
 
 def _recall(plain_reader: Reader, value: Any) -> Any:
-    left_out = [[each["id"], each["reason"]] if isinstance(each, dict) else each for each in value["excluded"]]
-    return plain_reader({**value, "excluded": left_out})
+    return plain_reader({**value, "excluded": [[each["id"], each["reason"]] for each in value["excluded"]]})
 
 
 def _origin(plain_reader: Reader, value: Any) -> Any:

@@ -166,6 +166,7 @@ class Govern(Calls):
 
     # --- erasing, and accepting a store
 
+    @sends("erase")
     def plan_erase(
         self,
         ids: Sequence[str] | str = (),
@@ -179,9 +180,8 @@ class Govern(Calls):
         ``subject`` and ``source`` take memories of the whole tenant; ``source`` is a reference in evidence, a
         foreign name, or the name of a source. ``reason`` is one of the codes of ``model.commit.REASONS``.
         """
-        named = (ids,) if isinstance(ids, str) else tuple(ids)
-        return self._send(verbs.erase.PlanErase(ids=named, subject=subject, source=source, reason=reason))
 
+    @sends("erase")
     def erase(
         self,
         digest: str,
@@ -196,8 +196,6 @@ class Govern(Calls):
         Raises:
             Conflict: what would be erased has changed; nothing was erased.
         """
-        named = (ids,) if isinstance(ids, str) else tuple(ids)
-        return self._send(verbs.erase.Erase(digest=digest, ids=named, subject=subject, source=source, reason=reason))
 
     @sends("erase")
     def lift_erasure(self, name: str) -> Lifted:

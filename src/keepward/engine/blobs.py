@@ -54,13 +54,7 @@ _GONE = "there is no blob by that name that this handle may read; check the name
 
 
 def put(session: Session, data: bytes, media_type: str | None) -> Blob:
-    """Keep bytes, and return what they are called; the same bytes are kept once.
-
-    Raises:
-        Unauthorised: this principal may not propose.
-        InvalidInput: empty, too large, not what the media type says, or holding a secret.
-        Conflict: they were erased, or memory is switched off.
-    """
+    """Keep bytes, once where they are the same, and return what they are called; errors are as for ``put_blob``."""
     if not all(actor.may_propose for actor in (session.actor, *session.via)):
         raise Unauthorised("putting a blob takes the right to propose; ask the owner for a token that has it")
     if not (session.policy.enabled and session.policy.capture):
@@ -83,13 +77,8 @@ def put(session: Session, data: bytes, media_type: str | None) -> Blob:
     return kept.blob
 
 
-def told(session: Session, ref: str) -> Blob:
-    """Return name, size and media type of a blob.
-
-    Raises:
-        NotFound: none that this handle may read; see (1).
-        Tampered: what is known of it does not match its seal.
-    """
+def about(session: Session, ref: str) -> Blob:
+    """Return name, size and media type of a blob. Errors are as for ``read``."""
     return _readable(session, ref).blob
 
 
@@ -153,7 +142,7 @@ def content_type(session: Session, ref: object) -> str:
     return (content_type_of(kept[0].blob.media_type) if kept else ContentType.FILE).value
 
 
-def shown(engine: Engine, tenant: str, ref: str) -> str:
+def described(engine: Engine, tenant: str, ref: str) -> str:
     """Return a blob in words for who decides about it: hash, size, media type; never its bytes."""
     try:
         kept = engine.store.blobs(tenant, ref)

@@ -198,7 +198,7 @@ def replay(session: Session, entries: Sequence[dict[str, Any]]) -> int:
     for commit, events in session.store.events(session.tenant):
         here = [event for event in events if event.payload and event.payload_commit.hex() in promises]
         cells |= {(event.seq, event.n): event.memory_id for event in here}
-        details = told(commit)
+        details = _details_of(commit)
         if details is not None and commit.commitment().hex() in promises:
             own[commit.seq] = remains(details)
             cells.setdefault((commit.seq, OWN), events[0].memory_id)
@@ -405,7 +405,7 @@ def _pass(session: Session, ids: set[str], lineage: set[str], traces: Traces) ->
                 seen.events.add((event.seq, event.n))
                 continue
             _meet(event, like, lineage, traces, seen)
-        details = told(commit)
+        details = _details_of(commit)
         own = [event.memory_id in ids for event in events]
         if details is not None and speaks(details, traces, own=any(own), whole=all(own)):
             seen.details[commit.seq] = remains(details)
@@ -446,7 +446,7 @@ def _meet(event: Event, like: dict[str, tuple[int, bool]], lineage: set[str], tr
         seen.quoting.add(name)
 
 
-def told(commit: Commit) -> CommitDetails | None:
+def _details_of(commit: Commit) -> CommitDetails | None:
     if commit.payload is None or commit.kind == "erase":
         return None
     return decode_details(commit.payload)

@@ -129,7 +129,7 @@ def named_in(payload: bytes) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def kept_text(store: Reader, tenant: str, name: str) -> tuple[str | None, bool]:
+def text_of(store: Reader, tenant: str, name: str) -> tuple[str | None, bool]:
     """Return the text of kept weights, None where there is none that can be used; and whether they were erased."""
     try:
         text = store.artefact(tenant, KEY, name)

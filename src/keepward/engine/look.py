@@ -24,6 +24,7 @@ from keepward.engine.session import Engine, Session
 from keepward.engine.traces import revived
 from keepward.engine.view import fetch, occupant, reaches, says_the_same, see_readable
 from keepward.errors import Conflict, InvalidInput, NotFound, StaleVersion
+from keepward.gates import pipeline
 from keepward.gates.detect.engine import Finding
 from keepward.gates.detect.likeness import Form
 from keepward.gates.verdict import Case, View, texts
@@ -392,3 +393,9 @@ def _recorded(session: Session, evidence: tuple[str, ...]) -> frozenset[str]:
     messages = [each for each in found if each.source in _USER_SOURCES and each.trust >= Trust.USER]
     names = {name for record in messages for name in (record.id, *record.aliases)}
     return frozenset(names & set(evidence))
+
+
+def judged(session: Session, change: Change, before: Record, after: Record) -> pipeline.Judged:
+    """Return what the gates say of one change by itself."""
+    case = Case(change=change, actor=session.actor, scope=session.scope, before=before, after=after)
+    return pipeline.judge(case, look(session, change, before, after, Overlay()), session.policy)

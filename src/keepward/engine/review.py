@@ -26,7 +26,7 @@ from keepward.engine.commit import Steps, Transaction, transact
 from keepward.engine.look import Overlay, look
 from keepward.engine.session import Engine, Session
 from keepward.engine.traces import revived
-from keepward.engine.view import occupant, says_the_same, shown
+from keepward.engine.view import occupant, says_the_same, visible
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.gates import pipeline
 from keepward.gates.content import scrub_secret
@@ -80,7 +80,7 @@ def pending(session: Session, *, state: str = "pending") -> list[Waiting]:
     items = _queue(session, state)
     if session.actor.may_decide:
         return items
-    within = [(item, shown(session, item.steps)) for item in items]
+    within = [(item, visible(session, item.steps)) for item in items]
     return [replace(item, steps=steps) for item, steps in within if len(steps) == len(item.steps)]
 
 
@@ -214,7 +214,7 @@ def notices(session: Session) -> list[Waiting]:
         with session.store.write() as writer:
             for item in mine:
                 writer.put_waiting(replace(item, told=True))
-    return [replace(item, steps=shown(session, item.steps)) for item in mine]
+    return [replace(item, steps=visible(session, item.steps)) for item in mine]
 
 
 def drop_bodies(session: Session) -> int:

@@ -25,11 +25,10 @@ from typing import Any
 
 from keepward.engine.commit import Steps, Transaction, transact
 from keepward.engine.inquire import impact
-from keepward.engine.look import Overlay, look
+from keepward.engine.look import judged
 from keepward.engine.session import Session
-from keepward.engine.view import closure, commit_of, fetch, occupant, shown
+from keepward.engine.view import closure, commit_of, fetch, occupant, visible
 from keepward.errors import Conflict, InvalidInput, Unauthorised
-from keepward.gates import pipeline
 from keepward.gates.authority import authority
 from keepward.gates.content import scrub_secret
 from keepward.gates.verdict import Case, Refuse, View
@@ -113,7 +112,7 @@ def _reverting(session: Session, name: str, *, with_later: bool) -> _Reverting:
     steps, reasons = _steps(session, targets)
     differences = tuple(
         Difference(id=step.after.id, before=_holding(step.before), after=_holding(step.after))
-        for step in shown(session, steps)
+        for step in visible(session, steps)
     )
     plan = replace(
         plan,
@@ -226,11 +225,10 @@ def _steps(session: Session, targets: dict[str, int]) -> tuple[list[Step], tuple
         change = Revert(id=memory_id, to_version=version, if_version=before.version)
         frame = Frame(now=session.clock.now(), actor=session.actor, policy=session.policy, earlier=earlier)
         after = apply(change, before, frame)
-        case = Case(change=change, actor=session.actor, scope=session.scope, before=before, after=after)
-        judged = pipeline.judge(case, look(session, change, before, after, Overlay()), session.policy)
-        if judged.decision != "allow":
-            raise Unauthorised(judged.reasons[0].detail)
-        reasons += judged.reasons
+        found = judged(session, change, before, after)
+        if found.decision != "allow":
+            raise Unauthorised(found.reasons[0].detail)
+        reasons += found.reasons
         steps.append(Step(op="revert", before=before, after=after))
     return steps, tuple(reasons)
 

@@ -14,13 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from keepward.engine.commit import Steps, Transaction, flush_uses, keep_read, receipt_of, transact
-from keepward.engine.look import Overlay, look
+from keepward.engine.look import judged
 from keepward.engine.session import Session, handed_facts
 from keepward.engine.view import items_of, receipt_of_read
 from keepward.errors import InvalidInput
-from keepward.gates import pipeline
 from keepward.gates.content import scrub_private, scrub_secret
-from keepward.gates.verdict import Case
 from keepward.model.change import Reinforce
 from keepward.model.commit import Reason, Step
 from keepward.model.fold import Frame, apply
@@ -77,11 +75,7 @@ def give(session: Session, receipt_id: str, *, used: Sequence[str], ignored: Seq
     """Keep which memories of a recall or context were used, and which were not.
 
     A second one of the same actor on the same receipt takes the place of the first. With memory switched off by
-    policy nothing is kept, and the number is 0.
-
-    Raises:
-        NotFound: no recall or compile receipt by that id within reach.
-        InvalidInput: an id that the receipt does not show, one on both sides, or none at all.
+    policy nothing is kept, and the number is 0. Errors are as for ``Memory.feedback``.
     """
     receipt = receipt_of_read(session, receipt_id, KINDS)
     shown = items_of(receipt)
@@ -139,11 +133,7 @@ def learn_importance(session: Session) -> Reinforced:
             after = apply(change, record, frame)
             if after.importance <= importance_at(record, now):
                 continue
-            case = Case(change=change, actor=session.actor, scope=session.scope, before=record, after=after)
-            if (
-                pipeline.judge(case, look(session, change, record, after, Overlay()), session.policy).decision
-                == "allow"
-            ):
+            if judged(session, change, record, after).decision == "allow":
                 steps.append(Step(op="reinforce", before=record, after=after))
         return _Learning(steps=steps, uses={step.after.id: counted[step.after.id] for step in steps})
 

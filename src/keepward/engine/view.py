@@ -85,7 +85,7 @@ def veiled(record: Record) -> Record:
     return replace(record, text=WITHHELD, metadata_json=None, occurred_at=None, **bare)
 
 
-def shown(session: Session, steps: Sequence[Step]) -> tuple[Step, ...]:
+def visible(session: Session, steps: Sequence[Step]) -> tuple[Step, ...]:
     """Return the steps a handle may read: those within reach, without the words of those that are withheld from it.
 
     Who decides about what others said reaches all of them.
@@ -106,7 +106,7 @@ def shown(session: Session, steps: Sequence[Step]) -> tuple[Step, ...]:
 
 def readable(session: Session, view: CommitView) -> CommitView:
     """Return a commit with what the handle may read of it; without its reason, where words are withheld."""
-    steps = shown(session, view.steps)
+    steps = visible(session, view.steps)
     hidden = any(step.after.text == WITHHELD for step in steps)
     return replace(without_reason(view) if hidden else view, steps=steps)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from keepward.model.copies import Adoption
@@ -23,6 +24,9 @@ class Chosen(Request[R]):
     subject: fields.ReadLine | None = None
     source: Annotated[str, Limit(minLength=1, maxLength=512)] | None = None
     reason: Reason = "request"
+
+    def __init__(self, *, ids: Sequence[str] | str = (), **given: Any) -> None:
+        super().__init__(ids=(ids,) if isinstance(ids, str) else tuple(ids), **given)
 
     def asked(self, session: Session) -> dict[str, Any]:
         """Return which memories are meant as one."""

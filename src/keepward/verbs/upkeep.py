@@ -157,7 +157,7 @@ class PutBlob(Request[Blob]):
 class GetBlob(Request[Blob]):
     """Return the size and media type of a blob."""
 
-    function = "engine.blobs:told"
+    function = "engine.blobs:about"
     ref: str
 
 
