@@ -223,7 +223,7 @@ def holding(owner: Memory, clock: Any, name: str = "expire") -> None:
     """Let another process hold the lease of a job."""
     row = JobRow(tenant="default", job=name, holder="another", until=clock.now() + LEASE)
     with owner._engine.store.write() as writer:
-        writer.put_job_row(row)
+        writer.put(row)
 
 
 def test_while_another_run_holds_the_lease_a_job_is_skipped_even_by_force(owner: Memory, clock: Any) -> None:

@@ -123,7 +123,7 @@ def test_a_tenant_is_looked_after_once_a_minute_whoever_asks(owner: Memory, cloc
     assert due_jobs(owner._engine, "default") == list(SCHEDULES)
     run_pending(owner._engine, halted=never)
     with owner._engine.store.write() as writer:
-        writer.put_job_row(JobRow(tenant="default", job="expire"))
+        writer.put(JobRow(tenant="default", job="expire"))
     assert due_jobs(owner._engine, "default") == []
     clock.move(seconds=INTERVAL.total_seconds())
     assert due_jobs(owner._engine, "default") == ["expire"]

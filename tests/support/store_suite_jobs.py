@@ -24,7 +24,7 @@ class JobsSuite(Ground):
         """Keep rows in one transaction."""
         with store.write() as writer:
             for row in rows:
-                writer.put_job_row(row)
+                writer.put(row)
 
     def test_a_job_row_comes_back_as_it_was_kept(self, store: Store, make: Maker) -> None:
         row = JobRow(
@@ -69,7 +69,7 @@ class JobsSuite(Ground):
             ready.wait()
             with store.write() as writer:
                 if writer.job_row(TENANT, "prune") is None:
-                    writer.put_job_row(JobRow(tenant=TENANT, job="prune", holder=name))
+                    writer.put(JobRow(tenant=TENANT, job="prune", holder=name))
                     took.append(name)
 
         threads = [threading.Thread(target=take, args=(name,)) for name in ("a", "b")]
@@ -82,7 +82,7 @@ class JobsSuite(Ground):
     def test_a_row_of_a_transaction_that_failed_is_not_kept(self, store: Store) -> None:
         def fail() -> None:
             with store.write() as writer:
-                writer.put_job_row(JobRow(tenant=TENANT, job="prune"))
+                writer.put(JobRow(tenant=TENANT, job="prune"))
                 raise RuntimeError
 
         with pytest.raises(RuntimeError):

@@ -73,7 +73,7 @@ def put(session: Session, data: bytes, media_type: str | None) -> Blob:
         with session.store.write() as writer:
             _not_erased(session.engine.inside(writer), session.tenant, ref)
             kept = next(iter(writer.blobs(session.tenant, ref)), kept)
-            writer.put_blob(replace(kept, puts=with_put(kept.puts, fresh, session.actor)))
+            writer.put(replace(kept, puts=with_put(kept.puts, fresh, session.actor)))
     return kept.blob
 
 

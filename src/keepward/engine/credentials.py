@@ -200,5 +200,5 @@ def _keep(session: Session, token: Token, what: str, **more: object) -> Receipt:
         **more,
     }
     with session.store.write() as writer:
-        writer.put_token(token)
+        writer.put(token)
         return Transaction(session.inside(writer), writer).receipt("token", facts)

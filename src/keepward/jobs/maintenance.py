@@ -87,7 +87,7 @@ def _may_begin(engine: Engine, tenant: str) -> bool:
         now = engine.clock.now()
         if row.held_at(now):
             return False
-        writer.put_job_row(replace(row, holder=engine.ids.new_id(now), until=now + INTERVAL, last_at=now))
+        writer.put(replace(row, holder=engine.ids.new_id(now), until=now + INTERVAL, last_at=now))
     return True
 
 

@@ -159,7 +159,7 @@ class _Running:
                 return f"{when}; force runs it now"
             row = row or JobRow(tenant=self._session.tenant, job=self._job.name)
             self._until = now + LEASE
-            writer.put_job_row(replace(row, holder=self._holder, until=self._until))
+            writer.put(replace(row, holder=self._holder, until=self._until))
         return None
 
     def keep_lease(self) -> None:
@@ -179,7 +179,7 @@ class _Running:
             if row is None:
                 raise Conflict("another run took the lease over; what was committed stands")
             self._until = now + LEASE
-            writer.put_job_row(replace(row, until=self._until))
+            writer.put(replace(row, until=self._until))
 
     def _held(self, writer: Writer) -> JobRow | None:
         row = writer.job_row(self._session.tenant, self._job.name)
@@ -189,7 +189,7 @@ class _Running:
         with self._session.store.write() as writer:
             row = self._held(writer)
             if row is not None:
-                writer.put_job_row(replace(row, holder="", until=None))
+                writer.put(replace(row, holder="", until=None))
 
     def _carry_out(self) -> None:
         """Plan, and propose what was planned."""
@@ -320,7 +320,7 @@ class _Running:
             taken = kept is not None and kept.holder not in {"", self._holder} and kept.held_at(receipt.at)
             if row and not taken:
                 ended = JobRow(tenant=tenant, job=job, last_at=self._began, outcome=outcome, receipt=receipt.id)
-                writer.put_job_row(ended)
+                writer.put(ended)
 
 
 def _counted_as(record: Record) -> str:

@@ -494,9 +494,9 @@ class DocumentWrites(DocumentReads):
         self._put(document_of(numbered))
         return numbered
 
-    def put_token(self, token: Token) -> None:
-        """Keep a token, or its new state."""
-        self._put(document_of(token))
+    def put(self, value: Token | JobRow | Kept) -> None:
+        """Keep a token, what is to be known of a job or of a blob, in place of what was."""
+        self._put(document_of(value), anyway=isinstance(value, JobRow))
 
     def job_row(self, tenant: str, job: str) -> JobRow | None:
         """Return what is kept of a job, as this transaction sees it; None for one that never ran.
@@ -507,14 +507,6 @@ class DocumentWrites(DocumentReads):
             self.state(tenant)
         rows = found(self._db, self._sealer, "document", tenant=tenant, kind="jobs", id=job)
         return next(iter(values_of(rows)), None)
-
-    def put_job_row(self, row: JobRow) -> None:
-        """Keep what is to be known of a job, in place of what was."""
-        self._put(document_of(row), anyway=True)
-
-    def put_blob(self, kept: Kept) -> None:
-        """Keep what is known of a blob, or its new state."""
-        self._put(document_of(kept))
 
     def has_blob(self, tenant: str, ref: str) -> bool:
         """Whether a blob is known, in this very transaction."""

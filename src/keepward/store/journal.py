@@ -23,8 +23,6 @@ from keepward.model.commit import (
     Step,
     commit_hash,
     decode_details,
-    events_hash,
-    recompute,
 )
 from keepward.model.journal import CommitView, Fault
 from keepward.model.value import from_micros
@@ -35,6 +33,7 @@ from keepward.store.seals import Sealer, sha256
 from keepward.store.sql import Row, Session, Snapshot, between
 
 _END = 2**62
+_EVENTS = b"keepward/events/v1\0"
 
 
 def commit_of(tenant: str, row: Row, promise: bytes | None = None) -> Commit:
@@ -193,16 +192,16 @@ def commit_held(
     raw = tenant.encode()
     if not sound_commit(row) or not all(sound_header(each) for each in events):
         raise Tampered(f"the cells of commit {row[0]} are damaged; run `keepward verify`")
-    commit, own = commit_of(tenant, row, promise), [event_of(each) for each in events]
-    numbered = [each.n for each in own] == list(range(len(own)))
-    if not numbered or events_hash(own) != commit.events_hash or recompute(commit, own) != commit.hash:
-        raise Tampered(f"commit {commit.seq} does not match its hash; run `keepward verify`")
-    if not sealer.holds_commit(row[10], raw, commit.seq, commit.hash, row[11]):
-        raise Tampered(f"commit {commit.seq} does not match its seal; run `keepward verify`")
-    for each in events:
-        if (flaw := flaw_of_event(sealer, raw, each)) is not None:
-            raise Tampered(f"an event of commit {commit.seq} is damaged: {flaw}; run `keepward verify`")
-    return commit, own
+    hashes = [event_hash(each[1], each[2], each[3], each[4], each[7]) for each in events]
+    numbered = [each[1] for each in events] == list(range(len(events)))
+    if not numbered or sha256(_EVENTS, *hashes) != row[6] or _hash(tenant, row, promise) != row[9]:
+        raise Tampered(f"commit {row[0]} does not match its hash; run `keepward verify`")
+    if not sealer.holds_commit(row[10], raw, row[0], row[9], row[11]):
+        raise Tampered(f"commit {row[0]} does not match its seal; run `keepward verify`")
+    for each, hashed in zip(events, hashes, strict=True):
+        if (flaw := flaw_of_event(sealer, raw, each, hashed)) is not None:
+            raise Tampered(f"an event of commit {row[0]} is damaged: {flaw}; run `keepward verify`")
+    return commit_of(tenant, row, promise), [event_of(each) for each in events]
 
 
 def payload_fits(event: Event) -> bool:
@@ -249,7 +248,7 @@ def walk_chain(db: Session, sealer: Sealer, tenant: str, broken: set[tuple[int, 
             seq = row[0]
         if row[5] != prev:
             yield Fault(check="chain", row=name, detail="it does not name the hash of the commit before it")
-        if sha256(b"keepward/events/v1\0", *hashes) != row[6]:
+        if sha256(_EVENTS, *hashes) != row[6]:
             yield Fault(check="chain", row=name, detail="its events are not the ones it was made with")
         erased = promise_of(db, tenant, (row[0], OWN)) if row[8] is None else None
         if not sound_commit(row) or _hash(tenant, row, erased) != row[9]:
@@ -300,7 +299,7 @@ def _hash(tenant: str, row: Row, erased: bytes | None) -> bytes:
             actor_kind=row[4],
             prev=row[5],
             events=row[6],
-            payload_commit=payload_commitment(row[7], row[8]) if erased is None else erased,
+            payload_commit=(erased or b"") if row[8] is None else payload_commitment(row[7], row[8]),
         )
     except (KeepwardError, OverflowError, ValueError):
         return b""

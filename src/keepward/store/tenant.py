@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from keepward.errors import Tampered
 from keepward.model.commit import EMPTY_HASH, Head
 from keepward.model.journal import Fault
-from keepward.model.memory import Tier
+from keepward.model.memory import Record, Tier
 from keepward.store.rows import WIDTH, record_at, record_row
 from keepward.store.seals import Sealer, sha256
 from keepward.store.sql import Row, Session
@@ -185,19 +185,20 @@ def sums_against_noted(sealer: Sealer, state: State, noted: Head | None) -> str 
     return None
 
 
-def due_records(db: Session, sealer: Sealer, tenant: str) -> Iterator[tuple[str, Row | None]]:
-    """Yield each memory of the journal, and the row of ``records`` that its newest event calls for.
+def due_records(db: Session, sealer: Sealer, tenant: str) -> Iterator[tuple[str, Row | None, Record | None]]:
+    """Yield each memory of the journal with the row of ``records`` that its newest event calls for, and its record.
 
-    None where that event does not hold.
+    Both are None where that event does not hold.
     """
     raw = tenant.encode()
     for row in db.stream("newest_as_of", tenant=tenant, as_of=2**62):
         try:
             record = record_at(sealer, raw, row[:9])
         except Tampered:
-            yield row[3], None
+            yield row[3], None, None
             continue
-        yield row[3], record_row(tenant, row[0], row[1], row[0] * WIDTH + row[1] if row[9] is None else row[9], record)
+        arrival = row[0] * WIDTH + row[1] if row[9] is None else row[9]
+        yield row[3], record_row(tenant, row[0], row[1], arrival, record), record
 
 
 def count_documents(db: Session, sealer: Sealer, state: State) -> None:
@@ -223,7 +224,7 @@ def recount_records(db: Session, sealer: Sealer, state: State) -> None:
     state.tallies = dict(db.run("recount", tenant=state.tenant).fetchall())
     state.counts[_CORE:], state.totals[_CORE:] = [0, 0], [0, 0]
     if sealer.active:
-        state.turn_records(sealer, (), (row for _, row in due_records(db, sealer, state.tenant) if row is not None))
+        state.turn_records(sealer, (), (row for _, row, _ in due_records(db, sealer, state.tenant) if row is not None))
 
 
 def recount(db: Session, sealer: Sealer, state: State) -> None:

@@ -15,19 +15,17 @@ import threading
 from dataclasses import dataclass
 from datetime import datetime
 
-from keepward.errors import Tampered
 from keepward.model.memory import Record, Tier
 from keepward.model.query import Filter
 from keepward.ports.store import Withheld
 from keepward.store import tenant as tenants
-from keepward.store.rows import listed, passes, record_at
+from keepward.store.rows import passes
 from keepward.store.seals import Sealer
-from keepward.store.sql import Connector, Row, Session
+from keepward.store.sql import Connector, Session
 from keepward.store.tenant import State
 
 _MISSING = "its record is missing"
 _EDITED = "its record was edited outside of Keepward"
-_ALL = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,54 +97,28 @@ def _compared(db: Session, sealer: Sealer, said: State) -> list[Amiss]:
     if said.same_records(held):
         return []
     rows = {row[1]: row for row in db.run("whole_records", tenant=tenant)}
-    due = dict(tenants.due_records(db, sealer, tenant))
-    wrong = {name: row for name, row in due.items() if row is None or rows.get(name) != row}
-    # An event that does not hold is named by whoever reads its record, as long as that is there.
-    wrong = {name: row for name, row in wrong.items() if row is not None or name not in rows}
-    whole = sum(row is not None and row[8] == Tier.CORE for row in due.values())
+    due, wrong, core, unread = set[str](), dict[str, Record | None](), 0, 0
+    for name, row, record in tenants.due_records(db, sealer, tenant):
+        due.add(name)
+        unread += row is None
+        core += row is not None and row[8] == Tier.CORE
+        # An event that does not hold is named by whoever reads its record, as long as that is there.
+        if name not in rows or (row is not None and rows[name] != row):
+            wrong[name] = record
     # What cannot be read may be core memory as long as one of it is not accounted for.
-    open_core = said.count("core") > whole
-    records = _records(db, sealer, tenant, [name for name, row in wrong.items() if row is not None])
-    found = [
-        Amiss(
-            id=name,
-            record=records.get(name),
-            core=records[name].tier is Tier.CORE if name in records else open_core,
-            why=_EDITED if name in rows else _MISSING,
-        )
-        for name in sorted(wrong)
-    ]
-    strange = sorted(rows.keys() - due.keys())
-    found += [
-        Amiss(id=name, record=None, core=open_core, why="the journal does not tell of it any more") for name in strange
-    ]
-    return found + _unnamed(said, due, len(strange))
+    open_core = said.count("core") > core
 
+    def amiss(name: str, why: str, record: Record | None = None) -> Amiss:
+        return Amiss(id=name, record=record, core=record.tier is Tier.CORE if record else open_core, why=why)
 
-def _unnamed(said: State, due: dict[str, Row | None], strange: int) -> list[Amiss]:
-    """Return one entry for the memories of which neither a record nor an event is left."""
-    written = sum(map(said.count, tenants.RECORDS))
-    lost = written - len(due) - strange
-    if lost <= 0:
-        return []
-    unread = sum(row is None for row in due.values()) + strange
-    core = sum(row is not None and row[8] == Tier.CORE for row in due.values())
-    many = "a memory is" if lost == 1 else f"{lost} memories are"
-    return [
-        Amiss(
-            id=None,
-            record=None,
-            core=said.count("core") > core + unread,
-            why=f"{many} gone from the records and from the journal",
-        )
-    ]
-
-
-def _records(db: Session, sealer: Sealer, tenant: str, ids: list[str]) -> dict[str, Record]:
-    found = {}
-    for row in db.run("records_as_of", tenant=tenant, ids=listed(ids), as_of=_ALL):
-        try:
-            found[row[3]] = record_at(sealer, tenant.encode(), row[:9])
-        except Tampered:
-            continue
+    strange = sorted(rows.keys() - due)
+    found = [amiss(name, _EDITED if name in rows else _MISSING, wrong[name]) for name in sorted(wrong)]
+    found += [amiss(name, "the journal does not tell of it any more") for name in strange]
+    lost = sum(map(said.count, tenants.RECORDS)) - len(due) - len(strange)
+    if lost > 0:
+        # Of these neither a record nor an event is left.
+        many = "a memory is" if lost == 1 else f"{lost} memories are"
+        why = f"{many} gone from the records and from the journal"
+        unknown = said.count("core") > core + unread + len(strange)
+        found.append(Amiss(id=None, record=None, core=unknown, why=why))
     return found

@@ -67,8 +67,8 @@ def fill(folder: Path) -> None:
                 writer.put_feedback(
                     Feedback(tenant=TENANT, at=make.now, receipt="r", actor=actor, used=(first.id,), ignored=())
                 )
-            writer.put_token(replace(TOKEN, id="0190f3c2-7b1e-7c3a-9f00-1a2b3c4d5e70", hash=bytes(range(1, 33))))
-            writer.put_token(TOKEN)
+            writer.put(replace(TOKEN, id="0190f3c2-7b1e-7c3a-9f00-1a2b3c4d5e70", hash=bytes(range(1, 33))))
+            writer.put(TOKEN)
             writer.put_receipt(replace(make.receipt(TENANT, "0", token=TOKEN.id, action="revoked"), kind="token"))
 
 

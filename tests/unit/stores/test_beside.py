@@ -59,7 +59,7 @@ def changed(path: Path) -> None:
             writer.put_waiting(replace(waiting, state="rejected", decision="no"))
             writer.put_feedback(replace(told, used=told.ignored, ignored=told.used))
             writer.count_use(TENANT, [used], make.now)
-            writer.put_token(replace(TOKEN, revoked_at=make.now + timedelta(minutes=1)))
+            writer.put(replace(TOKEN, revoked_at=make.now + timedelta(minutes=1)))
             writer.put_receipt(make.receipt(TENANT, "9"))
             writer.put_artefact(TENANT, "identity", "v3", "I am Lyra.")
 

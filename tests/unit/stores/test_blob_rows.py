@@ -34,8 +34,8 @@ def db(tmp_path: Path) -> Path:
     make = Maker()
     stage = make.stage(replace(make.record("the red house"), blob=REF))
     with open_store(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "config")) as store, store.write() as writer:
-        writer.put_blob(kept(REF))
-        writer.put_blob(kept(LOOSE))
+        writer.put(kept(REF))
+        writer.put(kept(LOOSE))
         writer.append(TENANT, stage)
         writer.put_receipt(make.receipt(TENANT, stage.details.receipt))
     return tmp_path / "m.db"

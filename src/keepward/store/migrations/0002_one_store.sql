@@ -1,4 +1,4 @@
--- What a store holds, on SQLite and on PostgreSQL. A test proves that the migrations together give exactly this.
+-- What a store holds, on SQLite and on PostgreSQL.
 -- Every table but the first two leads with the tenant: it distributes by tenant.
 
 -- store_id: names the store. sealed_by: id of the key that made the seals, '' when some rows have none.
