@@ -243,7 +243,12 @@ class Client(Use, Govern):
         return self._way.get("/memory/status")
 
     def _send(self, request: Request[Any], **local: Any) -> Any:
-        return wire.carry_out(request, self._way, **{name: value for name, value in local.items() if value is not None})
+        given = {name: value for name, value in local.items() if value is not None}
+        if given.pop("kind", "write") != "write":
+            raise InvalidInput("a call over HTTP is always of kind 'write': leave it out")
+        if "predicate" in given:
+            raise InvalidInput("a predicate cannot be sent to a server: give the text to look for as `contains`")
+        return wire.carry_out(request, self._way, **given)
 
 
 def _sent(way: Transport, path: str, source: str | Path | IO[bytes] | bytes, query: list[tuple[str, str]]) -> Any:

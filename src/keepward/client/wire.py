@@ -33,7 +33,7 @@ from keepward.model.memory import Record
 from keepward.model.proposal import Decided, Outcome
 from keepward.model.query import Memories, Recall, check_names
 from keepward.results import from_json, read_json
-from keepward.verbs import Request, arguments, inquiry, journal, read, review, upkeep, verb_of, write
+from keepward.verbs import Request, arguments, journal, read, review, upkeep, verb_of, write
 
 #: Most items of one page; most commits on one, each with all that it changed.
 PAGE = 500
@@ -159,15 +159,6 @@ def _pages(
 
 
 @carry_out.register
-def _(request: inquiry.Bisect, way: Transport, *, predicate: Any = None) -> Any:
-    if predicate is not None:
-        raise InvalidInput("a predicate cannot be sent to a server: give the text to look for as `contains`")
-    if not request.contains:
-        raise InvalidInput("give the text to look for")
-    return read_json(verb_of(type(request)).result, _answer(request, way, arguments_of(request)))
-
-
-@carry_out.register
 def _(request: write.UpdateByKey, way: Transport) -> Outcome:
     return carry_out(request.remember(), way)  # type: ignore[no-any-return]
 
@@ -179,8 +170,7 @@ def _(request: write.Edit, way: Transport) -> Outcome:
 
 
 @carry_out.register
-def _(request: write.Propose, way: Transport, *, kind: str = "write") -> Outcome:
-    _only_write(kind)
+def _(request: write.Propose, way: Transport) -> Outcome:
     made = {each.id for each in request.changes if isinstance(each, Insert)}
     if not any(made.intersection(_named(each)) for each in request.changes):
         return _edited(way, [_change(each) for each in request.changes], request.reason, request.session)
@@ -193,10 +183,6 @@ def _(request: write.Propose, way: Transport, *, kind: str = "write") -> Outcome
 
 
 def _edited(way: Transport, changes: list[dict[str, Any]], reason: str, session: str | None = None) -> Outcome:
-    if not reason.strip():
-        raise InvalidInput("say why: a change carries a `reason`")
-    if not changes:
-        raise InvalidInput("a proposal needs at least one change")
     body = {"reason": reason, "changes": changes, **present({"session": session})}
     return read_json(Outcome, way.post("/memory/edit", body))  # type: ignore[no-any-return]
 
@@ -217,10 +203,7 @@ def _(request: write.ForgetMany, way: Transport) -> tuple[Outcome | None, list[s
 
 
 @carry_out.register
-def _(
-    request: write.RememberMany, way: Transport, *, kind: str = "write", batch: int = _ITEMS, on_progress: Any = None
-) -> list[Outcome]:
-    _only_write(kind)
+def _(request: write.RememberMany, way: Transport, *, batch: int = _ITEMS, on_progress: Any = None) -> list[Outcome]:
     if batch < 1:
         raise InvalidInput("a batch holds at least 1 item")
     sent = [{"text": each} if isinstance(each, str) else _sent(each) for each in request.items]
@@ -280,11 +263,6 @@ def _(request: upkeep.ReadBlob, way: Transport) -> bytes:
     if ref_of(data) != request.ref:
         raise Tampered("the bytes are not those that were put")
     return data
-
-
-def _only_write(kind: str) -> None:
-    if kind != "write":
-        raise InvalidInput("a call over HTTP is always of kind 'write': leave it out")
 
 
 def _parts(items: list[dict[str, Any]], most: int) -> Iterator[list[dict[str, Any]]]:
