@@ -15,8 +15,9 @@ from keepward.errors import InvalidInput, KeepwardError
 from keepward.mcp.tool import Answer, anything, items, number, obj, text, texts, tool, whole, yes_no
 from keepward.model import plain
 from keepward.model.change import KEEP
-from keepward.model.commit import Reason
-from keepward.model.memory import Kind, Sensitivity, Stability, Tier
+from keepward.model.commit import Commit, CommitDetails, Reason, Step
+from keepward.model.journal import Version
+from keepward.model.memory import Kind, Record, Sensitivity, Stability, Tier
 from keepward.model.proposal import Outcome, Quarantined, Waiting
 from keepward.model.query import CONTEXT_LEGEND, PURPOSES
 from keepward.model.value import counted, parse_instant, redaction
@@ -41,6 +42,18 @@ _BECAME = {
     "quarantined": "held for a person to review; until then nothing changes",
     "refused": "refused; nothing was stored but the receipt",
 }
+_VERSION = (
+    *plain.keys_of(Record, "version", "record"),
+    *plain.keys_of(Version, "op"),
+    *plain.keys_of(Commit, "at", "commit"),
+    *plain.keys_of(CommitDetails, "actor approved_by reason", "details"),
+    plain.Key("commit", lambda each: each.commit.id),
+    *plain.keys_of(CommitDetails, "receipt", "details"),
+    *plain.keys_of(Record, "status trust text", "record"),
+    plain.Key("changed", lambda each: [item["field"] for item in plain.changed(each.before, each.record)]),
+)
+_STEP = (*plain.keys_of(Step, "op"), *plain.keys_of(Record, "id tier kind key text", "after"))
+_WAITS = plain.keys_of(Waiting, "id state created_at expires_at decided_by decision")
 _DECIDED = {"rejected": "rejected", "expired": "not decided in time", "stale": "set aside"}
 
 _ID = text("Memory id.")
@@ -228,25 +241,7 @@ def get_context(memory: Memory, given: dict[str, Any]) -> Answer:
 )
 def history(memory: Memory, given: dict[str, Any]) -> Answer:
     """Show every version of a memory: who changed what, when, why, and who approved it."""
-    versions = [
-        filled(
-            {
-                "version": each.record.version,
-                "op": each.op,
-                "at": plain.instant(each.commit.at),
-                "actor": each.details.actor,
-                "approved_by": each.details.approved_by,
-                "reason": each.details.reason,
-                "commit": each.commit.id,
-                "receipt": each.details.receipt,
-                "status": each.record.status.value,
-                "trust": each.record.trust.label,
-                "text": each.record.text,
-                "changed": [item["field"] for item in plain.changed(each.before, each.record)],
-            }
-        )
-        for each in memory.history(given["id"])
-    ]
+    versions = [filled(plain.shaped(each, _VERSION)) for each in memory.history(given["id"])]
     # By an alias the caller may have named it; what is told is its own id.
     own = memory.get(given["id"]).id
     lines = [f"memory {own}"]
@@ -346,26 +341,14 @@ def reasons(found: Iterable[Reason]) -> list[str]:
 def _waiting(item: Waiting) -> dict[str, Any]:
     """Return a proposal of the caller's own; see (2)."""
     is_withheld = any(reason.gate in WITHHELD for reason in item.reasons)
-    changes = []
-    for step in item.steps:
-        after = step.after
-        shown = {"op": step.op, "id": after.id, "tier": after.tier.value, "kind": after.kind.value}
-        changes.append(filled(shown | ({} if is_withheld else {"key": after.key, "text": after.text})))
-    return filled(
-        {
-            "id": item.id,
-            "state": item.state,
-            "reason": None if is_withheld else item.reason,
-            "reasons": reasons(item.reasons),
-            "changes": changes,
-            "withheld": is_withheld or None,
-            "created_at": plain.instant(item.created_at),
-            "expires_at": plain.instant(item.expires_at),
-            "decided_by": item.decided_by,
-            "decision": item.decision,
-            "yours": True,
-        }
-    )
+    own = {
+        "reason": None if is_withheld else item.reason,
+        "reasons": reasons(item.reasons),
+        "changes": [filled(plain.shaped(each, _STEP[:4] if is_withheld else _STEP)) for each in item.steps],
+        "withheld": is_withheld or None,
+        "yours": True,
+    }
+    return filled(plain.shaped(item, _WAITS) | own)
 
 
 def filled(fields: Mapping[str, Any], names: Iterable[str] | None = None) -> dict[str, Any]:
