@@ -96,7 +96,7 @@ class Client(Use, Govern):
             InvalidInput: no address of a server; a token that would travel in the clear to another machine, unless
                 ``allow_insecure``; the `client` extra is missing.
         """
-        self._way = Transport.open(
+        self._way = Transport(
             url, token, timeout=timeout, retries=retries, transport=transport, allow_insecure=allow_insecure
         ).at(tenant, scope)
 

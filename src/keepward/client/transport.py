@@ -16,7 +16,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from copy import copy
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
@@ -53,27 +53,15 @@ def reading() -> Any:
     return httpx2
 
 
-@dataclass(slots=True, kw_only=True)
 class Transport:
     """A server, and how to speak to it; one may be used by many threads."""
 
-    url: str
-    token: str | None = field(repr=False)
-    #: Seconds for each step of a call: to connect, to send, and to hear something.
-    timeout: float
-    #: How often a call is sent again.
-    retries: int
-    http: httpx2.Client
-    #: Whether ``close`` closes the connections as well.
-    owned: bool
-    sleep: Callable[[float], None] = time.sleep
     #: Where calls are about; the token's own where they are None.
     tenant: str | None = None
     scope: str | None = None
 
-    @classmethod
-    def open(
-        cls,
+    def __init__(
+        self,
         url: str,
         token: str | None,
         *,
@@ -81,29 +69,28 @@ class Transport:
         retries: int,
         transport: Any = None,
         allow_insecure: bool = False,
-    ) -> Transport:
-        """Return the way to a server; nothing is sent yet.
-
-        ``transport`` is an httpx2 transport, or a whole client of httpx2's, which keeps its timeouts and which the
-        caller closes.
-        """
-        base = _checked(url, token, allow_insecure=allow_insecure)
+    ) -> None:
+        """Prepare the way to a server; nothing is sent yet. What is given is as for ``Client``."""
+        self.url, self.token = _checked(url, token, allow_insecure=allow_insecure), token
         if not timeout > 0:
             raise InvalidInput("a timeout is more than 0 seconds")
         if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
             raise InvalidInput("retries are a whole number, 0 or more")
+        self.timeout, self.retries = timeout, retries
+        self.sleep: Callable[[float], None] = time.sleep
         library = reading()
-        owned = not isinstance(transport, library.Client)
-        http = library.Client(transport=transport, trust_env=False, timeout=timeout) if owned else transport
-        return cls(url=base, token=token, timeout=timeout, retries=retries, http=http, owned=owned)
+        #: Whether ``close`` closes the connections as well.
+        self.owned = not isinstance(transport, library.Client)
+        self.http: httpx2.Client = (
+            library.Client(transport=transport, trust_env=False, timeout=timeout) if self.owned else transport
+        )
 
     def at(self, tenant: str | None, scope: str | None) -> Transport:
         """Return the same way to another tenant or scope; None leaves one as it is."""
-        return replace(
-            self,
-            tenant=self.tenant if tenant is None else parse_tenant(tenant),
-            scope=self.scope if scope is None else parse_scope(scope),
-        )
+        moved = copy(self)
+        moved.tenant = self.tenant if tenant is None else parse_tenant(tenant)
+        moved.scope = self.scope if scope is None else parse_scope(scope)
+        return moved
 
     def close(self) -> None:
         """Close the connections, where they are this transport's own."""
