@@ -19,7 +19,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -329,8 +329,7 @@ MASKED = "kw_***"
 _TOKENS = re.compile(r"kw_[0-9A-Za-z]{43}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(NamedTuple):
     """What connecting or disconnecting does to one file."""
 
     client: Client
@@ -347,8 +346,7 @@ class Change:
         return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Standing(NamedTuple):
     """The token of our entry as it stands in a client's settings."""
 
     secret: str
@@ -365,9 +363,7 @@ def standing_token(client: Client, path: Path) -> Standing | None:
     secret = environment_of(entry).get(TOKEN) if is_ours(entry) else None
     if not secret:
         return None
-    words = words_of(entry)
-    named = words.index("--db") + 1 if "--db" in words else len(words)
-    return Standing(secret=secret, store=words[named] if named < len(words) else None)
+    return Standing(secret=secret, store=dict(pairwise(words_of(entry))).get("--db"))
 
 
 def connected(client: Client, path: Path, command: Sequence[str], env: Mapping[str, str]) -> Change:
@@ -382,7 +378,7 @@ def connected(client: Client, path: Path, command: Sequence[str], env: Mapping[s
         before, place, there = _entry(client, path)
         wanted = entry_of(client, list(command), env, nested=len(place) > 2)
         if there is None:
-            return _change(client, path, "added", before, put(before, place, wanted, toml=_is_toml(path)))
+            return Change(client, path, "added", before, put(before, place, wanted, toml=path.suffix == ".toml"))
         _require_ours(path, there)
         # Other keys of the entry, such as a time limit, are the person's, and so is whether it is enabled.
         name = "environment" if client.name == "opencode" else "env"
@@ -390,8 +386,8 @@ def connected(client: Client, path: Path, command: Sequence[str], env: Mapping[s
         if name in wanted:
             merged[name] = environment_of(there) | wanted[name]
         if merged == there:
-            return _change(client, path, "unchanged", before, before)
-        return _change(client, path, "updated", before, put(before, place, merged, toml=_is_toml(path)))
+            return Change(client, path, "unchanged", before, before)
+        return Change(client, path, "updated", before, put(before, place, merged, toml=path.suffix == ".toml"))
     except InvalidInput as fault:
         shown = json.dumps({SERVER: by_hand}, ensure_ascii=False)
         raise InvalidInput(
@@ -409,9 +405,9 @@ def disconnected(client: Client, path: Path) -> Change:
     try:
         before, place, there = _entry(client, path)
         if there is None:
-            return _change(client, path, "absent", before, before)
+            return Change(client, path, "absent", before, before)
         _require_ours(path, there)
-        return _change(client, path, "removed", before, drop(before, place, toml=_is_toml(path)))
+        return Change(client, path, "removed", before, drop(before, place, toml=path.suffix == ".toml"))
     except InvalidInput as fault:
         raise InvalidInput(f"{path.name}: {fault}; take the server `{SERVER}` out by hand") from fault
 
@@ -440,14 +436,10 @@ def carry_out(change: Change) -> Path | None:
     return backup
 
 
-def _change(client: Client, path: Path, action: Action, before: str, after: str) -> Change:
-    return Change(client=client, path=path, action=action, before=before, after=after)
-
-
 def _entry(client: Client, path: Path) -> tuple[str, list[str], Any]:
     """Return the text of a file, the path of our entry in it, and the entry if it is there."""
     text = _read(path)
-    found: Any = load(text, toml=_is_toml(path))
+    found: Any = load(text, toml=path.suffix == ".toml")
     container = found.get(client.container, {})
     if not isinstance(container, dict):
         raise InvalidInput(f"`{client.container}` is not what {client.title} writes there")
@@ -455,10 +447,6 @@ def _entry(client: Client, path: Path) -> tuple[str, list[str], Any]:
     for key in place[:-1]:
         found = found.get(key, {})
     return text, place, found.get(SERVER)
-
-
-def _is_toml(path: Path) -> bool:
-    return path.suffix == ".toml"
 
 
 def _require_ours(path: Path, entry: Any) -> None:
