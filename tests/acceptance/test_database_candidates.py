@@ -192,6 +192,14 @@ def _own(before: dict[str, Any], arrival: int, after: dict[str, Any]) -> set[int
     return {term for term, _, posting in before["postings"] if posting >> candidates.SHIFT == arrival} - others
 
 
+@pytest.mark.parametrize("name", ["search_rows", "search_units", "search_classes", "search_spaces"])
+def test_verify_misses_candidates_that_were_deleted_by_hand(pair: Pair, database: str, name: str) -> None:
+    assert pair.database.verify().ok
+    with psycopg.connect(database) as connection:
+        connection.execute(f"DELETE FROM {name} WHERE class = (SELECT min(class) FROM {name})".encode())
+    assert [fault.row for fault in pair.database.verify().faults] == ["search_rows default"]
+
+
 def test_another_embedder_is_searched_once_it_has_computed(pair: Pair, database: str, tmp_path: Path) -> None:
     given = {"embedder": HashedEmbedder(dim=128), "policy": Policy(candidates="database")}
     with opened(database, tmp_path, **given) as other:

@@ -7,6 +7,18 @@
 -- search_state --
 SELECT arrival, level FROM search_state WHERE tenant = :tenant;
 
+-- search_lacking --
+-- Tenants with other candidates than their active memories and vectors.
+SELECT s.tenant FROM search_state s
+  JOIN LATERAL (SELECT count(*) AS n, coalesce(sum(r.units), 0) AS units FROM records r
+                 WHERE r.tenant = s.tenant AND r.status = 'active') AS due ON TRUE
+ WHERE s.level = 1
+   AND (due.n <> (SELECT count(*) FROM search_rows h WHERE h.tenant = s.tenant)
+        OR due.units <> (SELECT count(*) FROM search_units u WHERE u.tenant = s.tenant)
+        OR due.n <> (SELECT coalesce(sum(c.memories), 0) FROM search_classes c WHERE c.tenant = s.tenant)
+        OR due.units <> (SELECT coalesce(sum(p.units), 0) FROM search_spaces p WHERE p.tenant = s.tenant))
+ ORDER BY s.tenant;
+
 -- set_search_state --
 INSERT INTO search_state (tenant, arrival, level) VALUES (?, ?, ?)
     ON CONFLICT (tenant) DO UPDATE SET arrival = excluded.arrival, level = excluded.level;

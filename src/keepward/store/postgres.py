@@ -266,7 +266,7 @@ class Postgres:
             connection.execute(statement)
 
     def check(self) -> Iterator[tuple[str, str]]:
-        """Yield the tables that are not guarded by row-level security, and indexes that are not there."""
+        """Yield tables without row-level security, indexes that are not there, and candidates that are missing."""
         with self.reading() as db:
             query = """
                 SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(current_schema()) AND relkind = 'p'
@@ -275,6 +275,8 @@ class Postgres:
                 yield f"schema {name}", "its row-level security is off"
             query = "SELECT indexname FROM pg_indexes WHERE schemaname = current_schema()"
             held = {name for (name,) in db.execute(query).fetchall()}
+            for (tenant,) in db.run("search_lacking"):
+                yield f"search_rows {tenant}", "candidates are missing or too many: recall misses what it should find"
         for step in load_migrations():
             for name in re.findall(r"CREATE (?:UNIQUE )?INDEX (\w+)", step.sql):
                 if name not in held:
