@@ -21,7 +21,7 @@ import hmac
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime
@@ -378,10 +378,8 @@ class DocumentWrites(DocumentReads):
     """What a writer can do about documents."""
 
     _db: Session
-
-    def state(self, tenant: str) -> State:
-        """Return the row of a tenant, to be changed by this transaction."""
-        raise NotImplementedError
+    #: Returns the row of a tenant, to be changed by this transaction.
+    state: Callable[[str], State]
 
     def _put(self, document: Document, *, new: bool = False, anyway: bool = False) -> None:
         """Write a document in place of one of its kind and id; ``new`` where there is none.

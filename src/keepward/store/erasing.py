@@ -10,24 +10,19 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from keepward.errors import Conflict, KeepwardError, Tampered
+from keepward.errors import KeepwardError, Tampered
 from keepward.model.commit import OWN, Commit, Place, blank, decode_details, parse_place
 from keepward.model.journal import Fault
 from keepward.model.memory import Record
-from keepward.ports.store import Destruction, Features
-from keepward.store.documents import Document, DocumentWrites, body_of
-from keepward.store.rows import Gone, payload_commitment, record_at
+from keepward.store.documents import Document, body_of
+from keepward.store.rows import Gone, record_at
 from keepward.store.seals import Sealer
 from keepward.store.sql import Row, Session
 
 NOTE = "note_erasing"
-_UNCLEAN = (
-    "content was erased, and its bytes may still lie in free pages or in the log of the file: close other readers "
-    "and open the store once more"
-)
 
 
 def named_places(db: Session, tenant: str) -> dict[Place, int]:
@@ -43,7 +38,8 @@ def named_places(db: Session, tenant: str) -> dict[Place, int]:
     return places
 
 
-def _document(tenant: str, place: Place, by_seq: int, promise: bytes, remains: bytes | None) -> Document:
+def erased(tenant: str, place: Place, by_seq: int, promise: bytes, remains: bytes | None) -> Document:
+    """Return the document of a place whose content is gone, unsealed."""
     body = body_of({"promise": promise.hex(), "remains": None if remains is None else remains.decode()})
     return Document(tenant, "erased", f"{place[0]}/{place[1]}", None, by_seq, None, body)
 
@@ -93,69 +89,6 @@ def record_or_blank(db: Session, sealer: Sealer, tenant: str, event: Row) -> Rec
         newest = db.run("newest_event", tenant=tenant, id=event[3]).fetchone()
         # The newest version always has content: a tombstone's at the least.
         return blank(record_at(sealer, raw, newest), event[4])
-
-
-class Erasing(DocumentWrites):
-    """What a writer can destroy."""
-
-    def destroy(self, tenant: str, what: Destruction) -> None:
-        """Destroy content, named by the commit that this transaction appended, and note that the file is unclean.
-
-        Raises:
-            Conflict: a place is not there, or is empty already.
-        """
-        self.put_features(tenant, {memory_id: Features(terms=b"") for memory_id in what.ids})
-        for item in what.proposals:
-            self.put_waiting(item)
-        for given in what.feedback:
-            self.put_feedback(given)
-        by_seq = self.state(tenant).head.seq
-        rows = []
-        for seq, n in what.events:
-            row = self._db.run("content_at", tenant=tenant, seq=seq, n=n).fetchone()
-            if row is None:
-                raise Conflict("what was to be erased is gone already; plan anew")
-            rows.append(_document(tenant, (seq, n), by_seq, row[0], None))
-        for seq, remains in what.details.items():
-            row = self._db.run("details_at", tenant=tenant, seq=seq).fetchone()
-            if row is None:
-                raise Conflict("what was to be erased is gone already; plan anew")
-            rows.append(_document(tenant, (seq, OWN), by_seq, payload_commitment(*row), remains.encode()))
-        for document in rows:
-            self._put(document, new=True)
-        self._db.many("erase_event", [(tenant, *place) for place in what.events])
-        self._db.many("erase_details", [(tenant, seq) for seq in what.details])
-        for name in what.ids:
-            row = self._db.run("document", tenant=tenant, kind="usage", id=name).fetchone()
-            if row is not None:
-                self._drop(Document._make(row))
-        for kind, version in what.artefacts:
-            self.drop_artefacts(tenant, kind, version)
-        for receipt_id, body in what.receipts.items():
-            self.rewrite_receipt(tenant, receipt_id, body)
-        self._db.run("set_meta", name=NOTE, value=_UNCLEAN)
-
-    def settle(self) -> None:
-        """Take back the note that the file is unclean."""
-        self._db.run("drop_meta", name=NOTE)
-
-    def put_features(
-        self, tenant: str, features: Mapping[str, Features], versions: Mapping[str, int] | None = None
-    ) -> None:
-        """Replace the features of memories, by id; one whose newest version is not the named one is skipped."""
-        raise NotImplementedError
-
-    def take_over(self, tenant: str, missing: Mapping[Place, bytes]) -> None:
-        """Write the erasures of a restored journal, given the places without content and their commitments.
-
-        Raises:
-            Tampered: content is missing that no later erasure names, or is there although one does.
-        """
-        named = named_places(self._db, tenant)
-        if missing.keys() != named.keys() or any(by <= place[0] for place, by in named.items()):
-            raise Tampered("the exported journal lacks content that no erasure names, or holds what was erased")
-        for place in sorted(missing):
-            self._put(_document(tenant, place, named[place], missing[place], None), new=True)
 
 
 def check(db: Session, tenant: str) -> Iterator[Fault]:

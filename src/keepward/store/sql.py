@@ -225,13 +225,10 @@ class Snapshot:
     #: Whether a replica answered this thread's last read of a tenant.
     from_replica = False
 
-    def _reading(self, tenant: str) -> AbstractContextManager[Session]:
-        """Open a snapshot of a tenant that was held against what this machine has seen of it."""
-        raise NotImplementedError
-
-    def _everywhere(self) -> AbstractContextManager[Session]:
-        """Open a snapshot of all tenants, for what is asked before a tenant is known and for an owner's tools."""
-        raise NotImplementedError
+    #: Opens a snapshot of a tenant that was held against what this machine has seen of it.
+    _reading: Callable[[str], AbstractContextManager[Session]]
+    #: Opens a snapshot of all tenants, for what is asked before a tenant is known and for an owner's tools.
+    _everywhere: Callable[[], AbstractContextManager[Session]]
 
     def _run(self, name: str, tenant: str, **values: Any) -> list[Any]:
         """Return all rows of a named statement."""

@@ -30,7 +30,7 @@ from keepward.store.documents import Document, due_deliveries, refs_in
 from keepward.store.journal import walk_chain
 from keepward.store.rows import WIDTH, listed, place_in, placed_marks, record_of, unpack_marks
 from keepward.store.seals import Sealer
-from keepward.store.sql import Connector, Row, Session, load_migrations
+from keepward.store.sql import TABLES, Connector, Row, Session, load_migrations
 from keepward.store.tenant import State
 from keepward.store.writer import link_rows
 
@@ -105,7 +105,7 @@ def _run(
 
 def _everyone(connector: Connector, faults: list[Fault]) -> list[str]:
     names: set[str] = set()
-    for table in ("commits", "events", "tenants", "records", "links", "marks", "deliveries", "documents"):
+    for table in ("tenants", *TABLES):
         try:
             with connector.reading() as db:
                 names.update(str(row[0]) for row in db.execute(f"SELECT DISTINCT tenant FROM {table}"))

@@ -14,16 +14,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from keepward.errors import InvalidInput, StaleVersion, Tampered
+from keepward.errors import Conflict, InvalidInput, StaleVersion, Tampered
 from keepward.model.codec import encode_record
-from keepward.model.commit import Commit, Head, commit_hash
+from keepward.model.commit import OWN, Commit, Head, Place, commit_hash
 from keepward.model.memory import Record, Status
 from keepward.model.value import to_micros
-from keepward.ports.store import Features, Stage
+from keepward.ports.store import Destruction, Features, Stage
 from keepward.store import candidates
 from keepward.store import tenant as tenants
-from keepward.store.documents import body_of
-from keepward.store.erasing import Erasing
+from keepward.store.documents import Document, DocumentWrites, body_of
+from keepward.store.erasing import NOTE, erased, named_places
 from keepward.store.reads import Reader
 from keepward.store.rows import (
     WIDTH,
@@ -43,8 +43,13 @@ from keepward.store.seals import Sealer, sha256
 from keepward.store.sql import Row, Session
 from keepward.store.tenant import State
 
+_UNCLEAN = (
+    "content was erased, and its bytes may still lie in free pages or in the log of the file: close other readers "
+    "and open the store once more"
+)
 
-class Writer(Erasing, Reader):
+
+class Writer(DocumentWrites, Reader):
     """One open transaction; ``meet`` holds a tenant against what this machine has seen of it, before it is used."""
 
     def __init__(self, db: Session, sealer: Sealer, meet: Callable[[Session, State], None]) -> None:
@@ -262,6 +267,53 @@ class Writer(Erasing, Reader):
         self._drop_marks(tenant, dropped)
         self._db.many("set_features", changed)
         add_marks(self._db, tenant, marks)
+
+    def destroy(self, tenant: str, what: Destruction) -> None:
+        """Destroy content, named by the commit that this transaction appended, and note that the file is unclean.
+
+        Raises:
+            Conflict: a place is not there, or is empty already.
+        """
+        self.put_features(tenant, {memory_id: Features(terms=b"") for memory_id in what.ids})
+        for item in what.proposals:
+            self.put_waiting(item)
+        for given in what.feedback:
+            self.put_feedback(given)
+        places: dict[Place, bytes | None] = dict.fromkeys(what.events)
+        places |= {(seq, OWN): remains.encode() for seq, remains in what.details.items()}
+        by_seq = self.state(tenant).head.seq
+        for (seq, n), remains in places.items():
+            row = self._db.run("details_at" if n == OWN else "content_at", tenant=tenant, seq=seq, n=n).fetchone()
+            if row is None:
+                raise Conflict("what was to be erased is gone already; plan anew")
+            promise = payload_commitment(*row) if n == OWN else row[0]
+            self._put(erased(tenant, (seq, n), by_seq, promise, remains), new=True)
+        self._db.many("erase_event", [(tenant, *place) for place in what.events])
+        self._db.many("erase_details", [(tenant, seq) for seq in what.details])
+        for name in what.ids:
+            for row in self._run("document", tenant, kind="usage", id=name):
+                self._drop(Document._make(row))
+        for kind, version in what.artefacts:
+            self.drop_artefacts(tenant, kind, version)
+        for receipt_id, body in what.receipts.items():
+            self.rewrite_receipt(tenant, receipt_id, body)
+        self._db.run("set_meta", name=NOTE, value=_UNCLEAN)
+
+    def settle(self) -> None:
+        """Take back the note that the file is unclean."""
+        self._db.run("drop_meta", name=NOTE)
+
+    def take_over(self, tenant: str, missing: Mapping[Place, bytes]) -> None:
+        """Write the erasures of a restored journal, given the places without content and their commitments.
+
+        Raises:
+            Tampered: content is missing that no later erasure names, or is there although one does.
+        """
+        named = named_places(self._db, tenant)
+        if missing.keys() != named.keys() or any(by <= place[0] for place, by in named.items()):
+            raise Tampered("the exported journal lacks content that no erasure names, or holds what was erased")
+        for place in sorted(missing):
+            self._put(erased(tenant, place, named[place], missing[place], None), new=True)
 
 
 def sealed_row(sealer: Sealer, row: Row, cells: Row) -> Row:
