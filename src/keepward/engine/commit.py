@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from keepward.engine.features import embedded, questions, words
 from keepward.engine.look import SPOKEN, spoken
-from keepward.engine.session import Engine, Session, Unasked
+from keepward.engine.session import Engine, Session, Unasked, handed_facts
 from keepward.errors import Conflict, StoreUnavailable
 from keepward.model.commit import Commit, CommitDetails, Head, Reason, Receipt, ReceiptKind, Step
 from keepward.model.memory import Record, Status
@@ -249,16 +249,32 @@ def receipt_of(
     )
 
 
-def keep_read(session: Session, receipt: Receipt, also: Callable[[Writer], None] = lambda _: None) -> bool:
-    """Keep the receipt of a read, and the uses that were counted; return whether the store could be written."""
+def keep_read(
+    session: Session,
+    kind: ReceiptKind,
+    facts: Mapping[str, Any],
+    *,
+    handed: Sequence[Record],
+    notes: Iterable[str],
+    head: str,
+    also: Callable[[Writer], None] = lambda _: None,
+) -> tuple[Receipt, tuple[str, ...]]:
+    """Keep the receipt of a read, and the uses that were counted; return it, and a note where it was not kept.
+
+    ``handed`` is what the reader was given; ``also`` writes more in the same transaction.
+    """
+    reasons = [Reason(gate="recall", code="note", detail=note) for note in notes]
+    receipt = receipt_of(session, kind, {**facts, **handed_facts(session, handed)}, reasons, head=head)
+    if not session.policy.enabled:
+        return receipt, ("the receipt was not kept: memory is switched off by policy",)
     try:
         with session.store.write() as writer:
             also(writer)
             writer.put_receipt(receipt)
             flush_uses(session.engine, writer)
     except StoreUnavailable:
-        return False
-    return True
+        return receipt, ("the receipt was not kept: the store cannot be written",)
+    return receipt, ()
 
 
 def flush_uses(engine: Engine, writer: Writer) -> None:

@@ -24,10 +24,10 @@ from keepward.context.render import digest
 from keepward.context.render import replay as render_again
 from keepward.context.sections import Candidate, Compiled, Format, Inputs, Screened
 from keepward.engine.audit import core_of
-from keepward.engine.commit import keep_read, receipt_of
+from keepward.engine.commit import keep_read
 from keepward.engine.read import Stand, below_floor, floor_of, search, stand
 from keepward.engine.review import pending
-from keepward.engine.session import Engine, Session, handed_facts, note_handed
+from keepward.engine.session import Engine, Session, note_handed
 from keepward.engine.view import (
     COMPILED,
     ask_for_sensitive,
@@ -277,24 +277,23 @@ def _keep(session: Session, inputs: Inputs, compiled: Compiled, gathered: _Gathe
     notes = gathered.notes
     if compiled.below and compiled.best is not None and compiled.best < inputs.floor:
         notes = (*notes, below_floor(compiled.below, inputs.floor))
-    reasons = tuple(Reason(gate="recall", code="note", detail=note) for note in notes)
     held = {item.id for section in compiled.sections for item in section.items}
     groups = (inputs.core, inputs.pinned, inputs.state, inputs.working, [each.record for each in inputs.recalled])
     given = [record for group in groups for record in group if record.id in held]
-    facts = {
-        **compiled.facts,
-        "context_id": compiled.context_id,
-        "signals": list(gathered.used),
-        **handed_facts(session, given),
-    }
-    receipt = receipt_of(session, "compile", facts, reasons, head=inputs.head)
-    kept = session.policy.enabled
+    facts = {**compiled.facts, "context_id": compiled.context_id, "signals": list(gathered.used)}
     note_handed(session, given)
     session.engine.count_uses(
         session.tenant, (item.id for section in compiled.sections for item in section.items if not item.weak)
     )
-    kept = kept and keep_read(session, receipt, lambda writer: _keep_documents(writer, session, inputs))
-    notes = notes if kept else (*notes, "the receipt was not kept: the store cannot be written")
+    receipt, unkept = keep_read(
+        session,
+        "compile",
+        facts,
+        handed=given,
+        notes=notes,
+        head=inputs.head,
+        also=lambda writer: _keep_documents(writer, session, inputs),
+    )
     return CompiledContext(
         text=compiled.text,
         context_id=compiled.context_id,
@@ -305,9 +304,9 @@ def _keep(session: Session, inputs: Inputs, compiled: Compiled, gathered: _Gathe
         prefix_digest=compiled.prefix_digest,
         tail_digest=compiled.tail_digest,
         used=gathered.used,
-        notes=notes,
+        notes=(*notes, *unkept),
         head=inputs.head,
-        kept=kept,
+        kept=not unkept,
         withheld=ids_of(gathered.withheld),
         floor=inputs.floor,
         best=compiled.best,

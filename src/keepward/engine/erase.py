@@ -292,17 +292,12 @@ def gather(session: Session, chosen: Selection, reason: str) -> Gathered:
     histories |= proposed
     beside = beside_of(session, {*ids, *proposed}, traces, queued)
     blobs = _blobs(session, ids, seen, beside)
-    targets = [
+    targets = tuple(
         Target(id=name, versions=0, why="proposed")
         if name in proposed
         else Target(id=name, versions=len(histories[name]), why="named" if name in named else "copy")
         for name in sorted({*ids, *proposed})
-    ]
-    lists: dict[str, Any] = {
-        "targets": targets,
-        "derived": sorted(lineage),
-        "quoting": sorted(seen.quoting - ids - lineage),
-    }
+    )
     found = Gathered(
         seen=seen,
         beside=beside,
@@ -311,8 +306,8 @@ def gather(session: Session, chosen: Selection, reason: str) -> Gathered:
         proposed=frozenset(proposed),
         queued=frozenset(queued),
     )
-    lists = {name: tuple(each) for name, each in lists.items()}
-    plan = replace(_NOTHING, reason=reason, blobs=blobs, **lists)
+    derived, quoting = tuple(sorted(lineage)), tuple(sorted(seen.quoting - ids - lineage))
+    plan = replace(_NOTHING, reason=reason, blobs=blobs, targets=targets, derived=derived, quoting=quoting)
     found.plan = _planned(session.tenant, found, plan)
     return found
 
@@ -320,16 +315,15 @@ def gather(session: Session, chosen: Selection, reason: str) -> Gathered:
 def _planned(tenant: str, found: Gathered, plan: ErasePlan) -> ErasePlan:
     """Return a plan with what was found in the journal and beside it, under its digest."""
     beside = found.beside
-    lists: dict[str, Any] = {
-        "versions": sorted(found.seen.events),
-        "details": sorted(found.seen.details),
-        "receipts": sorted(beside.receipts),
-        "proposals": sorted(item.id for item in beside.proposals),
-        "artefacts": sorted(beside.artefacts),
-        "feedback": (given.n for given in beside.feedback),
-    }
-    lists = {name: tuple(each) for name, each in lists.items()}
-    plan = replace(plan, **lists)
+    plan = replace(
+        plan,
+        versions=tuple(sorted(found.seen.events)),
+        details=tuple(sorted(found.seen.details)),
+        receipts=tuple(sorted(beside.receipts)),
+        proposals=tuple(sorted(item.id for item in beside.proposals)),
+        artefacts=tuple(sorted(beside.artefacts)),
+        feedback=tuple(given.n for given in beside.feedback),
+    )
     packed = pack(plan)
     value = [tenant, *(packed[each.name] for each in fields(plan) if each.name != "digest")]
     value[2] = [[each.id, each.versions, each.why] for each in plan.targets]
@@ -469,9 +463,9 @@ def beside_of(session: Session, ids: set[str], traces: Traces, queued: Collectio
         fresh = cleaned(body, ids, names, documents, traces)
         if fresh is not body:
             receipts[body["id"]] = fresh
-    learned = unlearned(session, ids, showing, kept)
-    artefacts += [(KEY, name) for name in learned.weights]
-    return Beside(receipts=receipts, proposals=proposals, artefacts=artefacts, feedback=learned.feedback)
+    feedback, weights = unlearned(session, ids, showing, kept)
+    artefacts += [(KEY, name) for name in weights]
+    return Beside(receipts=receipts, proposals=proposals, artefacts=artefacts, feedback=feedback)
 
 
 def _proposes(item: Waiting, ids: set[str], traces: Traces) -> bool:

@@ -14,10 +14,13 @@ from __future__ import annotations
 import base64
 import json
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from keepward.errors import Tampered
+from keepward.model.commit import Step
 from keepward.model.memory import Record, Status
 from keepward.model.query import Filter
 from keepward.model.trust import RESERVED
@@ -90,12 +93,19 @@ def _newest(store: Reader, tenant: str) -> tuple[list[str], set[str]]:
     return [record.id for record in records], {name for each in records for name in each.metadata.get("erased", ())}
 
 
-def standing(store: Reader, tenant: str, seq: int) -> Standing:
-    """Read what stands at a commit; see ``Rerankers.at``."""
+def following(before: Record, text: str, told: Mapping[str, Any], now: datetime) -> Step:
+    """Return the change of the record that names the weights."""
+    metadata = json.dumps(told, sort_keys=True, separators=(",", ":"))
+    after = replace(before, version=before.version + 1, text=text, metadata_json=metadata, updated_at=now)
+    return Step(op="replace", before=before, after=after)
+
+
+def standing(store: Reader, tenant: str, seq: int | None = None) -> Standing:
+    """Read what stands at a commit, at the newest where none is named; see ``Rerankers.at``."""
     ids, erased = _newest(store, tenant)
     if not ids:
         return Standing()
-    found = store.records(tenant, ids, as_of=seq)
+    found = store.records(tenant, ids, as_of=store.head(tenant).seq if seq is None else seq)
     if found.damaged:
         return Standing(fault="the record that names its weights does not match its seal")
     record = next((each for each in found.records if each.status is Status.ARCHIVED), None)

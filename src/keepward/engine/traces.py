@@ -23,8 +23,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from keepward.engine.learned import CARRIED, KEY, standing
-from keepward.engine.learned import KEY as RERANKER
+from keepward.engine.learned import CARRIED, KEY, following, standing
 from keepward.engine.session import Engine, Session
 from keepward.engine.view import fetch, items_of
 from keepward.errors import Conflict, NotFound
@@ -219,20 +218,10 @@ def _value(name: str, value: Any, ids: Collection[str], traces: Traces, *, own: 
 WHY = "an erasure took the weights that had learned from it; run `keepward train` to learn anew from what is left"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unlearned:
-    """What goes of what was learned."""
-
-    #: Feedback as it is to be, by number.
-    feedback: tuple[Feedback, ...] = ()
-    #: Names of weights that go, sorted.
-    weights: tuple[str, ...] = ()
-
-
 def unlearned(
     session: Session, ids: Collection[str], receipts: Collection[str], kept: Collection[tuple[str, str, str]]
-) -> Unlearned:
-    """Return what has to go of what was learned from memories.
+) -> tuple[tuple[Feedback, ...], list[str]]:
+    """Return what has to go of what was learned from memories: feedback as it is to be, and names of weights, sorted.
 
     ``receipts`` are the ids of those that show one, ``kept`` the kept texts as (kind, version, text).
     """
@@ -249,7 +238,7 @@ def unlearned(
         for kind, name, text in kept
         if kind == KEY and (name in carried or (touched and _seen(name, text) >= min(touched)))
     ]
-    return Unlearned(feedback=tuple(sorted(fresh, key=lambda given: given.n)), weights=tuple(sorted(weights)))
+    return tuple(sorted(fresh, key=lambda given: given.n)), sorted(weights)
 
 
 def _names(given: Feedback, ids: Collection[str]) -> bool:
@@ -268,7 +257,7 @@ def _seen(name: str, text: str) -> float:
 
 def stopped(session: Session, weights: Collection[str]) -> Step | None:
     """Return the change after which these weights serve no more; None when no training ever named weights."""
-    stands = standing(session.store, session.tenant, session.store.head(session.tenant).seq)
+    stands = standing(session.store, session.tenant)
     before = stands.record
     if before is None or not weights:
         return None
@@ -278,11 +267,7 @@ def stopped(session: Session, weights: Collection[str]) -> Step | None:
     if told.get("weights") in weights:
         told |= {"weights": None, "serving": False, "why": WHY, "seen": 0, "held_out": 0, "pairs": 0, "gain": 0.0}
         text = "The learned reranker was erased and does not serve."
-    metadata = json.dumps(told, sort_keys=True, separators=(",", ":"))
-    after = replace(
-        before, version=before.version + 1, text=text, metadata_json=metadata, updated_at=session.clock.now()
-    )
-    return Step(op="replace", before=before, after=after)
+    return following(before, text, told, session.clock.now())
 
 
 def marks_of(key: bytes, tenant: str, records: Iterable[Record], names: Iterable[str] = ()) -> tuple[str, ...]:
@@ -369,7 +354,7 @@ LIMITS = (
 
 def counts(plan: ErasePlan) -> str:
     """Return, as JSON text, how much beside the journal an erasure cleans."""
-    weights = sum(1 for kind, _ in plan.artefacts if kind == RERANKER)
+    weights = sum(1 for kind, _ in plan.artefacts if kind == KEY)
     found = {name: len(getattr(plan, name)) for name in ("receipts", "proposals", "feedback", "blobs")}
     return json.dumps({**found, "documents": len(plan.artefacts) - weights, "weights": weights})
 

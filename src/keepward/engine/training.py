@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from keepward.engine.commit import store_steps
-from keepward.engine.learned import KEY, Standing, is_carried, standing
+from keepward.engine.learned import KEY, Standing, following, is_carried, standing
 from keepward.engine.session import Engine, Session
 from keepward.engine.view import items_of
 from keepward.errors import Conflict, Tampered
@@ -175,12 +175,9 @@ def _found(stands: Standing, given: list[Example], judged: Judged, from_agents: 
 def _step(session: Session, stands: Standing, facts: dict[str, Any]) -> Step:
     """Return the change of the record that names the weights; see ``engine.learned``."""
     now = session.clock.now()
-    metadata = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     text = f"The learned reranker {facts['weights'][:16]} {'serves' if facts['serving'] else 'does not serve'}."
     if stands.record is not None:
-        before = stands.record
-        after = replace(before, version=before.version + 1, text=text, metadata_json=metadata, updated_at=now)
-        return Step(op="replace", before=before, after=after)
+        return following(stands.record, text, facts, now)
     born = Record(
         id=session.ids.new_id(now),
         version=1,
@@ -190,7 +187,7 @@ def _step(session: Session, stands: Standing, facts: dict[str, Any]) -> Step:
         scope=RESERVED,
         key=KEY,
         content_type=ContentType.STRUCTURED,
-        metadata_json=metadata,
+        metadata_json=json.dumps(facts, sort_keys=True, separators=(",", ":")),
         source="job",
         trust=Trust.OWNER,
         confidence=1.0,

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from keepward.engine.commit import Steps, Transaction, flush_uses, keep_read, receipt_of, transact
+from keepward.engine.commit import Steps, Transaction, flush_uses, keep_read, transact
 from keepward.engine.look import judged
-from keepward.engine.session import Session, handed_facts
+from keepward.engine.session import Session
 from keepward.engine.view import items_of, receipt_of_read
 from keepward.errors import InvalidInput
 from keepward.gates.content import scrub_private, scrub_secret
 from keepward.model.change import Reinforce
-from keepward.model.commit import Reason, Step
+from keepward.model.commit import Step
 from keepward.model.fold import Frame, apply
 from keepward.model.memory import importance_at
 from keepward.model.query import Feedback, Recall, Reinforced
@@ -35,8 +35,6 @@ MOST = 1_000
 
 def keep_recall(session: Session, query: str, purpose: str, found: Recall) -> Recall:
     """Keep a receipt of a recall; return the recall with its id, or with a note on why there is none."""
-    if not session.policy.enabled:
-        return replace(found, notes=(*found.notes, "the receipt was not kept: memory is switched off by policy"))
     facts = {
         "inputs": {
             "objective": scrub_private(scrub_secret(query)),
@@ -62,13 +60,10 @@ def keep_recall(session: Session, query: str, purpose: str, found: Recall) -> Re
             for hit in found
         ],
         **session.credential,
-        **handed_facts(session, [hit.memory for hit in found]),
     }
-    reasons = [Reason(gate="recall", code="note", detail=note) for note in found.notes]
-    receipt = receipt_of(session, "recall", facts, reasons, head=found.head)
-    if not keep_read(session, receipt):
-        return replace(found, notes=(*found.notes, "the receipt was not kept: the store cannot be written"))
-    return replace(found, receipt=receipt.id)
+    handed = [hit.memory for hit in found]
+    receipt, unkept = keep_read(session, "recall", facts, handed=handed, notes=found.notes, head=found.head)
+    return replace(found, receipt=None if unkept else receipt.id, notes=(*found.notes, *unkept))
 
 
 def give(session: Session, receipt_id: str, *, used: Sequence[str], ignored: Sequence[str]) -> Feedback:

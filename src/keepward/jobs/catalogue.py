@@ -69,9 +69,7 @@ def _reinforce(session: Session, tally: Tally, _: Callable[[], None]) -> None:
 
 
 def _train(session: Session, tally: Tally, _: Callable[[], None]) -> None:
-    if not unseen(
-        session.store, session.tenant, standing(session.store, session.tenant, session.store.head(session.tenant).seq)
-    ):
+    if not unseen(session.store, session.tenant, standing(session.store, session.tenant)):
         tally.skipped = "there is no feedback that was not learned from"
         return
     found = train_reranker(session)
