@@ -76,7 +76,18 @@ class _Found:
 class Index:
     """Live memories of one tenant, or a part of them; see the module's invariants. Not safe for threads."""
 
-    __slots__ = ("_columns", "_dead", "_heard", "_lengths", "_sights", "_speakers", "_statistics", "_terms", "_units")
+    __slots__ = (
+        "_columns",
+        "_dead",
+        "_heard",
+        "_lengths",
+        "_roles",
+        "_sights",
+        "_speakers",
+        "_statistics",
+        "_terms",
+        "_units",
+    )
 
     def __init__(self, statistics: Statistics | None = None) -> None:
         """Make an empty index, of a part where there are ``statistics`` of what one reader may see of the whole."""
@@ -88,6 +99,8 @@ class Index:
         self._dead = 0
         #: Codes of speakers by the terms of their names, of so many speakers.
         self._speakers: dict[str, list[int]] = {}
+        #: Names of speakers who are no people, in lower case, by code.
+        self._roles: dict[int, str] = {}
         self._heard = 0
         self._sights: dict[Allowed, Sight] = {}
 
@@ -302,6 +315,7 @@ class Index:
             held=self._terms.holding(rows, keys),
             parts=parts,
             turns=np.where(sessions < sight.sessions, np.append(sight.turns, 0)[sessions], 0),
+            roles=np.isin(self._columns["speaker"][rows], list(self._roles)),
             score=found.total[places],
         )
         holders = [found.cover.holders[key] if found.cover else 0 for key in keys]
@@ -367,10 +381,12 @@ class Index:
         for code in range(self._heard, len(speakers)):
             for term in terms(speakers[code]):
                 self._speakers.setdefault(term, []).append(code)
+            if (name := speakers[code].casefold()) in relevance.ROLES:
+                self._roles[code] = name
         self._heard = len(speakers)
         named = [code for term in set(query.terms) for code in self._speakers.get(term, ())]
         others = relevance.other_roles(query.text)
-        other = [code for code, speaker in enumerate(speakers) if speaker.casefold() in others] if others else []
+        other = [code for code, name in self._roles.items() if name in others]
         if not named and not other:
             return np.zeros(len(rows))
         reward: Doubles = np.zeros(len(speakers) + 1)

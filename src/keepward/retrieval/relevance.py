@@ -55,6 +55,9 @@ class Calibration:
     score: float
     size: float
     talk: float
+    #: Added to what a turn of a long chat with an assistant has as a memory that stands for itself; None: it is judged
+    #: as a turn of a talk.
+    chat: float | None = None
 
 
 #: Words alone: no embedder, or no memory in reach with a vector of it.
@@ -68,7 +71,7 @@ HASHED: Final = Calibration(
 #: Vectors of a model of meaning, as measured with MiniLM. Another model is taken for alike: where it puts all texts
 #: close together, cosines count from its mean on.
 MEANING: Final = Calibration(
-    name="meaning.1", cosine=31.8, words=5.14, parts=0.81, alone=-12.36, score=15.1, size=-1.49, talk=-10.9
+    name="meaning.2", cosine=31.8, words=5.14, parts=0.81, alone=-12.36, score=15.1, size=-1.49, talk=-10.9, chat=1.0
 )
 
 _ADVICE: Final = re.compile(
@@ -86,6 +89,10 @@ _ADVICE: Final = re.compile(
 
 
 _ROLES: Final = {role: frozenset(names.split()) for role, names in analyze.WORDS["role"]["names"].items()}
+#: Words of a remark, at least; what is shorter is looked for.
+_REMARK: Final = 7
+#: Speakers who are no people.
+ROLES: Final = frozenset().union(*_ROLES.values())
 _SAID_BY: Final = {
     role: re.compile("|".join(analyze.WORDS["role"][f"said_by_{role}"]), re.IGNORECASE) for role in _ROLES
 }
@@ -101,6 +108,11 @@ def calibration(model: str | None) -> Calibration:
 def asks_advice(text: str) -> bool:
     """Whether a text asks what to do or to choose, or is a task: on it bear likings that share nothing with it."""
     return _ADVICE.search(text) is not None
+
+
+def remarks(text: str) -> bool:
+    """Whether a text tells of its speaker and asks nothing: what explains it may share neither word nor topic."""
+    return "?" not in text and len(text.split()) >= _REMARK and _SAID_BY["user"].search(text) is not None
 
 
 def other_roles(text: str) -> frozenset[str]:
@@ -126,6 +138,8 @@ class Leading:
     parts: npt.NDArray[np.intp]
     #: Visible turns of the session that each stands in; 0 for none.
     turns: npt.NDArray[np.intp]
+    #: Whether each is what a user or an assistant said, and no person by name.
+    roles: npt.NDArray[np.bool_]
     score: Doubles
 
 
@@ -144,8 +158,11 @@ def best_odds(how: Calibration, lead: Leading, frequencies: list[int], count: in
     talk = how.score * lead.score + how.size * math.log(count) + how.talk
     if len(frequencies) == len(text.split()) == 1:
         alone, talk = alone + BRIEF, talk + BRIEF
-    odds = min(float(np.where(lead.turns >= TALK, talk, alone).max()), SUREST)
-    return max(odds, ADVICE) if asks_advice(text) else odds
+    long = lead.turns >= TALK
+    if how.chat is not None:
+        alone, long = np.where(long & lead.roles, alone + how.chat, alone), long & ~lead.roles
+    odds = min(float(np.where(long, talk, alone).max()), SUREST)
+    return max(odds, ADVICE) if asks_advice(text) or (how is MEANING and remarks(text)) else odds
 
 
 def shares(odds: float, scores: Doubles) -> Doubles:

@@ -15,6 +15,7 @@ PLAIN = Leading(
     held=np.array([[False], [False]]),
     parts=np.array([1]),
     turns=np.array([0]),
+    roles=np.array([False]),
     score=np.array([0.4]),
 )
 
@@ -126,3 +127,12 @@ def test_the_mean_of_two_memories_takes_nothing_off() -> None:
 def test_a_question_tells_whether_user_or_assistant_said_the_answer(text: str, other: str) -> None:
     roles = relevance.other_roles(text)
     assert (other in roles) if other else not roles
+
+
+def test_a_turn_of_a_chat_with_an_assistant_is_judged_by_what_it_says() -> None:
+    chat = replace(PLAIN, turns=np.array([relevance.TALK]), roles=np.array([True]), cosine=np.array([0.5]))
+    assert odds(chat, count=500) > 0 > odds(replace(chat, roles=np.array([False])), count=500)
+
+
+def test_a_remark_about_oneself_has_no_floor_and_what_is_looked_for_has_one() -> None:
+    assert odds(PLAIN, "I agreed to run the school fair after all") == relevance.ADVICE > odds(PLAIN, "my school fair")
