@@ -13,7 +13,6 @@ from keepward.accepted import host_of_key
 from keepward.adapters.blobs import FileBlobs, MemoryBlobs, folder_of
 from keepward.adapters.home import FileAnchor, FileErasures, default_config_dir
 from keepward.adapters.world import RandomIds, SystemClock
-from keepward.config import data_folder
 from keepward.engine.index import Indexes
 from keepward.engine.session import Engine
 from keepward.errors import InvalidInput, StoreUnavailable
@@ -73,16 +72,8 @@ def bare_engine(
 
 
 def blobs_of(path: str | Path) -> BlobStore:
-    """Return where a store keeps its blobs: beside its file, in the data folder for a database, or in this process."""
-    if str(path) == ":memory:":
-        return MemoryBlobs()
-    if "://" in str(path):
-        # Servers of one database share them where they share `KEEPWARD_DATA`.
-        name = hashlib.sha256(urlsplit(str(path)).path.encode()).hexdigest()[:16]
-        folder = data_folder()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return FileBlobs(folder / f"{name}.blobs")
-    return FileBlobs(folder_of(path))
+    """Return where a store in a file keeps its blobs: beside it, or in this process; a database keeps them itself."""
+    return MemoryBlobs() if str(path) == ":memory:" else FileBlobs(folder_of(path))
 
 
 def _erasures(config_dir: Path | None) -> ErasureList | None:

@@ -20,7 +20,7 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from keepward.errors import Conflict, InvalidInput, KeepwardError, NewerSchema, 
 from keepward.model.blob import is_place
 from keepward.store import candidates
 from keepward.store.shared import TABLE, SharedState
-from keepward.store.sql import CLASHES, Migration, Row, load_migrations, statements
+from keepward.store.sql import CLASHES, Row, load_migrations, statements
 
 try:
     import psycopg
@@ -55,6 +55,7 @@ PATIENCE = 30
 SHORT, AGAIN = 1.0, 10.0
 #: Connections of one process, to the primary and to replicas each.
 MOST = 16
+_CONNECTING: dict[str, Any] = {"autocommit": True, "connect_timeout": 10}
 #: Partitions of each table.
 PARTS = 8
 #: Seconds between two looks at whether anybody else has written; see ``others``.
@@ -80,7 +81,7 @@ class Postgres:
             StoreUnavailable, NotAStore, NewerSchema: the message says what to do.
         """
         self._url, self._replicas_url = _addresses(url)
-        with _clear(), psycopg.connect(self._url, autocommit=True, connect_timeout=10) as connection:
+        with _connected(self._url) as connection:
             (recovering,) = connection.execute("SELECT pg_is_in_recovery()").fetchone() or (False,)
             (shut,) = connection.execute("SHOW default_transaction_read_only").fetchone() or ("off",)
             self.writable = not (read_only or recovering or shut == "on")
@@ -116,7 +117,7 @@ class Postgres:
             min_size=0,
             max_size=MOST,
             timeout=patience,
-            kwargs={"autocommit": True, "connect_timeout": 10},
+            kwargs=_CONNECTING,
             configure=configure,
             open=True,
         )
@@ -165,16 +166,14 @@ class Postgres:
             self._shared = SharedState(self, self.store_id, key, monotonic)
         return self._shared
 
-    @contextmanager
-    def lending(self) -> Iterator[PostgresSession]:
+    def lending(self) -> AbstractContextManager[PostgresSession]:
         """Lend a session inside one transaction that is of no tenant."""
-        with self._lent("READ COMMITTED", writes=True) as session:
-            yield session
+        return self._lent("READ COMMITTED", writes=True)
 
     @contextmanager
     def listening(self, channel: str, number: int) -> Iterator[Callable[[float], Iterator[str]]]:
         """Listen on a connection of its own that holds the lock of a number; see ``shared.Database``."""
-        with _clear(), psycopg.connect(self._url, autocommit=True, connect_timeout=10) as connection:
+        with _connected(self._url) as connection:
             connection.execute("SELECT pg_advisory_lock(%s)", (number,))
             connection.execute(f'LISTEN "{channel}"')
             yield lambda seconds: (each.payload for each in connection.notifies(timeout=seconds))
@@ -320,7 +319,7 @@ class Postgres:
     def guarding(self, *, alone: bool) -> Iterator[None]:
         """Hold the bytes of blobs against those that remove some, ``alone`` against those that add some as well."""
         kind = "" if alone else "_shared"
-        with _clear(), psycopg.connect(self._url, autocommit=True, connect_timeout=10) as connection:
+        with _connected(self._url) as connection:
             connection.execute(f"SELECT pg_advisory_lock{kind}({_BLOBS})")
             # The lock goes with the connection.
             yield
@@ -356,13 +355,11 @@ class PostgresBlobs:
 
     def read(self, place: str) -> bytes | None:
         """Return bytes, unchecked."""
-        found = self._one("SELECT data FROM blob_bytes WHERE tenant = ? AND place = ?", place)
-        return None if found is None else bytes(found)
+        return next(map(bytes, self._values("data", place)), None)
 
     def size(self, place: str) -> int | None:
         """Return how many bytes there are."""
-        found = self._one("SELECT length(data) FROM blob_bytes WHERE tenant = ? AND place = ?", place)
-        return None if found is None else int(found)
+        return next(map(int, self._values("length(data)", place)), None)
 
     def remove(self, place: str) -> None:
         """Remove bytes for good."""
@@ -375,10 +372,10 @@ class PostgresBlobs:
             query = "SELECT tenant || '/' || place FROM blob_bytes ORDER BY tenant, place"
             return [place for (place,) in db.execute(query).fetchall()]
 
-    def _one(self, query: str, place: str) -> Any:
+    def _values(self, what: str, place: str) -> list[Any]:
         with self._database.reading() as db:
-            row = db.execute(query, _key(place)).fetchone()
-        return None if row is None else row[0]
+            query = f"SELECT {what} FROM blob_bytes WHERE tenant = ? AND place = ?"
+            return [value for (value,) in db.execute(query, _key(place)).fetchall()]
 
 
 def _key(place: str) -> tuple[str, str]:
@@ -417,9 +414,8 @@ def holds_store(url: str) -> bool:
     Raises:
         StoreUnavailable: it cannot be reached.
     """
-    with _clear(), psycopg.connect(_addresses(url)[0], autocommit=True, connect_timeout=10) as connection:
-        row = connection.execute("SELECT to_regclass('migrations') IS NOT NULL").fetchone()
-    return bool(row and row[0])
+    with _connected(_addresses(url)[0]) as connection:
+        return _holds(connection, "migrations")
 
 
 @contextmanager
@@ -429,6 +425,13 @@ def _clear() -> Iterator[None]:
         yield
     except psycopg.Error as fault:
         raise explained(fault) from fault
+
+
+@contextmanager
+def _connected(url: str) -> Iterator[psycopg.Connection[Row]]:
+    """Connect for a while, apart from the pool."""
+    with _clear(), psycopg.connect(url, **_CONNECTING) as connection:
+        yield connection
 
 
 def explained(fault: Exception) -> KeepwardError:
@@ -475,12 +478,10 @@ def _prepare(connection: psycopg.Connection[Row], *, create: bool, writable: boo
     if server < SERVER:
         raise StoreUnavailable(f"PostgreSQL {server // 10_000} is too old for a store; use {SERVER // 10_000} or newer")
     with connection.transaction():
-        query = "SELECT to_regclass('migrations') IS NOT NULL, to_regclass('meta') IS NOT NULL, current_schema()"
-        present, meta, schema = connection.execute(query).fetchone() or (False, False, None)
-        if schema is None:
+        if connection.execute("SELECT current_schema()").fetchone() == (None,):
             raise StoreUnavailable("the schema that the address names does not exist; make it, or name another")
-        if not present:
-            if meta:
+        if not _holds(connection, "migrations"):
+            if _holds(connection, "meta"):
                 raise NotAStore("the database is another program's; choose another database or schema")
             if not create:
                 raise StoreUnavailable("there is no store in this database; make one with `keepward init`")
@@ -488,16 +489,10 @@ def _prepare(connection: psycopg.Connection[Row], *, create: bool, writable: boo
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MAKING,))
             _extend(connection)
             _migrate(connection)
-            if connection.execute("SELECT to_regclass('server_state')").fetchone() == (None,):
-                connection.execute(TABLE)
-            if connection.execute("SELECT to_regclass('search_state')").fetchone() == (None,):
-                for statement in candidates.TABLES:
-                    for each in partitioned(statement):
-                        connection.execute(each)
-        rows = connection.execute("SELECT max(number) FROM migrations").fetchone() or (0,)
-        if (rows[0] or 0) > load_migrations()[-1].number:
+        number = _number(connection)
+        if number > load_migrations()[-1].number:
             raise NewerSchema
-        if (rows[0] or 0) < load_migrations()[-1].number:
+        if number < load_migrations()[-1].number:
             raise StoreUnavailable("the store needs a new schema and can only be read; open it once for writing")
         row = connection.execute("SELECT value FROM meta WHERE name = 'store_id'").fetchone()
     if row is None or not row[0]:
@@ -526,30 +521,46 @@ def _extend(connection: psycopg.Connection[Row]) -> None:
 
 def _migrate(connection: psycopg.Connection[Row]) -> None:
     """Bring a store to the newest schema; the caller holds the lock of making."""
-    (present,) = connection.execute("SELECT to_regclass('migrations') IS NOT NULL").fetchone() or (False,)
-    done = 0
-    if present:
-        done = (connection.execute("SELECT max(number) FROM migrations").fetchone() or (0,))[0] or 0
+    done = _number(connection) if _holds(connection, "migrations") else 0
     for step in load_migrations():
         if step.number > done:
-            for statement in made(step):
-                connection.execute(statement)
+            _make(connection, statements(step.sql))
             query = "INSERT INTO migrations (number, name, sha256) VALUES (%s, %s, %s)"
             connection.execute(query, (step.number, step.name, step.sha256))
     if not done:
-        for statement in partitioned(_OWN_TABLE):
-            connection.execute(statement)
         query = "INSERT INTO meta (name, value) VALUES ('store_id', %s), ('sealed_by', '')"
         connection.execute(query, (secrets.token_hex(16),))
+    own = {"blob_bytes": [_OWN_TABLE], "search_state": candidates.TABLES}
+    for name, tables in own.items():
+        if not _holds(connection, name):
+            _make(connection, tables)
+    if not _holds(connection, "server_state"):
+        connection.execute(TABLE)
 
 
-def made(step: Migration) -> list[str]:
-    """Return the statements of a migration: text in the order of its bytes, tables in parts by tenant; see (3)."""
-    return [each for statement in statements(step.sql) for each in partitioned(statement)]
+def _number(connection: psycopg.Connection[Row]) -> int:
+    """Return the number of the last migration that was carried out."""
+    (number,) = connection.execute("SELECT max(number) FROM migrations").fetchone() or (None,)
+    return number or 0
+
+
+def _holds(connection: psycopg.Connection[Row], table: str) -> bool:
+    """Whether the database has a table."""
+    return connection.execute("SELECT to_regclass(%s)", (table,)).fetchone() != (None,)
+
+
+def _make(connection: psycopg.Connection[Row], written: Iterable[str]) -> None:
+    """Carry out statements of a migration."""
+    for statement in written:
+        for each in partitioned(statement):
+            connection.execute(each)
 
 
 def partitioned(statement: str) -> list[str]:
-    """Return the statements that do for PostgreSQL what one does for SQLite; see ``made``."""
+    """Return the statements that do for PostgreSQL what one does for SQLite.
+
+    Text is in the order of its bytes, tables are in parts by tenant, each behind its wall; see (3).
+    """
     text = re.sub(r"\s+STRICT(, WITHOUT ROWID)?$", "", statement.rstrip(";"))
     text = re.sub(r"\bBLOB\b", "BYTEA", re.sub(r"\bINTEGER\b", "BIGINT", text))
     text = re.sub(r"\bTEXT\b", 'TEXT COLLATE "C"', text)
