@@ -70,8 +70,7 @@ def crowd(store: Path, processes: int, count: int, *place: str) -> dict[str, Any
 @pytest.mark.parametrize(
     ("processes", "count"),
     [
-        (16, 50),
-        (64, 5),
+        (16, 10),
         pytest.param(8, 200, marks=pytest.mark.slow),
         pytest.param(16, 500, marks=pytest.mark.slow),
         pytest.param(64, 50, marks=pytest.mark.slow),

@@ -48,6 +48,16 @@ def carry(tmp_path: Path, at) -> Callable[..., Path]:
     return carried
 
 
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory) -> Path:
+    """A key file, with the store's home beside it as ``host``; made once, since sealing it takes its time."""
+    folder = tmp_path_factory.mktemp("exported")
+    with Memory.open(folder / "m.db", config_dir=folder / "host", actor=Actor.operator("olga"), embedder=None) as mem:
+        mem.remember("Ana prefers tabs", tier="archival")
+        export_key(mem, folder / "store.key", WORDS, config_dir=folder / "host")
+    return folder / "store.key"
+
+
 def texts(mem: Memory) -> list[str]:
     return sorted(each.text for each in mem.find())
 
@@ -91,27 +101,26 @@ def test_a_store_that_another_home_adopted_comes_back_by_its_key(made, at, carry
         assert texts(mem) == ["Ana prefers tabs"]
 
 
-def test_another_passphrase_opens_nothing(made, carry, tmp_path):
-    file = carry(made, "host", "laptop")
+def test_another_passphrase_opens_nothing(exported, tmp_path):
     with pytest.raises(InvalidInput, match="does not open"):
-        import_key(file, "a harbour in the sun", config_dir=tmp_path / "other")
+        import_key(exported, "a harbour in the sun", config_dir=tmp_path / "other")
     assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize("name", ["salt", "nonce", "sealed", "n", "format"])
-def test_a_key_file_that_was_changed_opens_nothing(made, carry, tmp_path, name):
-    file = carry(made, "host", "laptop")
-    held = json.loads(file.read_text())
+def test_a_key_file_that_was_changed_opens_nothing(exported, tmp_path, name):
+    held = json.loads(exported.read_text())
     held[name] = {"n": held["n"] // 2, "format": "keepward-key/9"}.get(name, str(held[name])[::-1])
+    file = tmp_path / "changed.key"
     file.write_text(json.dumps(held))
     with pytest.raises(InvalidInput):
         import_key(file, WORDS, config_dir=tmp_path / "other")
 
 
-def test_a_key_file_holds_nothing_in_the_open_and_is_its_owners_alone(made, carry, tmp_path):
-    file = carry(made, "host", "laptop")
-    key = next((tmp_path / "host").glob("stores/*/key")).read_bytes()
-    assert (key.hex() in file.read_text(), key in file.read_bytes(), file.stat().st_mode & 0o077) == (False, False, 0)
+def test_a_key_file_holds_nothing_in_the_open_and_is_its_owners_alone(exported):
+    key = next((exported.parent / "host").glob("stores/*/key")).read_bytes()
+    content = exported.read_bytes()
+    assert (key.hex().encode() in content, key in content, exported.stat().st_mode & 0o077) == (False, False, 0)
 
 
 def test_a_short_passphrase_is_refused(made, at, tmp_path):
