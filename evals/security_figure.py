@@ -39,8 +39,9 @@ class Figure:
 
 
 def opened(target: Target, **options: Any) -> Memory:
-    """Open the store of a target as its owner."""
-    return Memory.open(target.address, **{"actor": OWNER, "embedder": None, "config_dir": target.home, **options})
+    """Open the store of a target as its owner; jobs that are due would change it while it is looked at."""
+    fixed = {"actor": OWNER, "embedder": None, "config_dir": target.home, "maintenance": False}
+    return Memory.open(target.address, **{**fixed, **options})
 
 
 def none_of(what: str, bad: int, many: int, thing: str) -> Figure:

@@ -11,10 +11,9 @@ import base64
 import hashlib
 from typing import Any
 
-from keepward.drill.drill import WORD, Stage, Tried, committed, compiles, note, refusal, table, verdict
+from keepward.drill.drill import WORD, Stage, Tried, attack, committed, compiles, note, refusal, verdict
 from keepward.model.trust import Trust
 
-ATTACKS, attack = table()
 #: Where a text can be put, besides the text, and a value that holds it.
 _FIELDS: dict[str, Any] = dict.fromkeys(("reason", "category", "subject", "session", "speaker", "key"), "{}")
 _FIELDS |= {"tags": ["{}"], "evidence": ["{}"], "metadata": {"note": "{}"}, "aliases": ["{}"]}

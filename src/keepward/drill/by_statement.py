@@ -16,14 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keepward.drill.drill import Attack, Stage, Tried, committed, note, refusal, table
+from keepward.drill.drill import Stage, Tried, attack, committed, note, refusal
 from keepward.errors import KeepwardError
 from keepward.model.codec import commitment, encode_record
 from keepward.model.commit import events_hash, recompute
 from keepward.model.policy import Policy
 from keepward.place import place_of
 
-ATTACKS, attack = table()
 #: A word that no memory holds, and what it is bent into.
 WORD, BENT = "quillharbour", "quillbreaker"
 #: What is bent in the file, as SQL; the values in it are those of `_values`.
@@ -134,7 +133,8 @@ def _edit(statements: str) -> Callable[[Stage], Tried]:
     return run
 
 
-ATTACKS += [Attack(name, title, _edit(statements)) for name, (title, statements) in EDITS.items()]
+for _name, (_title, _statements) in EDITS.items():
+    attack(_title, _name)(_edit(_statements))
 
 
 def _bend(stage: Stage, name: str, word: str, bent: str) -> None:

@@ -152,25 +152,25 @@ def verdict(outcome: Any) -> str:
     return f"{outcome.outcome} by {first.gate}: {first.code}" if first else str(outcome.outcome)
 
 
-def attacks() -> tuple[Attack, ...]:
-    """Return every attack, in the order in which they are made."""
-    from keepward.drill import by_request, by_statement
-
-    return (*by_request.ATTACKS, *by_statement.ATTACKS)
+#: Every attack, in the order in which they are made; see ``attacks``.
+_TABLE: list[Attack] = []
 
 
-def table() -> tuple[list[Attack], Callable[[str], Callable[[Any], Any]]]:
-    """Return an empty table of attacks, and a decorator that adds a function to it under a title."""
-    rows: list[Attack] = []
+def attack(title: str, name: str = "") -> Callable[[Callable[[Stage], Tried]], Callable[[Stage], Tried]]:
+    """Add a function to the table, under its own name where none is given."""
 
-    def attack(title: str) -> Callable[[Any], Any]:
-        def added(run: Any) -> Any:
-            rows.append(Attack(run.__name__, title, run))
-            return run
+    def added(run: Callable[[Stage], Tried]) -> Callable[[Stage], Tried]:
+        _TABLE.append(Attack(name or run.__name__, title, run))
+        return run
 
-        return added
+    return added
 
-    return rows, attack
+
+def attacks() -> list[Attack]:
+    """Return the table: first what is asked of the store, then what is done to its rows."""
+    from keepward.drill import by_request, by_statement  # noqa: F401  they add their attacks
+
+    return list(_TABLE)
 
 
 def drill(store: Place, *, tenant: str, policy: Policy, chosen: Sequence[Attack] | None = None) -> list[Line]:

@@ -18,7 +18,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import IO, Any, Literal, cast
@@ -126,16 +126,16 @@ class Source:
         count = 0
         good = False
         fault: str | None = None
-        for number, line in self.lines():
+        last: Any = None
+        for number, last in self.values():
             count += 1
-            if not good:
-                try:
-                    good = isinstance(line, str) and isinstance(parse(line), dict)
-                except Unusable as problem:
-                    fault = fault or f"line {number}: {problem}"
+            good = good or isinstance(last, dict)
+            if isinstance(last, Unusable):
+                fault = fault or f"line {number}: {last}"
         if not good:
             raise InvalidInput(f"{self.name} cannot be read, nothing was imported: {fault or 'no line is an object'}")
-        if not self.ends_whole():
+        self.stream.seek(-1, io.SEEK_END)
+        if self.stream.read(1) != b"\n" and isinstance(last, Unusable):
             raise InvalidInput(f"{self.name} ends within line {count}: it was cut. Nothing was imported")
         return count
 
@@ -154,22 +154,6 @@ class Source:
         except UnicodeDecodeError as fault:
             raise InvalidInput(f"{self.name} is not UTF-8 text (byte {fault.start}); save it as UTF-8") from fault
 
-    def ends_whole(self) -> bool:
-        """Whether the last line ends with a line break or is JSON by itself; False means a cut file."""
-        last: str | Unusable = ""
-        for _, line in self.lines():
-            last = line
-        self.stream.seek(-1, io.SEEK_END)
-        if self.stream.read(1) == b"\n":
-            return True
-        if isinstance(last, Unusable):
-            return False
-        try:
-            parse(last)
-        except Unusable:
-            return False
-        return True
-
 
 @contextmanager
 def opened(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Source]:
@@ -181,7 +165,9 @@ def opened(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Source]:
     path = Path(target) if isinstance(target, str | Path) else None
     if path is None:
         name = PurePath(str(getattr(target, "name", "stream"))).name.strip("<>") or "stream"
-        again = isinstance(target, io.BytesIO | io.BufferedReader) and _is_whole(target)
+        again = False
+        with suppress(OSError, ValueError):
+            again = isinstance(target, io.BytesIO | io.BufferedReader) and target.seekable() and target.tell() == 0
         with io.BytesIO() as held:
             yield _checked(Source(stream=cast("IO[bytes]", target) if again else _held(target, held, name), name=name))
         return
@@ -193,14 +179,6 @@ def opened(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Source]:
         again = stream.seekable()
         source = stream if again else _held(stream, held, path.name)
         yield _checked(Source(stream=source, name=path.name, path=path if again else None))
-
-
-def _is_whole(stream: io.BytesIO | io.BufferedReader) -> bool:
-    """Whether a stream stands at its beginning and can be read again from there."""
-    try:
-        return stream.seekable() and stream.tell() == 0
-    except (OSError, ValueError):
-        return False
 
 
 def _held(stream: Any, held: io.BytesIO, name: str) -> io.BytesIO:
@@ -332,8 +310,6 @@ class Flaw:
 
     number: int
     reason: str
-    #: Whether it was refused for what it holds, and not for its form.
-    refused: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
