@@ -52,7 +52,8 @@ JSON_KEYS = {
     "archive": WRITE,
     "restore": WRITE,
     "blob": "ref bytes media_type active path next",
-    "recall": "used[] notes[] head now hits[] excluded[] reranker receipt withheld[] floor best below calibration",
+    "recall": "used[] notes[] head now hits[] excluded[] reranker withheld[] floor best below calibration "
+    "candidates receipt",
     "feedback": "number receipt actor trust at used[] ignored[]",
     "train": "version serving feedback held_out learned fused cosine gain why from_agents commit receipt",
     "context": "text context_id receipt tokens head used[] notes[] kept sections[] excluded[] withheld[] "
