@@ -347,11 +347,6 @@ def remember_many(call: Call) -> Response:
     return json_response({"mode": mode, "count": len(found), "outcomes": told})
 
 
-def merge(call: Call) -> Response:
-    result = call.run()
-    return json_response({"outcome": None}) if result is None else write_response(result)
-
-
 def edited(call: Call) -> Response:
     seen = matched(call, required=call.verb.name == "revise")
     if seen is None:
@@ -401,6 +396,9 @@ def adding(more: Callable[[Call, Any], dict[str, Any]]) -> Callable[[Call], Resp
 
     def answer(call: Call) -> Response:
         result = call.run()
+        if result is None:
+            # Of a write that has nothing to do.
+            return json_response({"outcome": None})
         if isinstance(result, Committed | Quarantined | Refused | Duplicate):
             return write_response(result)
         keys, found = call.verb.answer.split(), shape(result)
