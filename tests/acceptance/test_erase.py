@@ -270,7 +270,7 @@ def test_replay_shows_a_tombstone_says_so_and_the_rest_is_as_it_was(owner, numbe
     erased(owner, number)
     again = owner.replay(context.receipt.id)
     assert (again.same, again.missing, again.unchanged) == (False, ((number, 2),), ("core",))
-    assert again.text == context.text.replace(f"[fact] {SECOND}", "[erased]")
+    assert again.text == context.text.replace(f"[fact] {SECOND} (2026-03-01)", "[erased]")
 
 
 @pytest.mark.promise("T12", "T14")

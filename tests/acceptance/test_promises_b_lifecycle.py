@@ -17,7 +17,8 @@ def texts(memory: Memory) -> set[str]:
     """Return what a list, a recall and a context each show, together."""
     shown = {each.text for each in memory.find()} | {hit.memory.text for hit in memory.recall("ferry dock")}
     compiled = memory.context("ferry dock").text
-    return shown | {line.split("] ", 1)[1] for line in compiled.splitlines() if line.startswith("[")}
+    lines = [line.split("] ", 1)[1] for line in compiled.splitlines() if line.startswith("[")]
+    return shown | {line.partition(" (20")[0] for line in lines}
 
 
 @pytest.mark.promise("B9")

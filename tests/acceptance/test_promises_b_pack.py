@@ -32,7 +32,8 @@ def test_recalled_memories_stand_under_one_heading_each_with_its_kind_between_bl
     kept(mem.remember("Paint the ferry in May", **RULE))
     blocks = mem.context("paint the blue ferry").text.split("\n\n")
     assert blocks[0].splitlines()[0] == "## Memory Context · noted by an agent"
-    assert sorted(blocks[1:]) == ["[fact] The ferry is blue", "[rule] Paint the ferry in May"]
+    assert blocks[1].startswith("### ")
+    assert sorted(blocks[2:]) == ["[fact] The ferry is blue", "[rule] Paint the ferry in May"]
 
 
 @pytest.mark.promise("B36")
@@ -49,9 +50,8 @@ def test_what_is_over_replaced_or_sensitive_is_in_no_prompt_and_each_says_why(me
     secret = kept(mem.remember("The ferry captain is ill", tier="archival", sensitivity="sensitive"))
     clock.move(hours=2)
     compiled = mem.context("ferry captain late red blue")
-    assert [line for line in compiled.text.splitlines() if line.startswith("[")] == [
-        "[fact] The ferry was painted blue"
-    ]
+    lines = [line for line in compiled.text.splitlines() if line.startswith("[")]
+    assert [line.partition(" (")[0] for line in lines] == ["[fact] The ferry was painted blue"]
     why = {each.id: each.reason.code for each in compiled.excluded}
     assert why == {over.id: "expired", secret.id: "sensitive"}
 
@@ -80,7 +80,10 @@ def test_a_promoted_sensitive_memory_stays_out_of_prompts(owner: Memory) -> None
 
 
 @pytest.mark.promise("B40")
-def test_a_prompt_recalls_at_most_twenty_and_a_list_gives_the_newest_first(mem: Memory, clock: Any) -> None:
+def test_a_prompt_recalls_at_most_as_many_as_policy_says_and_a_list_gives_the_newest_first(
+    opened: Callable[..., Memory], clock: Any
+) -> None:
+    mem = opened("twenty", policy=Policy(max_items=20)).acting_as(Actor.agent())
     names = [f"Ferry number {n} sails to island {n * 7}" for n in range(25)]
     for name in names:
         clock.move(minutes=1)

@@ -123,7 +123,7 @@ def contexts(draw: st.DrawFn) -> Inputs:
         excluded=draw(st.lists(st.sampled_from([(*key, DROP) for key in pool]), max_size=2)) if pool else [],
         counter_name=counter,
         count=COUNTERS[counter],
-        screen=screen,
+        screen=lambda found: [screen(each) for each in found],
         include_sensitive=draw(st.booleans()),
         format=draw(st.sampled_from(["markdown", "xml", "messages"])),
     )

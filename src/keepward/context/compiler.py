@@ -17,7 +17,7 @@ Invariants
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -103,7 +103,8 @@ def _reason(code: str, detail: str) -> Reason:
     return Reason(gate="compile", code=code, detail=detail)
 
 
-_NO_ROOM = _reason("budget", "there was no room for it")
+#: Why most of what stays out does.
+NO_ROOM = _reason("budget", "there was no room for it")
 
 
 def _finite(value: float) -> float:
@@ -120,8 +121,7 @@ def _is_summary(entry: Entry) -> bool:
 
 def _cap_order(entry: Entry) -> tuple[int, float, int, str]:
     """Sort key of what a cap keeps: own scope first, then surest, then newest."""
-    record = entry.record
-    return -depth(record.scope), -entry.confidence, -renewed_at(record), record.id
+    return -depth(entry.record.scope), -entry.confidence, -renewed_at(entry.record), entry.record.id
 
 
 class _Assembly:
@@ -140,6 +140,10 @@ class _Assembly:
         #: Memories that say what another one says.
         self._repeats: dict[tuple[str, int], tuple[str, int]] = {}
         self._kept: dict[tuple[str, int], Entry] = {}
+        #: Those of them that were recalled.
+        self._recalled: dict[tuple[str, int], Entry] = {}
+        #: Ids of what was recalled and is outdone, with the id of what says otherwise and is newer.
+        self._outdone: Mapping[str, str] = {}
         #: Headings that are paid for, and estimated tokens of what is in.
         self._opened: Opened = set()
         self._spent = 0
@@ -250,7 +254,8 @@ class _Assembly:
 
     def _price(self, line: Line, opened: Opened) -> int:
         """Return the estimated tokens that a line adds, noting the headings it opens."""
-        return sum(map(self._count, added(line, self._inputs.format, opened)))
+        parts, gone = added(line, self._inputs.format, opened)
+        return sum(map(self._count, parts)) - self._count(gone)
 
     @property
     def _room(self) -> int:
@@ -261,20 +266,25 @@ class _Assembly:
         """Return the token budget a section shares in."""
         return next(tokens for names, tokens in self._limits.items() if section in names)
 
+    def _look(self, entries: Iterable[Entry]) -> None:
+        """Screen together what was not screened yet."""
+        fresh = {entry.key: entry.record for entry in entries if entry.key not in self._findings}
+        for (key, record), found in zip(fresh.items(), self._inputs.screen([*fresh.values()]), strict=True):
+            if found.drop is not None:
+                self._reasons[key] = found.drop
+            self._findings[key] = None if found.drop else tidy(found.text_masks, len(record.text))
+
     def _screened(self, entry: Entry) -> Line | None:
         """Return the line of an entry with its masks, or None when it must not be rendered."""
-        if entry.key not in self._findings:
-            found = self._inputs.screen(entry.record)
-            if found.drop is not None:
-                self._reasons[entry.key] = found.drop
-                self._repeats.pop(entry.key, None)
-            masks = tidy(found.text_masks, len(entry.record.text))
-            self._findings[entry.key] = None if found.drop else masks
+        self._look([entry])
         known = self._findings[entry.key]
         if known is None:
             return None
-        entry.masks = known
-        return line_of(entry.section, entry.record, known) if known else entry.plain
+        if entry.line is None:
+            entry.masks = known
+            earlier = entry.section == "recalled" and entry.record.id in self._outdone
+            entry.line = line_of(entry.section, entry.record, known, earlier=earlier)
+        return entry.line
 
     def _says_known(self, entry: Entry, body: str) -> bool:
         """Whether something that is in says the same; if so, note it."""
@@ -295,29 +305,33 @@ class _Assembly:
             line = self._screened(entry)
             if line is None or self._says_known(entry, line.body or ""):
                 return False
+            # What stands under headings costs no less than it does by itself.
             opened = set(self._opened)
-            cost = self._price(line, opened)
-            if cost <= room:
+            if self._count(alone_in(line, self._inputs.format)) <= room and (cost := self._price(line, opened)) <= room:
                 self._opened = opened
                 self._spent += cost
                 entry.cost = cost
                 self._keep(entry, line)
                 return True
-        self._reasons[entry.key] = _NO_ROOM
+        self._reasons[entry.key] = NO_ROOM
         return False
 
     def _keep(self, entry: Entry, line: Line) -> None:
         """Take an entry in whatever it costs."""
-        entry.line = line
         self._kept[entry.key] = entry
+        if entry.section == "recalled":
+            self._recalled[entry.key] = entry
         self._holders[entry.folded(line.body or "")] = entry.key
         self._reasons.pop(entry.key, None)
         self._repeats.pop(entry.key, None)
 
     def _drop(self, entry: Entry) -> None:
-        """Put an entry out for lack of room."""
-        del self._kept[entry.key]
-        self._reasons[entry.key] = _NO_ROOM
+        """Put an entry out for lack of room, and what is only in as outdone by it."""
+        name = entry.record.id
+        for each in (entry, *(it for it in [*self._recalled.values()] if self._outdone.get(it.record.id) == name)):
+            self._kept.pop(each.key, None)
+            self._recalled.pop(each.key, None)
+            self._reasons[each.key] = NO_ROOM
 
     def _take_core(self, entries: list[Entry]) -> None:
         budget = self._inputs.budget_tokens
@@ -370,33 +384,39 @@ class _Assembly:
             if band < 0 or entry.strength < ALIKE * best:
                 band, best = band + 1, entry.strength
             entry.band = band
-        room, opened = min(self._allotment("recalled"), self._room), set(self._opened)
-        chosen: list[Entry] = []
-        said: dict[str, Entry] = {}
-        for entry in _last_to_go(entries):
-            if entry.key in self._kept or self._says_known(entry, entry.record.text):
-                continue
-            words = entry.folded(entry.record.text)
-            if words in said:
-                self._repeats[entry.key] = said[words].key
-            elif self._within_caps(entry, chosen):
-                ahead = set(opened)
-                if self._longer(entry, room) or (price := self._price(entry.plain, ahead)) > room:
-                    self._reasons[entry.key] = _NO_ROOM
-                    continue
-                room -= price
-                opened = ahead
-                said[words] = entry
-                chosen.append(entry)
-        for entry in _last_to_go(chosen):
-            self._admit(entry, self._room)
+        self._look(entries)
+        shown = [entry for entry in entries if self._findings[entry.key] is not None]
+        self._outdone = self._inputs.outdone([entry.record for entry in shown])
+        by_id = {entry.record.id: entry for entry in shown}
+        room = min(self._allotment("recalled"), self._room)
+        for entry in _last_to_go(shown):
+            newer = by_id.get(self._outdone.get(entry.record.id, ""))
+            if newer is not None:
+                room -= self._offer(newer, room)
+            room -= self._offer(entry, room)
 
-    def _within_caps(self, entry: Entry, chosen: list[Entry]) -> bool:
-        most = self._inputs.policy.max_items
-        if len(chosen) >= most:
+    def _offer(self, entry: Entry, room: int) -> int:
+        """Take in a recalled entry unless a limit keeps it out, and return what it costs."""
+        if entry.key in self._kept or not self._within_caps(entry) or not self._admit(entry, room):
+            return 0
+        return entry.cost
+
+    def _within_caps(self, entry: Entry) -> bool:
+        """Whether no limit but the room keeps a recalled entry out; note which one does."""
+        newer = self._outdone.get(entry.record.id)
+        if newer is not None:
+            inside = next((each for each in self._kept.values() if each.record.id == newer), None)
+            if inside is None:
+                self._reasons[entry.key] = NO_ROOM
+                return False
+            if self._inputs.policy.earlier_statements == "leave_out":
+                self._reasons[entry.key] = _reason("outdone", f"{newer} is newer and says otherwise")
+                return False
+        most, recalled = self._inputs.policy.max_items, self._recalled
+        if len(recalled) >= most:
             self._reasons[entry.key] = _reason("cap", f"a context recalls at most {most} memories")
             return False
-        if not _is_summary(entry) or sum(map(_is_summary, chosen)) < SUMMARY_CAP:
+        if not _is_summary(entry) or sum(map(_is_summary, recalled.values())) < SUMMARY_CAP:
             return True
         self._reasons[entry.key] = _reason("cap", f"a context recalls at most {SUMMARY_CAP} summaries")
         return False
@@ -405,11 +425,13 @@ class _Assembly:
 
     def _section(self, name: str) -> list[Entry]:
         """Return the entries of a section in the order of the text."""
-        entries = [entry for entry in self._kept.values() if entry.section == name]
         if name != "recalled":
+            entries = [entry for entry in self._kept.values() if entry.section == name]
             return sorted(entries, key=lambda entry: _ORDER[name](entry.record))
-        by_id = {entry.record.id: entry for entry in entries}
-        return [by_id[key] for key in recalled_order({key: (it.record, it.rank) for key, it in by_id.items()})]
+        by_id = {entry.record.id: entry for entry in self._recalled.values()}
+        outdone = {key: newer for key, newer in self._outdone.items() if key in by_id and newer in by_id}
+        order = recalled_order({key: (it.record, it.rank) for key, it in by_id.items()}, outdone)
+        return [by_id[key] for key in order]
 
     def _rendered(self) -> Rendered:
         lines = [entry.line for name in SECTIONS[1:] for entry in self._section(name) if entry.line]
@@ -456,27 +478,23 @@ class _Assembly:
 
     def _take_extra(self, tokens: Tally, recalled: list[Entry]) -> list[Entry]:
         """Take in by rank what was left for lack of room and may fit by the true count."""
-        taken = [entry for entry in self._kept.values() if entry.section == "recalled"]
         slack = min(self._inputs.budget_tokens - tokens.whole, self._allotment("recalled") - tokens.of({"recalled"}))
         extra: list[Entry] = []
         for entry in recalled:
-            if slack <= 0 or len(taken) >= self._inputs.policy.max_items:
+            if slack <= 0:
                 break
             why = self._reasons.get(entry.key)
             waits = entry.key in self._repeats or (why is not None and why.code in {"budget", "cap"})
-            if entry.key in self._kept or not waits or not self._within_caps(entry, taken):
-                continue
-            if self._admit(entry, slack):
-                slack -= entry.cost
+            if waits and (cost := self._offer(entry, slack)):
+                slack -= cost
                 extra.append(entry)
-                taken.append(entry)
         return extra
 
     def _left_out(self) -> tuple[Excluded, ...]:
         final = dict(self._reasons)
         for key, holder in self._repeats.items():
             known = holder in self._kept
-            final[key] = _reason("repeat", f"{holder[0]} says the same and is in the context") if known else _NO_ROOM
+            final[key] = _reason("repeat", f"{holder[0]} says the same and is in the context") if known else NO_ROOM
         return tuple(
             Excluded(id=key[0], version=key[1], reason=final[key]) for key in sorted(final) if key not in self._kept
         )
@@ -557,25 +575,19 @@ class _Assembly:
             tokens=self._count(alone_in(line, self._inputs.format) if line else ""),
             masks=entry.masks,
             score=entry.score,
-            parts={name: _finite(part) for name, part in sorted(entry.parts.items())},
+            parts=dict(sorted(entry.parts.items())),
             weak=entry.score is not None and entry.score < self._inputs.policy.relevance_weak,
             block=line.block if line else None,
+            outdone_by=self._outdone.get(record.id) if entry.section == "recalled" else None,
         )
 
 
 def _section_facts(section: Section) -> dict[str, Any]:
     items: list[dict[str, Any]] = []
     for item in section.items:
-        facts: dict[str, Any] = {
-            "id": item.id,
-            "version": item.version,
-            "tier": item.tier,
-            "kind": item.kind,
-            "tokens": item.tokens,
-            "masks": [list(mask) for mask in item.masks],
-        }
-        if item.block is not None:
-            facts["block"] = item.block
+        facts = {name: getattr(item, name) for name in ("id", "version", "tier", "kind", "tokens")}
+        facts["masks"] = [list(mask) for mask in item.masks]
+        facts |= {name: value for name in ("block", "outdone_by") if (value := getattr(item, name)) is not None}
         if item.score is not None:
             facts |= {"score": item.score, "weak": item.weak, "parts": dict(item.parts)}
         items.append(facts)

@@ -25,8 +25,9 @@ from keepward.model.memory import CORE_BLOCKS, ContentType, Record, Tier
 from keepward.model.query import CONTEXT_LEGEND
 from keepward.model.trust import Trust
 
-#: Number of this way of rendering. 1 marked each line of an origin below an agent, and told nothing of agents.
-RENDERER = 2
+#: Number of this way of rendering. 1 marked each line of an origin below an agent, and told nothing of agents; 2 opened
+#: a heading for each session of a day, and dated nothing else but what has an instant of its own.
+RENDERER = 3
 #: Stands where an erased memory or a lost document stood.
 TOMBSTONE = "[erased]"
 #: Opens the dynamic tail, once.
@@ -80,16 +81,25 @@ class Line:
     record: Record | None = None
     #: Label of the core block it stands in.
     block: str | None = None
+    #: Whether a newer memory in the text says otherwise.
+    earlier: bool = False
     renderer: int = RENDERER
     #: Its own paragraph by format: a line is priced, placed and told of in the receipt, and written once.
     _own: dict[Format, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def own(self, form: Format) -> str:
-        """Return the paragraph that is the line itself, without the headings above it."""
+    def own(self, form: Format, *, grouped: bool = True) -> str:
+        """Return the paragraph that is the line itself, without the headings above it.
+
+        What is not ``grouped`` under its day is dated by itself, behind its text, where no text of a memory can stand.
+        """
         known = self._own.get(form)
         if known is None:
             known = self._own[form] = _own(self, form)
-        return known
+        if form == "xml" or self.body is None:
+            return known
+        notes = [happened_at(self.record).date().isoformat()] if self.record is not None and not grouped else []
+        notes += ["earlier"] if self.earlier else []
+        return f"{known} ({', '.join(notes)})" if notes else known
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -114,18 +124,10 @@ class Entry:
     cost: int = 0
     #: Id and version.
     key: tuple[str, int] = field(init=False)
-    _plain: Line | None = field(default=None, init=False)
     _folded: str | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.key = self.record.id, self.record.version
-
-    @property
-    def plain(self) -> Line:
-        """The line of the memory as it stands, unscreened: made when it is first asked for."""
-        if self._plain is None:
-            self._plain = line_of(self.section, self.record, ())
-        return self._plain
 
     def folded(self, body: str) -> str:
         """Return what equal memories share, given the words that are shown; what it says unmasked is folded once."""
@@ -210,7 +212,9 @@ def xml_attribute(name: str, value: str | None) -> str:
     return f' {name}="{html.escape(plain)}"'
 
 
-def line_of(section: str, record: Record, masks: Iterable[Mask], *, renderer: int = RENDERER) -> Line:
+def line_of(
+    section: str, record: Record, masks: Iterable[Mask], *, earlier: bool = False, renderer: int = RENDERER
+) -> Line:
     """Return the line of a memory with its tidy masks applied."""
     return Line(
         section=section,
@@ -218,6 +222,7 @@ def line_of(section: str, record: Record, masks: Iterable[Mask], *, renderer: in
         body=masked(record.text, masks),
         record=record,
         block=record.key or "core" if section == "core" else None,
+        earlier=earlier,
         renderer=renderer,
     )
 
@@ -252,7 +257,8 @@ def day(record: Record) -> str:
     return f"{at.date().isoformat()} {_DAYS[at.weekday()]}"
 
 
-def headings(line: Line, form: Format, opened: Opened) -> list[str]:
+def headings(line: Line, form: Format, opened: Opened, *, grouped: bool = True) -> list[str]:
+    """Return the headings that a line opens; ``grouped`` is whether it stands under its day, where it may."""
     section, record = line.section, line.record
     mark = origin(record, line.renderer) if record is not None else None
     # The group of an origin within its section (5); a line that is gone stands where it stood.
@@ -269,9 +275,10 @@ def headings(line: Line, form: Format, opened: Opened) -> list[str]:
     if _opens(opened, ("origin", section, group)) if group else fresh:
         legend = "" if section in PREFIX or not _opens(opened, ("tail",)) else f"\n{LEGEND}"
         parts.append(f"## {_HEADING[section]}{f' · {group}' if group else ''}{legend}")
-    if record is not None and _grouped(line):
+    if record is not None and grouped and _grouped(line):
         told = day(record)
-        if _opens(opened, ("group", record.session or "", told, mark or "")):
+        session = record.session or "" if line.renderer < 3 else ""
+        if _opens(opened, ("group", session, told, mark or "")):
             parts.append(f"### {told}{f' · {mark}' if mark and not group else ''}")
     return parts
 
@@ -288,8 +295,14 @@ def _opens(opened: Opened, key: tuple[str, ...]) -> bool:
 
 
 def _grouped(line: Line) -> bool:
-    """Whether the line stands under the day of its session."""
-    return line.section == "recalled" and line.record is not None and is_turn(line.record)
+    """Whether the line may stand under its day."""
+    return line.section == "recalled" and line.record is not None and (line.renderer > 2 or is_turn(line.record))
+
+
+def day_of(line: Line) -> tuple[str, str] | None:
+    """Return what lines share that stand together under one day: the day and the origin; None for any other line."""
+    record = line.record
+    return (day(record), origin(record) or "") if record is not None and _grouped(line) else None
 
 
 def _own(line: Line, form: Format) -> str:
@@ -311,7 +324,7 @@ def _item(line: Line, *, grouped: bool) -> str:
     if record.content_type is not ContentType.TEXT:
         marks.append(record.content_type.value)
     if not grouped:
-        if record.occurred_at is not None:
+        if record.occurred_at is not None and not _dated(line):
             marks.append(day(record))
         marks += [mark for mark in (origin(record, 1),) if mark and line.renderer == 1]
     text = guard(line.body)
@@ -320,6 +333,11 @@ def _item(line: Line, *, grouped: bool) -> str:
             head = f"{label(name)}:"
             text = text if text.casefold().startswith(head.casefold()) else f"{head} {text}"
     return f"[{' · '.join(marks)}] {text}"
+
+
+def _dated(line: Line) -> bool:
+    """Whether the line shows when the memory is from, whatever it is."""
+    return line.section == "recalled" and line.renderer > 2
 
 
 def _line_key(line: Line) -> str | None:
@@ -336,22 +354,29 @@ def _xml_item(line: Line) -> str:
     if record is None or line.body is None:
         return "<erased/>"
     typed = None if record.content_type is ContentType.TEXT else record.content_type.value
-    dated = record.occurred_at is not None or is_turn(record)
+    dated = record.occurred_at is not None or is_turn(record) or _dated(line)
     attributes = (
         xml_attribute("kind", record.kind.value)
         + xml_attribute("type", typed)
         + xml_attribute("key", _line_key(line))
         + xml_attribute("speaker", record.speaker)
         + xml_attribute("date", day(record) if dated else None)
+        + xml_attribute("earlier", "yes" if line.earlier else None)
         + xml_attribute("origin", origin(record, 1) if line.renderer == 1 else None)
     )
     return f"<memory{attributes}>{body}</memory>"
 
 
-def added(line: Line, form: Format, opened: Opened) -> list[str]:
-    """Return, near enough to price them, the parts of text a line adds; the line itself is the last."""
+def added(line: Line, form: Format, opened: Opened) -> tuple[list[str], str]:
+    """Return, near enough to price them, the parts of text a line adds, itself the last, and what it takes away."""
     closing = [f"\n</{line.section}>"] if form == "xml" and ("section", line.section) not in opened else []
-    return [*closing, *(_added(part, form) for part in headings(line, form, opened)), alone_in(line, form)]
+    known = day_of(line) if form != "xml" else None
+    # The first of a day is dated by itself; a second one opens a heading for both.
+    grouped = known is None or not _opens(opened, ("day", *known))
+    parts = headings(line, form, opened, grouped=grouped)
+    paired = grouped and known is not None and _opens(opened, ("pair", *known))
+    gone = f" ({known[0].partition(' ')[0]})" if paired and known else ""
+    return [*closing, *(_added(part, form) for part in (*parts, line.own(form, grouped=grouped)))], gone
 
 
 def alone_in(line: Line, form: Format) -> str:

@@ -14,13 +14,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from keepward.context.lines import FROM, RENDERER, Line, Opened, document, escape, headings, line_of
+from keepward.context.lines import FROM, RENDERER, Line, Opened, day_of, document, escape, headings, line_of
 from keepward.context.sections import PREFIX, Format
 from keepward.errors import InvalidInput
 from keepward.model.compiled import Replayed
 from keepward.model.memory import Record
-
-_KNOWN = frozenset({1, RENDERER})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +64,16 @@ def with_documents(lines: Sequence[Line], identity: Line | None, user_file: Line
     return [*([] if identity is None else [identity]), *lines[:at], *middle, *lines[at:]]
 
 
-def _paragraphs(lines: Iterable[Line], form: Format) -> Iterator[tuple[str, str, str]]:
+def _paragraphs(lines: Sequence[Line], form: Format) -> Iterator[tuple[str, str, str]]:
     opened: Opened = set()
     group: Opened = set()
-    for line in lines:
+    days = [day_of(line) for line in lines]
+    for at, line in enumerate(lines):
         before = len(opened)
-        parts = [*headings(line, form, opened), line.own(form)]
+        # A day of its own takes fewer tokens on the line than above it.
+        near = {*days[max(at - 1, 0) : at], *days[at + 1 : at + 2]}
+        alone = line.renderer > 2 and days[at] is not None and days[at] not in near
+        parts = [*headings(line, form, opened, grouped=not alone), line.own(form, grouped=not alone)]
         # A group ends where another begins; it is opened anew when the session comes back.
         if len(opened) > before and (fresh := {key for key in opened if key[0] == "group"} - group):
             opened -= group
@@ -185,7 +187,7 @@ def replay(
         InvalidInput: the facts are of a renderer this version does not have.
     """
     renderer = facts.get("renderer")
-    if renderer not in _KNOWN:
+    if not isinstance(renderer, int) or not 1 <= renderer <= RENDERER:
         raise InvalidInput("the context was rendered by another version; replay it with the Keepward that made it")
     missing: list[tuple[str, int]] = []
     documents: dict[str, Line | None] = {"identity": None, "user_file": None}
@@ -210,7 +212,8 @@ def replay(
                 lines.append(gone)
             else:
                 masks = [(start, end, name) for start, end, name in item["masks"]]
-                lines.append(line_of(section["name"], record, masks, renderer=renderer))
+                earlier = "outdone_by" in item
+                lines.append(line_of(section["name"], record, masks, earlier=earlier, renderer=renderer))
     again = render(with_documents(lines, documents["identity"], documents["user_file"]), facts["format"])
     then = {section["name"]: section["digest"] for section in facts["sections"]}
     now = again.section_digests()

@@ -22,6 +22,8 @@ from keepward.model.trust import SHARED, Trust, in_task
 from keepward.model.value import to_micros
 
 Format = Literal["markdown", "xml", "messages"]
+#: Microseconds.
+_DAY = 86_400_000_000
 #: All sections, in the order of the text.
 SECTIONS = ("identity", "core", "pinned", "state", "working", "recalled")
 #: The sections that change seldom, so that a provider may cache them.
@@ -51,9 +53,14 @@ class Screened:
     drop: Reason | None = None
 
 
-def passed(_: Record) -> Screened:
-    """Return a clean finding for any record."""
-    return Screened()
+def passed(records: Sequence[Record]) -> list[Screened]:
+    """Return a clean finding for each record."""
+    return [Screened() for _ in records]
+
+
+def distinct(_: Sequence[Record]) -> dict[str, str]:
+    """Return that no record outdoes another."""
+    return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +94,11 @@ class Inputs:
     #: Name and function of the token counter; 0 for the empty text.
     counter_name: str
     count: Callable[[str], int]
-    #: Called at most once for each record, and always before it is rendered.
-    screen: Callable[[Record], Screened] = passed
+    #: Looks at records together, at each at most once, and always before it is rendered.
+    screen: Callable[[Sequence[Record]], Sequence[Screened]] = passed
+    #: Returns, of records that were recalled, the ids of those that are outdone, and the id of what says otherwise and
+    #: is newer; that one is not outdone itself.
+    outdone: Callable[[Sequence[Record]], Mapping[str, str]] = distinct
     #: Names of embedder, reranker and the like, for the receipt.
     versions: Mapping[str, str] = field(default_factory=dict)
     include_sensitive: bool = False
@@ -178,26 +188,33 @@ def is_turn(record: Record) -> bool:
     return record.tier is Tier.EPISODIC and record.kind is not Kind.SUMMARY and told
 
 
-def recalled_order(records: Mapping[str, tuple[Record, int]]) -> list[str]:
-    """Return ids in reading order, given record and rank by id.
+def recalled_order(records: Mapping[str, tuple[Record, int]], outdone: Mapping[str, str]) -> list[str]:
+    """Return ids in reading order, given record and rank by id, and what outdoes an id.
 
-    By origin; within, archival by rank, then core and working by rank, then summaries, plain events and turns, each
-    oldest first; the turns of one session stay together, where its earliest turn stands.
+    By origin; within, archival by rank, then core and working by rank, then summaries, plain events and turns, newest
+    day first. The turns of one session on one day stand in the order they were said; of two sessions the later one
+    stands first. What is outdone stands behind what outdoes it.
     """
-    opened: dict[str, int] = {}
+    opened: dict[tuple[str, int], int] = {}
     for record, _ in records.values():
         if record.session is not None and is_turn(record):
             at = to_micros(happened_at(record))
-            opened[record.session] = min(at, opened.get(record.session, at))
+            talk = record.session, at // _DAY
+            opened[talk] = min(at, opened.get(talk, at))
 
-    def place(entry: tuple[str, tuple[Record, int]]) -> tuple[int, int, int, str, int, int, str]:
+    def place(entry: tuple[str, tuple[Record, int]]) -> tuple[int, int, int, int, str, int, int, str]:
         name, (record, rank) = entry
         origin, at = origin_rank(record), to_micros(happened_at(record))
         if record.tier is not Tier.EPISODIC:
-            return origin, int(record.tier is not Tier.ARCHIVAL), rank, "", 0, 0, name
+            return origin, int(record.tier is not Tier.ARCHIVAL), rank, 0, "", 0, 0, name
         if not is_turn(record):
-            return origin, (2 if record.kind is Kind.SUMMARY else 3), at, "", 0, 0, name
-        session = record.session or ""
-        return origin, 4, opened.get(session, at), session, at, to_micros(record.created_at), name
+            return origin, (2 if record.kind is Kind.SUMMARY else 3), -at, 0, "", 0, 0, name
+        session, date = record.session or "", at // _DAY
+        return origin, 4, -date, -opened.get((session, date), at), session, at, to_micros(record.created_at), name
 
-    return [name for name, _ in sorted(records.items(), key=place)]
+    order = [name for name, _ in sorted(records.items(), key=place)]
+    for name in [each for each in order if each in outdone]:
+        at, newer = order.index(name), order.index(outdone[name])
+        if at < newer:
+            order.insert(newer, order.pop(at))
+    return order

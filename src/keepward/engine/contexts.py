@@ -13,19 +13,20 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from threading import Lock
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from keepward.context.compiler import compile_context, memory_block, snapshot
+from keepward.context.compiler import NO_ROOM, compile_context, memory_block, snapshot
 from keepward.context.render import digest
 from keepward.context.render import replay as render_again
 from keepward.context.sections import Candidate, Compiled, Format, Inputs, Screened
 from keepward.engine.audit import core_of
 from keepward.engine.commit import keep_read
-from keepward.engine.read import Stand, below_floor, floor_of, search, stand
+from keepward.engine.read import Need, Stand, below_floor, floor_of, search, stand
 from keepward.engine.review import pending
 from keepward.engine.session import Engine, Session, note_handed
 from keepward.engine.view import (
@@ -41,23 +42,29 @@ from keepward.engine.view import (
     withheld,
 )
 from keepward.errors import InvalidInput
-from keepward.gates.content import scrub_private, scrub_secret, softly_worded_counts
+from keepward.gates.content import BETWEEN, TOGETHER, scrub_private, scrub_secret, softly_worded_counts
 from keepward.model.commit import Reason
 from keepward.model.compiled import CompiledContext, Replayed
-from keepward.model.memory import Kind, Record, Stability, Status, Tier
+from keepward.model.memory import Kind, Record, Sensitivity, Stability, Status, Tier
 from keepward.model.query import AsOf, Filter
 from keepward.model.trust import Trust, visible_from
 from keepward.model.value import unknown
 from keepward.ports.store import Found, Withheld
 from keepward.store.writer import Writer
 
+if TYPE_CHECKING:
+    from keepward.retrieval.index import Index
+
 #: Ended working memories are named among the exclusions for this long.
 REMEMBERED = timedelta(days=7)
-#: Recalled candidates looked at for each one that fits: of as many as policy lets in, or where that is a lot of as many
-#: as the budget has room for, a candidate for every so many tokens.
+#: Recalled candidates ranked for each one that fits: of as many as policy lets in, or where that is a lot of as many
+#: as the budget has room for, a candidate for every so many tokens. They are read by rank, so many at once, until their
+#: texts alone take all the room.
 SPARE = 3
 LEAST_CANDIDATES = 60
 TOKENS_A_CANDIDATE = 12
+READ_AT_ONCE = 24
+TOKENS_A_READ = 80
 FORMATS: tuple[Format, ...] = ("markdown", "xml", "messages")
 Which = Literal["context", "snapshot", "memory_block"]
 _COMPILERS: dict[Which, Callable[[Inputs], Compiled]] = {
@@ -190,18 +197,27 @@ def _gather(
     notes = at.notes
     reranker = calibration = None
     origin: dict[str, str] = {}
+    need = _need(session, least, now, min(budget, session.policy.retrieved_budget), sensitive=include_sensitive)
     if objective.strip():
         lasting = replace(everything, tiers=(Tier.EPISODIC.value, Tier.ARCHIVAL.value))
         most = min(session.policy.max_items * SPARE, max(LEAST_CANDIDATES, budget // TOKENS_A_CANDIDATE))
-        limit = min(1_000, most + len(fixed))
         # One stand for all of it: no section is of another instant, and none of a state before the one named.
-        found = search(session, objective, lasting, limit=limit, purpose=purpose, gated=False, unread=fixed, at=at)
+        found = search(
+            session,
+            objective,
+            lasting,
+            limit=min(1_000, most + len(fixed)),
+            purpose=purpose,
+            gated=False,
+            unread=fixed,
+            need=need,
+            at=at,
+        )
         used, notes, reranker, calibration = found.used, found.notes, found.reranker, found.calibration
         origin = found.origin
         damaged.extend(found.withheld)
-        hits = [hit for hit in found.hits if hit.memory.id not in fixed]
-        low = _untrusted([hit.memory for hit in hits], least)
-        excluded += low
+        low = _untrusted([hit.memory for hit in found.hits], least)
+        excluded += [*low, *((each.id, each.version, NO_ROOM) for each in need.left)]
         barred = {name for name, _, _ in low}
         recalled = [
             Candidate(
@@ -210,7 +226,7 @@ def _gather(
                 strength=max(hit.parts["fused"] + hit.parts.get("learned", 0.0), 0.0),
                 parts=hit.parts,
             )
-            for hit in hits
+            for hit in found.hits
             if hit.memory.id not in barred
         ]
     if seq is None and on:
@@ -237,6 +253,7 @@ def _gather(
         counter_name=session.engine.counter.name,
         count=session.engine.counter.count,
         screen=screen,
+        outdone=partial(outdone_among, session, need.index),
         versions={
             "embedder": session.embedder.id if session.embedder else "none",
             "reranker": reranker or "none",
@@ -250,6 +267,33 @@ def _gather(
         gone |= {each.id: each for each in withheld(session, everything, live_at=now)}
     lost = sorted(gone.values(), key=lambda each: each.id or "~")
     return _Gathered(inputs=inputs, used=used, notes=(*notes, *notes_of(lost)), withheld=lost)
+
+
+def _need(session: Session, least: Trust, now: datetime, room: int, *, sensitive: bool) -> Need:
+    """Return the need of so many tokens of texts that may come in."""
+    count = session.engine.counter.count
+
+    def met(read: Sequence[Record]) -> bool:
+        shown = (it for it in read if it.effective_trust >= least and it.is_live(now))
+        texts = (it.text for it in shown if sensitive or it.sensitivity is not Sensitivity.SENSITIVE)
+        return sum(map(count, texts)) >= room
+
+    return Need(step=max(READ_AT_ONCE, room // TOKENS_A_READ), met=met)
+
+
+def outdone_among(session: Session, index: Index | None, records: Sequence[Record]) -> dict[str, str]:
+    """Return the ids of the records that are outdone, and for each the id of what is newer and says otherwise.
+
+    By the vectors in what ranked them, and by words alone where these have no meaning.
+    """
+    from keepward.retrieval.current import outdone
+    from keepward.retrieval.relevance import HASHED, calibration
+
+    model, vectors = session.embedder, None
+    if index is not None and model is not None and calibration(model.id) is not HASHED:
+        with session.indexes.lock:
+            vectors, _ = index.own_vectors([record.id for record in records], model.id, model.dim)
+    return outdone(records, vectors)
 
 
 def _untrusted(records: list[Record], least: Trust) -> list[tuple[str, int, Reason]]:
@@ -348,23 +392,53 @@ _known: OrderedDict[bytes, Screened] = OrderedDict()
 _lock = Lock()
 
 
-def screen(record: Record) -> Screened:
-    """Look once more at a text about to be rendered: mask secrets, leave out orders to the model.
+def screen(records: Sequence[Record]) -> list[Screened]:
+    """Look once more at texts about to be rendered: mask secrets, leave out orders to the model.
 
     What a person wrote or approved is not taken for an order.
     """
-    key = _key(record)
+    keys = [_key(record) for record in records]
     with _lock:
-        known = _known.get(key)
-        if known is not None:
+        found = {key: _known[key] for key in keys if key in _known}
+    fresh = {key: record for key, record in zip(keys, records, strict=True) if key not in found}
+    for batch in _batches(fresh):
+        calm = len(batch) > 1 and _calm(batch.values())
+        found |= {key: Screened() if calm else _screened(record) for key, record in batch.items()}
+    with _lock:
+        for key in found:
+            _known[key] = found[key]
             _known.move_to_end(key)
-            return known
-    found = _screened(record)
-    with _lock:
-        _known[key] = found
         while len(_known) > SCREENED:
             _known.popitem(last=False)
-    return found
+    return [found[key] for key in keys]
+
+
+def _batches(fresh: dict[bytes, Record]) -> Iterator[dict[bytes, Record]]:
+    """Yield records whose texts are short enough to be looked at together."""
+    batch: dict[bytes, Record] = {}
+    size = 0
+    for key, record in fresh.items():
+        length = sum(map(len, _words(record)))
+        if batch and size + length > TOGETHER:
+            yield batch
+            batch, size = {}, 0
+        batch[key] = record
+        size += length
+    if batch:
+        yield batch
+
+
+def _words(record: Record) -> list[str]:
+    return [words for words in (record.text, record.key, record.speaker) if words]
+
+
+def _calm(records: Iterable[Record]) -> bool:
+    """Whether one look at texts together rules out that there is anything to find in any of them."""
+    from keepward.gates.detect import injection, secrets
+    from keepward.gates.detect.text import Text
+
+    text = Text(BETWEEN.join(words for record in records for words in _words(record)))
+    return text.is_plain and secrets.calm(text) and injection.calm(text)
 
 
 def _key(record: Record) -> bytes:

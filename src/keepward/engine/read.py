@@ -9,9 +9,9 @@ Invariants
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
@@ -65,6 +65,20 @@ class Stand:
     head: str
     #: That a replica answers, where one does.
     notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Need:
+    """How much of what is ranked has to be read."""
+
+    #: How many are read at once.
+    step: int
+    #: Whether what has been read is enough.
+    met: Callable[[Sequence[Record]], bool]
+    #: What was ranked and not read, best first.
+    left: list[Scored] = field(default_factory=list)
+    #: What ranked it, and holds the vectors of what was ranked.
+    index: Index | None = None
 
 
 def seq_of(session: Session, as_of: AsOf) -> int | None:
@@ -201,12 +215,14 @@ def search(
     gated: bool = True,
     order: str = "learned",
     unread: Collection[str] = (),
+    need: Need | None = None,
     at: Stand | None = None,
 ) -> Recall:
     """Recall without counting uses; ``gated`` off also returns what the purpose or sensitivity excludes.
 
-    What ``unread`` names takes its place in the ranking and is not among the hits. ``at`` is where ``as_of`` stands,
-    if that is known already. What was ranked and does not hold is named in ``withheld``, and in no note yet.
+    What ``unread`` names takes its place in the ranking and is not among the hits; with a ``need``, memories are read
+    by rank until that is met. ``at`` is where ``as_of`` stands, if that is known already. What was ranked and does not
+    hold is named in ``withheld``, and in no note yet.
     """
     if not isinstance(query, str):
         raise InvalidInput("a query is a text")
@@ -242,7 +258,9 @@ def search(
             index, lacking = _complete(session, asked, index, lacking, database=database)
         weights = reranker.weights if reranker else None
         scored = index.search(asked, allowed, limit, weights=weights, by_cosine=order == "cosine")
-    found = session.store.records(session.tenant, [each.id for each in scored if each.id not in unread], as_of=seq)
+    if need:
+        need.index = index
+    found = _read(session, [each for each in scored if each.id not in unread], need, seq)
     if seq is not None:
         past = still_shown(session, found.records)
         notes += [f"left out: {WITHHELD}"] if len(past) < len(found.records) else []
@@ -268,6 +286,19 @@ def search(
         calibration=calibration(session.embedder.id if "vector" in used and session.embedder else None).name,
         candidates="database" if database else "process",
     )
+
+
+def _read(session: Session, wanted: Sequence[Scored], need: Need | None, seq: int | None) -> Found:
+    """Return the records of what was ranked, as far as there is need of them."""
+    found, step = Found(), need.step if need else MOST
+    while wanted and not (need and need.met(found.records)):
+        part = session.store.records(session.tenant, [each.id for each in wanted[:step]], as_of=seq)
+        found.records.extend(part.records)
+        found.damaged.extend(part.damaged)
+        wanted = wanted[step:]
+    if need:
+        need.left.extend(wanted)
+    return found
 
 
 def _complete(session: Session, asked: Query, index: Index, lacking: int, *, database: bool) -> tuple[Index, int]:

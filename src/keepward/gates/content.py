@@ -47,9 +47,9 @@ from keepward.model.policy import Policy
 from keepward.model.trust import ActorKind, Trust
 
 #: Texts that are looked at together, in characters: together with its disguises such a text is short to a sieve.
-_TOGETHER = 1_900
+TOGETHER = 1_900
 #: Stands between two of them; no pattern goes on beyond it.
-_BETWEEN = "\n.\n"
+BETWEEN = "\n.\n"
 #: What can be told from an id for certain.
 _PLAIN = frozenset({"email", "phone", "iban", "us_ssn", "payment_card"})
 _secret, _private, _order, _ethics, _noise = map(reasons_of, ("secrets", "privacy", "injection", "ethics", "noise"))
@@ -61,19 +61,19 @@ def glance(cases: Iterable[Case]) -> None:
     size = 0
     for case in cases:
         text = whole(case)
-        if not text.is_plain or len(text.text) > _TOGETHER // 2:
+        if not text.is_plain or len(text.text) > TOGETHER // 2:
             continue
-        if size + len(text.text) > _TOGETHER:
+        if size + len(text.text) > TOGETHER:
             _glance(batch)
             batch, size = [], 0
         batch.append(case)
-        size += len(text.text) + len(_BETWEEN)
+        size += len(text.text) + len(BETWEEN)
     _glance(batch)
 
 
 def _glance(batch: list[Case]) -> None:
     if len(batch) > 1:
-        text = Text(_BETWEEN.join([whole(case).text for case in batch]))
+        text = Text(BETWEEN.join([whole(case).text for case in batch]))
         silent = [each for each in (credentials, identifiers, orders) if each.calm(text)]
         for case in batch:
             case.found["calm"] = silent

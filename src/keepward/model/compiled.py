@@ -32,6 +32,8 @@ class Item:
     weak: bool = False
     #: Label of the core block it stands in.
     block: str | None = None
+    #: Id of the memory in the context that says otherwise and is newer; the text marks this one as earlier.
+    outdone_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ def tiers(budget: int) -> Compiled:
 
 def test_archival_goes_before_episodic_before_working() -> None:
     whole = tiers(1_000).tokens
-    gone = [set(why(tiers(budget))) for budget in (whole, whole - 1, whole - 12, whole - 30)]
+    gone = [set(why(tiers(budget))) for budget in (whole, whole - 1, whole - 14, whole - 30)]
     assert gone == [set(), {"archival"}, {"archival", "episodic"}, {"archival", "episodic", "working"}]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from context_made import POLICY, alike, block, event, inputs, record
@@ -32,9 +33,9 @@ def test_a_memory_is_written_once_to_be_priced_placed_and_told_of(form: str, wri
 
 
 def test_a_memory_that_a_limit_keeps_out_is_not_written(written: Counter[str]) -> None:
-    many = [record(f"m{n}", f"tea number {n}") for n in range(POLICY.max_items + 3)]
-    compile_context(inputs(recalled=alike(*many)))
-    assert len(written) == POLICY.max_items
+    many = [record(f"m{n}", f"tea number {n}") for n in range(5)]
+    compile_context(inputs(recalled=alike(*many), policy=replace(POLICY, max_items=3)))
+    assert len(written) == 3
 
 
 def test_what_a_memory_says_is_folded_once(monkeypatch: pytest.MonkeyPatch) -> None:

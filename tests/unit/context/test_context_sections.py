@@ -111,18 +111,26 @@ def test_recalled_facts_stand_before_summaries_before_events() -> None:
     assert ids(compile_context(inputs(recalled=recalled)), "recalled") == ["fact", "summary", "event"]
 
 
-def test_turns_of_one_session_stay_together_in_the_order_they_were_said() -> None:
+def test_turns_of_one_session_stay_together_in_the_order_they_were_said_and_the_later_session_stands_first() -> None:
     def turn(name: str, session: str, minute: int) -> object:
         at = datetime(2023, 5, 8, 9, minute, tzinfo=UTC)
         return event(name, f"text {name}", session=session, speaker="Ana", occurred_at=at)
 
     turns = [turn("a2", "a", 9), turn("b1", "b", 5), turn("a1", "a", 1)]
-    assert ids(compile_context(inputs(recalled=found(*turns))), "recalled") == ["a1", "a2", "b1"]
+    assert ids(compile_context(inputs(recalled=found(*turns))), "recalled") == ["b1", "a1", "a2"]
 
 
 def test_turns_show_their_speaker_under_their_day() -> None:
-    said = event("e", "Hello", session="s", speaker="Ana", occurred_at=datetime(2023, 5, 8, tzinfo=UTC))
-    assert "### 2023-05-08 Mon\n\n[event] Ana: Hello" in compile_context(inputs(recalled=found(said))).text
+    at = datetime(2023, 5, 8, tzinfo=UTC)
+    said = [event(f"e{n}", f"Hello {n}", session=f"s{n}", speaker="Ana", occurred_at=at) for n in range(2)]
+    text = compile_context(inputs(recalled=found(*said))).text
+    assert "### 2023-05-08 Mon\n\n[event] Ana: Hello 0\n\n[event] Ana: Hello 1" in text
+
+
+def test_the_newest_day_stands_first() -> None:
+    days = {f"d{n}": datetime(2023, 5, n, tzinfo=UTC) for n in (7, 9, 8)}
+    said = [event(name, f"text {name}", session=name, speaker="Ana", occurred_at=at) for name, at in days.items()]
+    assert ids(compile_context(inputs(recalled=found(*said))), "recalled") == ["d9", "d8", "d7"]
 
 
 @pytest.mark.parametrize("status", [Status.SUPERSEDED, Status.RETIRED, Status.ARCHIVED])
@@ -213,9 +221,10 @@ def test_state_without_a_key_is_not_in_a_snapshot() -> None:
 
 def test_a_memory_block_holds_what_was_recalled_alone() -> None:
     made = inputs(core=BLOCKS, recalled=found(record("a", "Ana prefers tabs"), record("b", "Ana is in Berlin")))
-    heading, *notes = memory_block(made).text.split("\n\n")
-    assert (heading.splitlines()[0], notes) == (
+    heading, day, *notes = memory_block(made).text.split("\n\n")
+    assert (heading.splitlines()[0], day, notes) == (
         "## Memory Context",
+        "### 2026-02-28 Sat",
         ["[fact] Ana prefers tabs", "[fact] Ana is in Berlin"],
     )
 

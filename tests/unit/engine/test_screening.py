@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from keepward.engine import contexts as screening
+from keepward.gates.detect import injection as orders
 from keepward.gates.detect import secrets
 from keepward.model.trust import Trust
 from support.stages import Maker
@@ -38,22 +39,22 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_text_is_looked_at_once(looks):
     record = Maker().record(f"the token is {SECRET}")
-    assert screening.screen(record) == screening.screen(record)
+    assert screening.screen([record]) == screening.screen([record])
     assert len(looks) == 1
 
 
 def test_a_changed_text_is_looked_at_anew(looks):
     make = Maker()
     record = make.record("tea")
-    screening.screen(record)
-    screening.screen(make.revised(record, text="coffee"))
+    screening.screen([record])
+    screening.screen([make.revised(record, text="coffee")])
     assert looks == ["tea", "coffee"]
 
 
 def test_the_same_words_of_another_origin_are_looked_at_anew():
     make = Maker()
     mine, found = make.record(ORDER), make.record(ORDER, trust=Trust.WEB)
-    assert (screening.screen(mine).drop is None, screening.screen(found).drop is None) == (True, False)
+    assert [each.drop is None for each in screening.screen([mine, found])] == [True, False]
 
 
 def test_a_text_that_one_look_clears_is_not_searched_for_secrets(monkeypatch):
@@ -62,12 +63,12 @@ def test_a_text_that_one_look_clears_is_not_searched_for_secrets(monkeypatch):
     monkeypatch.setattr(secrets, "calm", lambda text: text.text == "tea")
     monkeypatch.setattr(secrets, "scan", lambda text: searched.append(text.text) or [])
     for text in ("tea", f"the token is {SECRET}"):
-        screening.screen(Maker().record(text))
+        screening.screen([Maker().record(text)])
     assert searched == [f"the token is {SECRET}"]
 
 
 def test_nothing_of_a_text_is_remembered():
-    screening.screen(Maker().record(f"the token is {SECRET}"))
+    screening.screen([Maker().record(f"the token is {SECRET}")])
     assert SECRET not in repr(screening._known)
 
 
@@ -75,5 +76,23 @@ def test_the_oldest_finding_is_forgotten_first(monkeypatch, looks):
     monkeypatch.setattr(screening, "SCREENED", 2)
     first, second, third = (Maker().record(text) for text in ("one", "two", "three"))
     for record in (first, second, third, second, first):
-        screening.screen(record)
+        screening.screen([record])
     assert looks == ["one", "two", "three", "one"]
+
+
+def test_texts_that_one_look_clears_together_are_not_looked_at_one_by_one(looks, monkeypatch):
+    monkeypatch.setattr(secrets, "calm", lambda text: SECRET not in text.text)
+    monkeypatch.setattr(orders, "calm", lambda text: ORDER not in text.text)
+    make = Maker()
+    tea = [make.record(f"tea number {n}") for n in range(3)]
+    assert all(each == screening.Screened() for each in screening.screen(tea))
+    assert looks == []
+    told = make.record(f"the token is {SECRET}")
+    found = screening.screen([make.record("coffee"), told])
+    assert (looks, [bool(each.text_masks) for each in found]) == (["coffee", told.text], [False, True])
+
+
+def test_a_key_that_holds_an_order_is_found_among_calm_texts(monkeypatch):
+    make = Maker()
+    named = make.record("tea", speaker=ORDER, trust=Trust.WEB)
+    assert [each.drop is None for each in screening.screen([make.record("coffee"), named])] == [True, False]

@@ -1,0 +1,75 @@
+"""Of two statements of the same thing the newer one is told, and siblings are left alone."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from evals.current import Pair, pairs
+
+from keepward.model.memory import Record
+from keepward.model.trust import Trust
+from keepward.retrieval import current
+from keepward.retrieval.current import outdone
+from support.stages import Maker
+
+
+def told(older: str, newer: str, **fields: Any) -> list[Record]:
+    make = Maker()
+    records = []
+    for days, (name, text) in enumerate((("older", older), ("newer", newer))):
+        speaker, colon, said = text.partition(": ")
+        spoken = bool(colon) and " " not in speaker
+        words = {"text": said, "speaker": speaker} if spoken else {"text": text}
+        at = make.now + timedelta(days=days)
+        records.append(make.record(**words, id=name, created_at=at, **fields))
+    return records
+
+
+def near(cosine: float) -> np.ndarray:
+    """Return two vectors with this cosine."""
+    return np.array([[1.0, 0.0], [cosine, (1 - cosine**2) ** 0.5]], dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "cosine"),
+    [
+        ("Priya lives in Leeds", "Priya has relocated to Bristol", 0.74),
+        ("Omar works as a nurse", "Omar is a primary school teacher", 0.5),
+        ("Max is allergic to peanuts", "It turned out that Max's allergy is to cashews", 0.8),
+        ("The API runs on port 8080", "The API runs on port 9443", 0.8),
+        ("Jun's favourite colour is green", "Jun's favourite colour is blue", 0.8),
+        ("Ana: I live in Leeds", "Ana: I moved to Bristol last week", 0.5),
+    ],
+)
+def test_the_newer_of_two_statements_outdoes_the_older_whatever_their_wording(
+    older: str, newer: str, cosine: float
+) -> None:
+    assert outdone(told(older, newer), near(cosine)) == {"older": "newer"}
+
+
+@pytest.mark.parametrize("pair", pairs("others"), ids=lambda pair: pair.newer)
+@pytest.mark.parametrize("cosine", [0.5, None])
+def test_what_is_of_one_form_about_another_is_outdone_by_nothing(pair: Pair, cosine: float | None) -> None:
+    assert outdone(told(pair.older, pair.newer), None if cosine is None else near(cosine)) == {}
+
+
+def test_what_is_trusted_less_outdoes_nothing() -> None:
+    older, newer = told("Priya lives in Leeds", "Priya has relocated to Bristol")
+    doubtful = Maker().record(newer.text, id="newer", created_at=newer.created_at, trust=Trust.WEB)
+    assert outdone([older, doubtful], near(0.74)) == {}
+
+
+def test_what_outdoes_is_not_outdone_itself() -> None:
+    older, newer = told("Priya lives in Leeds", "Priya has relocated to Bristol")
+    last = Maker().record("Priya moved to York", id="last", created_at=newer.created_at + timedelta(days=1))
+    vectors = np.ones((3, 1), dtype=np.float32)
+    assert outdone([last, older, newer], vectors) == {"older": "last", "newer": "last"}
+
+
+def test_nothing_of_a_text_is_remembered_but_hashes() -> None:
+    outdone(told("Priya lives in Leeds", "Priya has relocated to Bristol"), near(0.74))
+    known = repr([*current._GLANCES.values(), *current._WORDS.values()]).lower()
+    assert not any(word in known for word in ("priya", "leeds", "bristol"))
