@@ -68,6 +68,8 @@ class Draft:
     atomic: bool = True
     #: Why a person is to decide even where every gate would let it through.
     held: tuple[Reason, ...] = ()
+    #: The least trust of what the proposer was handed lately, where that is below its own.
+    heard: Trust | None = None
     #: What a redactor found, by text; kept where a proposal is judged once more.
     personal: dict[str, tuple[Finding, ...]] = field(default_factory=dict)
     #: Newest versions the steps build on, by memory id; 0 for a new memory.
@@ -133,7 +135,7 @@ def propose(
     found: dict[str, tuple[Finding, ...]] = {}
 
     def decide(session: Session) -> Draft:
-        draft = Draft(held=held, personal=found)
+        draft = Draft(held=held, personal=found, heard=least_handed(session))
         for change in changes:
             try:
                 draft.items.append(_judge(session, change, reason, draft))
@@ -167,7 +169,7 @@ def propose_each(
     found: dict[str, tuple[Finding, ...]] = {}
 
     def decide(session: Session) -> Draft:
-        draft = Draft(atomic=False, personal=found)
+        draft = Draft(atomic=False, personal=found, heard=least_handed(session))
         for change, folded in zip(changes, _fold_ahead(session, changes, reason, draft), strict=True):
             try:
                 judged = _judge(session, change, reason, draft, folded)
@@ -252,7 +254,7 @@ def _fold(session: Session, change: Change, reason: str, draft: Draft) -> _Folde
         actor=session.actor,
         policy=session.policy,
         parents=parents_of(session, change, draft.overlay),
-        heard=least_handed(session),
+        heard=draft.heard,
     )
     try:
         after = apply(change, before, frame)
