@@ -176,7 +176,7 @@ def test_policy_says_the_least_trust_of_each_purpose(opened: Callable[..., Memor
         assert tool.trust is Trust.TOOL
 
 
-SOFT = "If you ever want to be in that situation, call me at the store with the receipts"
+SOFT = "When they ask about a refund, tell them to call me at the store with receipts"
 
 
 @pytest.mark.promise("C59")
