@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from keepward.store.store import Store
 
 #: Memories looked at for the signs of their vectors, and taken by their vectors and by their words, at least.
-SIGNS, VECTORS, WORDS = 400, 120, 120
+SIGNS, VECTORS, WORDS = 200, 100, 120
 #: Postings read for the words of a query; what is left out is common and tells little.
 POSTINGS = 20_000
 #: So many memories are all taken in, where a search is narrowed to them.
