@@ -105,7 +105,8 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, str
             continue
         alike: Mask = ((properties[:newer] & glance.properties) != 0) | (begin[:newer] == begin[newer])
         able = alike & (near[newer, :newer] >= SAME_PROPERTY)
-        if glance.changes and brief[newer]:
+        # Without vectors of meaning every pair would have to be read word by word.
+        if vectors is not None and glance.changes and brief[newer]:
             able |= brief[:newer] & (near[newer, :newer] >= CHANGED)
         able &= told[:newer] & (trust[:newer] <= trust[newer])
         for older in np.flatnonzero(able).tolist():
