@@ -163,4 +163,4 @@ def test_a_context_finds_by_meaning_too(opened: Callable[..., Memory], compass: 
 
     with opened("shop", embedder=compass, policy=Policy(max_items=1)) as memory:
         stock(memory)
-        assert memory.context("fruit?").text.endswith("[fact] apple")
+        assert memory.context("fruit?").text.rpartition(" (")[0].endswith("[fact] apple")

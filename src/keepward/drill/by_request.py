@@ -219,8 +219,8 @@ def borrow_voice(stage: Stage) -> Tried:
     note(stage.agent, text, speaker="Ana")
     control = committed(note(stage.owner, own, speaker="Ana"))
     shown = stage.agent.context(f"orders of {WORD}").text
-    # Under which heading each of the two stands.
-    theirs, ours = (shown.partition(each)[0].rpartition("## ")[2].partition("\n")[0] for each in (text, own))
+    # Under which heading each of the two stands; a day has one of its own, below that.
+    theirs, ours = (shown.partition(each)[0].rpartition("\n## ")[2].partition("\n")[0] for each in (text, own))
     control = control and text in shown and "agent" not in ours
     return Tried(text not in shown or "agent" in theirs, control, f"compile: {theirs}")
 

@@ -30,8 +30,6 @@ _sought = attrgetter(*(name for name in SPOKEN if name != "kind"), "scope", "tie
 #: A memory, and what of it a model is asked about.
 _Searched = tuple[Any, ...]
 
-#: Memories whose uses wait for a write, at most.
-USES_WAITING = 1_024
 
 
 def _searched(record: Record) -> _Searched:
@@ -262,10 +260,9 @@ def keep_read(
     head: str,
     also: Callable[[Writer], None] = lambda _: None,
 ) -> tuple[Receipt, tuple[str, ...]]:
-    """Keep the receipt of a read; return it, and a note where it was not kept.
+    """Keep the receipt of a read, and the uses that were counted; return it, and a note where it was not kept.
 
-    ``handed`` is what the reader was given; ``also`` writes more in the same transaction. Each use is a row somewhere
-    in the store: uses wait for a write of the journal or of a job, or until they are many.
+    ``handed`` is what the reader was given; ``also`` writes more in the same transaction.
     """
     reasons = [Reason(gate="recall", code="note", detail=note) for note in notes]
     receipt = receipt_of(session, kind, {**facts, **handed_facts(session, handed)}, reasons, head=head)
@@ -275,8 +272,7 @@ def keep_read(
         with session.store.write() as writer:
             also(writer)
             writer.put_receipt(receipt)
-            if len(session.engine.uses) >= USES_WAITING:
-                flush_uses(session.engine, writer)
+            flush_uses(session.engine, writer)
     except StoreUnavailable:
         return receipt, ("the receipt was not kept: the store cannot be written",)
     return receipt, ()
