@@ -1,10 +1,10 @@
 """Evaluate whether contexts say what is current: pairs of statements, of which the newer one outdoes the older or not.
 
-    python -m evals.current [--embedder minilm] [--half seen | unread | both]
+    python -m evals.current [--embedder minilm] [--half first | second | both]
 
 Each pair is told to one tenant among all other pairs of its group, the newer one a month later, as facts or as turns of
-a conversation, and asked for through the front door. In ``sets_recall/current.txt`` lines at even places were looked at
-while the rules were written; those at odd places were not.
+a conversation, and asked for through the front door. In ``sets_recall/current.txt`` lines at even places are the first
+half, on which the rules were written; those at odd places, the second, were counted while the rules were tuned.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from keepward.models.tokens import choose_counter
 
 TOLD = datetime(2025, 1, 6, 9, tzinfo=UTC)
 GROUPS = ("facts", "turns", "others")
-HALVES = {"seen": (0,), "unread": (1,), "both": (0, 1)}
+HALVES = {"first": (0,), "second": (1,), "both": (0, 1)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("| pairs | half | of | both shown | newer first | older marked | dated |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
     for group in GROUPS:
-        for half in ("seen", "unread") if options.half == "both" else (options.half,):
+        for half in ("first", "second") if options.half == "both" else (options.half,):
             given = pairs(group, HALVES[half])
             clock = Clock(TOLD)
             with (

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from keepward import Actor, Memory
+from keepward.errors import NotAStore
 from support.clock import SteppingClock
 
 
@@ -56,3 +58,11 @@ def test_a_token_of_a_database_opens_it(owner: Memory, database: str, tmp_path: 
     with Memory.open(database, token=secret, embedder=None, config_dir=tmp_path / "config") as memory:
         assert memory.actor.name == "orion"
         assert memory.remember("Ana prefers tabs").outcome == "committed"
+
+
+def test_a_store_whose_id_was_changed_is_refused_in_one_line(owner: Memory, database: str, tmp_path: Path) -> None:
+    owner.close()
+    with psycopg.connect(database) as connection:
+        connection.execute("UPDATE meta SET value = '../elsewhere' WHERE name = 'store_id'")
+    with pytest.raises(NotAStore, match="id was changed outside of Keepward"):
+        Memory.open(database, actor=Actor.operator("ana"), embedder=None, config_dir=tmp_path / "config")

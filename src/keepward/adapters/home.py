@@ -96,13 +96,11 @@ class FileAnchor:
         self._files: dict[str, str] = {}
 
     def bind(self, store_id: str, place: Path | None = None) -> Standing:
-        """Say which store this is about, and where it is; see (4).
+        """Say which store this is about, by an id of letters and digits, and where it is; see (4).
 
         Raises:
-            OSError: ``store_id`` cannot name a folder, or what is known of it cannot be read or written.
+            OSError: what is known of the store cannot be read or written.
         """
-        if not store_id.isalnum():
-            raise ValueError("a store id is letters and digits")
         self._folder = self._config / "stores" / store_id
         self._place_file = None if place is None else _place_of(place)
         self._files.clear()

@@ -31,7 +31,6 @@ _sought = attrgetter(*(name for name in SPOKEN if name != "kind"), "scope", "tie
 _Searched = tuple[Any, ...]
 
 
-
 def _searched(record: Record) -> _Searched:
     return (record.id, *spoken(record))
 

@@ -27,7 +27,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from keepward.errors import Conflict, KeepwardError, NotAdopted, StoreUnavailable, Tampered
+from keepward.errors import Conflict, KeepwardError, NotAdopted, NotAStore, StoreUnavailable, Tampered
 from keepward.model.codec import digest
 from keepward.model.commit import Commit, Event, Head
 from keepward.model.journal import Fault
@@ -421,7 +421,13 @@ class Standing:
 
 
 def stand(connector: Connector, store_id: str, anchor: Anchor | None, path: Path | None) -> Standing:
-    """Return how a store stands to this machine; a new one gets a key."""
+    """Return how a store stands to this machine; a new one gets a key.
+
+    Raises:
+        NotAStore: the store's id is none.
+    """
+    if not store_id.isalnum():
+        raise NotAStore("the store's id was changed outside of Keepward; restore the store from a backup")
     if anchor is None:
         return Standing(sealer=Sealer(None), anchor=None, state="unavailable: none was given")
     try:
