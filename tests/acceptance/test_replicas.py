@@ -50,6 +50,8 @@ class World:
     def catch_up(self) -> None:
         self.ask("SELECT CASE WHEN pg_is_wal_replay_paused() THEN pg_wal_replay_resume()::text ELSE '' END")
         with psycopg.connect(self.primary, autocommit=True) as connection:
+            # What no commit has flushed yet is sent later: a reader may have noted a position in it.
+            connection.execute("SELECT pg_logical_emit_message(true, 'flush', '')")
             (end,) = connection.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
         while not self.ask("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", (end,)):
             pass
