@@ -385,7 +385,7 @@ class Index:
                 self._roles[code] = name
         self._heard = len(speakers)
         named = [code for term in set(query.terms) for code in self._speakers.get(term, ())]
-        others = relevance.other_roles(query.text)
+        others = relevance.other_roles(query.text) if self._roles else frozenset()
         other = [code for code, name in self._roles.items() if name in others]
         if not named and not other:
             return np.zeros(len(rows))
