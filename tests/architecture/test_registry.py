@@ -71,7 +71,7 @@ def test_the_registry_loads_no_engine_and_no_framework() -> None:
     assert done.stdout.strip() == "[]"
 
 
-PLAIN = [each for each in VERBS if each.request.function and each.request.asked is Request.asked]
+PLAIN = [each for each in VERBS if each.request.function and each.request.parameters is Request.parameters]
 
 
 @pytest.mark.parametrize("verb", PLAIN, ids=lambda verb: verb.name)

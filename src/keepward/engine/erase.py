@@ -125,7 +125,7 @@ def _apply(
 
     def destroy(writer: Writer) -> None:
         # Nobody writes meanwhile: what stands beside the journal is as planned, or the plan is void.
-        again = beside_of(session.inside(writer), ids, found.traces, found.queued)
+        again = outside_the_journal(session.inside(writer), ids, found.traces, found.queued)
         if again.content() != found.beside.content():
             raise Conflict(_CHANGED)
         writer.destroy(
@@ -290,7 +290,7 @@ def gather(session: Session, chosen: Selection, reason: str) -> Gathered:
             break
         copies |= seen.copies
     histories |= proposed
-    beside = beside_of(session, {*ids, *proposed}, traces, queued)
+    beside = outside_the_journal(session, {*ids, *proposed}, traces, queued)
     blobs = _blobs(session, ids, seen, beside)
     targets = tuple(
         Target(id=name, versions=0, why="proposed")
@@ -446,7 +446,7 @@ def _details_of(commit: Commit) -> CommitDetails | None:
     return decode_details(commit.payload)
 
 
-def beside_of(session: Session, ids: set[str], traces: Traces, queued: Collection[str] = ()) -> Beside:
+def outside_the_journal(session: Session, ids: set[str], traces: Traces, queued: Collection[str] = ()) -> Beside:
     kept = session.store.artefacts(session.tenant)
     artefacts = [(kind, version) for kind, version, text in kept if kind not in _NO_TEXTS and traces.within(text)]
     proposals = [

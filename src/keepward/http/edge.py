@@ -222,7 +222,7 @@ def hosts_of(options: ServerOptions) -> frozenset[str]:
     """Return the values of ``Host`` that are this server's, in lower case."""
     names = {f"[{name}]" if ":" in name else name for name in LOOPBACK}
     if is_loopback(options.host) or options.host not in {"", "0.0.0.0", "::"}:  # noqa: S104  compared, not bound
-        names.add(options.shown_host.lower())
+        names.add(options.host_in_addresses.lower())
     found = {f"{name}:{options.port}" for name in names}
     if options.port in {80, 443}:
         found |= names

@@ -64,7 +64,7 @@ class ServerOptions(ServerSettings):
         return "https" if self.secure else "http"
 
     @property
-    def shown_host(self) -> str:
+    def host_in_addresses(self) -> str:
         """A name under which this machine reaches the server."""
         host = "127.0.0.1" if self.host in _EVERYWHERE else self.host
         return f"[{host}]" if ":" in host else host
@@ -72,7 +72,7 @@ class ServerOptions(ServerSettings):
     @property
     def url(self) -> str:
         """The address of the page, without a slash at its end: the first allowed name behind TLS, else this machine."""
-        name = self.allow_hosts[0] if self.secure and self.allow_hosts else self.shown_host
+        name = self.allow_hosts[0] if self.secure and self.allow_hosts else self.host_in_addresses
         if self.behind_proxy or has_port(name):
             return f"{self.scheme}://{name}" if self.allow_hosts else f"http://{name}:{self.port}"
         return f"{self.scheme}://{name}:{self.port}"

@@ -97,7 +97,7 @@ class Request(Generic[R]):
     #: Fields of the class, in order, and those that have to be given.
     names: ClassVar[tuple[str, ...]] = ()
     needed: ClassVar[frozenset[str]] = frozenset()
-    #: The function that carries it out, by its module, where ``run`` does no more than call it; see ``asked``.
+    #: The function that carries it out, by its module, where ``run`` does no more than call it; see ``parameters``.
     function: ClassVar[str] = ""
     #: What takes an owner, in words.
     owner: ClassVar[str] = ""
@@ -138,10 +138,10 @@ class Request(Generic[R]):
         if self.owner:
             session.owner(self.owner, "erase" if self.verb.right == "erase" else "admin")
         module, name = self.function.split(":")
-        result: R = getattr(import_module(f"keepward.{module}"), name)(session, **self.asked(session), **local)
+        result: R = getattr(import_module(f"keepward.{module}"), name)(session, **self.parameters(session), **local)
         return result
 
-    def asked(self, session: Session) -> dict[str, Any]:
+    def parameters(self, session: Session) -> dict[str, Any]:
         """Return what the function is called with: the fields by name, unless a request says otherwise."""
         return {each: getattr(self, each) for each in self.names}
 

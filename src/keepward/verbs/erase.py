@@ -28,10 +28,10 @@ class Chosen(Request[R]):
     def __init__(self, *, ids: Sequence[str] | str = (), **given: Any) -> None:
         super().__init__(ids=(ids,) if isinstance(ids, str) else tuple(ids), **given)
 
-    def asked(self, session: Session) -> dict[str, Any]:
+    def parameters(self, session: Session) -> dict[str, Any]:
         """Return which memories are meant as one."""
         chosen = Selection(ids=tuple(self.ids), subject=self.subject, source=self.source)
-        given = super().asked(session)
+        given = super().parameters(session)
         return {"chosen": chosen, **{name: given[name] for name in given if name in {"digest", "reason"}}}
 
 

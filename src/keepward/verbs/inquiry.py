@@ -27,11 +27,11 @@ class Selected(Request[R]):
     commit: Annotated[str, Limit(minLength=1, maxLength=64)] | None = None
     memory: fields.Id | None = None
 
-    def asked(self, session: Session) -> dict[str, Any]:
+    def parameters(self, session: Session) -> dict[str, Any]:
         """Return the way and its value as one."""
         from keepward.engine.inquire import selector_of
 
-        given = super().asked(session)
+        given = super().parameters(session)
         return {"selector": selector_of(**{name: given.pop(name) for name in Selected.names}), **given}
 
 

@@ -161,9 +161,9 @@ class Snapshot(Request[CompiledContext]):
     format: fields.Format = "markdown"
     without: fields.Words = NONE
 
-    def asked(self, session: Session) -> dict[str, Any]:
+    def parameters(self, session: Session) -> dict[str, Any]:
         """Return it as a context without an objective."""
-        return super().asked(session) | {"objective": "", "which": "snapshot"}
+        return super().parameters(session) | {"objective": "", "which": "snapshot"}
 
 
 @verb("memory_block", "POST /memory/block", right="read")
@@ -178,9 +178,9 @@ class MemoryBlock(Request[CompiledContext]):
     floor: fields.Floor | None = None
     format: fields.Format = "markdown"
 
-    def asked(self, session: Session) -> dict[str, Any]:
+    def parameters(self, session: Session) -> dict[str, Any]:
         """Return it as a context for the query."""
-        given = super().asked(session)
+        given = super().parameters(session)
         return {"objective": given.pop("query"), "which": "memory_block", **given}
 
 

@@ -30,12 +30,12 @@ class GiveFeedback(Request[Feedback]):
     used: Annotated[list[fields.Id], Limit(maxItems=fields.MOST)] = NONE
     ignored: Annotated[list[fields.Id], Limit(maxItems=fields.MOST)] = NONE
 
-    def asked(self, session: Session) -> dict[str, Any]:
+    def parameters(self, session: Session) -> dict[str, Any]:
         """Return it with lists that are lists."""
         if not isinstance(self.receipt_id, str) or not self.receipt_id:
             raise InvalidInput("feedback is on a receipt: give its id, a text")
         sides = {name: texts(name, getattr(self, name)) for name in ("used", "ignored")}
-        return super().asked(session) | sides
+        return super().parameters(session) | sides
 
 
 @verb("train_reranker", "POST /memory/train", right="owner")
