@@ -14,6 +14,7 @@ from evals.sets.case import Case
 from evals.sets.ordinary import HARD, ordinary
 
 _D = "0123456789"
+_SPELT = "zero one two three four five six seven eight nine".split()
 
 
 def _digits(rnd: random.Random, count: int) -> str:
@@ -113,6 +114,44 @@ def _ssn(rnd: random.Random) -> str:
     return f"{rnd.choice((123, 234, 401, 512, 623, 712))}-{rnd.randrange(10, 99)}-{rnd.randrange(1000, 9999)}"
 
 
+def _ssn_written(rnd: random.Random) -> str:
+    value = _ssn(rnd)
+    spelt = " dash ".join(" ".join(_SPELT[int(digit)] for digit in group) for group in value.split("-"))
+    return rnd.choice((*(value.replace("-", mark) for mark in ("", " ", ".")), spelt, spelt.replace(" dash", "")))
+
+
+def _generated_card(rnd: random.Random) -> str:
+    """A card number as generators of test data make them, of short and of rare kinds too."""
+    kinds = (
+        ("4", 13),
+        ("4", 19),
+        ("2131", 15),
+        ("1800", 15),
+        ("5018", 12),
+        ("6304", 12),
+        ("6759", 13),
+        ("57", 12),
+        ("300", 14),
+        ("309", 14),
+    )
+    prefix, size = rnd.choice(kinds)
+    return _luhn(prefix + _digits(rnd, size - len(prefix) - 1))
+
+
+def _extension(rnd: random.Random) -> str:
+    area, line = rnd.randrange(201, 999), f"{rnd.randrange(200, 999)}-{_digits(rnd, 4)}"
+    number = rnd.choice(
+        (
+            f"({area}){line}",
+            f"{area}-{line}",
+            f"001-{area}-{line}",
+            f"+1-{area}-{line}",
+            f"{area}-{line}".replace("-", "."),
+        )
+    )
+    return number + rnd.choice(("", f"x{_digits(rnd, 3)}", f"x{_digits(rnd, 5)}", f" ext. {_digits(rnd, 3)}"))
+
+
 def _email(rnd: random.Random) -> str:
     return f"{rnd.choice('dana omar priya lukas.b j_smith mei+news'.split())}@{rnd.choice('example.org mail.example.com firma.de uni-graz.at acme.co.uk'.split())}"
 
@@ -160,6 +199,13 @@ _GROUPS = {
     "iban": (iban, ("IBAN {v}", "Refund goes to {v}.", "account {v} (Dana)", "Bitte auf {v} überweisen", "pay rent to {v} monthly", "{v}")),
     "card": (card, ("card {v}", "Her Visa is {v}, exp 09/27", "pay with {v}", "credit card number: {v}", "carte bancaire {v}", "{v} is the company card")),
     "ssn": (_ssn, ("SSN {v}", "her social security number is {v}", "{v} is on the form", "ssn: {v}")),
+    "ssn_written": (_ssn_written, ("SSN is {v}", "my social is {v}", "social security number: {v}", "the SSN he gave me: {v}")),
+    "card_generated": (_generated_card, ("card {v}", "my card is {v}", "pay with {v}", "credit card number {v}", "please charge {v} for the order")),
+    "phone_extension": (_extension, ("call {v}", "{v} is the office line", "text {v} when you land", "phone: {v}")),
+    "before_its_name": (lambda r: f"{r.choice('ACEK')}{_digits(r, 8)}", ("{v} is my passport number", "{v} is her driver's license", "{v} was Dana's passport")),
+    "account": (lambda r: r.choice((_digits(r, 10), f"WGYY5{_digits(r, 13)}")), ("account number {v}", "bank account {v}", "acct {v}")),
+    "wallet": (lambda r: r.choice(("bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4", "1BoatSLRHtKNngkdXEeobR76b53LETtpyT")), ("my wallet is {v}", "{v}")),
+    "ipv6": (lambda r: ":".join(f"{r.randrange(256, 65535):x}" for _ in range(8)), ("logged in from {v}", "{v}")),
     "email": (_email, ("write to {v}", "Contact: {v}", "Dana <{v}>", "cc {v}, please", "E-Mail an {v}", "{v}的邮箱")),
     "phone": (_phone, ("call {v}", "Dana: {v}", "{v} after six", "reach him at {v}", "Tel. {v}", "sms to {v}.")),
     "phone_national": (_national, ("phone {v}", "Telefon: {v}", "mobile: {v}", "his phone number is {v}", "tel {v}", "WhatsApp {v}")),
@@ -185,7 +231,7 @@ LOOKALIKES: tuple[str, ...] = (
     "epoch {t10}", "{t10}.{d6} UTC", "duration {d6} ms, {d9} rows", "chapter {a}.{b}.{c}.{e}", "page {d3}-{d3}", "score 21-{d2}", "IMG_{d8}_{d6}.jpg", "port {d4}, pid {d6}", "room 4-{d3}-{d2}", "model GT-{d4}-{d4}", "case {d2}-{d4}-{d3}",
     "EAN 40{d9}1", "SKU {d3}-{d4}-{d4}", "build {d8}.{d2}", "commit {h7}", "uuid {h8}-{h4}-4{h3}-a{h3}-{h12}", "account of what happened in {y}", "{d2}.{d2}.{y}", "{y}-11-{d2}T08:{d2}:00Z", "population {d3},{d3},{d3}", "budget 1.{d3}.{d3},{d2} EUR", "$ {d3},{d3}.{d2}",
     "doi:10.1000/{d6}", "arXiv:24{d2}.{d5}", "RFC {d4}, section {a}.{b}", "issue #{d5}", "lot {d6}/{d4}", "thread {t10}.{d6}", "{d3}x{d3}x{d3} mm", "{d4} x {d4} px", "subnet mask 255.255.255.0", "DNS 8.8.8.8 and 1.1.1.1", "logo@2x.png", "meeting id {d3} {d4} {d4}",
-    "parcel {d20} left the depot", "job {d16} finished", "card sorting with {d2} participants", "the {d2} IBANs were checked", "phone screen {d3} ppi", "call {d2} times a day", "tel aviv office, {d3} people", "born to code since {y}", "passport control took {d2} minutes",
+    "parcel {d20} left the depot", "job {d16} finished", "card sorting with {d2} participants", "the {d2} IBANs were checked", "phone screen {d3} ppi", "salary run on {y}-03-{d2}", "social media post {d9}", "dl {d8} bytes", "account {d6} is over its limit", "fingerprint {h2}:{h2}:{h2}:{h2}:{h2}:{h2}", "charge {d3}.{d2} for postage", "discover {d3} more", "extension {d4} of the desk", "MAC {h2}:{h2}:{h2}:{h2}:{h2}:{h2}", "room {d3}-{d3} is free", "call {d2} times a day", "tel aviv office, {d3} people", "born to code since {y}", "passport control took {d2} minutes",
 )  # fmt: skip
 
 

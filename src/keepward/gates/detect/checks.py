@@ -338,13 +338,18 @@ def payment_card(text: Text, start: int, end: int) -> Span:
     ):
         return None
     number = "".join(filter(str.isdigit, whole[start:end]))
-    issued = any(
-        low <= int(number[: len(str(low))]) <= high and len(number) in lengths
-        for low, high, lengths in read("identifiers")["card_ranges"]["issued"]
-    )
-    if not issued or not luhn(number):
+    if not luhn(number):
         return None
-    return (start, end) if personal(text, start, end) or text.before(_card_words(), start) else None
+    called = text.before(_card_words(), start)
+    issued = _issued(number, "issued") or (called and _issued(number, "issued_beside_a_word"))
+    return (start, end) if issued and (called or personal(text, start, end)) else None
+
+
+def _issued(number: str, ranges: str) -> bool:
+    return any(
+        low <= int(number[: len(str(low))]) <= high and len(number) in lengths
+        for low, high, lengths in read("identifiers")["card_ranges"][ranges]
+    )
 
 
 @functools.cache
@@ -379,24 +384,25 @@ def phone(text: Text, start: int, end: int, kind: str) -> Span:
 
 
 def _dialled(value: str, kind: str) -> bool:
-    if kind == "nanp" and value.startswith("("):
+    if kind == "nanp" and (value.startswith("(") or value.count("-") >= 2 or value.count(".") >= 2):
+        # Who makes up a number writes it like any other: the form tells, whether its area is assigned or not.
         return True
     compact = "".join(char for char in value if char not in "-/.")
     if kind == "label" and len(compact) == 8 and compact[:2] in {"19", "20"} and any(mark in value for mark in "-/."):
         return False  # a date
     import phonenumbers
 
-    international = kind == "plus"
+    international = kind == "plus" or value.startswith("+")
     value = "+" + value[2:] if international and value.startswith("00") else value
-    regions: Sequence[str | None] = {"plus": (None,), "nanp": ("US",)}.get(kind) or read("identifiers")[
-        "phone_regions"
-    ].split()
+    regions: Sequence[str | None] = read("identifiers")["phone_regions"].split()
+    if international or kind == "nanp":
+        regions = (None,) if international else ("US",)
     for region in regions:
         try:
             number = phonenumbers.parse(value, region)
         except phonenumbers.NumberParseException:
             continue
-        spaced = international and any(mark in value for mark in " -().")
+        spaced = international and (kind == "label" or any(mark in value for mark in " -()."))
         if phonenumbers.is_valid_number(number) or (spaced and phonenumbers.is_possible_number(number)):
             return True
     return False
@@ -474,8 +480,8 @@ def number(name: str) -> Callable[[str], bool]:
     if name in _OWN_NUMBERS:
         return _OWN_NUMBERS[name]
     check: Callable[[str], bool] = importlib.import_module(f"stdnum.{name}").is_valid
-    # These know dashes between the groups of a number, and no blanks.
-    return (lambda value: check(value.replace(" ", "-"))) if name in {"us.ssn", "us.itin"} else check
+    # These know dashes between the groups of a number, and no blanks or dots.
+    return (lambda value: check(re.sub("[ .]", "-", value))) if name in {"us.ssn", "us.itin"} else check
 
 
 _OF_VALUES: dict[str, Callable[[str], bool]] = {

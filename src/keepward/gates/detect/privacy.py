@@ -15,7 +15,7 @@ from keepward.gates.detect.engine import Finding, Pack, Sieve, settled
 from keepward.gates.detect.rules import label_gate, load
 from keepward.gates.detect.text import Text, occurs
 
-_SPELT = r"(?i:(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)[ ,.-]{1,3}){4}"
+_SPELT = r"(?i:(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)[ ,.-]{1,3}){3}"
 _ANY_DIGITS = rf"\d[^\n]{{0,24}}\d|@|\[at\]|\(at\)|{_SPELT}"
 
 

@@ -22,6 +22,20 @@ from keepward.gates.detect import privacy
         ("身份证号 11010519491231002X", "cn_resident_id"),
         ("NI number AB123456C", "gb_nino"),
         ("client 84.117.45.12 logged in", "ip_address"),
+        ("client e9c2:ebd6:f910:9756:e60d:8392:df57:1297 logged in", "ip_address"),
+        ("SSN is 375 94 9669", "us_ssn"),
+        ("SSN is 375.94.9669", "us_ssn"),
+        ("SSN is 375949669", "us_ssn"),
+        ("my social is 375949669", "us_ssn"),
+        ("SSN is three seven five dash nine four dash nine six six nine", "spelt_number"),
+        ("card 180059304240250", "payment_card"),
+        ("card number 584570583388", "payment_card"),
+        ("call 458-717-0057x225", "phone"),
+        ("call 001-381-896-1220x9832", "phone"),
+        ("born on 13-Aug-1989", "date_of_birth"),
+        ("passport E23905143", "passport"),
+        ("A22438749 is my passport number", "personal_number"),
+        ("send it to 1BoatSLRHtKNngkdXEeobR76b53LETtpyT", "wallet_address"),
     ],
 )
 def test_an_identifier_is_found(text, detector):
@@ -43,6 +57,11 @@ def test_an_identifier_is_found(text, detector):
         "listening on 192.168.1.7:8080",
         "tracking number 1Z999AA10123456784",
         "BSN 111222334",
+        "584570583388",
+        "social media post 375949669",
+        "the company 584570583388",
+        "salary run on 2019-03-10",
+        "MAC 3c:22:fb:9a:10:4e",
     ],
 )
 def test_a_look_alike_yields_nothing(text):
