@@ -15,7 +15,7 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
-from keepward.retrieval.analyze import MONTHS, WEEKDAYS, terms
+from keepward.retrieval.analyze import MONTHS, WEEKDAYS, WORDS, terms
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _COUNTS: Final = {
@@ -34,10 +34,14 @@ _NEAR: Final = {"day before yesterday": -2, "yesterday": -1, "last night": -1, "
 _SHIFT: Final = {"last": -1, "this": 0, "next": 1}
 
 MOST_UNITS: Final = 16
-_ROLES: Final = frozenset(["user", "assistant", "system", "tool", "agent", "human", "ai", "bot"])
+_USER: Final = frozenset(WORDS["role"]["names"]["user"].split())
+_ROLES: Final = _USER.union(WORDS["role"]["names"]["assistant"].split(), ("system", "tool"))
 _SENTENCE: Final = re.compile(r"[^.!?。！？\n]+(?:[.!?。！？]+(?=\s|$|[^\x00-\x7f])|\n+|$)")
 
+#: Of a sentence that is embedded by itself: behind a name, and of a user; a shorter question tells nothing.
 _TERMS_OF_A_SENTENCE: Final = 4
+_TERMS_OF_A_USER_SENTENCE: Final = 2
+_TERMS_OF_A_TELLING_QUESTION: Final = 10
 _TERMS_OF_A_SHORT_TURN: Final = 10
 _TERMS_OF_A_CHUNK: Final = 10
 _FIRST_PERSON: Final = tuple(
@@ -176,8 +180,17 @@ def third_person(text: str, name: str) -> str:
 
 def question_of(previous: str | None) -> str | None:
     """The last sentence of the previous turn that asks something, None where none does."""
-    asked = [s for s in sentences(previous or "") if s.endswith(("?", "？"))]
+    asked = [s for s in sentences(previous or "") if _asks(s)]
     return asked[-1] if asked else None
+
+
+def _telling(parts: list[str], least: int) -> list[str]:
+    """Sentences of so many terms; questions only where they are long enough to tell something as well."""
+    return [s for s in parts if len(terms(s)) >= (_TERMS_OF_A_TELLING_QUESTION if _asks(s) else least)]
+
+
+def _asks(sentence: str) -> bool:
+    return sentence.endswith(("?", "？"))
 
 
 def _joined(parts: list[str]) -> list[str]:
@@ -221,9 +234,9 @@ def sentence_units(
     """Texts to embed: the whole, then parts of it where it is long enough to have some.
 
     `question` is the text of the previous turn of the session, or None; only its last question is used, in
-    front of the whole. Where a speaker is named the parts are sentences of four terms or more, in the third
-    person behind the name, so that each stands on its own; elsewhere a sentence alone has lost what it is
-    about, so the parts are runs of sentences of ten terms or more.
+    front of the whole. What a person says is parted into sentences that tell something: behind a named speaker in
+    the third person, so that each stands on its own. What an assistant or a document says is parted into runs of
+    sentences of ten terms or more, for there a sentence alone has lost what it is about.
     """
     name = named(speaker)
 
@@ -234,13 +247,14 @@ def sentence_units(
     asked = question_of(question)
     whole = label + told(text.strip())
     split = sentences(text)
-    if not name:
-        parts = _joined(split)
-    elif len(terms(text)) > _TERMS_OF_A_SHORT_TURN:
-        parts = [s for s in split if len(terms(s)) >= _TERMS_OF_A_SENTENCE]
+    if name:
+        parts = _telling(split, _TERMS_OF_A_SENTENCE) if len(terms(text)) > _TERMS_OF_A_SHORT_TURN else []
+    elif speaker is not None and speaker.strip().casefold() in _USER:
+        parts = _telling(split, _TERMS_OF_A_USER_SENTENCE)
     else:
-        parts = []
+        runs = _joined(split)
+        parts = runs if len(runs) > 1 else []
     units = [f"{asked} {whole}" if asked else whole]
-    if len(parts) > 1:
+    if len(split) > 1:
         units.extend(told(part) for part in _grouped(parts, MOST_UNITS - 1))
     return [u for u in dict.fromkeys(units) if u.strip()]

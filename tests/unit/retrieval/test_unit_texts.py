@@ -37,6 +37,13 @@ def test_sentences_of_a_long_turn_become_units() -> None:
     ]
 
 
+def test_what_a_user_tells_stands_apart_from_what_he_asks() -> None:
+    asking = "Since the kitchen slopes under the north window and the old oven went for 90 euros, where should its "
+    asking += "replacement from Ghent stand?"
+    told = f"Hello. We cook on induction. Could you measure the worktop? {asking}"
+    assert units.sentence_units(told, speaker="user")[1:] == ["We cook on induction.", asking]
+
+
 def test_parts_without_a_named_speaker_are_runs_of_sentences() -> None:
     assert units.sentence_units(LONG) == [LONG]
 
