@@ -50,9 +50,14 @@ if TYPE_CHECKING:
     from keepward.model.commit import Head as Head
     from keepward.model.commit import Reason as Reason
     from keepward.model.commit import Receipt as Receipt
+    from keepward.model.commit import ReceiptLine as ReceiptLine
+    from keepward.model.commit import ReceiptPage as ReceiptPage
     from keepward.model.commit import Step as Step
     from keepward.model.compiled import CompiledContext as CompiledContext
+    from keepward.model.compiled import Considered as Considered
+    from keepward.model.compiled import Explanation as Explanation
     from keepward.model.compiled import Replayed as Replayed
+    from keepward.model.compiled import TokenCount as TokenCount
     from keepward.model.copies import Adoption as Adoption
     from keepward.model.copies import Backup as Backup
     from keepward.model.copies import ExportPlan as ExportPlan
@@ -98,6 +103,8 @@ if TYPE_CHECKING:
     from keepward.model.query import Filter as Filter
     from keepward.model.query import Hit as Hit
     from keepward.model.query import Memories as Memories
+    from keepward.model.query import Ranked as Ranked
+    from keepward.model.query import Ranking as Ranking
     from keepward.model.query import Recall as Recall
     from keepward.model.query import Reinforced as Reinforced
     from keepward.model.query import Training as Training
@@ -120,8 +127,8 @@ _HOMES = {
     "memory": "Memory",
     "model.blob": "Blob",
     "model.change": "Append Archive Insert Move Promote Reinforce Replace Restore Retire Supersede",
-    "model.commit": "Commit Event Head Reason Receipt Step",
-    "model.compiled": "CompiledContext Replayed",
+    "model.commit": "Commit Event Head Reason Receipt ReceiptLine ReceiptPage Step",
+    "model.compiled": "CompiledContext Considered Explanation Replayed TokenCount",
     "model.copies": "Adoption Backup ExportPlan Rescued Restored RestoredExport",
     "model.job": "Alike JobState Run",
     "model.journal": "Bisection Blame Check CommitView Containment ContextDifference Difference ErasePlan Erased "
@@ -129,7 +136,7 @@ _HOMES = {
     "model.memory": "Access ContentType Kind Record Sensitivity Stability Status Tier",
     "model.policy": "EthicsRule Policy",
     "model.proposal": "Committed Decided Duplicate Outcome Quarantined Refused Shown Waiting",
-    "model.query": "Feedback Filter Hit Memories Recall Reinforced Training",
+    "model.query": "Feedback Filter Hit Memories Ranked Ranking Recall Reinforced Training",
     "model.trust": "SOURCES Actor Issued Token Trust",
 }
 _HOME = {name: f"keepward.{home}" for home, names in _HOMES.items() for name in names.split()}

@@ -259,13 +259,18 @@ class AsyncMemory:
     # --- reading
 
     recall = hop(Memory.recall)
+    explain_recall = hop(Memory.explain_recall)
     find = hop(Memory.find)
     get = hop(Memory.get)
     history = hop(Memory.history)
     context = hop(Memory.context)
+    preview = hop(Memory.preview)
+    count_tokens = hop(Memory.count_tokens)
     snapshot = hop(Memory.snapshot)
     memory_block = hop(Memory.memory_block)
     replay = hop(Memory.replay)
+    explain = hop(Memory.explain)
+    receipts = hop(Memory.receipts)
     receipt = hop(Memory.receipt)
     doctor = hop(Memory.doctor)
     status = hop(Memory.status)

@@ -43,6 +43,7 @@ BY_NAME: dict[str, Callable[[Memory, Stage], Any]] = {
     "append": lambda mem, at: mem.append(at.id, "and is old", reason="x"),
     "blame": lambda mem, at: mem.blame(at.id),
     "context_diff": lambda mem, at: mem.context_diff(at.compiled, at.compiled),
+    "explain": lambda mem, at: mem.explain(at.compiled),
     "feedback": lambda mem, at: mem.feedback(at.recalled, used=[at.id]),
     "forget": lambda mem, at: mem.forget(at.id, reason="x"),
     "get": lambda mem, at: mem.get(at.id),
@@ -64,6 +65,7 @@ SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
     "bisect": lambda mem, at: _tried(lambda: mem.bisect("Who keeps the lighthouse of Sagres?", contains=WORD)),
     "context": lambda mem, at: mem.context("Who keeps the lighthouse of Sagres?").text,
     "diff": lambda mem, at: mem.diff(0),
+    "explain_recall": lambda mem, at: mem.explain_recall("Who keeps the lighthouse of Sagres?"),
     "find": lambda mem, at: mem.find(limit=None, include_ended=True),
     "forget_many": lambda mem, at: mem.forget_many([at.id], reason="x"),
     "log": lambda mem, at: mem.log(),
@@ -96,7 +98,9 @@ RIGHTS: dict[str, Callable[[Memory, Stage], Any]] = {
     "owner_token": lambda mem, at: mem.owner_token(),
     "plan_adopt": lambda mem, at: mem.plan_adopt(),
     "plan_erase": lambda mem, at: mem.plan_erase(at.id),
+    "preview": lambda mem, at: mem.preview("Who keeps the lighthouse of Sagres?"),
     "rebuild": lambda mem, at: mem.rebuild(),
+    "receipts": lambda mem, at: mem.receipts(),
     "reindex": lambda mem, at: mem.reindex(),
     "reject": lambda mem, at: mem.reject(at.id, reason="x"),
     "restore_journal": lambda mem, at: mem.restore_journal(iter(())),
@@ -109,7 +113,7 @@ RIGHTS: dict[str, Callable[[Memory, Stage], Any]] = {
 }
 #: What names no memory and holds none.
 NEITHER = {
-    "acting_as", "actor", "call_tool", "tools", "rescue", "approve_many", "at", "blob", "certificate", "close", "doctor", "head", "holding", "jobs",
+    "acting_as", "actor", "call_tool", "tools", "rescue", "approve_many", "at", "blob", "certificate", "close", "count_tokens", "doctor", "head", "holding", "jobs",
     "now", "open", "path", "policy", "put_blob", "read_blob", "reject_many", "restore_backup", "scope", "shown",
     "tenant", "verify",
 }  # fmt: skip

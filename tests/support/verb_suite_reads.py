@@ -223,6 +223,27 @@ class AskingSuite(Handles):
         found = agent.context_diff(first, agent.context("indentation").receipt.id)
         assert [(each.id, each.change) for each in found.items] == [(record.id, "added")]
 
+    def test_the_context_of_a_receipt_is_explained(self, agent: Any) -> None:
+        record = self.kept(agent, "Ana prefers tabs for indentation")
+        found = agent.explain(agent.context("indentation").receipt.id)
+        assert [(each.id, each.section) for each in found.candidates] == [(record.id, "recalled")]
+
+    def test_a_preview_has_the_text_of_the_context(self, agent: Any, reviewer: Any) -> None:
+        self.kept(agent, "Ana prefers tabs for indentation")
+        assert reviewer.preview("indentation").text == agent.context("indentation").text
+
+    def test_receipts_are_listed_newest_first(self, agent: Any, reviewer: Any) -> None:
+        self.kept(agent, "Ana prefers tabs for indentation")
+        receipt = agent.context("indentation").receipt.id
+        assert [(each.id, each.kind) for each in reviewer.receipts(limit=1).items] == [(receipt, "compile")]
+
+    def test_a_recall_is_explained_hit_by_hit(self, agent: Any) -> None:
+        record = self.kept(agent, "Ana prefers tabs for indentation")
+        assert [each.id for each in agent.explain_recall("indentation").ranked] == [record.id]
+
+    def test_tokens_are_counted_against_the_budget_of_a_block(self, agent: Any) -> None:
+        assert agent.count_tokens("Ship before Easter", key="mission").budget == 300
+
     # --- upkeep
 
     def test_status_counts_what_is_there(self, agent: Any) -> None:

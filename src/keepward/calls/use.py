@@ -21,14 +21,15 @@ from keepward.model.value import Duration
 if TYPE_CHECKING:
     from keepward.calls.draft import Draft
     from keepward.model.blob import Blob
-    from keepward.model.compiled import CompiledContext, Replayed
+    from keepward.model.commit import ReceiptPage
+    from keepward.model.compiled import CompiledContext, Explanation, Replayed, TokenCount
     from keepward.model.journal import (
         Check,
         Version,
     )
     from keepward.model.memory import Record
     from keepward.model.proposal import Outcome
-    from keepward.model.query import AsOf, Feedback, Memories, Recall
+    from keepward.model.query import AsOf, Feedback, Memories, Ranking, Recall
 
 
 class Use(Calls):
@@ -63,6 +64,32 @@ class Use(Calls):
         remembered bears on the query: there are no hits, and ``notes``, ``best`` and ``below`` say what was left out.
         ``order`` is ``learned`` (by the reranker where one serves), ``fused`` or ``cosine``. With ``receipt`` a
         receipt is kept, for ``feedback`` to name.
+        """
+
+    @sends("read")
+    def explain_recall(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        purpose: str = "answer",
+        tiers: Sequence[str] = (),
+        kinds: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        content_types: Sequence[str] = (),
+        subject: str | None = None,
+        category: str | None = None,
+        session: str | None = None,
+        min_importance: float = 0.0,
+        include_sensitive: bool = False,
+        as_of: AsOf = None,
+        order: str = "learned",
+        floor: float | None = None,
+        receipt: bool = False,
+    ) -> Ranking:
+        """Recall, with what each part of the score adds to each hit, its rank in each order, and what is learned.
+
+        The arguments are those of ``recall``.
         """
 
     @sends("read")
@@ -119,6 +146,28 @@ class Use(Calls):
         """
 
     @sends("read")
+    def preview(
+        self,
+        objective: str,
+        *,
+        budget_tokens: int | None = None,
+        purpose: str = "answer",
+        as_of: AsOf = None,
+        format: str = "markdown",  # noqa: A002
+        include_sensitive: bool = False,
+        without: Sequence[str] = (),
+        floor: float | None = None,
+    ) -> Explanation:
+        """Compile a context, keep nothing of it, and say of every candidate why it is in or out.
+
+        It takes a reviewer or the owner; the arguments are those of ``context``.
+        """
+
+    @sends("read")
+    def count_tokens(self, text: str, *, key: str | None = None) -> TokenCount:
+        """Return how many tokens a text takes, and the budget of the core block with this key; keep nothing."""
+
+    @sends("read")
     def snapshot(
         self,
         *,
@@ -149,6 +198,26 @@ class Use(Calls):
     @sends("read")
     def replay(self, receipt_id: str) -> Replayed:
         """Render a compiled context again from its receipt, byte for byte."""
+
+    @sends("read")
+    def explain(self, receipt_id: str) -> Explanation:
+        """Return the context of a receipt cut by memory, and of every candidate why it was in or out."""
+
+    @sends("read")
+    def receipts(
+        self,
+        *,
+        kinds: Sequence[str] = (),
+        actor: str | None = None,
+        objective: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+    ) -> ReceiptPage:
+        """Return receipts in one line each, newest first; takes a reviewer or the owner.
+
+        ``actor`` is ``kind:name`` or a name, ``objective`` a text that the objective or query holds. ``before`` of a
+        page leads to the next one.
+        """
 
     @sends("read")
     def receipt(self, receipt_id: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 
 from keepward.context.lines import FROM, RENDERER, Line, Opened, day_of, document, escape, headings, line_of
 from keepward.context.sections import PREFIX, Format
@@ -30,6 +30,8 @@ class Rendered:
     split: int
     #: Section, tier and end offset of each run, in order.
     runs: tuple[tuple[str, str, int], ...]
+    #: End offset of each line, in order, with the headings that it opens before it.
+    ends: tuple[int, ...] = ()
 
     @property
     def prefix_digest(self) -> str:
@@ -64,7 +66,7 @@ def with_documents(lines: Sequence[Line], identity: Line | None, user_file: Line
     return [*([] if identity is None else [identity]), *lines[:at], *middle, *lines[at:]]
 
 
-def _paragraphs(lines: Sequence[Line], form: Format) -> Iterator[tuple[str, str, str]]:
+def _paragraphs(lines: Sequence[Line], form: Format) -> Iterator[tuple[str, str, str, int]]:
     opened: Opened = set()
     group: Opened = set()
     days = [day_of(line) for line in lines]
@@ -78,28 +80,31 @@ def _paragraphs(lines: Sequence[Line], form: Format) -> Iterator[tuple[str, str,
         if len(opened) > before and (fresh := {key for key in opened if key[0] == "group"} - group):
             opened -= group
             group = fresh
-        yield from ((line.section, line.tier, part) for part in parts)
+        yield from ((line.section, line.tier, part, at) for part in parts)
 
 
 def render(lines: Sequence[Line], form: Format) -> Rendered:
     """Return the text of lines in their order; nothing for no lines."""
-    found = list(_paragraphs(lines, form))
+    numbered = list(_paragraphs(lines, form))
+    found = [each[:3] for each in numbered]
     if not found:
         text = "[]" if form == "messages" else ""
         return Rendered(text=text, split=0, runs=())
     border = sum(1 for section, _, _ in found if section in PREFIX)
     pieces = _wrapped(found, border, form)
-    ends: list[tuple[str, str, int]] = []
+    runs: list[tuple[str, str, int]] = []
+    ends = [0] * len(lines)
     at = 0
-    for (section, tier, _), piece in zip(found, pieces, strict=True):
+    for (section, tier, _, number), piece in zip(numbered, pieces, strict=True):
         at += len(piece)
-        if ends and ends[-1][:2] == (section, tier):
-            ends.pop()
-        ends.append((section, tier, at))
+        ends[number] = at
+        if runs and runs[-1][:2] == (section, tier):
+            runs.pop()
+        runs.append((section, tier, at))
     closing = {"markdown": "", "xml": "</context>", "messages": "]"}[form]
     # The last character of the whole belongs to the tail, so that (3) holds for a context without one.
     split = sum(len(piece) for piece in pieces[:border]) - (len(closing) if border == len(pieces) else 0)
-    return Rendered(text="".join(pieces), split=split, runs=tuple(ends))
+    return Rendered(text="".join(pieces), split=split, runs=tuple(runs), ends=tuple(ends))
 
 
 def _wrapped(found: Sequence[tuple[str, str, str]], border: int, form: Format) -> list[str]:
@@ -173,11 +178,11 @@ def tally(rendered: Rendered, count: Callable[[str], int]) -> Tally:
     return Tally(whole=whole, by_section=by_section, by_tier=by_tier, closing=closing)
 
 
-def replay(
-    facts: Mapping[str, Any],
-    fetch: Callable[[str, int], Record | None],
-    artefact: Callable[[str, str], str | None],
-) -> Replayed:
+Fetch: TypeAlias = Callable[[str, int], Record | None]
+Artefact: TypeAlias = Callable[[str, str], str | None]
+
+
+def replay(facts: Mapping[str, Any], fetch: Fetch, artefact: Artefact) -> Replayed:
     """Render a context again from its facts, with each record at the version the facts name.
 
     ``artefact`` is asked for the kinds ``identity`` and ``user_file``. What either does not have is shown
@@ -186,6 +191,38 @@ def replay(
     Raises:
         InvalidInput: the facts are of a renderer this version does not have.
     """
+    named, missing = _lines(facts, fetch, artefact)
+    again = render([line for _, line in named], facts["format"])
+    then = {section["name"]: section["digest"] for section in facts["sections"]}
+    now = again.section_digests()
+    return Replayed(
+        text=again.text,
+        same=digest(again.text) == facts["digests"]["text"],
+        prefix_digest=again.prefix_digest,
+        tail_digest=again.tail_digest,
+        unchanged=tuple(name for name in then if now.get(name) == then[name]),
+        missing=tuple(missing),
+    )
+
+
+def pieces(facts: Mapping[str, Any], fetch: Fetch, artefact: Artefact) -> list[tuple[str, str, str]]:
+    """Return (section, name, text) of each line of a context in order; together they are the text of ``replay``.
+
+    The name is a memory's id, ``identity`` or ``user_file``; headings belong to the line that they open.
+    """
+    named, _ = _lines(facts, fetch, artefact)
+    again = render([line for _, line in named], facts["format"])
+    starts = (0, *again.ends)
+    return [
+        (line.section, name, again.text[start:end])
+        for (name, line), start, end in zip(named, starts, again.ends, strict=False)
+    ]
+
+
+def _lines(
+    facts: Mapping[str, Any], fetch: Fetch, artefact: Artefact
+) -> tuple[list[tuple[str, Line]], list[tuple[str, int]]]:
+    """Return the lines of a context in order, each with its name, and what of it is gone."""
     renderer = facts.get("renderer")
     if not isinstance(renderer, int) or not 1 <= renderer <= RENDERER:
         raise InvalidInput("the context was rendered by another version; replay it with the Keepward that made it")
@@ -197,31 +234,24 @@ def replay(
             missing.append((kind, 0))
         documents[kind] = document(kind, text)
     lines: list[Line] = []
+    names = {id(line): kind for kind, line in documents.items()}
     for section in facts["sections"]:
         for item in section["items"]:
             record = fetch(item["id"], item["version"])
             if record is None or record.version != item["version"]:
                 missing.append((item["id"], item["version"]))
-                gone = Line(
+                line = Line(
                     section=section["name"],
                     tier=item["tier"],
                     body=None,
                     block=item.get("block"),
                     renderer=renderer,
                 )
-                lines.append(gone)
             else:
                 masks = [(start, end, name) for start, end, name in item["masks"]]
                 earlier = "outdone_by" in item
-                lines.append(line_of(section["name"], record, masks, earlier=earlier, renderer=renderer))
-    again = render(with_documents(lines, documents["identity"], documents["user_file"]), facts["format"])
-    then = {section["name"]: section["digest"] for section in facts["sections"]}
-    now = again.section_digests()
-    return Replayed(
-        text=again.text,
-        same=digest(again.text) == facts["digests"]["text"],
-        prefix_digest=again.prefix_digest,
-        tail_digest=again.tail_digest,
-        unchanged=tuple(name for name in then if now.get(name) == then[name]),
-        missing=tuple(missing),
-    )
+                line = line_of(section["name"], record, masks, earlier=earlier, renderer=renderer)
+            lines.append(line)
+            names[id(line)] = item["id"]
+    ordered = with_documents(lines, documents["identity"], documents["user_file"])
+    return [(names[id(line)], line) for line in ordered], missing

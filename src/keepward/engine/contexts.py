@@ -21,7 +21,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
 from keepward.context.compiler import NO_ROOM, compile_context, memory_block, snapshot
-from keepward.context.render import digest
+from keepward.context.render import Artefact, Fetch, digest
 from keepward.context.render import replay as render_again
 from keepward.context.sections import Candidate, Compiled, Format, Inputs, Screened
 from keepward.engine.audit import core_of
@@ -112,6 +112,25 @@ def context(
         InvalidInput: an unknown purpose or format, a budget below 1, or a floor outside 0..1.
         NotFound: ``as_of`` names no commit.
     """
+    asked: dict[str, Any] = {"budget_tokens": budget_tokens, "purpose": purpose, "as_of": as_of, "format": format}
+    asked |= {"include_sensitive": include_sensitive, "without": without, "floor": floor}
+    return _keep(session, *compiled(session, objective, which=which, **asked))
+
+
+def compiled(
+    session: Session,
+    objective: str,
+    *,
+    which: Which,
+    budget_tokens: int | None,
+    purpose: str,
+    as_of: AsOf,
+    format: str,  # noqa: A002  the word users know
+    include_sensitive: bool,
+    without: Collection[str],
+    floor: float | None,
+) -> tuple[Inputs, Compiled, Gathered]:
+    """Compile a context and keep nothing of it; see ``context``."""
     if include_sensitive:
         ask_for_sensitive(session)
     budget, chosen = _budget_and_format(session.engine, budget_tokens, format)
@@ -121,7 +140,7 @@ def context(
         refuse_without_core(gathered.withheld, without)
     least = floor_of(session.engine, floor)
     inputs = replace(gathered.inputs, purpose=purpose, budget_tokens=budget, floor=least, format=chosen)
-    return _keep(session, inputs, _COMPILERS[which](inputs), gathered)
+    return inputs, _COMPILERS[which](inputs), gathered
 
 
 def text_at(session: Session, objective: str, seq: int, *, purpose: str = "answer") -> str:
@@ -144,7 +163,9 @@ def _budget_and_format(engine: Engine, budget_tokens: int | None, form: str) -> 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Gathered:
+class Gathered:
+    """What goes into a context, and what is told beside it."""
+
     inputs: Inputs
     used: tuple[str, ...]
     notes: tuple[str, ...]
@@ -159,7 +180,7 @@ def _gather(
     budget: int,
     *,
     include_sensitive: bool,
-) -> _Gathered:
+) -> Gathered:
     seq, now = at.seq, at.now
     scopes = visible_from(session.scope)
     everything = Filter(scopes=scopes, include_sensitive=True)
@@ -266,7 +287,7 @@ def _gather(
     if seq is None and on:
         gone |= {each.id: each for each in withheld(session, everything, live_at=now)}
     lost = sorted(gone.values(), key=lambda each: each.id or "~")
-    return _Gathered(inputs=inputs, used=used, notes=(*notes, *notes_of(lost)), withheld=lost)
+    return Gathered(inputs=inputs, used=used, notes=(*notes, *notes_of(lost)), withheld=lost)
 
 
 def _need(session: Session, least: Trust, now: datetime, room: int, *, sensitive: bool) -> Need:
@@ -317,13 +338,22 @@ def _clean(document: tuple[str, str] | None) -> tuple[str, str] | None:
     return document if safe == document[1] else (digest(safe)[:16], safe)
 
 
-def _keep(session: Session, inputs: Inputs, compiled: Compiled, gathered: _Gathered) -> CompiledContext:
-    notes = gathered.notes
+def notes_on(inputs: Inputs, compiled: Compiled, gathered: Gathered) -> tuple[str, ...]:
+    """Return what is to be said of a context: what could not take part, and what was left out below the floor."""
     if compiled.below and compiled.best is not None and compiled.best < inputs.floor:
-        notes = (*notes, below_floor(compiled.below, inputs.floor))
+        return (*gathered.notes, below_floor(compiled.below, inputs.floor))
+    return gathered.notes
+
+
+def held_in(inputs: Inputs, compiled: Compiled) -> list[Record]:
+    """Return the records that a context holds."""
     held = {item.id for section in compiled.sections for item in section.items}
     groups = (inputs.core, inputs.pinned, inputs.state, inputs.working, [each.record for each in inputs.recalled])
-    given = [record for group in groups for record in group if record.id in held]
+    return [record for group in groups for record in group if record.id in held]
+
+
+def _keep(session: Session, inputs: Inputs, compiled: Compiled, gathered: Gathered) -> CompiledContext:
+    notes, given = notes_on(inputs, compiled, gathered), held_in(inputs, compiled)
     facts = {**compiled.facts, "context_id": compiled.context_id, "signals": list(gathered.used)}
     note_handed(session, given)
     session.engine.count_uses(
@@ -370,7 +400,11 @@ def replay(session: Session, receipt_id: str) -> Replayed:
     Raises:
         NotFound: no such compile receipt within reach.
     """
-    receipt = receipt_of_read(session, receipt_id, COMPILED)
+    return render_again(receipt_of_read(session, receipt_id, COMPILED), *sources(session))
+
+
+def sources(session: Session) -> tuple[Fetch, Artefact]:
+    """Return what a replay fetches memories, at a version, and documents with."""
     versions: dict[str, dict[int, Record]] = {}
 
     def fetch(memory_id: str, version: int) -> Record | None:
@@ -383,7 +417,7 @@ def replay(session: Session, receipt_id: str) -> Replayed:
             }
         return versions[memory_id].get(version)
 
-    return render_again(receipt, fetch, lambda kind, version: session.store.artefact(session.tenant, kind, version))
+    return fetch, lambda kind, version: session.store.artefact(session.tenant, kind, version)
 
 
 #: Findings that are remembered.

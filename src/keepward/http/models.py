@@ -252,6 +252,8 @@ BODIES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "bisect": ("Bisect", "What to look for in the contexts of the past.", {}),
     "rollback": ("RollBack", "How a commit is to be undone.", {}),
     "compile": ("Compile", "What a model is to be told of.", {"json_schema_extra": _empty_list("without")}),
+    "preview": ("Preview", "What a model would be told of.", {"json_schema_extra": _empty_list("without")}),
+    "count_tokens": ("CountTokens", "A text to count.", {}),
     "memory_block": ("Block", "What memories are to be relevant to.", {}),
     "reject": ("Reject", "Why a proposal is rejected; its proposer is told.", {}),
     "approve_many": ("Approvals", "Proposals to approve, each by the digest that was seen.", {}),

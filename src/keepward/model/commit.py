@@ -354,3 +354,36 @@ def parse_place(name: str) -> Place:
     if place_name(place) != name:
         raise Tampered("an erasure names what is no place; run `keepward verify`")
     return place
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptLine:
+    """A receipt in one line; what a field does not apply to is None."""
+
+    id: str
+    kind: str
+    at: datetime
+    actor: str
+    head: str
+    #: Id of the commit that it is of.
+    commit: str | None
+    #: Of a context or a recall: what was asked, for what, where.
+    objective: str | None
+    purpose: str | None
+    scope: str | None
+    #: Of a context: ``context``, ``snapshot`` or ``memory_block``; its tokens, and of how many.
+    compiled: str | None
+    tokens: int | None
+    budget_tokens: int | None
+    #: How many memories it shows, and how many were left out.
+    shown: int | None
+    left_out: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiptPage(Value):
+    """Receipts, newest first."""
+
+    items: tuple[ReceiptLine, ...]
+    #: What to give as ``before`` to go on; None at the end. A page may be short, or empty, and go on all the same.
+    before: str | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TypeAlias
 
 from keepward.model.commit import Reason, Receipt
@@ -98,3 +99,89 @@ class Replayed(Value):
     unchanged: tuple[str, ...]
     #: Id and version of each memory that is gone; a document counts as ``identity`` or ``user_file``, 0.
     missing: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A line of a context, with the headings that it opens."""
+
+    section: str
+    #: Id of its memory, or ``identity`` or ``user_file`` for a document.
+    id: str
+    text: str
+    #: Tokens of the text by itself.
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Considered:
+    """A memory that a context could have held, whether it does, and the one reason."""
+
+    id: str
+    version: int
+    #: Where it stands; None for what is not in.
+    section: str | None
+    #: A code as in the receipt; of what is in, the section, or ``earlier`` for what a newer one outdoes.
+    code: str
+    #: One sentence for a person; never memory content.
+    why: str
+    #: What it says, as far as the caller may read it; empty where nothing of it is left.
+    text: str
+    tier: str | None
+    kind: str | None
+    key: str | None
+    source: str | None
+    trust: str | None
+    #: Tokens of its line alone; None for what is not in.
+    tokens: int | None
+    #: None for what was not recalled, and for what is out of a receipt.
+    score: float | None
+    parts: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What one part of a context takes of its budget."""
+
+    name: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation(Value):
+    """A context cut by memory, and every candidate for it with the one reason why it is in or out."""
+
+    #: Id of the receipt that it is read from; None for a preview, of which nothing is kept.
+    receipt: str | None
+    objective: str
+    purpose: str
+    scope: str
+    budget_tokens: int
+    format: str
+    head: str
+    at: datetime
+    text: str
+    #: Whether the text has the bytes of then; always so in a preview.
+    same: bool
+    tokens: int
+    #: In the order of the text; their tokens sum to the whole.
+    sections: tuple[Share, ...]
+    #: In the order of the text, which their texts make up.
+    parts: tuple[Part, ...]
+    #: Those that are in, in the order of the text, then the others: best score first, then by id.
+    candidates: tuple[Considered, ...]
+    notes: tuple[str, ...]
+    floor: float
+    #: How many recalled memories were left out below the floor.
+    below: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCount(Value):
+    """How much of a budget a text takes."""
+
+    tokens: int
+    #: Name of the counter.
+    counter: str
+    #: Budget of the core block that was named; None where it has none, or none was named.
+    budget: int | None

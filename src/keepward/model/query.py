@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -150,6 +150,29 @@ class Recall(Value):
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """What put one hit where it is."""
+
+    id: str
+    #: What each part adds to the sum that orders the hits, by the part's name; they sum to it.
+    adds: Mapping[str, float]
+    #: Rank from 1 in each order: ``learned``, ``fused``, ``cosine``; None where it is not among the first 100.
+    ranks: Mapping[str, int | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking(Value):
+    """A recall, and for each of its hits what put it there."""
+
+    recall: Recall
+    #: In the order of the hits.
+    ranked: tuple[Ranked, ...]
+    #: Whether a learned ranking serves, and in words why or why not.
+    serving: bool
+    why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ Invariants
 """
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -114,6 +114,21 @@ def beyond(cosines: Doubles, mean: float, count: int) -> Doubles:
     """
     shared = max(mean - (1.0 - REACH), 0.0) * min(1.0, max(count - 2, 0) / 8)
     return np.asarray((cosines - shared) / (1.0 - shared), dtype=np.float64)
+
+
+def adds(parts: Mapping[str, float]) -> dict[str, float]:
+    """Return what each part of a score adds to the sum that puts hits in order; together they are that sum.
+
+    What the cosine adds is what the others do not: its weight depends on the question.
+    """
+    behind = 1.0 - OUTDONE * parts["outdone"]
+    before = parts["fused"] / behind
+    found = {name: parts[name] for name in ("cover", "feature", "caught")}
+    found |= {"session": SESSION_BEST * parts["session"], "link": LINK * parts["link"]}
+    found["cosine"] = before - math.fsum(found.values())
+    found["outdone"] = parts["fused"] - before
+    found["learned"] = parts.get("learned", 0.0)
+    return {name: round(value, 6) for name, value in found.items()}
 
 
 def rounded(values: npt.NDArray[np.floating]) -> Doubles:

@@ -232,6 +232,30 @@ class DocumentReads(Snapshot):
                 else:
                     _log.warning(_LEFT_OUT, "receipts", name, extra={"action": "damaged"})
 
+    def receipts_before(self, tenant: str, before: str | None, *, limit: int) -> list[dict[str, Any]]:
+        """Return the receipts with the highest ids below ``before``, highest first, None for the newest.
+
+        Ids rise with time. One whose seal does not hold is left out and logged.
+        """
+        asked = {"tenant": tenant, "before": LAST if before is None else before, "limit": limit}
+        raw = tenant.encode()
+        with self._reading(tenant) as db:
+            rest = [
+                (each.id, each.holds(self._sealer), each.body)
+                for each in map(Document._make, db.run("documents_before", asked | {"kind": "receipts"}))
+            ]
+            own = [
+                (row[0], self._sealer.holds_commit(row[3], raw, row[1], row[2], row[4]), row[4])
+                for row in db.run("commit_receipts_before", asked)
+            ]
+        found: list[dict[str, Any]] = []
+        for name, holds, body in heapq.nlargest(limit, [*own, *rest]):
+            if holds:
+                found.append(json_of("receipts", body))
+            else:
+                _log.warning(_LEFT_OUT, "receipts", name, extra={"action": "damaged"})
+        return found
+
     def handed(self, tenant: str, after: str) -> list[dict[str, Any]]:
         """Return the receipts with an id above ``after`` that say that something of low trust was handed out."""
         rows = self._documents(tenant, "documents_in", kind="receipts", state=_HANDED)

@@ -136,6 +136,10 @@ SELECT tenant, kind, id, state, at, until, body, seal FROM documents
 -- Of one kind whose ids lie in a range.
 {{whole_document}} WHERE tenant = :tenant AND kind = :kind AND id >= :low AND id < :high ORDER BY id;
 
+-- documents_before --
+-- The highest ids of one kind below another, highest first.
+{{whole_document}} WHERE tenant = :tenant AND kind = :kind AND id < :before ORDER BY id DESC LIMIT :limit;
+
 -- documents_by_id --
 {{whole_document}} WHERE tenant = :tenant AND kind = :kind AND id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
@@ -188,6 +192,11 @@ SELECT seq, payload FROM commits WHERE tenant = :tenant AND payload IS NOT NULL 
 -- The receipts of commits whose ids lie in a range.
 SELECT id, seq, hash, seal, receipt FROM commits
  WHERE tenant = :tenant AND id >= :low AND id < :high AND receipt IS NOT NULL ORDER BY id;
+
+-- commit_receipts_before --
+-- The receipts of the commits with the highest ids below another, highest first.
+SELECT id, seq, hash, seal, receipt FROM commits
+ WHERE tenant = :tenant AND id < :before AND receipt IS NOT NULL ORDER BY id DESC LIMIT :limit;
 
 -- set_receipt --
 UPDATE commits SET receipt = ?, seal = ? WHERE tenant = ? AND seq = ?;

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
-from keepward.model.compiled import CompiledContext, Replayed
+from keepward.model.commit import ReceiptKind, ReceiptPage
+from keepward.model.compiled import CompiledContext, Explanation, Replayed, TokenCount
 from keepward.model.journal import Check, Version
 from keepward.model.memory import Record, as_read
-from keepward.model.query import Filter, Memories
+from keepward.model.query import Filter, Memories, Ranking
 from keepward.model.query import Recall as Found
 from keepward.model.value import plain_key
-from keepward.verbs import NONE, Limit, Request, fields, verb
+from keepward.verbs import NONE, Limit, Request, Wire, fields, verb
 from keepward.verbs.arguments import share, texts
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ Without = Annotated[
     list[Annotated[str, Limit(minLength=1, maxLength=200)]],
     Limit("Core blocks, by key or id, that may be missing where they do not hold.", maxItems=100),
 ]
+Objective = Annotated[str, Limit("What the model is about to do.", maxLength=fields.LONG)]
 LeastScore = Annotated[
     fields.Floor, Limit("Least score of the best hit, below it there are none; 0 for no floor.", minimum=0, maximum=1)
 ]
@@ -52,12 +54,8 @@ class Filtered(Request[R]):
         return own_and_shared(session, Filter(min_importance=least, **said, **more))
 
 
-@verb("recall", "GET /memory/search", right="read", operation="search", tool="recall")
-class Recall(Filtered[Found]):
-    """Return the memories most relevant to a query, best first; filters apply before limits.
-
-    `tier`, `kind`, `tags` and `content_type` may stand more than once. All pages of a query show at most 1,000.
-    """
+class Searched(Filtered[R]):
+    """A question, and how it is to be answered."""
 
     spread = True
     query: fields.Question
@@ -68,16 +66,11 @@ class Recall(Filtered[Found]):
     floor: LeastScore | None = None
     receipt: Annotated[bool, Limit("Keep a receipt that feedback can name.")] = False
 
-    def run(self, session: Session) -> Found:
-        from keepward.engine.read import recall
+    def recalled(self, session: Session) -> Found:
+        """Return the answer, with a receipt where one was asked for or is due."""
         from keepward.engine.session import note_handed
-        from keepward.engine.view import ask_for_sensitive
 
-        filters = self.narrowed(session)
-        if self.include_sensitive:
-            ask_for_sensitive(session)
-        asked: dict[str, Any] = {"limit": self.limit, "purpose": self.purpose, "as_of": self.as_of}
-        found = recall(session, self.query, filters, **asked, order=self.order, floor=self.floor)
+        found = self.ranked(session)
         news = note_handed(session, [hit.memory for hit in found])
         if self.receipt or news is not None:
             from keepward.engine.use import keep_recall
@@ -86,6 +79,46 @@ class Recall(Filtered[Found]):
             found = kept if self.receipt else found
         hits = tuple(replace(hit, memory=as_read(hit.memory, found.now)) for hit in found.hits)
         return replace(found, hits=hits)
+
+    def ranked(self, session: Session, **instead: Any) -> Found:
+        """Return the answer alone; ``instead`` takes the place of what was asked."""
+        from keepward.engine.read import recall
+        from keepward.engine.view import ask_for_sensitive
+
+        filters = self.narrowed(session)
+        if self.include_sensitive:
+            ask_for_sensitive(session)
+        asked: dict[str, Any] = {name: getattr(self, name) for name in ("limit", "purpose", "as_of", "order", "floor")}
+        return recall(session, self.query, filters, **asked | instead)
+
+
+@verb("recall", "GET /memory/search", right="read", operation="search", tool="recall")
+class Recall(Searched[Found]):
+    """Return the memories most relevant to a query, best first; filters apply before limits.
+
+    `tier`, `kind`, `tags` and `content_type` may stand more than once. All pages of a query show at most 1,000.
+    """
+
+    def run(self, session: Session) -> Found:
+        return self.recalled(session)
+
+
+@verb("explain_recall", "GET /memory/search/explain", right="read")
+class ExplainRecall(Searched[Ranking]):
+    """Recall, with what each part of the score adds to each hit, its rank in each order, and whether learning serves.
+
+    It takes what `GET /memory/search` takes, and answers with one page.
+    """
+
+    def run(self, session: Session) -> Ranking:
+        """Recall as asked, and rank once more in each order."""
+        from keepward.engine.explain import RANKED, explained_recall
+
+        found = self.recalled(session)
+        orders = {
+            order: self.ranked(session, order=order, limit=max(RANKED, self.limit)) for order in get_args(fields.Order)
+        }
+        return explained_recall(session, found, orders)
 
 
 @verb("find", "GET /memory/items", right="read", answer="items")
@@ -141,7 +174,7 @@ class Context(Request[CompiledContext]):
 
     function = "engine.contexts:context"
     spread = True
-    objective: Annotated[str, Limit("What the model is about to do.", maxLength=fields.LONG)]
+    objective: Objective
     budget_tokens: fields.Tokens | None = None
     purpose: fields.Purpose = "answer"
     as_of: fields.AsOf | None = None
@@ -149,6 +182,34 @@ class Context(Request[CompiledContext]):
     include_sensitive: bool = False
     without: Without = NONE
     floor: fields.Floor | None = None
+
+
+@verb("preview", "POST /memory/compile/preview", right="approve", changes=False)
+class Preview(Request[Explanation]):
+    """Compile a context, keep nothing of it, and say of every candidate why it is in or out.
+
+    It takes a reviewer or the owner: no receipt will say what was shown.
+    """
+
+    function = "engine.explain:preview"
+    spread = True
+    objective: Objective
+    budget_tokens: fields.Tokens | None = None
+    purpose: fields.Purpose = "answer"
+    as_of: fields.AsOf | None = None
+    format: fields.Format = "markdown"
+    include_sensitive: bool = False
+    without: Without = NONE
+    floor: fields.Floor | None = None
+
+
+@verb("count_tokens", "POST /memory/count-tokens", right="read")
+class CountTokens(Request[TokenCount]):
+    """Count the tokens of a text as contexts are counted, and name the budget of a core block; keep nothing."""
+
+    function = "engine.explain:count_tokens"
+    text: Annotated[str, Limit(maxLength=100_000)]
+    key: fields.Word | None = None
 
 
 @verb("snapshot", "GET /memory/snapshot", right="read")
@@ -190,6 +251,33 @@ class Replay(Request[Replayed]):
 
     function = "engine.contexts:replay"
     receipt_id: fields.NamedId
+
+
+@verb("explain", "GET /memory/receipts/{id}/explain", right="read", group="journal")
+class Explain(Request[Explanation]):
+    """Return the context of a receipt cut by memory, and of every candidate why it was in or out."""
+
+    function = "engine.explain:explain"
+    receipt_id: fields.NamedId
+
+
+@verb("receipts", "GET /memory/receipts", right="approve", group="journal")
+class Receipts(Request[ReceiptPage]):
+    """Return receipts in one line each, newest first; for a reviewer or the owner, since they span every scope.
+
+    A page that is short goes on all the same while `before` is not null.
+    """
+
+    function = "engine.explain:receipts"
+    kinds: Annotated[list[ReceiptKind], Limit("Any of them.", maxItems=16), Wire("kind")] = NONE
+    actor: Annotated[fields.Word, Limit("`kind:name`, or the name alone.")] | None = None
+    objective: Annotated[fields.Word, Limit("A text that the objective or query holds, in any case.")] | None = None
+    before: Annotated[fields.Word, Limit("Id of a receipt: older ones alone.")] | None = None
+    limit: fields.Most = 50
+
+    def parameters(self, session: Session) -> dict[str, Any]:
+        """Return it with a list that is one."""
+        return super().parameters(session) | {"kinds": texts("kinds", self.kinds)}
 
 
 @verb("receipt", "GET /memory/receipts/{id}", right="read", group="journal")

@@ -1,0 +1,292 @@
+"""Explain: why a context holds what it holds, why recall put a hit where it is, and which receipts there are.
+
+Invariants
+(1) Nothing is kept and no use is counted. What a preview shows is noted against the one who asked, as any read is.
+(2) Every candidate has one place or one reason: those of the compiler, as a receipt has them.
+(3) The texts of the parts make up the text of the context, byte for byte.
+(4) What a caller may not read is named and its words are withheld.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from keepward.context.render import Artefact, Fetch, pieces
+from keepward.context.render import replay as render_again
+from keepward.engine import learned
+from keepward.engine.contexts import compiled, held_in, notes_on, sources
+from keepward.engine.review import pending
+from keepward.engine.session import Session, note_handed
+from keepward.engine.view import COMPILED, reaches, receipt_of_read, veiled, visible, withheld_from
+from keepward.errors import InvalidInput, Unauthorised
+from keepward.model.commit import ReceiptLine, ReceiptPage
+from keepward.model.compiled import Considered, Explanation, Part, Share, TokenCount
+from keepward.model.memory import Record, Status
+from keepward.model.query import AsOf, Ranked, Ranking, Recall
+from keepward.model.value import from_micros, plain_key
+
+#: Receipts that one page looks at to find those that pass.
+LOOKED_AT = 2_000
+_AT_ONCE = 200
+#: How far down an order a rank is told.
+RANKED = 100
+_IN = {
+    "identity": "the identity document opens every context",
+    "core": "core memory is in every context",
+    "pinned": "it is permanent, and stands in every context",
+    "state": "keyed state stands in every context while there is room",
+    "working": "working memory stands in every context while there is room",
+    "recalled": "it bears on the objective",
+}
+_EARLIER = "it bears on the objective; a newer one says otherwise, and this one is marked as earlier"
+
+
+def preview(
+    session: Session,
+    objective: str,
+    *,
+    budget_tokens: int | None = None,
+    purpose: str = "answer",
+    as_of: AsOf = None,
+    format: str = "markdown",  # noqa: A002  the word users know
+    include_sensitive: bool = False,
+    without: Sequence[str] = (),
+    floor: float | None = None,
+) -> Explanation:
+    """Compile a context and explain it; see ``contexts.context`` for the arguments and other errors.
+
+    Raises:
+        Unauthorised: no receipt will say what was shown, so it takes a reviewer or the owner.
+    """
+    if not session.actor.may_decide:
+        raise Unauthorised("a preview leaves no receipt; it takes a reviewer or the owner")
+    asked: dict[str, Any] = {"budget_tokens": budget_tokens, "purpose": purpose, "as_of": as_of, "format": format}
+    asked |= {"include_sensitive": include_sensitive, "without": without, "floor": floor}
+    inputs, made, gathered = compiled(session, objective, which="context", **asked)
+    held = held_in(inputs, made)
+    note_handed(session, held)
+    known = {(each.id, each.version): each for each in held}
+    documents = {"identity": inputs.identity, "user_file": inputs.user_file}
+
+    def document(kind: str, version: str) -> str | None:
+        kept = documents.get(kind)
+        return kept[1] if kept is not None and kept[0] == version else None
+
+    scores = {each.record.id: (each.score, each.parts) for each in inputs.recalled}
+    return _explained(
+        session,
+        made.facts,
+        lambda name, version: known.get((name, version)),
+        document,
+        receipt=None,
+        scores=scores,
+        notes=notes_on(inputs, made, gathered),
+        known=[*held, *(each.record for each in inputs.recalled)],
+    )
+
+
+def explain(session: Session, receipt_id: str) -> Explanation:
+    """Explain the context of a receipt; its texts are read at the versions that the receipt names.
+
+    Raises:
+        NotFound: no such compile receipt within reach.
+    """
+    receipt = receipt_of_read(session, receipt_id, COMPILED)
+    fetch, artefact = sources(session)
+    notes = tuple(each["detail"] for each in receipt["reasons"] if each["gate"] == "recall")
+    return _explained(session, receipt, fetch, artefact, receipt=receipt["id"], notes=notes)
+
+
+def _explained(
+    session: Session,
+    facts: Mapping[str, Any],
+    fetch: Fetch,
+    artefact: Artefact,
+    *,
+    receipt: str | None,
+    notes: tuple[str, ...],
+    scores: Mapping[str, tuple[float, Mapping[str, float]]] | None = None,
+    known: Iterable[Record] = (),
+) -> Explanation:
+    again = render_again(facts, fetch, artefact)
+    inputs, count = facts["inputs"], session.engine.counter.count
+    return Explanation(
+        receipt=receipt,
+        objective=inputs["objective"],
+        purpose=inputs["purpose"],
+        scope=inputs["scope"],
+        budget_tokens=inputs["budget_tokens"],
+        format=facts["format"],
+        head=inputs["head"],
+        at=from_micros(inputs["now"]),
+        text=again.text,
+        same=again.same,
+        tokens=facts["tokens"],
+        sections=tuple(Share(name=each["name"], tokens=each["tokens"]) for each in facts["sections"]),
+        parts=tuple(
+            Part(section=section, id=name, text=text, tokens=count(text))
+            for section, name, text in pieces(facts, fetch, artefact)
+        ),
+        candidates=_considered(session, facts, scores or {}, known),
+        notes=notes,
+        floor=facts["relevance"]["floor"],
+        below=facts["relevance"]["below"],
+    )
+
+
+def _considered(
+    session: Session,
+    facts: Mapping[str, Any],
+    scores: Mapping[str, tuple[float, Mapping[str, float]]],
+    known: Iterable[Record],
+) -> tuple[Considered, ...]:
+    inside = [(section["name"], item) for section in facts["sections"] for item in section["items"]]
+    left = facts["excluded"]
+    records = _records(session, [*(item["id"] for _, item in inside), *(out["id"] for out in left)], known)
+    found = [
+        _told(
+            records.get(item["id"]),
+            item,
+            section=section,
+            code="earlier" if "outdone_by" in item else section,
+            why=_EARLIER if "outdone_by" in item else _IN[section],
+            tokens=item["tokens"],
+            score=item.get("score"),
+            parts=item.get("parts", {}),
+        )
+        for section, item in inside
+    ]
+    outside = []
+    for out in left:
+        score, parts = scores.get(out["id"], (None, {}))
+        told = _told(
+            records.get(out["id"]),
+            out,
+            section=None,
+            code=out["code"],
+            why=out["detail"],
+            tokens=None,
+            score=score,
+            parts=parts,
+        )
+        outside.append(told)
+    return (*found, *sorted(outside, key=lambda each: (-(each.score or 0.0), each.id)))
+
+
+def _told(record: Record | None, item: Mapping[str, Any], **told: Any) -> Considered:
+    return Considered(
+        id=item["id"],
+        version=item["version"],
+        text=record.text if record else "",
+        tier=record.tier.value if record else item.get("tier"),
+        kind=record.kind.value if record else item.get("kind"),
+        key=record.key if record else None,
+        source=record.source if record else None,
+        trust=record.trust.label if record else None,
+        **told,
+    )
+
+
+def _records(session: Session, ids: Sequence[str], known: Iterable[Record]) -> dict[str, Record]:
+    """Return what the named memories and proposals say, as far as the caller may read it."""
+    found = {each.id: each for each in known}
+    lacking = sorted(set(ids) - found.keys())
+    found |= {each.id: each for each in session.store.records(session.tenant, lacking).records}
+    found = {name: each for name, each in found.items() if session.actor.may_decide or reaches(session, each.scope)}
+    hidden = withheld_from(session, list(found.values()))
+    found = {name: veiled(each) if name in hidden else each for name, each in found.items()}
+    if not found.keys() >= set(ids):
+        waiting = {item.id: visible(session, item.steps) for item in pending(session)}
+        found |= {name: steps[-1].after for name, steps in waiting.items() if steps}
+    return {name: each for name, each in found.items() if each.status is not Status.ERASED}
+
+
+def explained_recall(session: Session, recall: Recall, orders: Mapping[str, Recall]) -> Ranking:
+    """Return a recall with what puts each hit where it is; ``orders`` are the same question, ordered otherwise."""
+    from keepward.retrieval.fusion import adds
+
+    ranks = {name: {hit.memory.id: hit.rank for hit in found} for name, found in orders.items()}
+    model = session.embedder.id if session.embedder else None
+    share = session.policy.agent_feedback_share
+    told = learned.facts(session.store, session.tenant, session.store.head(session.tenant).seq, model, share)
+    ranked = (
+        Ranked(
+            id=hit.memory.id,
+            adds=adds(hit.parts),
+            ranks={name: placed.get(hit.memory.id) for name, placed in ranks.items()},
+        )
+        for hit in recall
+    )
+    return Ranking(recall=recall, ranked=tuple(ranked), serving=told["serving"], why=told["why"])
+
+
+def count_tokens(session: Session, text: str, *, key: str | None = None) -> TokenCount:
+    """Return how many tokens a text takes, and the budget of the core block with this key; nothing is kept of it."""
+    counter = session.engine.counter
+    budget = None if key is None else session.policy.block_budget.get(plain_key(key))
+    return TokenCount(tokens=counter.count(text), counter=counter.name, budget=budget)
+
+
+def receipts(
+    session: Session,
+    *,
+    kinds: Sequence[str] = (),
+    actor: str | None = None,
+    objective: str | None = None,
+    before: str | None = None,
+    limit: int = 50,
+) -> ReceiptPage:
+    """Return receipts, newest first, of any of ``kinds``, by an actor, whose objective holds a text in any case.
+
+    A page looks at no more than ``LOOKED_AT`` receipts; ``before`` of the page leads on.
+
+    Raises:
+        InvalidInput: a limit below 1.
+        Unauthorised: they span every scope of the tenant, and take a reviewer or the owner.
+    """
+    if not session.actor.may_decide:
+        raise Unauthorised("a list of receipts spans every scope; it takes a reviewer or the owner")
+    if limit < 1:
+        raise InvalidInput("a limit is at least 1")
+    found: list[ReceiptLine] = []
+    wanted = objective.casefold() if objective is not None else None
+    for _ in range(LOOKED_AT // _AT_ONCE):
+        page = session.store.receipts_before(session.tenant, before, limit=_AT_ONCE)
+        for each in page:
+            before = each["id"]
+            line = _line(each)
+            if (
+                (not kinds or line.kind in kinds)
+                and (actor is None or actor in {line.actor, line.actor.partition(":")[2]})
+                and (wanted is None or wanted in (line.objective or "").casefold())
+            ):
+                found.append(line)
+            if len(found) == limit:
+                return ReceiptPage(items=tuple(found), before=before)
+        if len(page) < _AT_ONCE:
+            return ReceiptPage(items=tuple(found), before=None)
+    return ReceiptPage(items=tuple(found), before=before)
+
+
+def _line(receipt: Mapping[str, Any]) -> ReceiptLine:
+    inputs = receipt.get("inputs")
+    asked: Mapping[str, Any] = inputs if isinstance(inputs, dict) else {}
+    shown = receipt.get("items")
+    if "sections" in receipt:
+        shown = [item for section in receipt["sections"] for item in section["items"]]
+    excluded = receipt.get("excluded")
+    return ReceiptLine(
+        id=receipt["id"],
+        kind=receipt["kind"],
+        at=datetime.fromisoformat(receipt["at"]),
+        actor=receipt["actor"],
+        head=receipt["head"],
+        commit=receipt.get("commit"),
+        **{name: asked.get(name) for name in ("objective", "purpose", "scope", "budget_tokens")},
+        compiled=receipt.get("compiled"),
+        tokens=receipt.get("tokens") if "sections" in receipt else None,
+        shown=len(shown) if isinstance(shown, list) else None,
+        left_out=len(excluded) if isinstance(excluded, list) else None,
+    )

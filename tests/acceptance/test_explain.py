@@ -1,0 +1,135 @@
+"""Explanations: a context cut by memory with a reason for each candidate, what moved a hit, and the list of receipts."""
+
+from __future__ import annotations
+
+import pytest
+from outcomes import held, kept
+
+from keepward import Unauthorised
+from keepward.engine import explain
+
+QUESTION = "What does the bakery say about bread?"
+
+
+@pytest.fixture
+def filled(owner, mem):
+    """A store with a block, a proposal, something secret between people, and more bread than a context holds."""
+    owner.remember("Ship the ordering app before Easter", tier="core", key="mission")
+    for number in range(12):
+        mem.remember(f"Bread number {number} takes {number + 3} hours, the bakery says", tier="archival")
+    owner.remember("The bakery owes the bank for its bread oven", tier="archival", sensitivity="sensitive")
+    held(mem.remember("Ship the ordering app before Whitsun", tier="core", key="mission", confidence=0.9))
+    return owner
+
+
+def test_a_preview_is_the_context_that_would_be_compiled(filled, mem):
+    assert filled.preview(QUESTION, budget_tokens=160).text == filled.context(QUESTION, budget_tokens=160).text
+
+
+def test_the_parts_make_up_the_text(filled):
+    found = filled.preview(QUESTION)
+    assert "".join(part.text for part in found.parts) == found.text
+
+
+@pytest.mark.parametrize("form", ["xml", "messages"])
+def test_the_parts_make_up_the_text_in_every_format(filled, form):
+    found = filled.explain(filled.context(QUESTION, format=form).receipt.id)
+    assert ("".join(part.text for part in found.parts), found.same) == (found.text, True)
+
+
+def test_each_candidate_is_in_one_place_or_out_for_the_reason_of_the_receipt(filled):
+    context = filled.context(QUESTION, budget_tokens=160)
+    found = filled.explain(context.receipt.id)
+    places = {item.id: section.name for section in context.sections for item in section.items}
+    reasons = {out.id: out.reason.code for out in context.excluded}
+    assert {each.id: each.section or each.code for each in found.candidates} == {**places, **reasons}
+
+
+def test_a_preview_says_what_waits_and_what_had_no_room(filled):
+    found = filled.preview(QUESTION, budget_tokens=160)
+    assert {"quarantine", "budget", "sensitive"} <= {each.code for each in found.candidates if each.section is None}
+
+
+def test_a_preview_keeps_no_receipt_and_counts_no_use(filled):
+    before = filled.receipts().items[0].id
+    shown = filled.preview(QUESTION).candidates[1]
+    assert (filled.receipts().items[0].id, filled.get(shown.id).uses) == (before, 0)
+
+
+def test_a_preview_of_the_past_shows_what_a_commit_changed(filled):
+    seq = filled.log(limit=1)[0].commit.seq
+    filled.remember("The bakery bakes rye bread on Fridays", tier="archival")
+    texts = [filled.preview("rye bread on Fridays", as_of=at).text for at in (seq, None)]
+    assert ["rye" in text for text in texts] == [False, True]
+
+
+def test_words_that_the_caller_may_not_read_are_withheld(filled):
+    reader = filled.holding(filled.create_token("rita", rights="reviewer", can=["read", "approve"]).secret)
+    found = next(each for each in reader.preview(QUESTION).candidates if each.code == "sensitive")
+    assert "bank" not in found.text
+
+
+def test_an_agent_previews_nothing(filled, mem):
+    with pytest.raises(Unauthorised):
+        mem.preview(QUESTION)
+
+
+def test_an_agent_lists_no_receipts(filled, mem):
+    with pytest.raises(Unauthorised):
+        mem.receipts()
+
+
+def test_receipts_are_found_by_kind_actor_and_objective(filled, mem):
+    wanted = mem.context("When is the rye bread ready?").receipt.id
+    filled.context("When is the rye bread ready?")
+    mem.context("Who delivers flour?")
+    found = filled.receipts(kinds=["compile"], actor=mem.actor.name, objective="RYE").items
+    assert [each.id for each in found] == [wanted]
+
+
+def test_pages_of_receipts_hold_each_once(filled):
+    seen, page = [], filled.receipts(limit=4)
+    while page.items or page.before:
+        seen += [each.id for each in page.items]
+        if page.before is None:
+            break
+        page = filled.receipts(limit=4, before=page.before)
+    assert seen == [each.id for each in filled.receipts(limit=500).items]
+
+
+def test_a_page_that_finds_nothing_among_many_goes_on(filled, monkeypatch):
+    monkeypatch.setattr(explain, "LOOKED_AT", 4)
+    monkeypatch.setattr(explain, "_AT_ONCE", 2)
+    page = filled.receipts(kinds=["erase"])
+    assert (page.items, page.before is None) == ((), False)
+
+
+def test_what_the_parts_add_sums_to_what_orders_the_hits(filled):
+    ranking = filled.explain_recall("bread number 4", limit=5)
+    sums = [sum(each.adds.values()) for each in ranking.ranked]
+    assert sums == pytest.approx([hit.parts["fused"] for hit in ranking.recall], abs=1e-5)
+
+
+def test_a_hit_has_its_rank_in_each_order(filled):
+    ranked = filled.explain_recall("bread number 4", limit=3).ranked
+    assert [(each.ranks["learned"], set(each.ranks)) for each in ranked] == [
+        (rank, {"learned", "fused", "cosine"}) for rank in (1, 2, 3)
+    ]
+
+
+def test_an_explained_recall_can_be_given_feedback(filled):
+    recall = filled.explain_recall("bread number 4", receipt=True).recall
+    assert filled.feedback(recall.receipt, used=[recall[0].memory.id]).used == (recall[0].memory.id,)
+
+
+def test_an_erased_memory_is_named_without_its_words(filled):
+    record = kept(filled.remember("Mira Okafor buys rye bread", tier="archival"))
+    receipt = filled.context("Who buys rye bread?").receipt.id
+    filled.erase(filled.plan_erase(record.id).digest, record.id)
+    found = next(each for each in filled.explain(receipt).candidates if each.id == record.id)
+    assert (found.text, found.section) == ("", "recalled")
+
+
+def test_a_text_has_the_tokens_that_it_has_in_its_block(filled):
+    text = "Ship the ordering app before Easter"
+    assert filled.count_tokens(text, key="mission").tokens == filled.status()["blocks"]["mission"]["tokens"]
