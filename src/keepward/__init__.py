@@ -73,6 +73,8 @@ if TYPE_CHECKING:
     from keepward.model.journal import CommitView as CommitView
     from keepward.model.journal import Containment as Containment
     from keepward.model.journal import ContextDifference as ContextDifference
+    from keepward.model.journal import Contradiction as Contradiction
+    from keepward.model.journal import Contradictions as Contradictions
     from keepward.model.journal import Difference as Difference
     from keepward.model.journal import Erased as Erased
     from keepward.model.journal import ErasePlan as ErasePlan
@@ -131,7 +133,8 @@ _HOMES = {
     "model.compiled": "CompiledContext Considered Explanation Replayed TokenCount",
     "model.copies": "Adoption Backup ExportPlan Rescued Restored RestoredExport",
     "model.job": "Alike JobState Run",
-    "model.journal": "Bisection Blame Check CommitView Containment ContextDifference Difference ErasePlan Erased "
+    "model.journal": "Bisection Blame Check CommitView Containment ContextDifference "
+    "Contradiction Contradictions Difference ErasePlan Erased "
     "Impact Lifted Rollback Verification Version",
     "model.memory": "Access ContentType Kind Record Sensitivity Stability Status Tier",
     "model.policy": "EthicsRule Policy",

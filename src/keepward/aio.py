@@ -335,6 +335,7 @@ class AsyncMemory:
     impact = hop(Memory.impact)
     contain = hop(Memory.contain)
     blame = hop(Memory.blame)
+    contradictions = hop(Memory.contradictions)
     bisect = hop(Memory.bisect)
     context_diff = hop(Memory.context_diff)
     feedback = hop(Memory.feedback)

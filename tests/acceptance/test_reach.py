@@ -63,6 +63,7 @@ BY_NAME: dict[str, Callable[[Memory, Stage], Any]] = {
 #: What answers without an error, and tells nothing.
 SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
     "bisect": lambda mem, at: _tried(lambda: mem.bisect("Who keeps the lighthouse of Sagres?", contains=WORD)),
+    "contradictions": lambda mem, at: mem.contradictions(),
     "context": lambda mem, at: mem.context("Who keeps the lighthouse of Sagres?").text,
     "diff": lambda mem, at: mem.diff(0),
     "explain_recall": lambda mem, at: mem.explain_recall("Who keeps the lighthouse of Sagres?"),

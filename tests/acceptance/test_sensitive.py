@@ -65,6 +65,7 @@ BY_NAME: dict[str, Callable[[Memory, Stage], Any]] = {
 }
 #: What answers, and tells no words of it.
 SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
+    "contradictions": lambda mem, at: mem.contradictions(),
     "diff": lambda mem, at: mem.diff(0),
     "diff between versions": lambda mem, at: mem.diff(1, 2),
     "find": lambda mem, at: mem.find(limit=None, include_ended=True),

@@ -194,6 +194,7 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("commit", "owner", "GET /memory/commits/{saved.commit}"),
     ("diff", "owner", "GET /memory/diff?earlier=1&later=3"),
     ("blame", "owner", "GET /memory/blame/{saved.id}"),
+    ("contradictions", "owner", "GET /memory/contradictions"),
     ("bisect", "owner", "POST /memory/bisect", {"query": "ferry", "contains": "at seven"}),
     ("impact", "owner", "GET /memory/impact?source=web"),
     ("contain-plan", "owner", "POST /memory/contain/plan", {"source": "web"}),
@@ -288,6 +289,9 @@ bisect             | bisect "Ana indentation" --contains spaces
 rollback-dry       | rollback {revise.commit} --dry-run
 rollback-conflict  | rollback {saved.commit}
 rollback           | rollback {revise.commit}
+porto              | remember "The office is in Porto" --as operator
+supersede          | supersede {with-file.id} --by {porto.id} --reason twice --as operator
+contradictions     | contradictions
 token              | token create --name claude --scope claude
 token-list         | token list
 token-revoke       | token revoke {token.id}

@@ -64,6 +64,24 @@ def test_blame_of_an_unknown_name_exits_3(run, saved):
     assert run("blame", "nothing").code == 3
 
 
+def test_contradictions_show_both_texts_and_the_command_that_settles_them(run):
+    older, newer = (
+        run("remember", f"the API runs on port {port}", "--tier", "archival", "--json").json["id"]
+        for port in ("8080", "9443")
+    )
+    shown = run("contradictions").out
+    settle = f"keepward supersede {older} --by {newer} --reason TEXT"
+    assert all(each in shown for each in ("port 8080", "port 9443", settle))
+
+
+def test_the_command_that_contradictions_suggest_settles_them(run):
+    for port in ("8080", "9443"):
+        run("remember", f"the API runs on port {port}", "--tier", "archival")
+    [pair] = run("contradictions", "--json").json["items"]
+    done = run(*pair["next"].split()[1:], "--as", "operator")
+    assert (done.code, run("contradictions", "--json").json["items"]) == (0, [])
+
+
 def test_bisect_names_the_commit_and_how_to_undo_it(run, saved):
     found = run("bisect", "indentation", "--contains", "tabs", "--json").json
     assert (found["commit"]["id"], found["next"][0]) == (saved["commit"], f"keepward rollback {saved['commit']}")

@@ -19,6 +19,7 @@ ARGUMENTS = {
     "remember": ("Bo prefers spaces",),
     "revise": ("{id}", "Ana prefers spaces", "--reason", "new"),
     "forget": ("{id}", "--reason", "old"),
+    "supersede": ("{id}", "--by", "{other}", "--reason", "twice"),
     "archive": ("{id}", "--reason", "quiet"),
     "restore": ("{id}", "--reason", "again"),
     "blob": ("put", "chat.json"),
@@ -89,6 +90,8 @@ def succeed(run, saved, held, tmp_path, monkeypatch):
             run("backup", "copy.db")
         if name == "restore-export":
             run("export", "vault.jsonl")
+        if name == "supersede":
+            known["other"] = run("remember", "Ana prefers spaces", "--tier", "archival", "--json").json["id"]
         if name == "restore":
             run("forget", saved["id"], "--reason", "old", "--as", "operator")
         return run(name, *(each.format(**known) for each in ARGUMENTS.get(name, ())), *more)

@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str], set[str]]] = {
     ),
     "revise": ("revise", {}, set()),
     "forget": ("forget", {}, set()),
+    "supersede": ("supersede", {}, set()),
     "archive": ("archive", {}, set()),
     "restore": ("restore", {}, set()),
     "recall": ("recall", {}, {"content_types"}),
@@ -41,6 +42,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str], set[str]]] = {
     "blame": ("blame", {}, set()),
     "bisect": ("bisect", {}, {"purpose"}),
     "context-diff": ("context_diff", {}, set()),
+    "contradictions": ("contradictions", {}, {"content_types", "min_importance"}),
     "erase": ("plan_erase", {}, set()),
 }
 #: What commands take beside the arguments of their verb: other ways to give one, other verbs, the way it is shown.

@@ -64,6 +64,7 @@ CALLS = {
     "explain_recall": ("GET", "/memory/search/explain?query=ferry"),
     "count_tokens": ("POST", "/memory/count-tokens", {"text": "ferry"}),
     "blame": ("GET", "/memory/blame/{memory}"),
+    "contradictions": ("GET", "/memory/contradictions"),
     "impact": ("GET", "/memory/impact?source=web"),
     "plan_contain": ("POST", "/memory/contain/plan", {"memory": "{memory}"}),
     "contain": ("POST", "/memory/contain", {"memory": "{memory}", "digest": DIGEST}),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         CommitView,
         Containment,
         ContextDifference,
+        Contradictions,
         Difference,
         Erased,
         ErasePlan,
@@ -143,6 +144,28 @@ class Govern(Calls):
     @sends("inquiry")
     def blame(self, name: str) -> Blame:
         """Return which commit, actor, source and approval made each value of a memory, by id or key."""
+
+    @sends("inquiry")
+    def contradictions(
+        self,
+        *,
+        limit: int = 50,
+        tiers: Sequence[str] = (),
+        kinds: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        content_types: Sequence[str] = (),
+        subject: str | None = None,
+        category: str | None = None,
+        session: str | None = None,
+        min_importance: float = 0.0,
+        include_sensitive: bool = False,
+    ) -> Contradictions:
+        """Return pairs of live statements of the same thing of which the newer one outdoes the older one.
+
+        The surest come first; nothing is changed, merged or superseded. Filters apply as in ``recall``. Of more than
+        1,000 statements the newest that could outdo another are compared with what is nearest to them, and a note
+        says so.
+        """
 
     def bisect(
         self,

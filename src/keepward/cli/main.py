@@ -41,12 +41,13 @@ can only name somebody with fewer rights.
 SECTIONS = {
     "Start": "store.init demo.demo store.status",
     "Serve": "agents.serve agents.mcp agents.connect",
-    "Propose": "memories.remember memories.revise memories.forget memories.archive memories.restore memories.blob",
+    "Propose": "memories.remember memories.revise memories.forget memories.supersede memories.archive memories.restore "
+    "memories.blob",
     "Read": "memories.recall memories.context memories.replay memories.list_ memories.get memories.history",
     "Learn": "memories.feedback memories.train",
     "Decide": "review.pending review.approve review.reject",
     "Audit and undo": "review.log review.show review.diff review.receipt review.rollback review.impact review.contain "
-    "review.blame review.bisect review.context_diff",
+    "review.blame review.bisect review.context_diff review.contradictions",
     "Look after the store": "store.token store.config store.jobs copies.erase copies.backup copies.restore_backup "
     "copies.move copies.rescue copies.adopt store.key store.verify store.drill store.rebuild store.reindex "
     "store.doctor copies.export copies.import_ copies.restore_export store.version",

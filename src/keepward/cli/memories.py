@@ -138,6 +138,16 @@ def forget(call: Call, **asked: Any) -> Answer:
     return written(call.memory().forget(**asked))
 
 
+@command(
+    MEMORY,
+    option("--by", "What takes its place: an id, the first letters of one, or a key.", "ID", required=True),
+    option("--reason", "Why; it stands in the journal.", "TEXT", required=True),
+)
+def supersede(call: Call, **asked: Any) -> Answer:
+    """Replace a memory by another one: it no longer holds, and its history names what took its place."""
+    return written(call.memory().supersede(**asked))
+
+
 @command(MEMORY, REASON, IF_VERSION)
 def archive(call: Call, **asked: Any) -> Answer:
     """Put a memory away: it is not at hand until `restore` brings it back."""

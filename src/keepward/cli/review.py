@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.cli.call import Answer, Call, as_json, data_of
 from keepward.cli.command import EXIT_OF, argument, command, option
-from keepward.cli.memories import minute, show_reasons, show_written, sort_of
+from keepward.cli.memories import NAMES, SENSITIVE, SORTS, minute, show_reasons, show_written, sort_of
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.model.value import counted
 
@@ -382,6 +382,33 @@ def bisect(call: Call, query: str, **asked: Any) -> Answer:
 
     events = [each.to_dict() for each in found.commit.steps]
     return Answer({"commit": commit, "compiled": found.compiled, "events": events, "next": following}, draw)
+
+
+@command(*SORTS, *NAMES, SENSITIVE, option("--limit", "Most pairs.", "N", default=50))
+def contradictions(call: Call, **asked: Any) -> Answer:
+    """List pairs of memories that say otherwise of the same thing, the surest first; nothing is changed by it."""
+    found = call.memory("decide").contradictions(**asked)
+    data = found.to_dict()
+    for each in data["items"]:
+        each["next"] = f"keepward supersede {each['older']['id']} --by {each['newer']['id']} --reason TEXT"
+    return Answer(data, _show_contradictions, talk=found.notes)
+
+
+def _show_contradictions(screen: Screen, data: dict[str, Any]) -> None:
+    for number, pair in enumerate(data["items"], 1):
+        screen.heading(f"{number}. by {' and '.join(pair['signs'])}, closeness {pair['score']:.2f}")
+        for word in ("newer", "older"):
+            each = pair[word]
+            day = (each["occurred_at"] or each["created_at"])[:10]
+            screen.labelled(word, ": ".join(filter(None, (day, each["speaker"], each["text"]))))
+            told = f"{sort_of(each)} · from {each['source']} ({each['trust']})"
+            screen.labelled("", [told, f"{each['id']} v{each['version']}"], "dim")
+        screen.labelled("settle", "where only the newer one holds:")
+        screen.exact(pair["next"])
+    if not data["items"]:
+        screen.line("No two memories were found that say otherwise of the same thing.", "dim")
+    if more := data["total"] - len(data["items"]):
+        screen.line(f"{counted(more, 'pair', 'pairs')} not shown; --limit shows more", "dim")
 
 
 @command(*(argument("RECEIPT", "Receipt of a compiled context.", name) for name in ("first", "second")))

@@ -26,6 +26,7 @@ from keepward.context.render import replay as render_again
 from keepward.context.sections import Candidate, Compiled, Format, Inputs, Screened
 from keepward.engine.audit import core_of
 from keepward.engine.commit import keep_read
+from keepward.engine.contradictions import outdone_among
 from keepward.engine.read import Need, Stand, below_floor, floor_of, search, stand
 from keepward.engine.review import pending
 from keepward.engine.session import Engine, Session, note_handed
@@ -274,7 +275,7 @@ def _gather(
         counter_name=session.engine.counter.name,
         count=session.engine.counter.count,
         screen=screen,
-        outdone=partial(outdone_among, session, need.index),
+        outdone=partial(_outdone, session, need.index),
         versions={
             "embedder": session.embedder.id if session.embedder else "none",
             "reranker": reranker or "none",
@@ -302,19 +303,8 @@ def _need(session: Session, least: Trust, now: datetime, room: int, *, sensitive
     return Need(step=max(READ_AT_ONCE, room // TOKENS_A_READ), met=met)
 
 
-def outdone_among(session: Session, index: Index | None, records: Sequence[Record]) -> dict[str, str]:
-    """Return the ids of the records that are outdone, and for each the id of what is newer and says otherwise.
-
-    By the vectors in what ranked them, and by words alone where these have no meaning.
-    """
-    from keepward.retrieval.current import outdone
-    from keepward.retrieval.relevance import HASHED, calibration
-
-    model, vectors = session.embedder, None
-    if index is not None and model is not None and calibration(model.id) is not HASHED:
-        with session.indexes.lock:
-            vectors, _ = index.own_vectors([record.id for record in records], model.id, model.dim)
-    return outdone(records, vectors)
+def _outdone(session: Session, index: Index | None, records: Sequence[Record]) -> dict[str, str]:
+    return {name: newer.id for name, newer in outdone_among(session, index, records).items()}
 
 
 def _untrusted(records: list[Record], least: Trust) -> list[tuple[str, int, Reason]]:

@@ -9,8 +9,8 @@ Invariants
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Hashable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
@@ -44,6 +44,9 @@ from keepward.model.value import to_micros, unknown
 from keepward.ports.store import Found
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from keepward.retrieval.index import Allowed, Index, Query, Scored
 
 #: The most hits one recall returns.
@@ -244,16 +247,8 @@ def search(
     reranker, told = _reranker(session, asked, at.level) if order == "learned" else (None, [])
     notes += told
     database = seq is None and from_database(session.engine, session.tenant)
-    with nullcontext() if database else session.indexes.lock:
-        if database:
-            from keepward.engine.candidates import gather
-
-            index = gather(session.store, session.tenant, asked, allowed, filters, limit)
-        elif seq is None:
-            index = session.indexes.level(session.store, session.tenant)
-        else:
-            index = session.indexes.at(session.store, session.tenant, seq)
-        lacking = index.unmatched(asked, allowed)
+    with _ranking(session, asked, allowed, filters, limit, seq=seq, database=database) as ranked:
+        index, lacking = ranked, ranked.unmatched(asked, allowed)
         if lacking and seq is None:
             index, lacking = _complete(session, asked, index, lacking, database=database)
         weights = reranker.weights if reranker else None
@@ -286,6 +281,38 @@ def search(
         calibration=calibration(session.embedder.id if "vector" in used and session.embedder else None).name,
         candidates="database" if database else "process",
     )
+
+
+@contextmanager
+def _ranking(
+    session: Session, asked: Query, allowed: Allowed, filters: Filter, limit: int, *, seq: int | None, database: bool
+) -> Iterator[Index]:
+    """Have the index at hand that ranks a query: a part of the present one from the database, or one in process."""
+    if database:
+        from keepward.engine.candidates import gather
+
+        yield gather(session.store, session.tenant, asked, allowed, filters, limit)
+        return
+    with session.indexes.lock:
+        if seq is None:
+            yield session.indexes.level(session.store, session.tenant)
+        else:
+            yield session.indexes.at(session.store, session.tenant, seq)
+
+
+def nearest(
+    session: Session, text: str, vector: NDArray[np.float32] | None, filters: Filter, *, limit: int
+) -> list[str]:
+    """Return the ids of what is nearest in the present to a text and its vector, best first, as recall ranks them."""
+    from keepward.retrieval.analyze import terms
+    from keepward.retrieval.index import Query
+
+    model = session.embedder.id if session.embedder and vector is not None else None
+    asked = Query(text=text, terms=tuple(terms(text)), vector=vector, vector_model=model)
+    allowed = _allowed(session.engine, filters, "answer", session.clock.now(), gated=True)
+    database = from_database(session.engine, session.tenant)
+    with _ranking(session, asked, allowed, filters, limit, seq=None, database=database) as index:
+        return [each.id for each in index.search(asked, allowed, limit)]
 
 
 def _read(session: Session, wanted: Sequence[Scored], need: Need | None, seq: int | None) -> Found:

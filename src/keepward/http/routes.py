@@ -318,6 +318,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "plan_contain": row(404),
         "contain": row(404, 409),
         "bisect": row(404, 409),
+        "contradictions": row(),
     },
     "journal": {
         "log": row(answer=answers.log, model=schemas.Commits, beside=_EVENTS),

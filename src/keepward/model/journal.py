@@ -252,6 +252,34 @@ class Blame(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Contradiction(Value):
+    """Two live statements of the same thing, of which the newer one outdoes the older one."""
+
+    older: Record
+    newer: Record
+    #: What shows it; the more, the surer: ``property``, both name one, such as a home; ``form``, they begin alike and
+    #: end differently; ``change``, the newer one tells of one.
+    signs: tuple[str, ...]
+    #: How close the two are, 0..1: in meaning, or without vectors of meaning by the words that they have in common.
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contradictions(Value):
+    """Pairs of statements that contradict each other, the surest first; nothing was changed by looking."""
+
+    items: tuple[Contradiction, ...]
+    #: How many pairs were found; as many of them as were asked for are listed.
+    total: int
+    #: How many statements were looked at as the newer one.
+    compared: int
+    #: Ids of memories that would have taken part, and were edited outside of Keepward or are missing.
+    withheld: tuple[str, ...] = ()
+    #: Plain sentences on what did not take part, with the command that helps.
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bisection(Value):
     """The commit with which a context changed its answer to a predicate."""
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +53,17 @@ _FAVOURITE: Final = re.compile(r"\bfavou?rite (\w+)|\bprefers? \w+ to any other 
 _TOKEN: Final = re.compile(r"\w+(?:[-.']\w+)*")
 
 
+class Newer(NamedTuple):
+    """What outdoes a statement, and what shows that it does."""
+
+    id: str
+    #: Of ``property``, both name one; ``form``, they begin alike and end differently; ``change``, the newer one tells
+    #: of one.
+    signs: tuple[str, ...]
+    #: How close the two are, 0..1: in meaning, or without vectors of meaning by the words that they have in common.
+    score: float
+
+
 @dataclass(frozen=True, slots=True)
 class _Glance:
     """What a look at a text says of it."""
@@ -80,15 +91,15 @@ class _Words:
     favourites: frozenset[str]
 
 
-def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, str]:
-    """Return the ids of the records that are outdone, and for each the id of the newest that outdoes it.
+def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, Newer]:
+    """Return the ids of the records that are outdone, and for each the newest that outdoes it.
 
     ``vectors`` are float32 (n, dim), L2-normalised or zeros where a record has none; None where there are none of
     meaning.
     """
     if len(records) < 2:
         return {}
-    order = sorted(range(len(records)), key=lambda at: (*_instant(records[at]), records[at].id))
+    order = sorted(range(len(records)), key=lambda at: (*instant(records[at]), records[at].id))
     given = [records[at] for at in order]
     seen = [_remembered(_glanced, _GLANCES, record) for record in given]
     near = np.ones((len(given), len(given))) if vectors is None else vectors[order] @ vectors[order].T
@@ -98,7 +109,7 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, str
     begin = np.array([hash(glance.form[:_BEGIN]) for glance in seen], dtype=np.int64)
     brief = np.array([glance.length <= LONGEST for glance in seen], dtype=np.bool_)
     told = np.array([not glance.asks for glance in seen], dtype=np.bool_)
-    found: dict[str, str] = {}
+    found: dict[str, Newer] = {}
     for newer in range(len(given) - 1, 0, -1):
         glance, name = seen[newer], given[newer].id
         if name in found or glance.asks:
@@ -111,38 +122,52 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, str
         able &= told[:newer] & (trust[:newer] <= trust[newer])
         for older in np.flatnonzero(able).tolist():
             likeness = None if vectors is None else float(near[newer, older])
-            if (
-                given[older].id not in found
-                and _instant(given[older]) < _instant(given[newer])
-                and _outdoes(given[newer], given[older], glance, seen[older], likeness)
-            ):
-                found[given[older].id] = name
+            if given[older].id in found or instant(given[older]) >= instant(given[newer]):
+                continue
+            shown = _outdoes(given[newer], given[older], glance, seen[older], likeness)
+            if shown is not None:
+                found[given[older].id] = Newer(name, *shown)
     return found
 
 
-def _instant(record: Record) -> tuple[int, int]:
+def could_outdo(record: Record) -> bool:
+    """Whether there can be a statement that this one outdoes."""
+    seen = _remembered(_glanced, _GLANCES, record)
+    one_form = not _ONE_VALUE.isdisjoint(seen.form)
+    return not seen.asks and bool(seen.properties or one_form or (seen.changes and seen.length <= LONGEST))
+
+
+def instant(record: Record) -> tuple[int, int]:
+    """Return by what the newer of two statements is told: when it happened, then when it was written."""
     return to_micros(record.occurred_at or record.created_at), to_micros(record.created_at)
 
 
-def _outdoes(newer: Record, older: Record, new: _Glance, old: _Glance, likeness: float | None) -> bool:
+def _outdoes(
+    newer: Record, older: Record, new: _Glance, old: _Glance, likeness: float | None
+) -> tuple[tuple[str, ...], float] | None:
+    """Return the signs that one statement outdoes another and how close they are, or None where it does not."""
     after, before = (_remembered(_worded, _WORDS, record) for record in (newer, older))
     common = after.every & before.every
     # (3) Each opens with something that the other does not mention.
     apart = (after.subject - before.every and before.subject - after.every) or after.kin != before.kin
     if not common or apart or after.every == before.every:
-        return False
+        return None
     if new.properties and old.properties:
         favourites = after.favourites | before.favourites
         if not new.properties & old.properties or (favourites and after.favourites != before.favourites):
-            return False
-    if new.properties & old.properties or _one_form(new.form, old.form):
+            return None
+    share = len(common) / min(len(after.every), len(before.every))
+    same = {"property": bool(new.properties & old.properties), "form": _one_form(new.form, old.form)}
+    if any(same.values()):
         short = max(new.length, old.length) <= SHORT
-        return bool(common & after.subject or not after.subject) if likeness is None else short or likeness >= CHANGED
-    if not new.changes:
-        return False
-    if likeness is None:
-        return len(common) >= COMMON * min(len(after.every), len(before.every))
-    return likeness >= (CHANGED if common & (after.things | before.things) else CHANGED_APART)
+        holds = bool(common & after.subject or not after.subject) if likeness is None else short or likeness >= CHANGED
+    else:
+        least = CHANGED if common & (after.things | before.things) else CHANGED_APART
+        holds = new.changes and (share >= COMMON if likeness is None else likeness >= least)
+    if not holds:
+        return None
+    signs = same | {"change": new.changes}
+    return tuple(sign for sign, is_there in signs.items() if is_there), share if likeness is None else likeness
 
 
 def _one_form(newer: Sequence[int], older: Sequence[int]) -> bool:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from keepward.errors import InvalidInput
 from keepward.model.journal import Bisection as Found
 from keepward.model.journal import Blame as Blamed
-from keepward.model.journal import Containment, ContextDifference
+from keepward.model.journal import Containment, ContextDifference, Contradictions
 from keepward.model.journal import Impact as Touched
 from keepward.verbs import Limit, Request, Wire, fields, verb
+from keepward.verbs.read import Filtered
 
 if TYPE_CHECKING:
     from keepward.engine.session import Session
@@ -67,6 +68,28 @@ class Blame(Request[Blamed]):
 
     function = "engine.inquire:blame"
     name: fields.Name
+
+
+@verb("contradictions", "GET /memory/contradictions", right="read")
+class FindContradictions(Filtered[Contradictions]):
+    """Return pairs of live statements of the same thing of which the newer one outdoes the older one; change nothing.
+
+    The surest come first. Of more than 1,000 statements the newest that could outdo another are compared with what is
+    nearest to them.
+    """
+
+    limit: fields.Most = 50
+
+    def run(self, session: Session) -> Contradictions:
+        from keepward.engine.contradictions import contradictions
+        from keepward.engine.session import note_handed
+        from keepward.engine.view import ask_for_sensitive
+
+        if self.include_sensitive:
+            ask_for_sensitive(session)
+        found = contradictions(session, self.narrowed(session), limit=self.limit)
+        note_handed(session, [each for pair in found.items for each in (pair.older, pair.newer)])
+        return found
 
 
 @verb("bisect", "POST /memory/bisect", right="read")

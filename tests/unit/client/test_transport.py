@@ -553,6 +553,7 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "impact": lambda client: client.impact(source="web"),
     "contain": lambda client: client.contain(source="web"),
     "blame": lambda client: client.blame("a"),
+    "contradictions": lambda client: client.contradictions(),
     "bisect": lambda client: client.bisect("a", contains="b"),
     "context_diff": lambda client: client.context_diff("a", "b"),
     "feedback": lambda client: client.feedback("a", used=["b"]),

@@ -12,8 +12,11 @@ from evals.current import Pair, pairs
 from keepward.model.memory import Record
 from keepward.model.trust import Trust
 from keepward.retrieval import current
-from keepward.retrieval.current import outdone
 from support.stages import Maker
+
+
+def outdone(records: list[Record], vectors: np.ndarray | None) -> dict[str, str]:
+    return {name: newer.id for name, newer in current.outdone(records, vectors).items()}
 
 
 def told(older: str, newer: str, **fields: Any) -> list[Record]:
