@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: up test test-slow test-proof lint bench bench-peers clean
+.PHONY: up test test-slow test-proof console lint bench bench-peers clean
 
 ## set up and start the main job: the server, with a store to look at on the first run
 up: $(VENV)/.ready
@@ -18,9 +18,15 @@ test: $(VENV)/.ready-dev
 test-slow: $(VENV)/.ready-dev
 	$(BIN)/pytest -m slow
 
-## what others wrote against ours: protocol conformance, other SDKs, fuzzing, a load run; needs the npm registry
+## the console in a browser, and what others wrote against ours: protocol conformance, other SDKs, fuzzing, a load run;
+## needs the npm registry
 test-proof: $(VENV)/.ready-proof
 	$(BIN)/pytest -m "proof and not nightly"
+
+## build the console, and check its types
+console: $(VENV)/.ready-proof
+	$(BIN)/python tests/proof/node.py npm run --prefix console --silent check
+	$(BIN)/python tests/proof/node.py npm run --prefix console --silent build
 
 ## style, types and import rules
 lint: $(VENV)/.ready-dev
@@ -53,9 +59,10 @@ $(VENV)/.ready-dev: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev
 	touch $@
 
-$(VENV)/.ready-proof: $(VENV)/.ready-dev tests/proof/package-lock.json
+$(VENV)/.ready-proof: $(VENV)/.ready-dev tests/proof/package-lock.json console/package-lock.json
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group proof
 	$(BIN)/python tests/proof/node.py npm ci --prefix tests/proof
+	$(BIN)/python tests/proof/node.py npm ci --prefix console
 	touch $@
 
 $(VENV)-peers/.ready: benchmarks/peers/requirements.txt pyproject.toml

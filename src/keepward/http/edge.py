@@ -51,7 +51,7 @@ _OURS = frozenset(name for name, _ in _RAW)
 _ID = b"x-request-id"
 _ID_TEXT = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 #: Static files without data, which a link elsewhere may lead to.
-PUBLIC = frozenset({"/", "/page.css", "/page.js", "/docs.js", "/health"})
+PUBLIC = frozenset({"/", "/console", "/page.css", "/docs.js", "/health"})
 #: Paths of calls that bring a file.
 FILES = ("/memory/import", "/memory/restore-export", "/memory/restore-export/plan")
 #: Bytes that a slow line brings in a second.
@@ -99,7 +99,8 @@ class Edge:
             detail = "this server does not go by that name; name it in allow_hosts of [server] if it should"
             raise Problem(421, "bad_host", detail)
         own = {f"{scheme}://{host[0].lower()}" for scheme in self._schemes} | self._origins
-        linked = scope["method"] == "GET" and scope["path"] in PUBLIC
+        path = scope["path"]
+        linked = scope["method"] == "GET" and (path in PUBLIC or path.startswith("/console/"))
         sites = [] if linked or b"origin" in headers else headers.get(b"sec-fetch-site", [])
         if any(each.lower() not in own for each in headers.get(b"origin", [])) or {*sites} - {"same-origin", "none"}:
             raise Problem(403, "foreign_origin", "a page of another site may not call this server")

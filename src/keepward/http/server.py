@@ -31,8 +31,8 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Match
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute, Match, Route
 
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.http.credentials import (
@@ -57,7 +57,7 @@ from keepward.memory import Memory
 from keepward.state import principal_of
 
 FOLDER = Path(__file__).parent / "page"
-_TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8"}
+_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "txt": "text/plain"}
 
 
 class Told(BaseModel):
@@ -132,12 +132,28 @@ def _static(path: str, name: str) -> None:
     public.add_api_route(path, endpoint, include_in_schema=False)
 
 
-for file in ("page.css", "page.js", "docs.js"):
+for file in ("page.css", "docs.js"):
     _static(f"/{file}", file)
-_static("/", "index.html")
+for file in ("console.css", "console.js", "licences.txt"):
+    _static(f"/console/{file}", file)
 
 
-@public.post("/session", responses=problems_of(400, 401, 403, 413, 415, 421, 422, 429))
+async def screen(request: Request) -> Response:
+    """Return the console, for any deeper address: it is one of its screens, and so is what stands in the query."""
+    return static("index.html")
+
+
+public.routes.append(Route("/console/{path:path}", screen, methods=["GET"]))
+
+
+@public.get("/", include_in_schema=False)
+@public.get("/console", include_in_schema=False)
+async def console() -> Response:
+    """Lead to the console; a browser takes the code of a link along, for it stands behind ``#``."""
+    return RedirectResponse("/console/")
+
+
+@public.post("/session", response_model=Opened, responses=problems_of(400, 401, 403, 413, 415, 421, 422, 429))
 def open_session(request: Request, body: Code) -> Response:
     """Exchange the one-time code of a console link for a session."""
     serving = serving_of(request)
@@ -213,7 +229,7 @@ _file = cache(lambda name: (FOLDER / name).read_bytes())
 
 def static(name: str) -> Response:
     """Return a file of the page."""
-    return Response(_file(name), headers={"Content-Type": _TYPES[name.rpartition(".")[2]]})
+    return Response(_file(name), headers={"Content-Type": f"{_TYPES[name.rpartition('.')[2]]}; charset=utf-8"})
 
 
 def _opened(serving: Serving, caller: Caller) -> Opened:

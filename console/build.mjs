@@ -1,0 +1,60 @@
+// Build the console into the Python package. The same sources give the same bytes on every machine.
+//
+// usage: node build.mjs [FOLDER]; without one, the folder that the server serves.
+
+import { build } from "esbuild";
+import { copyFile, mkdir, readFile, readdir, writeFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import path from "node:path";
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const target = path.resolve(process.argv[2] ?? path.join(here, "../src/keepward/http/page"));
+// All that a browser loads, compressed.
+const MOST = 150_000;
+
+const made = await build({
+  absWorkingDir: here,
+  entryPoints: { console: "src/main.tsx" },
+  outdir: target,
+  bundle: true,
+  minify: true,
+  format: "esm",
+  target: "es2022",
+  charset: "utf8",
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  legalComments: "none",
+  metafile: true,
+  logLevel: "warning",
+});
+
+await mkdir(target, { recursive: true });
+await copyFile(path.join(here, "src/index.html"), path.join(target, "index.html"));
+await writeFile(path.join(target, "licences.txt"), await licences(Object.keys(made.metafile.inputs)));
+
+const sizes = await Promise.all(
+  ["console.js", "console.css", "index.html"].map(async (name) => gzipSync(await readFile(path.join(target, name))).length),
+);
+const total = sizes.reduce((sum, each) => sum + each, 0);
+console.log(`console: ${total} bytes compressed, of ${MOST} at most`);
+if (total > MOST) process.exitCode = 1;
+
+// The licences of what is in the bundle; most of them ask to travel along.
+async function licences(inputs) {
+  const names = [...new Set(inputs.map(packageOf).filter(Boolean))].sort();
+  const parts = await Promise.all(names.map(licence));
+  return parts.join("\n");
+}
+
+function packageOf(file) {
+  return /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(file)?.[1];
+}
+
+async function licence(name) {
+  const folder = path.join(here, "node_modules", name);
+  const { version, license } = JSON.parse(await readFile(path.join(folder, "package.json"), "utf8"));
+  const file = (await readdir(folder)).sort().find((each) => /^licen[cs]e/i.test(each));
+  const text = file ? await readFile(path.join(folder, file), "utf8") : "";
+  return `${name} ${version} (${license})\n\n${text.replaceAll("\r\n", "\n").trim()}\n`;
+}

@@ -1,0 +1,181 @@
+/** The console: navigation, the screen that the address names, and what stands around both. */
+
+import "./app.css";
+import { useEffect, useState } from "preact/hooks";
+import { Link, Route, Router, Switch, useLocation } from "wouter-preact";
+import { BASE, go } from "./address";
+import { online } from "./api";
+import { keysNow, useKeys, type Keys } from "./keys";
+import { connected } from "./live";
+import { screens, type Screen } from "./screens";
+import { enter, leave, session, type Session } from "./session";
+import { status } from "./status";
+import { Button } from "./parts/Button";
+import { Copy } from "./parts/Copy";
+import { Dialog } from "./parts/Dialog";
+import { Page } from "./parts/Page";
+import { Empty, Loading } from "./parts/States";
+import { Toasts, undoLast } from "./parts/Toasts";
+import { seen } from "./parts/seen";
+
+export function App() {
+  const now = session.value;
+  if (now.state === "opening") return <Loading label="Opening the console" />;
+  if (now.state === "closed" || now.state === "unreachable") return <Gate session={now} />;
+  return (
+    <Router base={BASE}>
+      <Console reading={now.state === "reading"} />
+    </Router>
+  );
+}
+
+function Console({ reading }: { reading: boolean }) {
+  const [help, setHelp] = useState(false);
+  const jumps = screens.flatMap((each): [string, Keys[string]][] =>
+    each.key ? [[`g ${each.key}`, { does: `Go to ${each.title}`, run: () => go(each.path) }]] : [],
+  );
+  useKeys("Everywhere", {
+    "?": { does: "Show the keys", run: () => setHelp(true) },
+    u: { does: "Undo what was done last, for ten seconds", run: undoLast },
+    ...Object.fromEntries(jumps),
+  });
+  return (
+    <div class="app">
+      <a class="skip" href="#main">Skip to the content</a>
+      <Navigation onHelp={() => setHelp(true)} />
+      <main id="main" tabIndex={-1}>
+        {online.value ? null : (
+          <div class="banner" role="alert">
+            <b>The server does not answer.</b>
+            <span>Nothing was lost. What you see is as it was; this page goes on as soon as the server is back.</span>
+          </div>
+        )}
+        {reading ? <div class="banner">Reads are open on this server: whoever reaches it sees this without a token. To decide, open the link.</div> : null}
+        {status.value && !status.value.enabled ? <div class="banner">Memory is switched off by policy: writes are refused and contexts are empty.</div> : null}
+        <Switch>
+          {screens.map((each) => (
+            <Route key={each.path} path={each.path}>
+              <each.component />
+            </Route>
+          ))}
+          <Route>
+            <Page title="There is no such page">
+              <Empty title="There is nothing at this address">
+                <Link href="/">Go home</Link>
+              </Empty>
+            </Page>
+          </Route>
+        </Switch>
+      </main>
+      <Toasts />
+      {help ? <Help onClose={() => setHelp(false)} /> : null}
+    </div>
+  );
+}
+
+function Navigation({ onHelp }: { onHelp: () => void }) {
+  const [open, setOpen] = useState(false);
+  const [here] = useLocation();
+  useEffect(() => setOpen(false), [here]);
+  const groups = [1, 2, 3].map((group) => screens.filter((each) => each.group === group && each.key)).filter((each) => each.length);
+  const state = status.value;
+  const who = session.value;
+  return (
+    <nav class={open ? "nav open" : "nav"} aria-label="Console">
+      <div class="top">
+        <Link href="/" class="brand" aria-label="Keepward, home">
+          <Mark />
+          Keepward
+        </Link>
+        <Button small class="toggle" aria-expanded={open} onClick={() => setOpen(!open)}>Menu</Button>
+      </div>
+      {groups.map((group) => (
+        <ul key={group[0]?.path}>
+          {group.map((each) => (
+            <li key={each.path}>
+              <Link href={each.path} aria-current={isHere(each, here) ? "page" : undefined}>
+                {each.title}
+                {state && each.count ? <span class="count">{each.count(state).toLocaleString()}</span> : null}
+              </Link>
+            </li>
+          ))}
+        </ul>
+      ))}
+      <div class="foot">
+        <span class={connected.value ? "good" : "warn"}>
+          <span class="dot" />
+          {connected.value ? "live" : "not connected"}
+        </span>
+        {state ? <span>tenant {seen(state.tenant)}</span> : null}
+        {who.state === "open" ? <span>{seen(who.principal)}</span> : null}
+        <button type="button" onClick={onHelp}>Keys</button>
+        {who.state === "open" ? <button type="button" onClick={() => void leave()}>End session</button> : null}
+      </div>
+    </nav>
+  );
+}
+
+function isHere(screen: Screen, here: string): boolean {
+  return screen.path === "/" ? here === "/" : here === screen.path || here.startsWith(`${screen.path}/`);
+}
+
+function Mark() {
+  return (
+    <svg viewBox="0 0 32 32" aria-hidden="true">
+      <rect width="32" height="32" rx="8" fill="var(--accent)" />
+      <path d="M10 8v16M22 8l-9 8 9 8" fill="none" stroke="var(--accent-ink)" stroke-width="3.4" stroke-linecap="round" stroke-linejoin="round" />
+    </svg>
+  );
+}
+
+function Help({ onClose }: { onClose: () => void }) {
+  return (
+    <Dialog title="Keys" onClose={onClose} foot={<Button onClick={onClose}>Close</Button>}>
+      <div class="keys">
+        {keysNow().reverse().map((group) => (
+          <section key={group.title} class="stack">
+            <h3>{group.title}</h3>
+            <dl>
+              {group.keys.map(([key, does]) => (
+                <>
+                  <dt>
+                    {key.split(" ").map((each) => (
+                      <kbd key={each}>{each === "" ? "Space" : each}</kbd>
+                    ))}
+                  </dt>
+                  <dd>{does}</dd>
+                </>
+              ))}
+            </dl>
+          </section>
+        ))}
+      </div>
+    </Dialog>
+  );
+}
+
+function Gate({ session: now }: { session: Extract<Session, { state: "closed" | "unreachable" }> }) {
+  const command = `curl -X POST -H "Authorization: Bearer $(cat TOKEN_FILE)" ${location.origin}/session/link`;
+  useEffect(() => {
+    document.title = "Keepward";
+  }, []);
+  if (now.state === "unreachable") {
+    return (
+      <main class="gate card">
+        <h1>The server does not answer</h1>
+        <p>Start it with <code>keepward serve</code> and open the link that it prints.</p>
+        <div><Button onClick={() => void enter()}>Try again</Button></div>
+      </main>
+    );
+  }
+  return (
+    <main class="gate card">
+      <h1>The console needs its link</h1>
+      {now.why ? <p class="bad" role="alert">{seen(now.why.detail)}</p> : null}
+      <p>Open the link that <code>keepward serve</code> printed. It works once, within ten minutes, and opens a session of twelve hours.</p>
+      <p class="soft">For another one, call as the owner, with the token in the file that <code>keepward serve</code> named:</p>
+      <pre>{command}</pre>
+      <div><Copy text={command}>Copy the command</Copy></div>
+    </main>
+  );
+}

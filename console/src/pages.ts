@@ -1,0 +1,98 @@
+/** Lists too long to load at once: the part in view is read, the rest is read when it comes into view. */
+
+import { useCallback, useEffect, useReducer, useRef } from "preact/hooks";
+import type { Signal } from "@preact/signals";
+import type { Answer, Problem } from "./api";
+
+export interface Windowed<T> {
+  /** How many there are in all; undefined until it is known. */
+  total: number | undefined;
+  /** The item at a place, if it was read. */
+  at: (index: number) => T | undefined;
+  /** Have a part read. */
+  need: (first: number, last: number) => void;
+  problem: Problem | undefined;
+  reload: () => void;
+}
+
+type Part<T> = { items: readonly T[]; total: number };
+// Items that are read in one go.
+const SIZE = 100;
+
+/**
+ * Read a list by parts. `name` stands for the list: where it changes, everything is read anew. When `follow` moves,
+ * the parts in view are read again and take the place of the old ones, and the others are forgotten.
+ */
+export function useWindow<T>(
+  name: string,
+  read: (offset: number, limit: number) => Promise<Answer<Part<T>>>,
+  follow: Signal<unknown> | null,
+): Windowed<T> {
+  const [, redraw] = useReducer((turn: number) => turn + 1, 0);
+  const state = useRef({ name, parts: new Map<number, readonly T[]>(), asked: new Set<number>(), view: [0, 0] as [number, number], total: undefined as number | undefined, problem: undefined as Problem | undefined, turn: 0 });
+  const reading = useRef(read);
+  reading.current = read;
+  if (state.current.name !== name) {
+    const turn = state.current.turn + 1;
+    state.current = { name, parts: new Map(), asked: new Set(), view: [0, 0], total: undefined, problem: undefined, turn };
+  }
+  const get = useCallback((part: number) => {
+    const { turn, asked } = state.current;
+    asked.add(part);
+    void reading.current(part * SIZE, SIZE).then((answer) => {
+      const now = state.current;
+      if (now.turn !== turn) return;
+      if (answer.ok) {
+        now.parts.set(part, answer.data.items);
+        now.total = answer.data.total;
+        now.problem = undefined;
+      } else {
+        now.asked.delete(part);
+        now.problem = answer.problem;
+      }
+      redraw(undefined);
+    });
+  }, []);
+  const need = useCallback(
+    (first: number, last: number) => {
+      const now = state.current;
+      now.view = [first, last];
+      for (let part = Math.floor(first / SIZE); part <= Math.floor(Math.max(first, last) / SIZE); part++) {
+        if (!now.asked.has(part)) get(part);
+      }
+    },
+    [get],
+  );
+  const reload = useCallback(() => {
+    const now = state.current;
+    const [first, last] = now.view;
+    const from = Math.floor(first / SIZE);
+    const to = Math.floor(Math.max(first, last) / SIZE);
+    now.turn += 1;
+    now.asked = new Set();
+    for (const part of [...now.parts.keys()]) if (part < from || part > to) now.parts.delete(part);
+    for (let part = from; part <= to; part++) get(part);
+  }, [get]);
+  useEffect(() => {
+    need(0, 0);
+  }, [name, need]);
+  useEffect(() => {
+    if (!follow) return undefined;
+    let due: ReturnType<typeof setTimeout> | undefined;
+    let first = true;
+    const stop = follow.subscribe(() => {
+      if (first) {
+        first = false;
+        return;
+      }
+      clearTimeout(due);
+      due = setTimeout(reload, 120);
+    });
+    return () => {
+      clearTimeout(due);
+      stop();
+    };
+  }, [follow, reload]);
+  const { parts, total, problem } = state.current;
+  return { total, problem, need, reload, at: (index) => parts.get(Math.floor(index / SIZE))?.[index % SIZE] };
+}

@@ -1,0 +1,14 @@
+/** A button that copies a text, and says that it did. */
+
+import { useState } from "preact/hooks";
+import { Button } from "./Button";
+
+export function Copy({ text, children = "Copy" }: { text: string; children?: string }) {
+  const [done, setDone] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    setDone(true);
+    setTimeout(() => setDone(false), 1_500);
+  };
+  return <Button small tone="quiet" onClick={() => void copy()}>{done ? "Copied" : children}</Button>;
+}

@@ -1,0 +1,47 @@
+/** What a place shows when it has nothing to show: empty, loading, failed. */
+
+import "./states.css";
+import type { ComponentChildren } from "preact";
+import type { Problem } from "../api";
+import type { Loaded } from "../load";
+import { Button } from "./Button";
+import { seen } from "./seen";
+
+/** Nothing is there, and that is all right; `children` say what would be, or what to do. */
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="state">
+      <p class="state-title">{title}</p>
+      {children ? <div class="soft">{children}</div> : null}
+    </div>
+  );
+}
+
+/** What is being read; drawn after a moment only, so that what is quick does not flicker. */
+export function Loading({ rows = 3, label = "Loading" }: { rows?: number; label?: string }) {
+  return (
+    <div class="state loading" role="status" aria-label={label}>
+      {Array.from({ length: rows }, (_, row) => (
+        <span key={row} class="bone" />
+      ))}
+    </div>
+  );
+}
+
+/** What went wrong and what to do about it. */
+export function Failed({ problem, retry }: { problem: Problem; retry?: () => void }) {
+  return (
+    <div class="state failed" role="alert">
+      <p class="state-title">{seen(problem.title)}</p>
+      <p class="soft">{seen(problem.detail)}</p>
+      {retry ? <Button small onClick={retry}>Try again</Button> : null}
+    </div>
+  );
+}
+
+/** Draw what was loaded, or why there is nothing yet; what was there stays while it is read again. */
+export function Shown<T>({ of, rows, children }: { of: Loaded<T>; rows?: number; children: (data: T) => ComponentChildren }) {
+  if (of.data !== undefined) return <>{children(of.data)}</>;
+  if (of.problem) return <Failed problem={of.problem} retry={of.reload} />;
+  return of.loading ? <Loading rows={rows} /> : null;
+}

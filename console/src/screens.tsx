@@ -1,0 +1,22 @@
+/** The screens, in the order of the navigation: a line here is all it takes to have one. */
+
+import type { ComponentType } from "preact";
+import type { Schemas } from "./api";
+import { Home } from "./screens/Home";
+
+export interface Screen {
+  /** Where it is, after `/console`; it may hold parameters, as `/memories/:id`. */
+  path: string;
+  title: string;
+  /** Second key after `g`; without one it is not in the navigation. */
+  key?: string;
+  /** 1 what is done daily, 2 what one asks, 3 what one looks after. */
+  group: 1 | 2 | 3;
+  component: ComponentType;
+  /** A number beside its name. */
+  count?: (status: Schemas["Status"]) => number;
+}
+
+export const screens: readonly Screen[] = [
+  { path: "/", title: "Home", key: "h", group: 1, component: Home },
+];

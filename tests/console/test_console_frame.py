@@ -1,0 +1,52 @@
+"""The frame of the console: the link, the navigation, the keys, and what happens when the server goes away."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.proof
+
+
+def test_the_link_opens_the_console_and_its_code_leaves_the_address(console):
+    with console.page() as page:
+        assert (page.title(), "code" in page.url) == ("Home · Keepward", False)
+
+
+def test_a_link_that_was_used_says_how_to_get_another(console):
+    page = console.browser.new_page()
+    link = console.serving.console_link()
+    console.serving.sessions.redeem(link.partition("#code=")[2])
+    page.goto(link)
+    assert "ask for another link" in page.get_by_role("alert").inner_text()
+    page.close()
+
+
+def test_a_question_mark_shows_the_keys_and_escape_puts_them_away(console):
+    with console.page() as page:
+        page.keyboard.press("?")
+        page.get_by_role("dialog", name="Keys").wait_for()
+        page.keyboard.press("Escape")
+        page.get_by_role("dialog", name="Keys").wait_for(state="detached")
+
+
+def test_what_is_committed_elsewhere_appears_by_itself(console):
+    with console.page() as page:
+        page.get_by_text("live", exact=True).wait_for()
+        console.agent().remember("The ovens come in May.", reason="heard")
+        page.get_by_text("1 memories").wait_for()
+
+
+def test_a_session_that_ends_asks_for_another_link(console):
+    with console.page(expected=["401"]) as page:
+        page.get_by_role("button", name="End session").click()
+        page.get_by_role("heading", name="The console needs its link").wait_for()
+
+
+def test_a_server_that_stops_and_comes_back_is_said_and_forgotten(console):
+    with console.page(expected=["ERR_", "Failed to load"]) as page:
+        page.get_by_text("live", exact=True).wait_for()
+        console.stop()
+        page.get_by_text("The server does not answer.").wait_for()
+        console.start()
+        page.get_by_text("live", exact=True).wait_for()
+        assert page.get_by_text("The server does not answer.").count() == 0

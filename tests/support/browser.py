@@ -1,0 +1,154 @@
+"""A real Chromium on a real server over a real store, for the tests of the console.
+
+Invariants
+(1) The browser is one that is installed: `CHROMIUM`, or a program of the usual names. Nothing is downloaded here.
+(2) A page that a test was given must not have logged an error, thrown one, been reported by the content security
+    policy, or asked anybody but its server. `Console.page` checks that when the block ends; `expected` names what a
+    test brings about on purpose.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, BrowserContext, Page
+
+from keepward import Actor, Memory
+from keepward.http.server import Server, bind, create_app, prepare
+from keepward.http.serving import ServerOptions, Serving
+
+ARGUMENTS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+AXE = Path(__file__).parents[2] / "console" / "node_modules" / "axe-core" / "axe.min.js"
+#: Run by the page before anything else: what the content security policy reports.
+_LISTEN = """
+window.reports = [];
+document.addEventListener("securitypolicyviolation", (event) => window.reports.push(event.violatedDirective));
+"""
+
+
+def chromium() -> str | None:
+    """Return the path of a Chromium of this machine; None where there is none (1)."""
+    named = os.environ.get("CHROMIUM")
+    if named:
+        return named if Path(named).is_file() else None
+    return next(filter(None, map(shutil.which, _NAMES)), None)
+
+
+class Console:
+    """One store, its server on a port of its own, and pages that look at it.
+
+    ``owner`` is the owner's handle: a test arranges with it, and looks at the end whether the store says the same.
+    """
+
+    def __init__(self, folder: Path, browser: Browser, *, policy: Any = None, **options: Any) -> None:
+        self.browser, self.folder = browser, folder
+        self.owner = Memory.open(
+            folder / "m.db", actor=Actor.operator("ana"), embedder="none", policy=policy, config_dir=folder / "home"
+        )
+        bound, chosen = bind(ServerOptions(port=0, quiet=True, writes_per_minute=0, **options))
+        self.options = chosen
+        self.serving = Serving(memory=self.owner, options=chosen)
+        self.app = create_app(self.owner, options=chosen, serving=self.serving)
+        self._start(bound)
+
+    @property
+    def url(self) -> str:
+        """Address of the server, without a slash at its end."""
+        return self.options.url
+
+    def _start(self, bound: socket.socket) -> None:
+        self.serving.stopping.clear()
+        self._server: Server = prepare(self.app)
+        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [bound]}, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the server; the store stays open, and sessions are remembered."""
+        self.serving.stopping.set()
+        self._server.should_exit = True
+        self._thread.join(timeout=20)
+
+    def start(self) -> None:
+        """Start the server again, on the port it had."""
+        bound, _ = bind(replace(self.options))
+        self._start(bound)
+
+    def close(self) -> None:
+        """Stop the server and close the store."""
+        self.stop()
+        self.owner.close()
+
+    def agent(self, name: str = "assistant") -> Memory:
+        """Return a handle of an agent."""
+        return self.owner.acting_as(Actor.agent(name))
+
+    @contextmanager
+    def page(
+        self, path: str = "/", *, expected: Sequence[str] = (), context: BrowserContext | None = None, **settings: Any
+    ) -> Iterator[Page]:
+        """Lend a page on a screen, signed in by a link of its own; see (2).
+
+        ``path`` begins with a slash and is within the console. ``expected`` are parts of messages that may be logged.
+        ``settings`` are those of a browser context, such as ``viewport`` or ``color_scheme``.
+        """
+        made = context or self.browser.new_context(**{"viewport": WIDE, "reduced_motion": "reduce", **settings})
+        made.add_init_script(_LISTEN)
+        page = made.new_page()
+        page.set_default_timeout(8_000)
+        logged: list[str] = []
+        page.on("console", lambda said: logged.append(said.text) if said.type in {"error", "warning"} else None)
+        page.on("pageerror", lambda fault: logged.append(str(fault)))
+        foreign: list[str] = []
+        page.on("request", lambda sent: None if sent.url.startswith((self.url, "data:")) else foreign.append(sent.url))
+        try:
+            self.sign_in(page)
+            page.goto(f"{self.url}/console{path}")
+            page.get_by_role("heading", level=1).wait_for()
+            yield page
+            reports = page.evaluate("window.reports")
+            assert [each for each in logged if not any(part in each for part in expected)] == []
+            assert (reports, foreign) == ([], [])
+        finally:
+            page.close()
+            if context is None:
+                made.close()
+
+    def sign_in(self, page: Page) -> None:
+        """Open the console by a fresh link."""
+        page.goto(self.serving.console_link())
+        page.get_by_role("heading", level=1).wait_for()
+
+
+def faults_of_access(page: Page) -> list[str]:
+    """Return what axe-core finds wrong with a page: the rule and the elements, one a line."""
+    page.evaluate(AXE.read_text("utf-8"))
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{each['id']}: {', '.join(str(node['target'][0]) for node in each['nodes'][:5])}"
+        for each in found["violations"]
+    ]
+
+
+def scrolls_sideways(page: Page) -> bool:
+    """Whether the page is wider than its window."""
+    wider: bool = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+    return wider
