@@ -314,6 +314,7 @@ SECTIONS_HTTP = {
     "drafts": "Drafts",
     "review": "Review",
     "journal": "The journal and rollback",
+    "browse": "Browsing",
     "inquiry": "Inquiry and containment",
     "erase": "Erasing and accepting a store",
     "blobs": "Blobs",

@@ -47,6 +47,8 @@ BY_NAME: dict[str, Callable[[Memory, Stage], Any]] = {
     "feedback": lambda mem, at: mem.feedback(at.recalled, used=[at.id]),
     "forget": lambda mem, at: mem.forget(at.id, reason="x"),
     "get": lambda mem, at: mem.get(at.id),
+    "lineage": lambda mem, at: mem.lineage(at.id),
+    "usage": lambda mem, at: mem.usage(at.id),
     "history": lambda mem, at: mem.history(at.id),
     "merge": lambda mem, at: mem.merge([at.id, at.twin], reason="x"),
     "move": lambda mem, at: mem.move(at.id, scope="/", reason="x"),
@@ -62,6 +64,10 @@ BY_NAME: dict[str, Callable[[Memory, Stage], Any]] = {
 }
 #: What answers without an error, and tells nothing.
 SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
+    "activity": lambda mem, at: mem.activity(by="session"),
+    "facets": lambda mem, at: mem.facets(below=True, include_ended=True),
+    "meaning_map": lambda mem, at: mem.meaning_map(below=True),
+    "sources": lambda mem, at: mem.sources(below=True),
     "bisect": lambda mem, at: _tried(lambda: mem.bisect("Who keeps the lighthouse of Sagres?", contains=WORD)),
     "contradictions": lambda mem, at: mem.contradictions(),
     "context": lambda mem, at: mem.context("Who keeps the lighthouse of Sagres?").text,

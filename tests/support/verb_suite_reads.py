@@ -71,6 +71,111 @@ class AskingSuite(Handles):
         record = self.kept(agent, "Ana prefers tabs", aliases=["note-7"])
         assert agent.get("note-7") == agent.get(record.id) == record
 
+    # --- browsing
+
+    def test_a_window_has_its_part_of_an_order_and_the_total(self, agent: Any) -> None:
+        ids = [self.kept(agent, f"fact number {word}").id for word in ("one", "two", "three", "four", "five")]
+        found = agent.find(offset=1, limit=2)
+        assert ([each.id for each in found], found.total, found.head) == ([ids[3], ids[2]], 5, agent.head)
+        assert [each.id for each in agent.find(sort="created", ascending=True, limit=None)] == ids
+
+    def test_a_window_is_narrowed_by_source_author_text_and_date(self, agent: Any, owner: Any, clock: Any) -> None:
+        page = self.kept(agent, "Rye bread takes a day", source="web", tags=["bread"])
+        clock.advance(timedelta(days=2))
+        own = self.kept(owner, "Ana bakes RYE on Fridays", source="user_message")
+        day = page.created_at + timedelta(days=1)
+        for asked, wanted in (
+            ({"sources": ["web"]}, {page.id}),
+            ({"authors": [owner.actor.label]}, {own.id}),
+            ({"trusts": ["web", "owner"]}, {page.id, own.id} if own.trust.label == "owner" else {page.id}),
+            ({"text": "rye"}, {page.id, own.id}),
+            ({"text": "rye", "tags": ["bread"]}, {page.id}),
+            ({"since": day}, {own.id}),
+            ({"until": day.isoformat()}, {page.id}),
+            ({"statuses": ["retired"]}, set()),
+        ):
+            assert {each.id for each in agent.find(**asked)} == wanted, asked
+
+    def test_facets_count_each_sort_as_if_nothing_of_it_was_chosen(self, agent: Any) -> None:
+        self.kept(agent, "Rye bread takes a day", source="web", tier="archival")
+        self.kept(agent, "The shop opens at eight", tier="archival")
+        self.kept(agent, "We are looking at the oven now", tier="working")
+        found = agent.facets(tiers=["archival"])
+        counts = {name: {each.value: each.count for each in values} for name, values in found.facets.items()}
+        assert found.total == 2
+        assert counts["tier"] == {"archival": 2, "working": 1}
+        assert counts["source"] == {"web": 1, "inference": 1}
+        assert counts["author"] == {agent.actor.label: 2}
+
+    def test_activity_counts_what_was_written_day_by_day(self, agent: Any, owner: Any, clock: Any) -> None:
+        record = self.kept(agent, "Rye bread takes a day")
+        clock.advance(timedelta(days=1))
+        owner.revise(record.id, "Rye bread takes two days", reason="measured")
+        found = owner.activity(days=2)
+        assert found.counts == (1, 1)
+        assert {each.name: each.counts for each in found.series} == {
+            agent.actor.label: (1, 0),
+            owner.actor.label: (0, 1),
+        }
+
+    def test_sources_tell_who_wrote_how_much_at_what_trust_and_when(self, agent: Any, owner: Any) -> None:
+        record = self.kept(agent, "Rye bread takes a day", source="web", evidence=["https://rye.example"], session="s1")
+        self.kept(agent, "The shop opens at eight")
+        owner.forget(record.id, reason="it was wrong")
+        found = owner.sources()
+        (actor,) = found.actors
+        assert (actor.name, actor.memories, actor.live, actor.writes) == (agent.actor.label, 2, 1, 2)
+        assert [each.name for each in found.references] == ["https://rye.example"]
+        assert {each.name: dict(each.trust) for each in found.sources}["web"] == {"web": 1}
+        assert [(each.name, each.first, each.last) for each in found.sessions] == [
+            ("s1", record.created_at, record.created_at)
+        ]
+
+    def test_a_reader_counts_nothing_that_it_does_not_see(self, agent: Any, orion: Any, owner: Any) -> None:
+        self.kept(agent, "The shop opens at eight")
+        self.kept(orion, "Orion waits for a pallet", scope="/agents/orion", tags=["secretive"], source="web")
+        for asked in ({}, {"below": True}):
+            assert agent.find(offset=0, **asked).total == agent.facets(**asked).total == 1
+            assert agent.facets(**asked).facets["tag"] == ()
+            assert sum(agent.activity(days=1, **asked).counts) == 1
+            assert [each.name for each in agent.sources(**asked).actors] == [agent.actor.label]
+        assert (owner.facets().total, owner.facets(below=True).total, orion.facets().total) == (1, 2, 2)
+
+    def test_a_memory_tells_which_contexts_held_it_and_how_it_fades(self, agent: Any, orion: Any) -> None:
+        record = self.kept(agent, "Rye bread takes a day", tier="archival")
+        receipt = agent.context("rye bread").receipt.id
+        mine = orion.context("rye bread").receipt.id
+        found = agent.usage(record.id)
+        assert [each.receipt for each in found.contexts] == [receipt]
+        assert {each.receipt for each in orion.usage(record.id).contexts} == {receipt, mine}
+        assert found.half_life_days == 30.0
+        assert found.fading[0].confidence > found.fading[-1].confidence > 0
+
+    def test_a_lineage_goes_up_and_down(self, agent: Any) -> None:
+        first = self.kept(agent, "Rye bread takes a day", tier="archival")
+        middle = self.kept(agent, "Rye needs patience", derived_from=[first.id], tier="archival")
+        last = self.kept(agent, "Plan rye a day ahead", derived_from=[middle.id], tier="archival")
+        newer = self.kept(agent, "Rye wants thirty hours", tier="archival")
+        agent.supersede(middle.id, newer.id, reason="measured")
+        found = agent.lineage(middle.id)
+        assert {each.id: each.depth for each in found.memories} == {
+            first.id: -1,
+            middle.id: 0,
+            last.id: 1,
+            newer.id: 1,
+        }
+        assert {(each.before, each.after, each.how) for each in found.bonds} == {
+            (first.id, middle.id, "derived"),
+            (middle.id, last.id, "derived"),
+            (middle.id, newer.id, "superseded"),
+        }
+
+    def test_without_vectors_a_map_has_no_points_and_says_so(self, agent: Any) -> None:
+        self.kept(agent, "Rye bread takes a day")
+        found = agent.meaning_map()
+        assert (found.model, found.total, found.placed, found.ids) == (None, 1, 0, ())
+        assert "reindex" in found.notes[0]
+
     def test_what_is_not_there_is_not_found(self, agent: Any) -> None:
         with pytest.raises(NotFound):
             agent.get("nobody")

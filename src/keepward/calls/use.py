@@ -19,8 +19,11 @@ from keepward.model.change import (
 from keepward.model.value import Duration
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from keepward.calls.draft import Draft
     from keepward.model.blob import Blob
+    from keepward.model.browse import Activity, Facets, Lineage, MeaningMap, Sources, Usage
     from keepward.model.commit import ReceiptPage
     from keepward.model.compiled import CompiledContext, Explanation, Replayed, TokenCount
     from keepward.model.journal import (
@@ -100,6 +103,15 @@ class Use(Calls):
         kinds: Sequence[str] = (),
         tags: Sequence[str] = (),
         content_types: Sequence[str] = (),
+        scopes: Sequence[str] = (),
+        sources: Sequence[str] = (),
+        trusts: Sequence[str] = (),
+        statuses: Sequence[str] = (),
+        authors: Sequence[str] = (),
+        text: str | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        below: bool = False,
         key: str | None = None,
         subject: str | None = None,
         category: str | None = None,
@@ -107,14 +119,19 @@ class Use(Calls):
         job: str | None = None,
         min_importance: float = 0.0,
         limit: int | None = 50,
+        offset: int | None = None,
+        sort: str = "created",
+        ascending: bool = False,
         include_ended: bool = False,
         include_sensitive: bool = True,
         as_of: AsOf = None,
     ) -> Memories:
-        """Return the memories that pass all filters, newest first; ``tags`` match any.
+        """Return the memories that pass all filters, newest first or in another order; ``tags`` match any.
 
         What is sensitive is among them for who may ask for it; the others are told by ``notes`` that there is some.
-        ``withheld`` of the list names those that would have passed and do not hold.
+        ``withheld`` of the list names those that would have passed and do not hold. With an ``offset``, an order or
+        one of the filters from ``scopes`` to ``below`` it is a window, and its ``total`` says how many passed.
+        ``below`` adds the scopes below, for who may decide.
         """
 
     @sends("read")
@@ -124,6 +141,133 @@ class Use(Calls):
     @sends("read")
     def history(self, memory_id: str) -> list[Version]:
         """Return every version of a memory with the commit that made it, oldest first."""
+
+    @sends("browse")
+    def facets(
+        self,
+        *,
+        tiers: Sequence[str] = (),
+        kinds: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        content_types: Sequence[str] = (),
+        scopes: Sequence[str] = (),
+        sources: Sequence[str] = (),
+        trusts: Sequence[str] = (),
+        statuses: Sequence[str] = (),
+        authors: Sequence[str] = (),
+        text: str | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        below: bool = False,
+        subject: str | None = None,
+        category: str | None = None,
+        session: str | None = None,
+        min_importance: float = 0.0,
+        include_ended: bool = False,
+        include_sensitive: bool = True,
+        as_of: AsOf = None,
+    ) -> Facets:
+        """Return how many memories pass, and how many of each sort; filters are those of ``find``."""
+
+    @sends("browse")
+    def activity(
+        self,
+        *,
+        tiers: Sequence[str] = (),
+        kinds: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        content_types: Sequence[str] = (),
+        scopes: Sequence[str] = (),
+        sources: Sequence[str] = (),
+        trusts: Sequence[str] = (),
+        statuses: Sequence[str] = (),
+        authors: Sequence[str] = (),
+        text: str | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        below: bool = False,
+        subject: str | None = None,
+        category: str | None = None,
+        session: str | None = None,
+        min_importance: float = 0.0,
+        include_ended: bool = False,
+        include_sensitive: bool = True,
+        as_of: AsOf = None,
+        by: str = "author",
+        days: int = 30,
+        zone: int = 0,
+    ) -> Activity:
+        """Return how many versions were written on each day, and by whom; filters are those of ``find``.
+
+        The days, 1 to 400 of them, end with ``until`` or today, in a zone so many minutes east of UTC. ``by`` is
+        ``author``, ``source``, ``session``, ``tier``, ``kind`` or ``scope``.
+        """
+
+    @sends("browse")
+    def sources(
+        self,
+        *,
+        tiers: Sequence[str] = (),
+        kinds: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        content_types: Sequence[str] = (),
+        scopes: Sequence[str] = (),
+        sources: Sequence[str] = (),
+        trusts: Sequence[str] = (),
+        statuses: Sequence[str] = (),
+        authors: Sequence[str] = (),
+        text: str | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        below: bool = False,
+        subject: str | None = None,
+        category: str | None = None,
+        session: str | None = None,
+        min_importance: float = 0.0,
+        include_ended: bool = False,
+        include_sensitive: bool = True,
+        as_of: AsOf = None,
+    ) -> Sources:
+        """Return what each actor, source, reference and session wrote; filters are those of ``find``."""
+
+    @sends("browse")
+    def meaning_map(
+        self,
+        *,
+        tiers: Sequence[str] = (),
+        kinds: Sequence[str] = (),
+        tags: Sequence[str] = (),
+        content_types: Sequence[str] = (),
+        scopes: Sequence[str] = (),
+        sources: Sequence[str] = (),
+        trusts: Sequence[str] = (),
+        statuses: Sequence[str] = (),
+        authors: Sequence[str] = (),
+        text: str | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        below: bool = False,
+        subject: str | None = None,
+        category: str | None = None,
+        session: str | None = None,
+        min_importance: float = 0.0,
+        include_ended: bool = False,
+        include_sensitive: bool = True,
+        as_of: AsOf = None,
+        limit: int = 20_000,
+    ) -> MeaningMap:
+        """Return memories as points of a plane, near each other where they mean much the same.
+
+        Filters are those of ``find``. Of more than ``limit`` memories, 1 to 100,000, evenly spaced ones are shown.
+        """
+
+    @sends("browse")
+    def usage(self, memory_id: str, *, limit: int = 100) -> Usage:
+        """Return the contexts that held a memory, newest first and by day, and how its confidence fades."""
+
+    @sends("browse")
+    def lineage(self, memory_id: str) -> Lineage:
+        """Return what a memory was made from and what was made of it, over any number of steps."""
 
     @sends("read")
     def context(

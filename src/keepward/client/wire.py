@@ -127,7 +127,9 @@ def _(request: read.Find, way: Transport) -> Memories:
     items, answers = _pages(request, way)
     # A server of an older release says nothing of it.
     lost, notes = (tuple(map(str, answers[-1].get(name, ()))) for name in ("withheld", "notes"))
-    return Memories(read_json(list[Record], items), withheld=lost, notes=notes)
+    first = answers[0] if request.windowed else {}
+    counts: dict[str, Any] = {name: first.get(name) for name in ("total", "head")}
+    return Memories(read_json(list[Record], items), withheld=lost, notes=notes, **counts)
 
 
 @carry_out.register(review.Pending)

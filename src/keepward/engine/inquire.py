@@ -314,20 +314,27 @@ def _contexts(
         receipt: Mapping[str, Any] | None = None
         with suppress(Tampered):
             receipt = session.store.receipt(session.tenant, receipt_id)
-        named = {(name, item["version"]) for name, item in items_of(receipt or {}).items()}
-        if receipt is None or not pairs <= named:
+        if receipt is None or not proves(receipt, pairs):
             unproven.append(receipt_id)
             continue
-        deliveries.append(
-            Delivery(
-                receipt=receipt_id,
-                at=receipt["at"],
-                actor=receipt["actor"],
-                purpose=receipt["inputs"]["purpose"],
-                items=tuple(sorted(pairs)),
-            )
-        )
+        deliveries.append(delivery_of(receipt, pairs))
     return tuple(sorted(deliveries, key=lambda each: (each.at, each.receipt))), unproven
+
+
+def proves(receipt: Mapping[str, Any], pairs: set[tuple[str, int]]) -> bool:
+    """Whether the receipt of a context names these memories at these versions."""
+    return pairs <= {(name, item["version"]) for name, item in items_of(receipt).items()}
+
+
+def delivery_of(receipt: Mapping[str, Any], pairs: set[tuple[str, int]]) -> Delivery:
+    """Return the context of a receipt, as far as it held these."""
+    return Delivery(
+        receipt=receipt["id"],
+        at=receipt["at"],
+        actor=receipt["actor"],
+        purpose=receipt["inputs"]["purpose"],
+        items=tuple(sorted(pairs)),
+    )
 
 
 def _concerns(item: Waiting, selector: Selector, ids: set[str]) -> bool:

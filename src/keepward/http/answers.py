@@ -135,12 +135,16 @@ class Call:
 
     def run(self, **instead: Any) -> Any:
         """Carry it out; ``instead`` takes the place of what was sent."""
+        return send(self.memory, self.request(**instead))
+
+    def request(self, **instead: Any) -> Any:
+        """Return what was sent as a request of the registry."""
         own: dict[str, Any] = {}
         for wire, value in {**self.given, **instead}.items():
             argument = self.verb.arguments[wire]
             values = own if argument.within is None else own.setdefault(argument.within, {})
             values[argument.name] = parse_as_of(value) if wire in _MOMENTS and isinstance(value, str) else value
-        return send(self.memory, self.verb.request(**own))
+        return self.verb.request(**own)
 
 
 def propose(call: Call) -> Response:
@@ -205,6 +209,8 @@ def search(call: Call) -> Response:
 
 def find(call: Call) -> Response:
     memory, (start, moment) = call.memory, place(call.http, call.beside["cursor"])
+    if call.request().windowed:
+        return _window(call, start, moment)
     end, asked = start + call.given["limit"], call.given.get("as_of")
     asked = parse_as_of(asked) if isinstance(asked, str) else asked
     if asked is not None and not (isinstance(asked, datetime) and asked > memory.now):
@@ -219,7 +225,25 @@ def find(call: Call) -> Response:
             raise _gone(call, fault) from fault
     cursor = cursor_of(call.http, end, moment) if len(found) > end else None
     lost = {"withheld": list(found.withheld), "notes": list(found.notes)}
-    return json_response(listed([present.record(each) for each in found[start:end]], cursor, head=memory.head, **lost))
+    items = [present.record(each) for each in found[start:end]]
+    return json_response(listed(items, cursor, head=memory.head, total=None, **lost))
+
+
+def _window(call: Call, start: int, moment: Moment | None) -> Response:
+    """Answer with one window of an order; a page after the first is of the state of the first."""
+    start = start or call.given.get("offset", 0)
+    # The present by its clock, as long as it is still that state.
+    moved = {"as_of": moment.seq} if moment and moment.seq != seq_of(call.memory.head) else {}
+    try:
+        found: Memories = call.run(offset=start, **moved)
+    except NotFound as fault:
+        raise _gone(call, fault) from fault
+    end, total = start + call.given["limit"], found.total or 0
+    moment = moment or Moment(seq=seq_of(found.head or ""), at=call.memory.now)
+    cursor = cursor_of(call.http, end, moment) if end < total else None
+    lost = {"withheld": list(found.withheld), "notes": list(found.notes)}
+    items = [present.record(each) for each in found]
+    return json_response(listed(items, cursor, head=found.head, total=total, **lost))
 
 
 def _settled(call: Call, limit: int, asked: Any) -> tuple[Memories, Moment]:

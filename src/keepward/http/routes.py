@@ -354,6 +354,14 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         ),
         "history": row(404, answer=answers.history, model=page(schemas.MemoryVersion, "Versions", id=str)),
     },
+    "browse": {
+        "facets": row(404),
+        "activity": row(404),
+        "sources": row(404),
+        "meaning_map": row(404, title="map"),
+        "usage": row(404),
+        "lineage": row(404),
+    },
     "review": {
         "pending": row(answer=answers.pending, model=page(schemas.Reviewed, "Proposals"), beside=_LIMIT | _CURSOR),
         "get_proposal": row(404, answer=answers.get_proposal, model=schemas.Reviewed),

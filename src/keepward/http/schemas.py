@@ -255,7 +255,7 @@ NOTHING_MERGED = {
     "model": Written | Merged,
     "description": "The same was there already, or there was nothing to merge.",
 }
-Memories = page(Memory, "Memories", head=str, withheld=list[str], notes=list[str])
+Memories = page(Memory, "Memories", head=str, total=int | None, withheld=list[str], notes=list[str])
 
 
 AnyReceipt: Any = model(

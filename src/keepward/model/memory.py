@@ -241,9 +241,14 @@ _DEFAULT_HALF_LIFE = timedelta(days=30)
 
 def half_life(record: Record) -> timedelta | None:
     """Return the time in which confidence halves, or None for what does not fade."""
-    if record.tier is Tier.CORE or record.stability is Stability.PERMANENT:
+    return half_life_of(record.tier, record.kind, record.stability)
+
+
+def half_life_of(tier: Tier, kind: Kind, stability: Stability) -> timedelta | None:
+    """Return the same of a memory of which no more is known."""
+    if tier is Tier.CORE or stability is Stability.PERMANENT:
         return None
-    return _HALF_LIFE.get(record.kind, _DEFAULT_HALF_LIFE)
+    return _HALF_LIFE.get(kind, _DEFAULT_HALF_LIFE)
 
 
 def idle_since(record: Record) -> datetime | None:

@@ -72,12 +72,21 @@ EVERYTHING = Filter(scopes=(), include_sensitive=True)
 class Memories(list[Record], Value):
     """The memories that passed a filter, and what could not be shown of them."""
 
-    __slots__ = ("notes", "withheld")
+    __slots__ = ("head", "notes", "total", "withheld")
 
     def __init__(
-        self, records: Iterable[Record] = (), *, withheld: tuple[str, ...] = (), notes: tuple[str, ...] = ()
+        self,
+        records: Iterable[Record] = (),
+        *,
+        withheld: tuple[str, ...] = (),
+        notes: tuple[str, ...] = (),
+        total: int | None = None,
+        head: str | None = None,
     ) -> None:
         super().__init__(records)
+        #: How many passed in all, and the name of the state that was read; None where they were not counted.
+        self.total = total
+        self.head = head
         #: Ids of memories that would have passed, and were edited outside of Keepward or are missing.
         self.withheld = withheld
         #: Plain sentences on that, with the command that looks closer.

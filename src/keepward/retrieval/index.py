@@ -359,6 +359,11 @@ class Index:
             )
         )
 
+    @property
+    def spaces(self) -> list[tuple[str, int]]:
+        """Models with their dimension of which there are vectors, most vectors first, ties by name."""
+        return sorted((each for each in self._units), key=lambda each: (-len(self._units[each]), each))
+
     def own_vectors(self, ids: Sequence[str], model: str, dim: int) -> tuple[Floats, Mask]:
         """Return each memory's own vector, float32 (n, dim), zeros where there is none, and which have one."""
         rows = self._columns.rows(ids)

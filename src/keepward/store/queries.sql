@@ -330,6 +330,12 @@ SELECT e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_co
 -- indexed_as_of --
 {{due_row}} WHERE e.seq * 1048576 + e.n > :after ORDER BY e.seq, e.n;
 
+-- versions_after --
+-- Every version after a commit, with the instant, kind and details of the commit that made it; oldest first.
+SELECT e.seq, e.op, e.memory_id, e.payload, c.at, c.payload, c.kind
+  FROM events e JOIN commits c ON c.tenant = e.tenant AND c.seq = e.seq
+ WHERE e.tenant = :tenant AND e.seq > :after ORDER BY e.seq, e.n;
+
 -- holders --
 -- The memories under each mark that were touched last: positions rise with time.
 SELECT j.value, (SELECT group_concat(position, ' ') FROM (

@@ -35,13 +35,13 @@ from typing import (
 
 if TYPE_CHECKING:
     from keepward.engine.session import Session
-    from keepward.verbs import erase, inquiry, journal, read, review, upkeep, write
+    from keepward.verbs import browse, erase, inquiry, journal, read, review, upkeep, write
 
 R = TypeVar("R")
 #: Modules that hold requests, in the order in which surfaces show them.
-GROUPS = ("read", "write", "review", "journal", "inquiry", "erase", "upkeep")
+GROUPS = ("read", "browse", "write", "review", "journal", "inquiry", "erase", "upkeep")
 __all__ = ["GROUPS", "MISSING", "VERBS", "Argument", "Judged", "Limit", "Request", "Verb", "Wire", "arguments_of"]
-__all__ += ["erase", "inquiry", "journal", "read", "registry", "review", "upkeep", "verb", "write"]
+__all__ += ["browse", "erase", "inquiry", "journal", "read", "registry", "review", "upkeep", "verb", "write"]
 
 
 class _Missing:

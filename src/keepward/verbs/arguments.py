@@ -74,6 +74,15 @@ def ending(value: datetime | Duration | None) -> datetime | timedelta | None:
         return parse_instant(value)
 
 
+def instant(name: str, value: Any) -> datetime | None:
+    """Return an aware instant, given as one or as ISO 8601 text; None for None.
+
+    Raises:
+        InvalidInput: it is something else.
+    """
+    return None if value is None else _instant(name, value)
+
+
 def texts(name: str, value: Any) -> tuple[str, ...]:
     """Return a list of texts as a tuple.
 

@@ -125,6 +125,25 @@ ContentTypes = Annotated[
     Wire("content_type"),
 ]
 
+# --- what browsing takes beside
+
+Scopes = Annotated[list[Word], Limit("Any of them, as exact paths.", maxItems=64), Wire("scope")]
+Sources = Annotated[list[Word], Limit("Any of them.", maxItems=64), Wire("source")]
+Trusts = Annotated[
+    list[Literal["unknown", "web", "import", "document", "tool", "agent", "user", "owner"]],
+    Limit("Any of them.", maxItems=16),
+    Wire("trust"),
+]
+Statuses = Annotated[
+    list[Literal["active", "superseded", "expired", "retired", "archived", "erased"]],
+    Limit("Any of them, in place of those that hold.", maxItems=16),
+    Wire("status"),
+]
+Authors = Annotated[list[Word], Limit("Any of them, as `kind:name`.", maxItems=64), Wire("author")]
+Part = Annotated[str, Limit("A part of the text or key, whatever the case.", minLength=1, maxLength=1000)]
+When = Annotated[str, Limit("ISO 8601; without an offset it is UTC.", minLength=1, maxLength=64)]
+Sort = Literal["created", "changed", "importance", "confidence", "trust", "tier", "kind", "scope", "source", "author"]
+
 #: Types of what a memory may be given, by name; ``model.change`` says which change takes which, and the defaults.
 WIRE: Mapping[str, Any] = {
     "id": Id,

@@ -13,9 +13,10 @@ from keepward.model.query import Filter, Memories, Ranking
 from keepward.model.query import Recall as Found
 from keepward.model.value import plain_key
 from keepward.verbs import NONE, Limit, Request, Wire, fields, verb
-from keepward.verbs.arguments import share, texts
+from keepward.verbs.arguments import instant, share, texts
 
 if TYPE_CHECKING:
+    from keepward.engine.browse import Selection
     from keepward.engine.session import Session
 
 R = TypeVar("R")
@@ -121,25 +122,91 @@ class ExplainRecall(Searched[Ranking]):
         return explained_recall(session, found, orders)
 
 
+class Browsed(Filtered[R]):
+    """A request that narrows what it looks at by all that a memory has, and may look at the scopes below."""
+
+    scopes: fields.Scopes = NONE
+    sources: fields.Sources = NONE
+    trusts: fields.Trusts = NONE
+    statuses: fields.Statuses = NONE
+    authors: fields.Authors = NONE
+    text: fields.Part | None = None
+    since: Annotated[fields.When | None, Limit("Written from then on.")] = None
+    until: Annotated[fields.When | None, Limit("Written before.")] = None
+    below: Annotated[bool, Limit("Also scopes below, for who may decide.")] = False
+    include_ended: bool = False
+    include_sensitive: bool = True
+    as_of: fields.AsOf | None = None
+
+    def selection(self) -> Selection:
+        """Return what is browsed."""
+        from keepward.engine.browse import Selection
+
+        words = {each: getattr(self, each, None) for each in ("subject", "category", "session", "key", "job")}
+        several = {name: texts(name, getattr(self, name)) for name in _SEVERAL}
+        return Selection(
+            any_of={_SEVERAL[name]: each for name, each in several.items() if each}
+            | {name: (each,) for name, each in words.items() if each is not None},
+            text=self.text,
+            since=instant("since", self.since),
+            until=instant("until", self.until),
+            min_importance=share("min_importance", self.min_importance),
+            include_ended=self.include_ended,
+            include_sensitive=self.include_sensitive,
+            below=self.below,
+            as_of=self.as_of,
+        )
+
+
+#: Facets by the argument that names several of their values.
+_SEVERAL = {
+    "tiers": "tier",
+    "kinds": "kind",
+    "tags": "tag",
+    "content_types": "content_type",
+    "scopes": "scope",
+    "sources": "source",
+    "trusts": "trust",
+    "statuses": "status",
+    "authors": "author",
+}
+#: Arguments of a list that only the catalogue answers.
+_WINDOWED = ("scopes", "sources", "trusts", "statuses", "authors", "text", "since", "until", "below", "ascending")
+
+
 @verb("find", "GET /memory/items", right="read", answer="items")
-class Find(Filtered[Memories]):
-    """Return the memories that pass all filters, newest first."""
+class Find(Browsed[Memories]):
+    """Return the memories that pass all filters, newest first or in another order.
+
+    With an `offset`, an order or a filter by source, trust, status, author, scope, text or date the answer is a window,
+    and `total` says how many there are.
+    """
 
     spread = True
     key: fields.Word | None = None
     job: fields.Word | None = None
-    include_ended: bool = False
-    include_sensitive: bool = True
-    as_of: fields.AsOf | None = None
     limit: fields.Most | None = 50
+    offset: Annotated[int, Limit("How many to pass over.", minimum=0, maximum=2**53)] | None = None
+    sort: fields.Sort = "created"
+    ascending: Annotated[bool, Limit("The least or oldest first; names from z to a.")] = False
+
+    @property
+    def windowed(self) -> bool:
+        """Whether it asks for a window, with a total."""
+        return self.offset is not None or self.sort != "created" or any(getattr(self, name) for name in _WINDOWED)
 
     def run(self, session: Session) -> Memories:
+        from keepward.engine.browse import window
         from keepward.engine.read import find
         from keepward.engine.session import note_handed
 
         key = None if self.key is None else plain_key(self.key)
-        filters = self.narrowed(session, key=key, job=self.job)
-        found = find(session, filters, limit=self.limit, include_ended=self.include_ended, as_of=self.as_of)
+        if self.windowed:
+            asked: dict[str, Any] = {"sort": self.sort, "ascending": self.ascending, "limit": self.limit}
+            found = window(session, self.selection(), offset=self.offset or 0, **asked)
+        else:
+            filters = self.narrowed(session, key=key, job=self.job)
+            found = find(session, filters, limit=self.limit, include_ended=self.include_ended, as_of=self.as_of)
         note_handed(session, found)
         return found
 

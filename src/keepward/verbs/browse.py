@@ -1,0 +1,81 @@
+"""The verbs of browsing: what there is of each sort, by day and by source, as a map, and what became of one memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+
+from keepward.model.browse import Activity as Written
+from keepward.model.browse import Facets as Counted
+from keepward.model.browse import Lineage as Related
+from keepward.model.browse import MeaningMap as Mapped
+from keepward.model.browse import Sources as Told
+from keepward.model.browse import Usage as Used
+from keepward.verbs import Limit, Request, fields, verb
+from keepward.verbs.read import Browsed
+
+if TYPE_CHECKING:
+    from keepward.engine.session import Session
+
+R = TypeVar("R")
+
+
+class Surveyed(Browsed[R]):
+    """A request that is answered from all memories that pass its filters."""
+
+    spread = True
+
+    def parameters(self, session: Session) -> dict[str, Any]:
+        """Return the filters as one, and what else it takes by name."""
+        own = {name: getattr(self, name) for name in self.names if name not in Browsed.names}
+        return {"selection": self.selection(), **own}
+
+
+@verb("facets", "GET /memory/facets", right="read")
+class Facets(Surveyed[Counted]):
+    """Return how many memories pass all filters, and how many of each sort; a facet as if nothing of it was chosen."""
+
+    function = "engine.browse:facets"
+
+
+@verb("activity", "GET /memory/activity", right="read")
+class Activity(Surveyed[Written]):
+    """Return how many versions were written on each day, and by whom; the days end with `until`, or today."""
+
+    function = "engine.browse:activity"
+    by: Literal["author", "source", "session", "tier", "kind", "scope"] = "author"
+    days: Annotated[int, Limit("How many.", minimum=1, maximum=400)] = 30
+    zone: Annotated[int, Limit("Minutes east of UTC that a day begins by.", minimum=-1439, maximum=1439)] = 0
+
+
+@verb("sources", "GET /memory/sources", right="read")
+class Sources(Surveyed[Told]):
+    """Return what each actor, source, reference and session wrote, at what trust, and when."""
+
+    function = "engine.browse:sources"
+
+
+@verb("meaning_map", "GET /memory/map", right="read")
+class MeaningMap(Surveyed[Mapped]):
+    """Return memories as points of a plane, near each other where they mean much the same."""
+
+    function = "engine.browse:meaning_map"
+    limit: Annotated[int, Limit("Most points; of more memories evenly spaced ones.", minimum=1, maximum=100_000)] = (
+        20_000
+    )
+
+
+@verb("usage", "GET /memory/items/{id}/usage", right="read")
+class Usage(Request[Used]):
+    """Return the contexts that held a memory, day by day, and how its confidence fades."""
+
+    function = "engine.trail:usage"
+    memory_id: fields.NamedId
+    limit: Annotated[int, Limit("Most contexts listed, newest first.", minimum=1, maximum=1000)] = 100
+
+
+@verb("lineage", "GET /memory/items/{id}/lineage", right="read")
+class Lineage(Request[Related]):
+    """Return what a memory was made from and what was made of it, over any number of steps."""
+
+    function = "engine.trail:lineage"
+    memory_id: fields.NamedId
