@@ -252,9 +252,9 @@ class AsyncMemory:
         """Return a handle at another tenant or scope of the same store."""
         return AsyncMemory(self._target.at(tenant=tenant, scope=scope), self._threads)
 
-    async def holding(self, token: str) -> AsyncMemory:
+    async def holding(self, token: str, *, consent: bool = False) -> AsyncMemory:
         """Return the handle of a token's bearer on the same store."""
-        return AsyncMemory(await self._threads.run(self._target.holding, token), self._threads)
+        return AsyncMemory(await self._threads.run(self._target.holding, token, consent=consent), self._threads)
 
     # --- reading
 

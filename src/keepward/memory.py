@@ -24,7 +24,7 @@ from keepward.calls.tools import Tools
 from keepward.calls.use import Use
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
 from keepward.model.policy import Policy
-from keepward.model.trust import SHARED, Actor, stands_below, visible_from
+from keepward.model.trust import CAN, EXTRA, SHARED, Actor, stands_below, visible_from
 from keepward.verbs import Request
 from keepward.verbs.arguments import DEFAULT, scope_named, tenant_named
 from keepward.verbs.write import new_memory
@@ -91,6 +91,7 @@ class Memory(Use, Govern, Tools):
         ids: IdSource | None = None,
         config_dir: Path | None = None,
         maintenance: bool | Callable[[], None] | None = None,
+        consent: bool = False,
     ) -> Memory:
         """Open a store; a file that is not there is created, in a folder that is.
 
@@ -102,6 +103,9 @@ class Memory(Use, Govern, Tools):
         ``user_file`` are text files outside the store; they are read anew at every compile. ``summarizer`` lets a
         model sum up in jobs; without one, they quote. ``redactor`` finds names and whatever else tells of a person, and
         what it finds is replaced by markers before anything is stored, beside what the built-in detectors find.
+
+        With ``consent``, people gave theirs to all that is written here: their identifiers stay in it, and it is
+        sensitive, which this handle may read. An agent's handle is given both rights by this; a token has to have them.
 
         Jobs that are due run by themselves in a thread that ``close`` stops: from the first write on, or from the
         start with ``maintenance=True``; a function is called instead, at closing, when something was written and jobs
@@ -122,7 +126,8 @@ class Memory(Use, Govern, Tools):
         asking: dict[str, Any] = {
             "tenant": tenant_named(DEFAULT if tenant is None else tenant),
             "scope": scope_named(SHARED if scope is None else scope),
-            "actor": actor or Actor.agent(),
+            "actor": _consenting(actor or Actor.agent()) if consent else actor or Actor.agent(),
+            "consent": consent,
         }
         create = create and token is None
         path = (_default(config_dir, create=create) if url is None else str(url)).removeprefix("sqlite:///")
@@ -137,7 +142,7 @@ class Memory(Use, Govern, Tools):
         if token is None:
             return memory
         try:
-            return memory.holding(token)
+            return memory.holding(token, consent=consent)
         except BaseException:
             memory.close()
             raise
@@ -197,7 +202,8 @@ class Memory(Use, Govern, Tools):
                 "with that actor, or with its token"
             )
         return type(self)(
-            self._shared, replace(self._unconfirmed, actor=actor, via=(self.actor, *self._unconfirmed.via))
+            self._shared,
+            replace(self._unconfirmed, actor=actor, via=(self.actor, *self._unconfirmed.via), consent=False),
         )
 
     def at(self, *, tenant: str | None = None, scope: str | None = None) -> Self:
@@ -217,20 +223,24 @@ class Memory(Use, Govern, Tools):
             raise Unauthorised("this token does not reach that tenant or scope; ask the owner for another")
         return type(self)(self._shared, session)
 
-    def holding(self, token: str) -> Self:
+    def holding(self, token: str, *, consent: bool = False) -> Self:
         """Return the handle of a token's bearer on the same store; actor, tenant and scope are the token's.
 
+        ``consent`` is as for ``open``.
+
         Raises:
-            Unauthorised: the token is unknown, expired or revoked.
+            Unauthorised: the token is unknown, expired or revoked, or gives no consent.
         """
         from keepward.engine.credentials import recognise
         from keepward.engine.session import Session
+        from keepward.engine.view import GRANT
 
         engine = self._shared.usable()
         known = recognise(engine, token)
-        return type(self)(
-            self._shared, Session(engine=engine, tenant=known.tenant, scope=known.scope, actor=known.actor)
-        )
+        if consent and not known.actor.able("consent"):
+            raise Unauthorised(f"this token gives no consent: {GRANT} --can read,propose,consent,sensitive`")
+        asking: dict[str, Any] = {"tenant": known.tenant, "scope": known.scope, "actor": known.actor}
+        return type(self)(self._shared, Session(engine=engine, consent=consent, **asking))
 
     def owner_token(self) -> Path:
         """Return the file with the owner's token, 0600 in the configuration folder; made when missing.
@@ -492,6 +502,19 @@ def bearer_of(memory: Memory, credential: str) -> Memory:
     token = known(engine, credential)
     session = Session(engine=engine, tenant=token.tenant, scope=token.scope, actor=token.actor)
     return type(memory)(memory._shared, session)  # noqa: SLF001  a handle's own
+
+
+def _consenting(actor: Actor) -> Actor:
+    """Return an actor who may say that people consented, and may read what was kept with that.
+
+    Raises:
+        Unauthorised: it does not write at all.
+    """
+    if not actor.may_propose:
+        raise Unauthorised("consent goes with what is written, and this actor writes nothing")
+    if actor.able("consent") and actor.able("sensitive"):
+        return actor
+    return replace(actor, can=(CAN[actor.rights] if actor.can is None else actor.can) | EXTRA)
 
 
 def _owners(memory: Memory, what: str) -> Session:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from outcomes import held, kept, refused
 
-from keepward import InvalidInput, Memory, Policy
+from keepward import Actor, InvalidInput, Memory, Policy
 
 TASK = "/agents/orion/tasks/42"
 
@@ -139,7 +139,8 @@ def test_what_happened_in_a_session_is_added_to_and_never_changed(mem: Memory, o
     for handle in (mem, owner):
         assert "append_only" in refused(handle.revise(first.id, "Ana asked for gin", reason="x"))
         assert "append_only" in refused(handle.append(first.id, "and gin", reason="x"))
-    assert "append_only" in refused(mem.forget(first.id, reason="x"))
+    other = owner.acting_as(Actor.agent("other"))
+    assert "append_only" in refused(other.forget(first.id, reason="x"))
     assert "append_only" in refused(mem.move(first.id, tier="archival", reason="x"))
     assert [each.text for each in mem.find(session="s1")] == ["The ferry was booked", "Ana asked for the ferry"]
     assert len(mem.history(first.id)) == 1

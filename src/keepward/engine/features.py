@@ -130,13 +130,12 @@ def embedded(
             speaker=record.speaker,
             created_at=_happened(record),
             question=asked.get(record.id),
-            key=record.key,
-            tags=record.tags,
-            category=record.category,
-            kind=record.kind.value,
         )
         for record in records
     ]
+    if not any(texts):
+        # What is found by its fields alone has no text, and is not looked at again.
+        return [replace(features, model=embedder.id) for features in base]
     try:
         vectors = embedder.embed([unit for group in texts for unit in group])
     except ModelUnavailable as fault:
@@ -146,7 +145,8 @@ def embedded(
     for features, group in zip(base, texts, strict=True):
         rows = vectors[start : start + len(group)]
         start += len(group)
-        result.append(replace(features, model=embedder.id, vectors=pack(rows), units=len(group)))
+        packed_units = pack(rows) if group else b""
+        result.append(replace(features, model=embedder.id, vectors=packed_units, units=len(group)))
     return result
 
 

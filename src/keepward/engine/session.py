@@ -122,6 +122,8 @@ class Session:
     actor: Actor
     #: Whose handles this one was derived from, nearest first: what they may not do, it may not either.
     via: tuple[Actor, ...] = ()
+    #: Whether all that is written is written with the consent of whom it names; the actor has that right.
+    consent: bool = False
 
     @property
     def store(self) -> Store:

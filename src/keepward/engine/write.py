@@ -241,6 +241,8 @@ def _fold(session: Session, change: Change, reason: str, draft: Draft) -> _Folde
     broken = ill_formed(change, reason, session.policy)
     if broken:
         return _refused(*broken)
+    if session.consent and isinstance(change, Insert | Replace | Append):
+        change = replace(change, consent=True)
     if isinstance(change, Insert | Move) and type(change.key) is str:
         change = replace(change, key=plain_key(change.key))
     if isinstance(change, Supersede):
@@ -260,7 +262,7 @@ def _fold(session: Session, change: Change, reason: str, draft: Draft) -> _Folde
         after = apply(change, before, frame)
     except InvalidInput as fault:
         return _refused(Reason(gate="shape", code="unknown_name", detail=str(fault)))
-    broken = oversized(after)
+    broken = oversized(after, session.policy)
     if broken:
         return _refused(*broken)
     objection = blobs.objection(session, before, after)
@@ -304,10 +306,8 @@ def _judge(
     result = Judgement(
         decision=judged.decision, reasons=tuple(judged.reasons), reason=judged.case.reason, existing=judged.existing
     )
-    if judged.case.after.heard is not None and isinstance(change, Insert | Replace | Append):
-        detail = (
-            f"its writer was handed something of lower trust: written after reading {judged.case.after.heard.label}"
-        )
+    if after.heard is not None and isinstance(change, Insert | Replace | Append):
+        detail = f"its writer was handed something of lower trust: written after reading {after.heard.label}"
         result.reasons = (*result.reasons, Reason(gate="authority", code="after_reading", detail=detail))
     if not reaches(session, after.scope):
         # A place that it writes to and does not see: what is there is not told.

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View, reasons_of
+from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View, reasons_of, takes_back
 from keepward.model.change import (
     KEEP,
     Append,
@@ -96,7 +96,12 @@ def _held(case: Case, policy: Policy) -> Iterator[Reason]:
     if Access.APPROVAL in accesses:
         where = f"the block `{after.key}`" if after.tier is Tier.CORE else "this memory"
         yield _reason("needs_approval", f"{where} changes only with a person's approval")
-    elif Access.APPEND in accesses and before is not None and not isinstance(change, Insert | Append):
+    elif (
+        Access.APPEND in accesses
+        and before is not None
+        and not isinstance(change, Insert | Append)
+        and not takes_back(case)
+    ):
         what = operation(change)
         yield _reason("append_only", f"this memory takes additions; to {what} it needs a person's approval")
     if isinstance(change, Promote) or (

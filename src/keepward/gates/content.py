@@ -33,6 +33,7 @@ from keepward.gates.verdict import (
     Rewrite,
     Verdict,
     View,
+    as_data,
     aside,
     mapped,
     named,
@@ -209,7 +210,8 @@ def injection(case: Case, view: View, policy: Policy) -> Verdict | None:
     """Hold what reads like an instruction to the model.
 
     Unmistakable forms are held whoever sends them. Softer wording is held only from origins below the agent's own,
-    since origin decides and wording only helps.
+    since origin decides and wording only helps. What is data (see ``as_data``) is not held for its wording: it is
+    marked as if its writer had read it in a document, so that no act goes by it.
     """
     del view, policy
     if _calm(case, orders):
@@ -224,6 +226,11 @@ def injection(case: Case, view: View, policy: Policy) -> Verdict | None:
             if soft or finding.certainty == "certain"
         }
     )
+    if codes and as_data(case.after):
+        heard = min(case.after.heard or Trust.DOCUMENT, Trust.DOCUMENT)
+        said = "the content reads like an instruction to the model ({}); it is kept as what a document says"
+        marked = tuple(_order(f"labelled_{code}", said.format(code)) for code in codes)
+        return Rewrite(after=replace(case.after, heard=heard), reasons=marked)
     said = "the text reads like an instruction to the model ({}); a person has to decide"
     return Quarantine(reasons=tuple(_order(code, said.format(code)) for code in codes)) if codes else None
 
@@ -263,9 +270,11 @@ def ethics(case: Case, view: View, policy: Policy) -> Verdict | None:
 def noise(case: Case, view: View, policy: Policy) -> Verdict | None:
     """Refuse what says nothing; reroute journal marks to the episodic tier with a term.
 
-    What was asked to be episodic is left alone: a transcript keeps its small talk.
+    What was asked to be episodic is left alone: a transcript keeps its small talk. So is what a program holds.
     """
     if case.after.tier is Tier.EPISODIC or not isinstance(case.change, Insert | Replace | Append):
+        return None
+    if as_data(case.after):
         return None
     seen = journal.judge(case.change.text if isinstance(case.change, Append) else case.after.text)
     if seen is None:

@@ -20,7 +20,7 @@ from operator import attrgetter
 from typing import Any
 
 from keepward.gates.detect.text import Text, invisible, odd_unicode
-from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View, reasons_of
+from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Verdict, View, reasons_of, takes_back
 from keepward.model.change import (
     Append,
     Archive,
@@ -35,7 +35,7 @@ from keepward.model.change import (
     Supersede,
 )
 from keepward.model.commit import Reason
-from keepward.model.memory import CORE_BLOCKS, WORDS, Kind, Record, Stability, Tier
+from keepward.model.memory import CORE_BLOCKS, WORDS, ContentType, Kind, Record, Stability, Tier
 from keepward.model.policy import Policy
 from keepward.model.query import CONTEXT_LEGEND
 from keepward.model.trust import RESERVED, SOURCES, is_scope, parse_scope
@@ -44,12 +44,12 @@ from keepward.model.value import LONGEST, unknown
 #: Longest of the short fields, in characters, and most items of a list.
 SHORT = 256
 REFERENCE = 512
-METADATA = 8_192
 REASON = 1_000
 ITEMS = 64
 #: Characters of a sentence of the identity that counts wherever it stands, of one that counts at all, and of what may
 #: stand beside a short one.
 QUOTED, LEAST, BESIDE = 30, 8, 16
+_CONTROLS = dict.fromkeys(range(32))
 _ENDS = re.compile(r"[.!?;:。！？；：]+")
 _MARKS = re.compile(r"[\W_]+")
 _LINES = tuple(name for name in WORDS if name != "blob")
@@ -69,7 +69,9 @@ def ill_formed(change: Change, reason: str, policy: Policy) -> tuple[Reason, ...
     if found:
         return tuple(found)
     for name, text in (*_strings(change), ("reason", reason)):
-        odd = None if text.isascii() and text.isprintable() else odd_unicode(text)
+        # JSON writes a control character in six plain ones, so that no file or database meets it.
+        said = text.translate(_CONTROLS) if name == "metadata" else text
+        odd = None if said.isascii() and said.isprintable() else odd_unicode(said)
         if odd is not None:
             found.append(_reason("odd_unicode", f"{name} holds {odd}: send well-formed text without it"))
     for name in ("confidence", "importance", "gain"):
@@ -103,15 +105,22 @@ def _oversize(change: Change, reason: str, policy: Policy) -> Iterator[Reason]:
             yield _wrong_list(name)
         elif name != "text" and name not in _LISTS and len(text) > REFERENCE:
             yield _wrong_line(name) if name in _LINES else _reason("too_long", f"{name} is at most {SHORT} characters")
-    if sizes.get("metadata", 0) > METADATA:
-        yield _reason("too_long", f"metadata is at most {METADATA} characters of JSON")
+    most = max(policy.metadata_limit, policy.structured_limit)
+    if sizes.get("metadata", 0) > most:
+        yield _metadata_too_long(most)
 
 
-def oversized(after: Record) -> tuple[Reason, ...]:
+def oversized(after: Record, policy: Policy) -> tuple[Reason, ...]:
     """Return why what would be stored is too long to be read by a detector (1), where only the whole tells."""
-    if after.metadata_json is not None and len(after.metadata_json) > METADATA:
-        return (_reason("too_long", f"metadata is at most {METADATA} characters of JSON"),)
+    structured = after.content_type is ContentType.STRUCTURED
+    most = policy.structured_limit if structured else policy.metadata_limit
+    if after.metadata_json is not None and len(after.metadata_json) > most:
+        return (_metadata_too_long(most),)
     return ()
+
+
+def _metadata_too_long(most: int) -> Reason:
+    return _reason("too_long", f"metadata is at most {most} characters of JSON")
 
 
 def shape(case: Case, view: View, policy: Policy) -> Verdict | None:
@@ -189,7 +198,7 @@ def _unknown_scope(case: Case, policy: Policy) -> Iterator[Reason]:
 def _rewrites_event(case: Case, before: Record) -> bool:
     if before.kind is not Kind.EVENT or before.tier is not Tier.EPISODIC:
         return False
-    if isinstance(case.change, Archive | Expire | Restore | Reinforce | Revert | Supersede):
+    if isinstance(case.change, Archive | Expire | Restore | Reinforce | Revert | Supersede) or takes_back(case):
         return False
     return not (case.actor.is_owner and not isinstance(case.change, Insert | Replace | Append))
 
@@ -197,8 +206,10 @@ def _rewrites_event(case: Case, before: Record) -> bool:
 def _sizes(case: Case, policy: Policy) -> Iterator[Reason]:
     after = case.after
     added = getattr(case.change, "text", None)
-    # Also where it is added to a text that is there, so that nothing but a line break would be.
-    if not after.text.strip() or (type(added) is str and not added.strip()):
+    # Also where it is added to a text that is there, so that nothing but a line break would be. What is structured may
+    # be found by its fields alone.
+    plain = after.content_type is not ContentType.STRUCTURED
+    if plain and (not after.text.strip() or (type(added) is str and not added.strip())):
         yield _reason("empty_text", "there is no text to remember")
     # What an insert leaves aside because its key is taken has to be in form all the same.
     taken = isinstance(case.change, Insert) and case.before is not None

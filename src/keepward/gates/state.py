@@ -68,7 +68,10 @@ def duplicate(case: Case, view: View, policy: Policy) -> Verdict | None:
     if case.before is not None and _says_nothing_new(case.before, after):
         return _same(case.before, "unchanged", "says exactly this already")
     form = view.forms.get(after.text) or Form(after.text)
-    if case.actor.kind not in _MAY_REAFFIRM and not (case.before and normalise(case.before.text) == form.plain):
+    # Who writes to a key of their own sets a state, and says nothing again.
+    before = case.before
+    own = before is not None and (before.author == case.actor.label or normalise(before.text) == form.plain)
+    if case.actor.kind not in _MAY_REAFFIRM and not own:
         for old in view.echoes:
             if normalise(old.text) == form.plain:
                 detail = f"{old.id} said this and no longer holds: to reaffirm it, revise that memory with a reason"
@@ -79,11 +82,14 @@ def duplicate(case: Case, view: View, policy: Policy) -> Verdict | None:
         return _same_event(after, view)
     if after.key is not None:
         return None
-    # Two pictures under one description are two memories.
+    # Two pictures under one description are two memories, and so are two that other systems tell apart by name.
     others = [
         other
         for other in view.neighbours
-        if other.kind is not Kind.EVENT and other.subject == after.subject and other.blob == after.blob
+        if other.kind is not Kind.EVENT
+        and other.subject == after.subject
+        and other.blob == after.blob
+        and (not after.aliases or set(after.aliases) & set(other.aliases))
     ]
     forms = {other.id: view.forms.get(other.text) or Form(other.text) for other in others}
     overlap, ratio = policy.duplicate_overlap, policy.similarity_threshold

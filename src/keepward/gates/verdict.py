@@ -19,11 +19,11 @@ from typing import Any
 from keepward.gates.detect.engine import Finding
 from keepward.gates.detect.likeness import Form
 from keepward.gates.detect.text import Text
-from keepward.model.change import Change
+from keepward.model.change import Change, Retire
 from keepward.model.commit import Reason
-from keepward.model.memory import WORD_LISTS, WORDS, Record, Tier
+from keepward.model.memory import WORD_LISTS, WORDS, ContentType, Kind, Record, Tier
 from keepward.model.policy import Policy
-from keepward.model.trust import Actor
+from keepward.model.trust import Actor, Trust
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +113,23 @@ class Same:
 
 Verdict = Rewrite | Quarantine | Refuse | Same
 Gate = Callable[[Case, View, Policy], Verdict | None]
+
+
+def takes_back(case: Case) -> bool:
+    """Whether somebody retires a turn of a session that they have written themselves; it can be restored."""
+    before = case.before
+    if before is None or not isinstance(case.change, Retire):
+        return False
+    return before.kind is Kind.EVENT and before.session is not None and before.author == case.actor.label
+
+
+def as_data(record: Record) -> bool:
+    """Whether a memory is what a program or a document holds, by somebody who is trusted as an agent at least.
+
+    It is consulted and not followed, whatever it says; core memory and rules are followed.
+    """
+    held = record.content_type is ContentType.STRUCTURED or record.kind is Kind.DOCUMENT
+    return held and record.trust >= Trust.AGENT and record.tier is not Tier.CORE and record.kind is not Kind.RULE
 
 
 def reasons_of(gate: str) -> Callable[[str, str], Reason]:

@@ -300,8 +300,11 @@ def _upsert(change: ask.Insert, before: Record, frame: Frame) -> Record:
         return replace(after, version=before.version + 1, updated_at=frame.now)
     sensitive = Sensitivity.SENSITIVE in {asked.sensitivity, before.sensitivity}
     kept = {name: getattr(before, name) for name in ("tier", "kind", "stability") if not getattr(change, name)}
-    named = ("subject", "category", "tags", "evidence", "metadata_json", "access")
+    named = ("subject", "category", "tags", "evidence", "access")
     kept |= {name: getattr(before, name) for name in named if not getattr(asked, name)}
+    if change.metadata is None:
+        # An object without members is one all the same, and empties what was there.
+        kept["metadata_json"] = before.metadata_json
     return replace(
         asked,
         **kept,

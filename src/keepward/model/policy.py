@@ -59,6 +59,9 @@ class Policy:
 
     #: Longest text per tier, in characters.
     text_limit: Mapping[Tier, int] = _frozen(**dict.fromkeys(Tier, 1200))
+    #: Longest metadata, in characters of JSON: of a memory whose content is structured it is the content.
+    metadata_limit: int = 8_192
+    structured_limit: int = 262_144
     #: Scopes that may be written; empty means every well-formed path.
     scopes: tuple[str, ...] = ()
 

@@ -226,26 +226,22 @@ def sentence_units(
     speaker: str | None = None,
     created_at: int | None = None,
     question: str | None = None,
-    key: str | None = None,
-    tags: Sequence[str] = (),
-    category: str | None = None,
-    kind: str | None = None,
 ) -> list[str]:
     """Texts to embed: the whole, then parts of it where it is long enough to have some.
 
     `question` is the text of the previous turn of the session, or None; only its last question is used, in
     front of the whole. What a person says is parted into sentences that tell something: behind a named speaker in
     the third person, so that each stands on its own. What an assistant or a document says is parted into runs of
-    sentences of ten terms or more, for there a sentence alone has lost what it is about.
+    sentences of ten terms or more, for there a sentence alone has lost what it is about. A key, tags and a category
+    are words of their own, see `around`, and no part of what is embedded: equal texts mean the same under any name.
     """
     name = named(speaker)
 
     def told(part: str) -> str:
         return f"{name}: {third_person(part, name)}" if name else part
 
-    label = re.sub(r"[_.\-/]+", " ", key) + ": " if key else ""
     asked = question_of(question)
-    whole = label + told(text.strip())
+    whole = told(text.strip())
     split = sentences(text)
     if name:
         parts = _telling(split, _TERMS_OF_A_SENTENCE) if len(terms(text)) > _TERMS_OF_A_SHORT_TURN else []

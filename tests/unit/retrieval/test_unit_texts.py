@@ -59,10 +59,6 @@ def test_a_previous_turn_that_asks_nothing_is_left_out() -> None:
     assert units.sentence_units("On the pier.", question="Nice!") == ["On the pier."]
 
 
-def test_the_key_is_spelt_out_before_the_whole() -> None:
-    assert units.sentence_units("Twenty.", key="db.pool_size") == ["db pool size: Twenty."]
-
-
 def test_a_very_long_text_has_a_bounded_number_of_units() -> None:
     text = " ".join(f"Sentence number {n} names harbour{n} and pier{n} and boat{n}." for n in range(200))
     assert len(units.sentence_units(text, speaker="Ana")) == units.MOST_UNITS
