@@ -1,6 +1,7 @@
 """The worst texts for the detectors: ``python -m evals.worst [--kilobytes N]``.
 
-Each is built of what makes some part of a detector work hardest; the table shows the CPU time of the slowest texts of
+Each is built of what makes some part of a detector work hardest, or is an example of a rule over and over; the table
+shows the CPU time of the slowest texts of
 each detector, the least of a few runs, so that a busy machine does not matter much. The goal is 50 ms at 64 KB.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import base64
 import importlib
+import importlib.resources
 import random
 import string
 import sys
@@ -17,6 +19,7 @@ from collections.abc import Iterator
 
 from evals.detect import KINDS
 from evals.sets.secrets import FORMATS, make
+from keepward.gates.detect.tables import read
 
 GOAL = 50.0
 RUNS = 3
@@ -25,8 +28,21 @@ ORDINARY = ("the", "crane", "is", "red", "and", "leaves", "at", "six", "with", "
 MIXED = 60
 
 
+def examples() -> Iterator[tuple[str, str]]:
+    """Yield (name, text) of every example of every rule."""
+    files = importlib.resources.files("keepward.gates.detect") / "rules"
+    for file in sorted(file.name.removesuffix(".toml") for file in files.iterdir() if file.name.endswith(".toml")):
+        tables = [rows for rows in read(file, whole=True).values() if isinstance(rows, list)]
+        rows = [row for table in tables for row in table if isinstance(row, dict) and "positive" in row]
+        for row in rows:
+            for example in ("positive", "negative"):
+                yield f"{row.get('name', row.get('kind', file))} {example}", row[example].replace("·", "")
+
+
 def texts(size: int) -> Iterator[tuple[str, str]]:
     """Yield (name, text) of about so many bytes each."""
+    for name, piece in examples():
+        yield name, (piece + " ") * (size // (len(piece.encode()) + 1) + 1)
     rnd = random.Random(64)
     letters = string.ascii_letters + string.digits
     key = make(FORMATS["github"], rnd)
@@ -118,10 +134,10 @@ def main() -> int:
     parser.add_argument("--kilobytes", type=int, default=64)
     parser.add_argument("--top", type=int, default=3, help="so many texts of each detector")
     asked = parser.parse_args()
-    print(f"{'detector':<12}{'text':<26}{'ms of CPU':>10}   goal {GOAL:.0f}")
+    print(f"{'detector':<12}{'text':<34}{'ms of CPU':>10}   goal {GOAL:.0f}")
     for kind in KINDS:
         for taken, name in slowest(kind, asked.kilobytes * 1024)[: asked.top]:
-            print(f"{kind:<12}{name:<26}{taken:>10.1f}{'' if taken <= GOAL else '   slower'}")
+            print(f"{kind:<12}{name:<34}{taken:>10.1f}{'' if taken <= GOAL else '   slower'}")
     return 0
 
 

@@ -27,9 +27,9 @@ Check = Callable[[Text, int, int], tuple[int, int] | None]
 MAX_FINDINGS = 400
 #: Candidates a rule may look at in one text before the rest counts as a flood.
 MAX_CANDIDATES = 200
-#: Texts after which a sieve is worth compiling, and the longest text it takes, in bytes.
+#: Texts after which a sieve is worth compiling, and the longest text that one look is good for, in bytes.
 _PAYS_FROM = 100
-_SHORT = 8_192
+SHORT = 8_192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ class Sieve:
 
     def matching(self, data: bytes) -> Collection[int] | None:
         """Return the places of the patterns that occur in UTF-8 text, None where each has to be asked by itself."""
-        if len(data) > _SHORT:
+        if len(data) > SHORT:
             return None
         if self._filter is None:
             self._asked += 1
@@ -154,9 +154,12 @@ class Sieve:
 
 
 class Pack:
-    """Rules that share one gate: a single search for any of their literals."""
+    """Rules that share one gate: a single search for any of their literals.
 
-    __slots__ = ("_gate", "_literals", "_set", "_users", "rules")
+    A new process looks for each literal by itself until compiling them together pays.
+    """
+
+    __slots__ = ("_asked", "_folded", "_gate", "_literals", "_set", "_users", "rules")
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = tuple(rules)
@@ -168,20 +171,28 @@ class Pack:
             for literal in rule.literals:
                 users[place[literal]].append(number)
         self._users = tuple(map(tuple, users))
+        self._folded = tuple(map(str.casefold, self._literals))
         self._set: Any = None
+        self._asked = 0
 
     def awake(self, text: Text) -> list[Rule]:
         """The rules whose literals occur, in the order of the pack."""
-        if not text.occurs(self._gate):
-            return []
-        if self._set is None:
-            self._set = literal_set(self._literals, case_sensitive=False)
-        found: Iterable[int] = self._set.Match(text.data) if len(text.data) < 1 << 17 else ()
+        found: Iterable[int] = ()
+        if self._pays(text):
+            if not text.occurs(self._gate):
+                return []
+            if self._set is None:
+                self._set = literal_set(self._literals, case_sensitive=False)
+            found = self._set.Match(text.data) if len(text.data) < 1 << 17 else ()
         if not found:
             # The set gives up without a word when it runs out of memory; the plain test never does.
-            lower = text.lower
-            found = [index for index, literal in enumerate(self._literals) if literal in lower]
+            folded = text.text.casefold()
+            found = [index for index, literal in enumerate(self._folded) if literal in folded]
         return [self.rules[number] for number in sorted({n for index in found for n in self._users[index]})]
+
+    def _pays(self, text: Text) -> bool:
+        self._asked += 1
+        return self._set is not None or self._asked >= _PAYS_FROM or len(text.data) > SHORT
 
     def scan(self, text: Text) -> Iterator[Finding]:
         """Yield findings rule by rule, in no overall order."""

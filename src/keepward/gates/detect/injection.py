@@ -27,6 +27,8 @@ _LEET_BYTES = _ASCII.translate(str.maketrans("0134578@$!|9+", "oieastbasilgt")).
 _ROT13_BYTES = codecs.encode(_ASCII, "rot13").encode() + bytes(range(128, 256))
 #: Four letters or more, each by itself.
 _SPELT = r"(?:^|[^\p{L}])(?:\p{L}[ .*_|/~-]{1,3}){4}"
+#: The same in ASCII, which compiles in a tenth of the time.
+_SPELT_PLAIN = _SPELT.replace(r"[^\p{L}]", "[^A-Za-z]").replace(r"\p{L}", "[A-Za-z]")
 _QUOTES = "\"'`“”‘’«»„「」『』"
 
 
@@ -87,7 +89,7 @@ def scan(given: str | Text) -> list[Finding]:
 def _mangled(form: Text) -> Iterator[Finding]:
     """Find override wording in letters set apart, leetspeak, rot13 and reversed text."""
     core = _packs()[2]
-    if form.occurs(_SPELT):
+    if form.occurs(_SPELT_PLAIN if form.text.isascii() else _SPELT):
         joined = form.collapsed()
         if joined is not form:
             yield from core.scan(joined)
@@ -124,7 +126,7 @@ def _at(form: Text, start: int, end: int, certainty: Certainty = "certain", name
 
 def _broken_up(form: Text, closed_up: Text, pattern: str) -> Iterator[Finding]:
     """Yield orders whose letters are set apart; words in their normal spacing are for the ordinary rules."""
-    kept = [place for place, char in enumerate(form.text) if char not in _SEPARATORS]
+    kept = form.places_without(_SEPARATORS)
     for start, end in itertools.islice(closed_up.spans(pattern), 100):
         first, last = kept[start], kept[end - 1] + 1
         words = form.text[first:last].split()

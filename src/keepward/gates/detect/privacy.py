@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from keepward.gates.detect.engine import Finding, Pack, Sieve, settled
+from keepward.gates.detect.engine import SHORT, Finding, Pack, Sieve, settled
 from keepward.gates.detect.rules import label_gate, load
 from keepward.gates.detect.text import Text, occurs
 
@@ -57,7 +57,8 @@ def _all(form: Text) -> Iterator[Finding]:
     shapes, labels = _gates()
     for rule in load("identifiers"):
         yield from rule.findings(form)
-    if form.occurs(shapes):
+    # All shapes in one pattern have too many states for a long text of numbers: it takes ten times what each takes.
+    if len(form.data) > SHORT or form.occurs(shapes):
         for rule in load("identifiers", "shape"):
             yield from rule.findings(form)
     if form.occurs(labels):

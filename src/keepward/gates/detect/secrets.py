@@ -43,7 +43,7 @@ _JUNK_BYTES = _JUNK.encode()
 RUN = r"[A-Za-z0-9%+./=_~-]{16}"
 #: Candidates looked at in one text; what comes after is covered as a flood. Of told values, all phrases together: so
 #: many at least, and one more for so many characters.
-_MOST_ASSIGNED, _LEAST_TOLD, _EACH_TOLD = 400, 200, 320
+_MOST_ASSIGNED, _LEAST_TOLD, _EACH_TOLD = 250, 200, 320
 #: Characters of a blob that are looked at at once, and how many of them the next window looks at again: more than the
 #: longest key block, so that none is cut in two.
 WINDOW, OVERLAP = 65_536, 8_192
@@ -131,14 +131,11 @@ def _plain(text: Text, occurring: Collection[int] | None = None) -> Iterator[Fin
 def _split(form: Text) -> Iterator[Finding]:
     """Find keys broken up by blanks, line ends, quotes and plus signs."""
     whole = form.text
-    # Asked of bytes first: to know where each letter stood takes ten times as long.
-    rules = _split_pack()[0].awake(Text(form.data.translate(None, _JUNK_BYTES).decode()))
-    if not rules:
+    tight = Text(form.data.translate(None, _JUNK_BYTES).decode())
+    rules = _split_pack()[0].awake(tight)
+    if not rules or len(tight.text) == len(whole):
         return
-    kept = [place for place, char in enumerate(whole) if char not in _JUNK]
-    if len(kept) == len(whole):
-        return
-    tight = Text("".join(map(whole.__getitem__, kept)))
+    kept = form.places_without(_JUNK)
     for rule in rules:
         for count, (start, end) in enumerate(tight.spans(rule.pattern)):
             if count > 200:

@@ -12,8 +12,8 @@ Invariants
 
 from __future__ import annotations
 
-import base64
 import binascii
+import codecs
 import functools
 import html
 import re
@@ -84,8 +84,8 @@ class Text:
     A lone surrogate becomes one question mark in ``data``, so positions stay true for any str.
     """
 
-    #: Phone numbers that are parsed in one scan; it takes long.
-    MOST_PARSES = 60
+    #: How often something is read as a phone number in one scan, each region counted; it takes long.
+    MOST_PARSES = 600
 
     def __init__(self, text: str, origin: Sequence[int] | None = None, *, encoded: bool = False) -> None:
         self.text = text
@@ -119,8 +119,7 @@ class Text:
         """The text with percent, entity and backslash escapes undone; None when there are none."""
         if "%" not in self.text and "&" not in self.text and "\\" not in self.text:
             return None
-        pieces = ((start, end, _unescape(self.text[start:end]), 0) for start, end in self.spans(_ESCAPES))
-        found = self.replaced(pieces, encoded=True)
+        found = self.replaced(_unescaped(self.text), encoded=True)
         return None if found is self else found
 
     @once
@@ -192,9 +191,15 @@ class Text:
         text = data.decode("utf-8", "surrogatepass")
         if len(text) == len(self.text):
             return self
-        kept = set(self.text).difference(dropped)
-        places = compress(range(len(self.text)), map(kept.__contains__, self.text))
-        return self.derived(text, (*places, len(self.text)))
+        return self.derived(text, (*self.places_without(dropped), len(self.text)))
+
+    def places_without(self, dropped: str) -> list[int]:
+        """Return where the characters stand that are none of the given ASCII characters."""
+        if self.text.isascii():
+            keeps: Iterable[int] = self.data.translate(_keeping(dropped))
+        else:
+            keeps = map(set(self.text).difference(dropped).__contains__, self.text)
+        return list(compress(range(len(self.text)), keeps))
 
     def collapsed(self) -> Text:
         """Join letters set apart one by one: ``i g n o r e  a l l`` becomes ``ignore all``.
@@ -205,7 +210,7 @@ class Text:
         return self.replaced((*run.span(), run[0][::2], 2) for run in _APART.finditer(self.text))
 
     def replaced(self, pieces: Iterable[tuple[int, int, str, int]], *, encoded: bool = False) -> Text:
-        """Put texts in place of spans; ``step``: how far apart their letters stood, 0 for all at the start."""
+        """Put texts in place of spans; ``step``: how far apart their letters stood, 0 for all of the span."""
         out: list[str] = []
         origin: list[int] = []
         last = 0
@@ -218,6 +223,11 @@ class Text:
             return self
         out.append(self.text[last:])
         return self.derived("".join(out), (*origin, *range(last, len(self.text) + 1)), encoded=encoded)
+
+
+@functools.cache
+def _keeping(dropped: str) -> bytes:
+    return bytes(chr(byte) not in dropped for byte in range(256))
 
 
 #: Four letters or more, each by itself, with one and the same separator between them. Each step is one way or the end,
@@ -316,15 +326,11 @@ def invisible(char: str) -> bool:
 
 def tag_text(text: str) -> str:
     """Return what tag characters or variation selectors spell, which no reader sees: whichever are more."""
-    codes = list(map(ord, text))
-    tags = [code - 0xE0000 for code in codes if 0xE0020 <= code <= 0xE007E]
-    selectors = [code & 15 if code < 0xE0000 else code - 0xE00F0 for code in codes if _selects(code)]
+    tags = [ord(char) - 0xE0000 for char in re.findall("[\U000e0020-\U000e007e]", text)]
+    codes = map(ord, re.findall("[\ufe00-\ufe0f\U000e0100-\U000e01ef]", text))
+    selectors = [code & 15 if code < 0xE0000 else code - 0xE00F0 for code in codes]
     # A selector may stand for any byte; those that are no signs are of emoji.
     return "".join(chr(code) for code in (selectors if len(selectors) > len(tags) else tags) if 32 <= code < 127)
-
-
-def _selects(code: int) -> bool:
-    return 0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF
 
 
 def show_invisible(text: str) -> str:
@@ -370,8 +376,9 @@ _GATE = (
 )
 #: What ``hidden`` and ``unescaped`` begin from; a text without it hides nothing from them.
 TRACES = (_GATE, r"\\u\{[0-9A-Fa-f]")
-_ESCAPES = (
-    r"(?:%[0-9A-Fa-f]{2})+|&#[0-9]{1,7};?|&#[xX][0-9A-Fa-f]{1,6};?"
+#: Each way is told by its first two characters and of a bounded length: time grows with the text and no faster.
+_ESCAPES = re.compile(
+    r"(?:%[0-9A-Fa-f]{2})++|&#[0-9]{1,7};?|&#[xX][0-9A-Fa-f]{1,6};?"
     r"|&(?:amp|lt|gt|quot|apos|nbsp|colon|equals|period|sol|lowbar);"
     r"|\\u[0-9A-Fa-f]{4}|\\u\{[0-9A-Fa-f]{1,6}\}|\\x[0-9A-Fa-f]{2}"
 )
@@ -385,23 +392,46 @@ class Hidden(NamedTuple):
     end: int
 
 
+def _unescaped(text: str) -> Iterator[tuple[int, int, str, int]]:
+    """Yield what stands in place of each escape, so that every letter keeps its own place (1)."""
+    for match in _ESCAPES.finditer(text):
+        (start, end), escape = match.span(), match[0]
+        if escape[0] != "%":
+            yield start, end, _unescape(escape), 0
+            continue
+        plain = urllib.parse.unquote(escape, errors="replace")
+        if len(plain) * 3 == len(escape):
+            yield start, end, plain, 3
+            continue
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        for place, code in zip(range(start + 3, end + 3, 3), bytes.fromhex(escape.replace("%", "")), strict=True):
+            letters = decoder.decode(bytes((code,)), final=place == end)
+            if letters:
+                yield start, place, letters, 0
+                start = place
+
+
+@functools.lru_cache(maxsize=1024)
 def _unescape(escape: str) -> str:
-    if escape[0] == "%":
-        return urllib.parse.unquote(escape, errors="replace")
     if escape[0] == "&":
         return html.unescape(escape)
     code = int(escape[2:].strip("{}"), 16)
     return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
 
 
+#: Bytes that stand in no readable UTF-8 text.
+_CONTROLS = bytes({*range(32), 127} - set(b"\r\n\t"))
+
+
 def _readable(raw: bytes) -> Iterator[str]:
+    # What is no text at all is told from its bytes, which is cheaper than to try.
+    encoding = "utf-8" if len(raw.translate(None, _CONTROLS)) == len(raw) else "utf-16-le"
+    if encoding == "utf-16-le" and (len(raw) % 2 or raw[1:2] != b"\x00"):
+        return
     try:
-        text = raw.decode("utf-8")
+        text = raw.decode(encoding)
     except UnicodeDecodeError:
-        try:
-            text = raw.decode("utf-16-le") if len(raw) % 2 == 0 and raw[1:2] == b"\x00" else ""
-        except UnicodeDecodeError:
-            return
+        return
     if len(text) >= 6 and all(char.isprintable() or char in "\r\n\t" for char in text):
         yield text
 
@@ -422,8 +452,8 @@ def _base64_run(run: str) -> Iterator[str]:
         piece = body[skip:]
         piece = piece[: len(piece) - 1] if len(piece) % 4 == 1 else piece
         try:
-            raw = base64.b64decode(piece + "=" * (-len(piece) % 4), validate=True)
-        except (binascii.Error, ValueError):
+            raw = binascii.a2b_base64(piece + "=" * (-len(piece) % 4))
+        except binascii.Error:
             continue
         texts = list(_readable(raw))
         if texts:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from keepward.gates import content
 from keepward.gates.detect import engine, injection, privacy, secrets
-from keepward.gates.detect.engine import Sieve
+from keepward.gates.detect.engine import Pack, Rule, Sieve
 from keepward.gates.detect.noise import judge, phrases
 from keepward.gates.detect.rules import load
 from keepward.gates.detect.text import Text, occurs
@@ -75,7 +75,7 @@ def warm(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("detector", [secrets, injection])
 def test_a_sieve_changes_no_finding(detector, text, monkeypatch):
     sieved = detector.scan(text)
-    monkeypatch.setattr(engine, "_SHORT", -1)
+    monkeypatch.setattr(engine, "SHORT", -1)
     assert sieved == detector.scan(text)
 
 
@@ -122,6 +122,18 @@ def test_a_sieve_asks_each_pattern_until_it_pays(monkeypatch):
     monkeypatch.setattr(engine, "_PAYS_FROM", 3)
     sieve = Sieve(lambda: ("x", "y"))
     assert [sieve.matching(b"y") for _ in range(3)] == [None, None, [1]]
+
+
+@pytest.mark.parametrize("text", ["Key", "KEY", "\u212aey", "pa\u017f\u017f", "ΛΌΓΟΣ", "λόγος", "nothing"])
+def test_a_new_process_wakes_the_rules_that_an_old_one_does(text, monkeypatch):
+    rules = [Rule(name=literal, written=lambda: "x", literals=(literal,)) for literal in ("key", "pass", "λόγος")]
+
+    def awake():
+        return [rule.name for rule in Pack(rules).awake(Text(text))]
+
+    compiled = awake()
+    monkeypatch.setattr(engine, "_PAYS_FROM", 100)
+    assert awake() == compiled
 
 
 def test_threads_that_compile_a_sieve_at_once_get_the_same(monkeypatch):

@@ -111,3 +111,9 @@ def test_a_private_key_block_is_found_to_its_last_line():
 
 def test_the_password_of_a_connection_url_is_found():
     assert shown("postgres://app:" + "pa55word9" + "@db:5432/main") == ["pa55word9"]
+
+
+def test_all_of_a_long_told_value_is_covered():
+    value = "x7Kq" * 60
+    text = f"the password is {value}, keep it"
+    assert [text[each.start : each.end] for each in secrets.scan(text)] == [value]

@@ -54,3 +54,14 @@ def test_odd_unicode_is_named(text):
 
 def test_ordinary_unicode_is_not_odd():
     assert odd_unicode("naïve 密码 😀\r\n\t") is None
+
+
+def test_each_letter_of_a_percent_encoding_keeps_its_place():
+    plain = "für alle: grün \ufffd"
+    encoded = "%66%c3%bc%72%20%61%6c%6c%65%3a%20%67%72%c3%bc%6e%20%ff"
+    form = Text(encoded).unescaped
+    assert form is not None
+    assert form.text == plain
+    start = plain.index("grün")
+    first, last = form.span(start, start + 4)
+    assert encoded[first:last] == "%67%72%c3%bc%6e"
