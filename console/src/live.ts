@@ -24,7 +24,7 @@ export function changed(): void {
 function listen(): void {
   clearTimeout(waiting);
   source?.close();
-  source = new EventSource("/memory/events");
+  source = new EventSource("/memory/events?reviews=true");
   source.addEventListener("open", () => {
     const missed = !connected.value;
     connected.value = online.value = true;

@@ -489,6 +489,15 @@ def shared_state(memory: Memory, monotonic: Callable[[], float]) -> SharedState 
     return memory._shared.usable().store.shared(monotonic)  # noqa: SLF001  a handle's own
 
 
+def queue_mark(memory: Memory) -> tuple[int, ...] | None:
+    """Return what tells one state of the tenant's review queue from another; None to a handle that may not decide.
+
+    It reads an index alone, so that it can be asked for every second.
+    """
+    session = memory._session  # noqa: SLF001  a handle's own
+    return session.store.queue_mark(session.tenant) if session.actor.may_decide else None
+
+
 def bearer_of(memory: Memory, credential: str) -> Memory:
     """Return the handle of an owner's token by its id; each use of it asks whether the token holds.
 

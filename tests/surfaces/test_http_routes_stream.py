@@ -106,6 +106,28 @@ def test_a_stream_passes_over_what_its_caller_may_not_see(world):
     assert [each["id"] for each in listened(world, elysia, 2)] == ["1", str(filled_again.seq)]
 
 
+def _proposing(world, headers, query):
+    """Return the events of a stream during which something was proposed, and then a commit made."""
+
+    def propose(sent):
+        if b"event: commit" in sent and not world.memory.pending():
+            world.memory.acting_as(Actor.agent("claude")).remember("We sail by night", tier="core", key="mission")
+            world.memory.remember("The crane is red", tier="archival")
+        return sent.count(b"event: commit") == 2 and (b"event: review" in sent or "reviews" not in query)
+
+    filled(world, 1)
+    _, body = streamed(world, f"/memory/events?after=0{query}", headers, propose)
+    return [(each["event"], each["data"].get("waiting")) for each in events_of(body)]
+
+
+def test_a_stream_says_that_the_queue_changed_to_who_asks(world, owner):
+    assert ("review", 1) in _proposing(world, owner, "&reviews=true")
+
+
+def test_a_stream_says_nothing_of_the_queue_unasked(world, owner):
+    assert _proposing(world, owner, "") == [("commit", None), ("commit", None)]
+
+
 def test_a_stream_ends_when_its_token_is_revoked(world):
     issued = world.memory.create_token("claude")
     filled(world, 1)

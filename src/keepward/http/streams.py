@@ -3,7 +3,8 @@
 Invariants
 (1) The id of an event is the number of its commit. Whoever names the last one it saw gets every later one that it
     may see, in order, each once; commits of other processes too. An event says which memories were touched and how:
-    ids, operations, tiers; never a text or a reason. It ends when its credential no longer holds, and with the server.
+    ids, operations, tiers; never a text or a reason. Of the review queue it says, to who may decide and asked for it,
+    that it changed. It ends when its credential no longer holds, and with the server.
 (2) What hands over results one by one works in one thread of its own, for a reader of the store belongs to its thread.
     What fails before the first result is an error of the call; what fails later ends the answer. When the reader goes
     away, the work is told at its next result; what it had done stays done.
@@ -38,7 +39,7 @@ from keepward.http.reading import Problem, etag_of_text, not_modified, seq_of
 from keepward.http.serving import Serving
 from keepward.interchange import load, plan_restore_export, restore_export, write_vault
 from keepward.interchange.imports import Format, Result
-from keepward.memory import Memory
+from keepward.memory import Memory, queue_mark
 from keepward.model import plain
 from keepward.model.journal import CommitView
 from keepward.verbs import Limit
@@ -78,7 +79,8 @@ IMPORTED = {
     "content": _LINES,
 }
 TOLD = {
-    "description": "`event: commit`, `id:` the commit's number, `data:` an object; `event: end` says why.",
+    "description": "`event: commit`, `id:` the commit's number, `data:` an object; `event: review` where it was asked "
+    "for; `event: end` says why.",
     "content": {"text/event-stream": {}},
 }
 READ = {"description": "The bytes.", "content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}
@@ -90,10 +92,12 @@ Seen = Annotated[int, Limit("Number of the last commit that was seen.", minimum=
 class Events(Asked[Any]):
     """Return commits as they come: ids, operations and tiers of what the caller may see, no text.
 
-    Without `after` or `Last-Event-ID` it begins with what comes next.
+    Without `after` or `Last-Event-ID` it begins with what comes next. With `reviews` it also says when the review queue
+    changed, to whoever may decide: `event: review`, with how many wait.
     """
 
     after: Seen | None = None
+    reviews: bool = False
 
 
 @over_http("export", "GET /memory/export", right="owner")
@@ -133,13 +137,16 @@ def events(call: Call) -> Response:
     if serving.streams >= MOST:
         detail = "too many streams are open; close one, or ask for commits by number"
         raise Problem(429, "rate_limited", detail, headers={"Retry-After": "5"})
-    body = _commits(call.memory, serving, newest if start is None else start)
+    begin, reviews = newest if start is None else start, bool(call.given.get("reviews"))
+    body = _commits(call.memory, serving, begin, reviews=reviews)
     return EventSourceResponse(body, ping=HEARTBEAT, ping_message_factory=lambda: ServerSentEvent(comment="still here"))
 
 
-async def _commits(memory: Memory, serving: Serving, seq: int) -> AsyncIterator[ServerSentEvent]:
+async def _commits(memory: Memory, serving: Serving, seq: int, *, reviews: bool) -> AsyncIterator[ServerSentEvent]:
     serving.streams += 1
-    news = _News(memory.tenant, serving)
+    # A database tells of commits, and a proposal is none.
+    news = _News(memory.tenant, serving, quiet=2 * LOOK if reviews else QUIET)
+    mark: tuple[int, ...] | None = None
     try:
         # The head of the answer goes out with the first piece; a comment lets the caller know that it is heard.
         yield ServerSentEvent(comment="commits after " + str(seq))
@@ -147,11 +154,14 @@ async def _commits(memory: Memory, serving: Serving, seq: int) -> AsyncIterator[
             news.begin()
             try:
                 found, seq = await run_in_threadpool(_later, memory, seq)
+                before, mark = mark, await run_in_threadpool(queue_mark, memory) if reviews else None
             except KeepwardError as fault:
                 yield _event("end", {"code": fault.code, "detail": str(fault)})
                 return
             for view in found:
                 yield _event("commit", _commit(view), view.commit.seq)
+            if before is not None and mark is not None and before != mark:
+                yield _event("review", {"waiting": mark[0]})
             if not found:
                 await news.wait()
     finally:
@@ -162,8 +172,8 @@ async def _commits(memory: Memory, serving: Serving, seq: int) -> AsyncIterator[
 class _News:
     """Waits for a commit of a tenant: until the database tells of one, or where it does not, for a while."""
 
-    def __init__(self, tenant: str, serving: Serving) -> None:
-        self._tenant, self._serving = tenant, serving
+    def __init__(self, tenant: str, serving: Serving, *, quiet: float) -> None:
+        self._tenant, self._serving, self._quiet = tenant, serving, quiet
         self._loop, self._heard = asyncio.get_running_loop(), asyncio.Event()
         self._hearing = ExitStack()
         if serving.shares is not None:
@@ -181,7 +191,7 @@ class _News:
 
     async def wait(self) -> None:
         """Return once it may be worth while to look."""
-        shares, until = self._serving.shares, self._loop.time() + QUIET
+        shares, until = self._serving.shares, self._loop.time() + self._quiet
         while True:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._heard.wait(), LOOK)

@@ -392,7 +392,8 @@ SELECT (SELECT count(*) FROM events WHERE tenant = :tenant), (SELECT count(*) FR
      + (SELECT CAST(coalesce(sum(length(payload)), 0) AS BIGINT) FROM commits WHERE tenant = :tenant);
 
 -- facts_queue --
-SELECT count(*), min(at) FROM documents WHERE tenant = :tenant AND kind = 'proposals' AND state = 'pending';
+-- How many proposals wait, and when the first and the last of them were made.
+SELECT count(*), min(at), max(at) FROM documents WHERE tenant = :tenant AND kind = 'proposals' AND state = 'pending';
 
 -- facts_vectors --
 -- Live memories by the embedder of their vectors; NULL for those without.

@@ -266,6 +266,11 @@ class MemoryReads(Snapshot):
 
     # --- counts
 
+    def queue_mark(self, tenant: str) -> tuple[int, ...]:
+        """Return what tells one state of the review queue from another; how many wait comes first."""
+        with self._reading(tenant) as db:
+            return tuple(db.run("facts_queue", tenant=tenant).fetchone())
+
     def facts(self, tenant: str, now: datetime, *, scopes: Collection[str] | None = None) -> dict[str, Any]:
         """Return JSON-safe counts for ``status``; ``by_scope`` and ``by_category`` are of those ``scopes`` alone.
 
@@ -288,7 +293,7 @@ class MemoryReads(Snapshot):
                         counter[cell] += 1
                 importance, topics, sensitive = importance + cells[7], topics + cells[8], sensitive + cells[9]
             events, commits, journal_bytes = db.run("facts_journal", tenant=tenant).fetchone()
-            depth, oldest = db.run("facts_queue", tenant=tenant).fetchone()
+            depth, oldest, _ = db.run("facts_queue", tenant=tenant).fetchone()
             embedded: dict[str | None, int] = dict(db.run("facts_vectors", values).fetchall())
             used = [json.loads(row[6])["count"] for row in _rows(db, tenant, "usage") if row[2] in living]
             held = {name for (name,) in db.run("blobs_held", tenant=tenant)}
