@@ -6,11 +6,13 @@ import base64
 import hashlib
 import json
 import shlex
+from datetime import UTC, datetime
 
 import pytest
 
 from keepward import Actor, Memory
 from keepward.cli.demo import play
+from keepward.cli.demo_store import furnish
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +98,53 @@ def test_it_leaves_the_store_of_the_environment_alone(run, tmp_path, monkeypatch
     monkeypatch.setenv("KEEPWARD_DB", str(tmp_path / "mine.db"))
     made = run("demo", "--json", "--embedder", "hashed")
     assert (json.loads(made.out)["path"] != str(tmp_path / "mine.db"), (tmp_path / "mine.db").exists()) == (True, False)
+
+
+# --- the store of `serve --demo`
+
+NOW = datetime(2026, 11, 22, 20, 0, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def furnished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("furnished")
+    given = {"actor": Actor.operator("ana"), "embedder": "hashed", "config_dir": folder / "home"}
+    furnish(folder / "demo.db", given["actor"], embedder="hashed", config_dir=folder / "home", now=NOW)
+    with Memory.open(folder / "demo.db", maintenance=False, **given) as owner:
+        yield owner
+
+
+@pytest.mark.slow
+def test_what_waits_in_the_furnished_store_has_every_reason_to_be_held(furnished):
+    held = {reason.code for item in furnished.pending() for reason in item.reasons}
+    assert held >= {
+        *("needs_approval", "lower_trust", "untrusted_origin", "permanence_needs_approval", "below_floor"),
+        *("rule_without_evidence", "override_instructions", "invisible_text", "bidi_control", "similar"),
+    }
+
+
+@pytest.mark.slow
+def test_the_furnished_store_verifies_and_holds_nothing_later_than_its_moment(furnished):
+    assert (furnished.verify().ok, furnished.log(limit=1)[0].commit.at <= NOW) == (True, True)
+
+
+@pytest.mark.slow
+def test_a_learned_ranking_serves_in_the_furnished_store(furnished):
+    assert furnished.status()["reranker"]["serving"] is True
+
+
+@pytest.mark.slow
+def test_a_page_of_the_web_reached_contexts_of_the_furnished_store(furnished):
+    found = furnished.impact(source="https://nut-trade.example/krume")
+    assert (len(found.direct), len(found.derived), len(found.contexts) > 3) == (3, 1, True)
+
+
+@pytest.mark.slow
+def test_the_furnished_store_has_a_picture_a_sound_and_a_file(furnished):
+    kept = furnished.find(content_types=["image", "audio", "file"], limit=None)
+    assert sorted(furnished.blob(each.blob).media_type for each in kept) == ["audio/wav", "image/png", "text/csv"]
+
+
+@pytest.mark.slow
+def test_history_of_the_furnished_store_has_an_erasure_a_containment_and_a_rollback(furnished):
+    assert {each.commit.kind for each in furnished.log(limit=500)} >= {"erase", "contain", "rollback", "approve"}

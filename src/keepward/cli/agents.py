@@ -83,15 +83,15 @@ def serve(call: Call, demo: bool, no_mcp: bool, allow_host: tuple[str, ...], **g
 
 
 def _play(call: Call) -> None:
-    """Make the store of the demo, and leave something in its queue to look at."""
-    from keepward.cli.demo import leave_waiting, opened, play
+    """Make the store of the demo: weeks of a team's memory, and something in the queue."""
+    from keepward.cli.demo_store import furnish
+    from keepward.config import home
 
     if call.path == DEMO:
         DEMO.parent.mkdir(mode=0o700, exist_ok=True)
-    with opened(call, call.path, call.principal("decide"), call.settings.embedder) as (agent, owner):
-        for _ in play(agent, owner):
-            pass
-        leave_waiting(agent)
+    call.say("making a store to look at: six weeks of a bakery's team, which takes some seconds")
+    embedder = call.embedder or call.settings.embedder
+    furnish(call.path, call.principal("decide"), embedder=embedder, config_dir=home(call.environ))
     call.say(f"played the demo into a new store at {call.path}")
 
 

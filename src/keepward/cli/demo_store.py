@@ -1,0 +1,310 @@
+"""The store of `serve --demo`: six weeks of the bakery's team, so that there is something to look at on every page.
+
+Invariants
+(1) It is written through the front door alone, by the people and agents it names, each with their own rights: every
+    receipt, refusal and proposal in it is what the store really answered.
+(2) What is said, and when, stands in `demo_store.toml`; numbers are made from the day, so that two stores of one moment
+    hold the same texts. The clock ends at that moment, and nothing in the store is later.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import struct
+import tomllib
+import wave
+import zlib
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime, time, timedelta
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from keepward.cli.call import named_actor
+from keepward.cli.demo import leave_waiting, play
+from keepward.place import Place, address
+
+if TYPE_CHECKING:
+    from keepward.memory import Memory
+    from keepward.model.memory import Record
+    from keepward.model.trust import Actor
+
+#: How far back the first day lies, and how long the play of the demo and the last proposals lie back.
+WEEKS = 6
+_JUST_NOW = timedelta(minutes=9)
+#: What machines count is told apart from what people say by this trust.
+_MACHINES = frozenset({"tool", "web"})
+
+
+class _Clock:
+    """Stands where it was set."""
+
+    def __init__(self, instant: datetime) -> None:
+        self.instant = instant
+
+    def now(self) -> datetime:
+        return self.instant
+
+
+@cache
+def _story() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+
+
+def furnish(place: Place, owner: Actor, *, embedder: str, config_dir: Path, now: datetime | None = None) -> None:
+    """Make a new store and let six weeks pass in it, up to ``now``.
+
+    A model is asked once for all that was written before anybody gave feedback, which takes a third of the time.
+    """
+    from keepward.memory import Memory
+
+    given: dict[str, Any] = {"actor": owner, "config_dir": config_dir, "maintenance": False}
+    with Memory.open(address(place), embedder=None, **given) as memory:
+        end = (now or memory.now).replace(microsecond=0)
+    clock = _Clock(end - timedelta(weeks=WEEKS))
+    moments = _moments(end)
+    taught = next(number for number, (_, each) in enumerate(moments) if each["act"] == "feedback")
+    with Memory.open(address(place), embedder=None, clock=clock, **given) as memory:
+        for _ in play(memory.acting_as(named_actor("agent:assistant")), memory):
+            pass
+        _tokens(memory)
+        _live_through(memory, clock, moments[:taught])
+    with Memory.open(address(place), embedder=embedder, clock=clock, **given) as memory:
+        memory.reindex()
+        _live_through(memory, clock, moments[taught:])
+        clock.instant = end - _JUST_NOW
+        leave_waiting(memory.acting_as(named_actor("agent:assistant")))
+        clock.instant = end
+
+
+def _live_through(memory: Memory, clock: _Clock, moments: Iterable[tuple[datetime, dict[str, Any]]]) -> None:
+    for at, moment in moments:
+        clock.instant = at
+        _ACTS[moment["act"]](memory, moment)
+
+
+def _moments(end: datetime) -> list[tuple[datetime, dict[str, Any]]]:
+    """Return what happens, in order, and when; nothing later than the last proposals."""
+    story = _story()
+    found = [(_instant(end, each["ago"], each["at"]), each) for each in story["moments"]]
+    found.append((_instant(end, story["feedback"]["ago"], story["feedback"]["at"]), {"act": "feedback"}))
+    for ago in range(WEEKS * 7 - 1, 0, -1):
+        day = (end - timedelta(days=ago)).date()
+        if day.weekday() < 6:
+            found.append((_instant(end, ago, story["daily"]["at"]), _counted(story["daily"], _day(day))))
+        else:
+            if ago // 7 % 2 == 0:
+                found.append((_instant(end, ago, "03:00"), {"act": "jobs"}))
+            found.append((_instant(end, ago, story["weekly"]["at"]), _counted(story["weekly"], _week(day, ago))))
+    return sorted(((at, each) for at, each in found if at < end - _JUST_NOW), key=lambda pair: pair[0])
+
+
+def _instant(end: datetime, ago: int, at: str) -> datetime:
+    return datetime.combine((end - timedelta(days=ago)).date(), time.fromisoformat(at), UTC)
+
+
+def _counted(machine: dict[str, Any], numbers: dict[str, Any]) -> dict[str, Any]:
+    """Return what a machine writes of a day or a week."""
+    return {
+        "act": "write",
+        "by": machine["by"],
+        "why": "counted",
+        "with": {"tier": "archival", "kind": "event", "source": "tool", "tags": ["numbers"]},
+        "writes": [{"text": machine["text"].format(**numbers), "occurred_at": numbers["at"]}],
+    }
+
+
+def _day(day: date) -> dict[str, Any]:
+    mixed = zlib.crc32(day.isoformat().encode())
+    busy = (96, 58, 84, 102, 168, 238)[day.weekday()]
+    orders = busy + mixed % 23
+    at = datetime.combine(day, time(19), UTC)
+    left = 4 + mixed // 64 % 19
+    return {"day": f"{day:%A} {day.day} {day:%B}", "orders": orders, "loaves": orders // 7, "left": left, "at": at}
+
+
+def _week(day: date, ago: int) -> dict[str, Any]:
+    more = 2 + (WEEKS * 7 - ago) // 7
+    at = datetime.combine(day, time(4), UTC)
+    return {"oven": 1 + ago // 7 % 2, "minutes": 26 + more, "more": more, "week": day.isocalendar()[1], "at": at}
+
+
+# --- acts
+
+
+def _as(owner: Memory, moment: dict[str, Any]) -> Memory:
+    handle = owner if moment["by"] == "operator" else owner.acting_as(named_actor(moment["by"]))
+    return handle.at(scope=moment["scope"]) if "scope" in moment else handle
+
+
+def _write(owner: Memory, moment: dict[str, Any]) -> None:
+    fields = moment.get("with", {})
+    _as(owner, moment).remember_many([{**fields, **each} for each in moment["writes"]], reason=moment["why"])
+
+
+def _read(owner: Memory, moment: dict[str, Any]) -> None:
+    """Let an agent ask what is known, and write down what it read on pages."""
+    agent = _as(owner, moment)
+    agent.context(moment["question"], budget_tokens=600)
+    agent.remember_many([{"tier": "archival", **each} for each in moment["reads"]], reason="read on a page")
+
+
+def _talk(owner: Memory, moment: dict[str, Any]) -> None:
+    for by, text in moment["turns"]:
+        speaker = by.partition(":")[2].capitalize()
+        fields = {"tier": "episodic", "session": moment["session"], "speaker": speaker, "ttl": "60d"}
+        owner.acting_as(named_actor(by)).remember(text, reason="said in the team's chat", **fields)
+
+
+def _context(owner: Memory, moment: dict[str, Any]) -> None:
+    given = {"budget_tokens": moment["budget"], "purpose": moment.get("purpose", "answer")}
+    _as(owner, moment).context(moment["question"], **given)
+
+
+def _blob(owner: Memory, moment: dict[str, Any]) -> None:
+    handle = _as(owner, moment)
+    data, media_type = {"picture": _picture, "sound": _sound, "file": _file}[moment["blob"]]()
+    kept = handle.put_blob(data, media_type=media_type)
+    fields = dict(moment["memory"])
+    handle.remember(fields.pop("text"), reason="kept for later", blob=kept.ref, **fields)
+
+
+def _derive(owner: Memory, moment: dict[str, Any]) -> None:
+    """Let an agent conclude something from what another one read."""
+    parent = _holding(owner, moment["from"])
+    fields = dict(moment["memory"])
+    _as(owner, moment).remember(fields.pop("text"), reason=moment["why"], derived_from=[parent.id], **fields)
+
+
+def _propose(owner: Memory, moment: dict[str, Any]) -> None:
+    agent, fields = _as(owner, moment), dict(moment["proposal"])
+    text, why = fields.pop("text", ""), moment["why"]
+    if "revises" in moment:
+        agent.revise(_holding(owner, moment["revises"]).id, text, reason=why, **fields)
+    elif "promotes" in moment:
+        agent.promote(_holding(owner, moment["promotes"]).id, text, reason=why, **fields)
+    elif "ends" in moment:
+        agent.forget(_holding(owner, moment["ends"]).id, reason=why)
+    else:
+        agent.remember(text, reason=why, **fields)
+    if "decide" in moment:
+        item = owner.pending()[-1]
+        if moment["decide"] == "approve":
+            owner.approve(item.id, digest=item.digest)
+        else:
+            owner.reject(item.id, reason=moment["reason"])
+
+
+def _revise(owner: Memory, moment: dict[str, Any]) -> None:
+    _as(owner, moment).revise(_holding(owner, moment["find"]).id, moment["text"], reason=moment["why"])
+
+
+def _undo(owner: Memory, _: dict[str, Any]) -> None:
+    owner.rollback(owner.log(limit=1)[0].commit.id)
+
+
+def _contain(owner: Memory, moment: dict[str, Any]) -> None:
+    plan = owner.contain(source=moment["source"])
+    owner.contain(plan.digest, source=moment["source"], reason=moment["why"])
+
+
+def _erase(owner: Memory, moment: dict[str, Any]) -> None:
+    plan = owner.plan_erase(subject=moment["subject"])
+    owner.erase(plan.digest, subject=moment["subject"])
+
+
+def _jobs(owner: Memory, _: dict[str, Any]) -> None:
+    owner.run_due()
+
+
+def _feedback(owner: Memory, _: dict[str, Any]) -> None:
+    """Let the owner say which hits were of use: what people say, and not what machines count."""
+    for number in range(_story()["feedback"]["rounds"]):
+        for question in _story()["feedback"]["questions"]:
+            found = owner.recall(question, limit=8 + number, receipt=True, floor=0.0)
+            sides: tuple[list[str], list[str]] = ([], [])
+            for hit in found:
+                sides[hit.memory.trust.label in _MACHINES].append(hit.memory.id)
+            if found.receipt and all(sides):
+                owner.feedback(found.receipt, used=sides[0], ignored=sides[1])
+    owner.train_reranker()
+
+
+_ACTS = {
+    "write": _write,
+    "read": _read,
+    "talk": _talk,
+    "context": _context,
+    "blob": _blob,
+    "derive": _derive,
+    "propose": _propose,
+    "revise": _revise,
+    "undo": _undo,
+    "contain": _contain,
+    "erase": _erase,
+    "jobs": _jobs,
+    "feedback": _feedback,
+}
+
+
+def _holding(owner: Memory, begins: str) -> Record:
+    """Return the newest memory that holds a text."""
+    return next(each for each in owner.find(limit=None) if begins in each.text)
+
+
+def _tokens(owner: Memory) -> None:
+    owner.create_token("support-bot", expires="365d")
+    owner.create_token("mira-phone", rights="reviewer")
+    owner.revoke_token(owner.create_token("old-laptop", expires="30d").token.id)
+
+
+# --- a picture, a sound and a file
+
+
+def _picture() -> tuple[bytes, str]:
+    """Return a picture of three loaves on a shelf."""
+    width, height = 320, 200
+    rows = b"".join(b"\0" + bytes(_colours(width, height, y)) for y in range(height))
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    data = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + data, "image/png"
+
+
+def _colours(width: int, height: int, y: int) -> Iterator[int]:
+    for x in range(width):
+        loaf = min((((x - centre) / 44) ** 2 + ((y - 112) / 30) ** 2) for centre in (64, 160, 256))
+        if loaf < 1.0:
+            crust = 1.0 - 0.45 * loaf - (0.12 if (x + y) % 24 < 4 and loaf < 0.7 else 0.0)
+            yield from (int(196 * crust), int(138 * crust), int(74 * crust))
+        elif y >= 142:
+            yield from ((122, 86, 52) if y % 29 else (98, 68, 40))
+        else:
+            light = 226 - y * 30 // height
+            yield from (light, light - 8, light - 24)
+
+
+def _sound() -> tuple[bytes, str]:
+    """Return a second of a bell, as WAV."""
+    rate, out = 8_000, io.BytesIO()
+    with wave.open(out, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(b"".join(struct.pack("<h", each) for each in _bell(rate)))
+    return out.getvalue(), "audio/wav"
+
+
+def _bell(rate: int) -> Iterable[int]:
+    return (int(12_000 * math.exp(-4 * n / rate) * math.sin(2 * math.pi * 880 * n / rate)) for n in range(rate))
+
+
+def _file() -> tuple[bytes, str]:
+    """Return a table of orders, as CSV."""
+    products = ("walnut", "rye", "spelt", "pretzel")
+    rows = [f"{day},{name},{20 + (day * 7 + n * 11) % 40}" for day in range(1, 29) for n, name in enumerate(products)]
+    return "\n".join(("day,product,orders", *rows, "")).encode(), "text/csv"
