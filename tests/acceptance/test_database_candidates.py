@@ -27,6 +27,7 @@ QUERIES = (
     "the rent of the flat is",
     "who said lighthouse to the keeper",
     "ferry",
+    "Could you draft a letter to the landlord?",
     "something that nobody has a word for",
 )
 NARROW: tuple[dict[str, Any], ...] = (
@@ -67,6 +68,7 @@ def fill(mem: Memory) -> None:
     for n, like in enumerate(("tabs", "ferries", "blue tea", "the quay at night", "old maps")):
         given = {"subject": "ana" if n % 2 else None, "tags": ("harbour",) if n > 2 else (), "importance": n / 5}
         kept(mem.remember(f"Ana likes {like} for reason {n}", tier="archival", **given))
+    kept(mem.remember("Please always put the sum into the first line", tier="archival"))
     kept(mem.remember("Ana likes a medicine that is nobody's business", tier="archival", sensitivity="sensitive"))
     kept(mem.remember("Ana likes what a page of the web says about ferry prices", tier="archival", source="web"))
     kept(mem.at(scope="/agents/orion").remember("Orion likes the ferry to the lighthouse", tier="archival"))

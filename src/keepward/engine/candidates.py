@@ -17,9 +17,10 @@ import numpy as np
 
 from keepward.model.query import Filter
 from keepward.retrieval import fusion, vectors
-from keepward.retrieval.analyze import term_hash, unpack_many
+from keepward.retrieval.analyze import WISH, term_hash, unpack_many
 from keepward.retrieval.index import Allowed, Index, Query
 from keepward.retrieval.postings import Statistics, idf, length_norm, saturated
+from keepward.retrieval.relevance import requests
 from keepward.store.candidates import COUNT_BITS, FULL, LENGTH_BITS, LENGTH_STEP, SCANNED, SHIFT, Visible, space_of
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ class _Gathering:
                 whole.apply(self._store.profiles_at(self._tenant, found))
                 return whole
         terms = {term_hash(term) for term in self._query.terms}
+        if self._space and requests(self._query.text):
+            terms.add(term_hash(WISH))
         statistics = self._statistics(terms)
         part = Index(statistics)
         words = self._by_words(statistics, max(WORDS, 2 * limit))

@@ -74,13 +74,21 @@ def words(record: Record, form: Form | None = None) -> Features:
         terms=analyze.pack(
             own.kept + around.kept or own.stopped + around.stopped,
             own.names,
-            marks=(analyze.CHANGE,) if analyze.tells_change(record.text) else (),
+            marks=_told(record),
         ),
         # Two pictures under one description are two memories.
         digest=text_digest(form if record.blob is None else f"{record.text}\n{record.blob}"),
         marks=marks_of(own.terms),
         trait=form.trait,
     )
+
+
+def _told(record: Record) -> list[str]:
+    """Return the marks of what a memory tells beside its words."""
+    marks = [analyze.CHANGE] if analyze.tells_change(record.text) else []
+    if units.of_user(record.speaker) and analyze.tells_wish(record.text):
+        marks.append(analyze.WISH)
+    return marks
 
 
 def _happened(record: Record) -> int | None:

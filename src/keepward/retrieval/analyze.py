@@ -40,8 +40,9 @@ WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "satu
 #: Capitals of dates are no names: two memories of the same month have nothing else in common.
 _DATES: Final = frozenset(word.casefold() for word in (*MONTHS, *WEEKDAYS))
 _LONGEST_TERM: Final = 64
-#: Marks a text that tells of a change; no text has it for a term.
+#: Mark a text that tells of a change, and one that says what somebody wants to be heeded; no text has them for terms.
 CHANGE: Final = "\0change"
+WISH: Final = "\0wish"
 
 # Scripts written without spaces between words; Hangul is among them because its words carry particles.
 _UNSPACED: Final = (
@@ -86,21 +87,31 @@ def _stemmer() -> Any:
 
 
 @cache
-def _change() -> Any:
+def _said(kind: str) -> Any:
     import re2
 
     options = re2.Options()
     options.case_sensitive = False
     options.never_capture = True
-    anywhere = "|".join(WORDS["change"]["unspaced"])
-    spaced = "|".join(word for name, words in WORDS["change"].items() if name != "unspaced" for word in words)
+    lists = dict(WORDS[kind])
+    opening, anywhere = lists.pop("opening", ()), lists.pop("unspaced")
+    spaced = "|".join(word for words in lists.values() for word in words)
     # To RE2 a word ends at any letter beyond ASCII, so the ends are spelt out.
-    return re2.compile(rf"(?:^|[^\pL\pN])(?:{spaced})(?:$|[^\pL\pN])|{anywhere}", options)
+    ways = [rf"(?:^|[^\pL\pN])(?:{spaced})(?:$|[^\pL\pN])", *anywhere]
+    if opening:
+        start = r"(?:^|[.!?;:,\n])\s*(?:(?:please|and|so|but|also),?\s+){0,2}"
+        ways.append(rf"{start}(?:{'|'.join(opening)})(?:$|[^\pL\pN])")
+    return re2.compile("|".join(ways), options)
 
 
 def tells_change(text: str) -> bool:
     """Whether a text holds words such as "no longer", "moved" or "instead"; in linear time, wrong at times."""
-    return _change().search(text.encode("utf-8", "replace").decode()) is not None
+    return _said("change").search(text.encode("utf-8", "replace").decode()) is not None
+
+
+def tells_wish(text: str) -> bool:
+    """Whether a text says what is to be heeded, as "from now on" or "I prefer" do; in linear time, wrong at times."""
+    return _said("wish").search(text.encode("utf-8", "replace").decode()) is not None
 
 
 def _fold(text: str) -> str:

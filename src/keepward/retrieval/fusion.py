@@ -53,6 +53,9 @@ ADVICE_USUAL: Final = 0.4
 SPEAKER: Final = 0.2
 #: Taken off what the other one said, where the query asks for what the user, or the assistant, said.
 OTHER_ROLE: Final = 0.2
+#: Added, where something is to be done, to what the user wants to be heeded, if one memory alone says such a thing;
+#: less, the more do.
+WISHED: Final = 0.4
 #: Weight of the best score of the same session.
 SESSION_BEST: Final = 0.3
 #: Share of its score that an answer passes on to where a name in it leads.
@@ -134,6 +137,11 @@ def adds(parts: Mapping[str, float]) -> dict[str, float]:
 def rounded(values: npt.NDArray[np.floating]) -> Doubles:
     """Round to 1e-6 as float64."""
     return np.asarray(np.round(values.astype(np.float64), 6) + 0.0, dtype=np.float64)
+
+
+def wish_weight(count: int, holders: int) -> float:
+    """Return what is added to a wish where ``holders`` of ``count`` memories tell one; nearly nothing where half do."""
+    return WISHED * (idf(count, holders) / idf(count, 1)) ** 2
 
 
 def session_best(scores: Doubles, session: npt.NDArray[np.int32], sessions: int) -> Doubles:

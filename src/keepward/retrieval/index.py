@@ -16,9 +16,10 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from keepward.model.trust import Trust
 from keepward.ports.store import Profile
 from keepward.retrieval import fusion, relevance, rerank, vectors
-from keepward.retrieval.analyze import CHANGE, analyse, term_hash, terms
+from keepward.retrieval.analyze import CHANGE, WISH, analyse, term_hash, terms
 from keepward.retrieval.fusion import Candidates, rounded
 from keepward.retrieval.postings import MAX_ROWS, Coverage, Sight, Statistics, TermStore, coverage, look
 from keepward.retrieval.rows import Allowed, Columns, Growable, Mask, Places
@@ -29,6 +30,7 @@ Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 
 _SIGHTS: Final = 8
+_WISH: Final = term_hash(WISH)
 _DEAD_ROWS: Final = 1_024
 
 
@@ -68,6 +70,8 @@ class _Found:
     cover: Coverage | None
     #: Vectors of the query's model.
     units: vectors.UnitStore | None
+    #: Added to what the user wants to be heeded.
+    wished: float = 0.0
     near: Candidates
     parts: dict[str, Doubles] = field(default_factory=dict)
     total: Doubles = field(default_factory=lambda: np.zeros(0))
@@ -212,6 +216,7 @@ class Index:
         if near is None or not len(near.rows):
             return []
         found = _Found(query=query, sight=sight, cover=cover, units=units, near=near)
+        self._heed(found)
         self._fuse(found)
         self._follow(found)
         self._overtake(found)
@@ -231,6 +236,28 @@ class Index:
             return None
         return self._units.get((query.vector_model, len(query.vector)))
 
+    def _heed(self, found: _Found) -> None:
+        """Take in what the user wants to be heeded, where something is to be done: it need not be near the request."""
+        if not found.near.compared.any() or not relevance.requests(found.query.text):
+            return
+        rows = np.sort(self._terms.postings(_WISH)[0])
+        rows = rows[found.sight.mask[rows]]
+        if not (holders := found.sight.holders(_WISH, len(rows))):
+            return
+        found.wished = fusion.wish_weight(found.sight.count, holders)
+        more = np.setdiff1d(rows, found.near.rows, assume_unique=True)
+        if 0 < len(more) <= fusion.LEAST:
+            found.near = found.near.joined(fusion.compare(found.units, found.query.vector, more, found.near.mean))
+
+    def _wished(self, found: _Found) -> Doubles:
+        """Reward for what the user wants to be heeded; none for what less trusted sources want."""
+        rows = found.near.rows
+        if not found.wished:
+            return np.zeros(len(rows))
+        least = np.where(self._columns["speaker"][rows] < 0, int(Trust.USER), int(Trust.IMPORT))
+        heeded = self._terms.holding(rows, [_WISH])[0] & (self._columns["trust"][rows] >= least)
+        return np.asarray(found.wished * heeded, dtype=np.float64)
+
     def _fuse(self, found: _Found) -> None:
         """Sum up what the text, the vectors, the speaker and the session say of each candidate."""
         near, sight, cover = found.near, found.sight, found.cover
@@ -238,7 +265,7 @@ class Index:
         if near.compared.any():
             advice = relevance.asks_advice(found.query.text)
             covered = rounded(fusion.words_weight(covered, advice=advice) * covered)
-        feature = self._speaks(found.query, near.rows)
+        feature = self._speaks(found.query, near.rows) + self._wished(found)
         score = covered + fusion.cosine_weight(near.mean) * near.cosine + feature
         best = rounded(fusion.session_best(score, sight.session[near.rows], sight.sessions))
         found.total = np.maximum(rounded(score + fusion.SESSION_BEST * best), 0.0)

@@ -71,22 +71,22 @@ HASHED: Final = Calibration(
 #: Vectors of a model of meaning, as measured with MiniLM. Another model is taken for alike: where it puts all texts
 #: close together, cosines count from its mean on.
 MEANING: Final = Calibration(
-    name="meaning.2", cosine=31.8, words=5.14, parts=0.81, alone=-12.36, score=15.1, size=-1.49, talk=-10.9, chat=1.0
+    name="meaning.3", cosine=31.8, words=5.14, parts=0.81, alone=-12.36, score=15.1, size=-1.49, talk=-10.9, chat=0.5
 )
 
+_TASKS: Final = "|".join(analyze.WORDS["advice"]["tasks"])
 _ADVICE: Final = re.compile(
     "|".join(
         (
             *analyze.WORDS["advice"]["patterns"],
-            # A task begins with what is to be done and is no question.
-            r"^\W{0,3}(?:(?:please|now|then|let's|let us)\s{1,3})?(?:"
-            + "|".join(analyze.WORDS["advice"]["tasks"])
-            + r")\s{1,3}(?!\w{1,20}\?)\w[^?]*$",
+            # A task begins with what is to be done and is no question, unless it is asked for politely.
+            rf"^\W{{0,3}}(?:(?:please|now|then|let's|let us)\s{{1,3}})?(?:{_TASKS})\s{{1,3}}(?!\w{{1,20}}\?)\w[^?]*$",
+            rf"^\W{{0,3}}(?:can|could|would|will) you (?:please )?(?:{_TASKS})\s",
         )
     ),
     re.IGNORECASE,
 )
-
+_REQUEST: Final = re.compile("|".join(analyze.WORDS["advice"]["requests"]), re.IGNORECASE)
 
 _ROLES: Final = {role: frozenset(names.split()) for role, names in analyze.WORDS["role"]["names"].items()}
 #: Words of a remark, at least; what is shorter is looked for.
@@ -108,6 +108,13 @@ def calibration(model: str | None) -> Calibration:
 def asks_advice(text: str) -> bool:
     """Whether a text asks what to do or to choose, or is a task: on it bear likings that share nothing with it."""
     return _ADVICE.search(text) is not None
+
+
+def requests(text: str) -> bool:
+    """Whether a text asks for something to be done, advised or explained, and not for what was: wishes bear on it."""
+    if _SAID_BY["assistant"].search(text):
+        return False
+    return asks_advice(text) or _REQUEST.search(text) is not None
 
 
 def remarks(text: str) -> bool:

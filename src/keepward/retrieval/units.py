@@ -150,6 +150,11 @@ def named(speaker: str | None) -> str | None:
     return speaker.strip()
 
 
+def of_user(speaker: str | None) -> bool:
+    """Whether a text is the user's: what a user said, or what nobody is named for."""
+    return speaker is None or not speaker.strip() or speaker.strip().casefold() in _USER
+
+
 def around(
     text: str,
     *,
@@ -245,7 +250,7 @@ def sentence_units(
     split = sentences(text)
     if name:
         parts = _telling(split, _TERMS_OF_A_SENTENCE) if len(terms(text)) > _TERMS_OF_A_SHORT_TURN else []
-    elif speaker is not None and speaker.strip().casefold() in _USER:
+    elif speaker is not None and speaker.strip() and of_user(speaker):
         parts = _telling(split, _TERMS_OF_A_USER_SENTENCE)
     else:
         runs = _joined(split)

@@ -1,10 +1,10 @@
-"""Whether a text tells of a change."""
+"""Whether a text tells of a change, or says what is to be heeded."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepward.retrieval.analyze import tells_change
+from keepward.retrieval.analyze import tells_change, tells_wish
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,29 @@ def test_nothing_is_told_of_a_change(text: str) -> None:
     assert not tells_change(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It works now. Please always name the version you mean.",
+        "When you write me a plan, put it into a table",
+        "And never mention the price to me!",
+        "I don't like coriander",
+        "I am badly allergic to bees",
+        "Ab jetzt bitte ohne Anrede",
+        "Je préfère le train",
+        "No soporto el ruido",
+        "以后请用中文回答",
+    ],
+)
+def test_a_wish_is_told(text: str) -> None:
+    assert tells_wish(text)
+
+
+@pytest.mark.parametrize("text", ["Could you explain how to seal it?", "The train was late", "Is it always so?", ""])
+def test_nothing_is_told_of_a_wish(text: str) -> None:
+    assert not tells_wish(text)
+
+
 @given(st.text(max_size=80))
 def test_no_text_makes_it_raise(text: str) -> None:
-    assert tells_change(text) in {True, False}
+    assert {tells_change(text), tells_wish(text)} <= {True, False}

@@ -8,6 +8,7 @@ from entries_made import profile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keepward.model.trust import Trust
 from keepward.ports.store import Profile
 from keepward.retrieval import analyze, fusion, vectors
 from keepward.retrieval.index import Allowed, Index, Query
@@ -264,6 +265,30 @@ def test_who_is_asked_for_by_role_goes_first(text: str, first: str) -> None:
     said = [entry(1, "tea", speaker="assistant"), entry(2, "tea", speaker="user"), entry(3, "tea", speaker="tool")]
     answers = [each for each in found(index_of(*said), text) if each != "m003" or first == "m003"]
     assert answers[0] == first
+
+
+def wishes(speaker: str | None = "user", *, trust: Trust = Trust.USER) -> Index:
+    wish = analyze.pack(["maps"], marks=[analyze.WISH])
+    away, close = ({"units": turned(cosine, 2), "vector_model": "m"} for cosine in (0.1, 0.2))
+    others = [entry(n, f"memory {n}", **(away if n > 2 else close)) for n in range(2, 30)]
+    said = entry(1, "", speaker=speaker, trust=trust, **away)._replace(terms=wish)
+    return index_of(said, *others)
+
+
+def test_what_the_user_wants_to_be_heeded_is_found_where_something_is_to_be_done() -> None:
+    assert found(wishes(), "Could you draft a letter?", seed=1)[0] == "m001"
+    assert found(wishes(None), "Could you draft a letter?", seed=1)[0] == "m001"
+    assert found(wishes(), "Who wrote the letter?", seed=1)[0] == "m002"
+
+
+@pytest.mark.parametrize(("speaker", "trust"), [("user", Trust.WEB), (None, Trust.TOOL), (None, Trust.IMPORT)])
+def test_what_others_than_the_user_want_is_not_heeded(speaker: str | None, trust: Trust) -> None:
+    assert found(wishes(speaker, trust=trust), "Could you draft a letter?", seed=1)[0] == "m002"
+
+
+def test_a_wish_among_as_many_wishes_is_found_by_what_it_says_alone() -> None:
+    many, few = fusion.wish_weight(100, 50), fusion.wish_weight(100, 2)
+    assert many < few / 10
 
 
 def test_words_that_no_memory_holds_many_of_count_less_beside_vectors() -> None:

@@ -79,6 +79,7 @@ def test_scores_of_nothing_are_alike() -> None:
         "What would be fun for me?",
         "format this file",
         "Please write a reply to the landlord",
+        "Could you sketch a helper that counts words?",
         "Was soll ich Oma schenken?",
         "周末应该去哪儿?",
     ],
@@ -100,6 +101,21 @@ def test_a_request_for_advice_is_known(text: str) -> None:
 )
 def test_a_question_of_what_was_is_no_request_for_advice(text: str) -> None:
     assert not asks_advice(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("How do I move boxes over a long distance?", True),
+        ("Would you look this over?", True),
+        ("What should I cook?", True),
+        ("How did you advise me to pack?", False),
+        ("Could you tell whether Ana called?", False),
+        ("Who wrote Hamlet?", False),
+    ],
+)
+def test_a_request_is_told_from_a_question_of_what_was(text: str, asked: bool) -> None:
+    assert relevance.requests(text) is asked
 
 
 def test_what_all_texts_have_in_common_is_taken_off_a_cosine() -> None:
