@@ -65,6 +65,7 @@ JSON_KEYS = {
     "history": "id versions[]",
     "pending": "proposals[] count",
     "approve": "results[] approved failed",
+    "amend": WRITE,
     "reject": "results[] rejected failed",
     "log": "commits[] next_before",
     "show": "id seq at kind actor reason receipt policy session proposal approved_by undoes[] hash prev changes[] "

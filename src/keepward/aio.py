@@ -307,7 +307,11 @@ class AsyncMemory:
 
     pending = hop(Memory.pending)
     notices = hop(Memory.notices)
+    queue = hop(Memory.queue)
+    background = hop(Memory.background)
+    proposal = hop(Memory.proposal)
     approve = hop(Memory.approve)
+    amend = hop(Memory.amend)
     reject = hop(Memory.reject)
     approve_many = hop(Memory.approve_many)
     reject_many = hop(Memory.reject_many)

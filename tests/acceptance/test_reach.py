@@ -80,7 +80,9 @@ SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
     "merge_candidates": lambda mem, at: mem.merge_candidates(floor=0.0),
     "notices": lambda mem, at: mem.notices(),
     "pending": lambda mem, at: mem.pending(state=None),
+    "proposal": lambda mem, at: _tried(lambda: mem.proposal(at.id)),
     "propose": lambda mem, at: _proposed(mem, at),
+    "queue": lambda mem, at: mem.queue(state="all"),
     "recall": lambda mem, at: mem.recall("Who keeps the lighthouse of Sagres?"),
     "remember_many": lambda mem, at: mem.remember_many([{"text": TEXT, "tier": "archival", "derived_from": [at.id]}]),
     "rollback": lambda mem, at: _tried(lambda: mem.rollback(at.commit)),
@@ -92,7 +94,9 @@ SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
 #: Verbs that no agent may use, whatever they name.
 RIGHTS: dict[str, Callable[[Memory, Stage], Any]] = {
     "adopt": lambda mem, at: mem.adopt("0" * 64),
+    "amend": lambda mem, at: mem.amend(at.id, "It is mine"),
     "approve": lambda mem, at: mem.approve(at.id),
+    "background": lambda mem, at: mem.background(at.id),
     "backup": lambda mem, at: mem.backup("copy.db"),
     "contain": lambda mem, at: mem.contain(memory=at.id),
     "create_token": lambda mem, at: mem.create_token("x"),

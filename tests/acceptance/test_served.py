@@ -58,6 +58,8 @@ def harbour(tmp_path_factory):
         "any": ["x", "30d", "2026-03-01T09:00:00Z", "0", "f" * 64, "f" * 32, '"abc"', "/", "sha256:" + "0" * 64, "a_job"],
         "id": [ferry.id],
         "approve.id": [held.id],
+        "amend.id": [held.id],
+        "background.id": [held.id],
         "reject.id": [held.id],
         "ids": [ferry.id, held.id],
         "commit_id": ["1", "2"],
@@ -78,6 +80,7 @@ def made(harbour, found, seed=7):
     calls = [sampler.call(each, optional=0.0) for each in found]
     # The description has no words for either: exactly one parameter, a header that is needed and answered by 428.
     changed = {"impact": {"query": {"source": "web"}}, "approve": {"headers": {"If-Match": "*"}}}
+    changed["amend"] = changed["approve"]
     return [replace(each, **changed.get(each.operation, {})) for each in calls]
 
 

@@ -243,6 +243,17 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("adopt-plan", "owner", "POST /memory/adopt/plan"),
     ("adopt", "owner", "POST /memory/adopt", {"digest": "{adopt-plan.digest}"}),
     ("delete", "owner", "DELETE /memory/items/{pier.id}?reason=sold"),
+    ("held5", "agent", "PUT /memory/keys/mission", {"text": "Shipp it", "tier": "core", "evidence": ["chat:1"]}),
+    ("window", "owner", "GET /memory/queue?limit=1&gate=authority"),
+    ("background", "owner", "GET /memory/quarantine/{held5.proposal}/background"),
+    ("proposal5", "owner", "GET /memory/quarantine/{held5.proposal}"),
+    (
+        "amend",
+        "owner",
+        "POST /memory/quarantine/{held5.proposal}/amend",
+        {"text": "Ship it all"},
+        {"If-Match": "{proposal5#etag}"},
+    ),
 ]
 
 #: Command lines of one session on a fresh store; `{step.key}` is a value that an earlier step printed.
@@ -282,6 +293,8 @@ train              | train
 pending            | pending
 approve            | approve {held.proposal}
 reject             | reject {held2.proposal} --reason no
+held3              | remember "Be plan" --tier core --key operating_rules
+amend              | amend {held3.proposal} "Be plain" --tag style
 pending-all        | pending --state all
 log                | log --limit 3
 show               | show {revise.commit}

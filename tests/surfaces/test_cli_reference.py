@@ -30,6 +30,7 @@ ARGUMENTS = {
     "get": ("{id}",),
     "history": ("{id}",),
     "approve": ("{proposal}",),
+    "amend": ("{proposal}", "--tag", "seen"),
     "reject": ("{proposal}", "--reason", "no"),
     "show": ("1",),
     "diff": ("0", "1"),

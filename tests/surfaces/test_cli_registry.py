@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str], set[str]]] = {
     "feedback": ("feedback", {}, set()),
     "pending": ("pending", {}, set()),
     "approve": ("approve", {"ids": "proposal_id"}, set()),
+    "amend": ("amend", {}, set()),
     "reject": ("reject", {"ids": "proposal_id"}, set()),
     "log": ("log", {}, set()),
     "show": ("show", {}, set()),

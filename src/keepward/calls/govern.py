@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from keepward import verbs
 from keepward.calls import Calls, sends
+from keepward.model.change import KEEP, ReplaceFields
 from keepward.model.value import Duration
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
         Rollback,
         Verification,
     )
-    from keepward.model.proposal import Decided, Outcome, Waiting
+    from keepward.model.proposal import Background, Decided, Outcome, Queue, Waiting
     from keepward.model.query import AsOf, Reinforced, Training
     from keepward.model.trust import Issued, Token
 
@@ -44,12 +45,56 @@ class Govern(Calls):
         return self._send(verbs.review.Pending(state="all" if state is None else state))
 
     @sends("review")
+    def queue(
+        self,
+        *,
+        state: str = "pending",
+        proposer: str | None = None,
+        gate: str | None = None,
+        tier: str | None = None,
+        offset: int = 0,
+        limit: int = 50,
+    ) -> Queue:
+        """Return one window of the proposals that this handle may read, oldest first, with how many there are.
+
+        ``proposer`` is ``kind:name``; ``offset`` counts from 0; ``state`` may be ``all``.
+        """
+
+    @sends("review")
+    def background(self, proposal_id: str) -> Background:
+        """Return what bears on a decision: what each gate looks for, evidence opened, what is similar, whom it reached.
+
+        Takes a reviewer or the owner.
+        """
+
+    @sends("review")
+    def proposal(self, proposal_id: str) -> Waiting:
+        """Return a proposal, whatever became of it, by its id or the first letters of it."""
+
+    @sends("review")
     def notices(self) -> list[Waiting]:
         """Return, once, the decisions on this actor's own proposals that went against them."""
 
     @sends("review")
     def approve(self, proposal_id: str, *, digest: str | None = None) -> Outcome:
         """Store exactly what was proposed; takes a reviewer or the owner, never the proposer."""
+
+    @sends("review")
+    def amend(
+        self,
+        proposal_id: str,
+        text: str = KEEP,
+        *,
+        digest: str | None = None,
+        memory: str | None = None,
+        **fields: Unpack[ReplaceFields],
+    ) -> Outcome:
+        """Approve a proposal with changes of one's own to what it would store, which the gates judge again.
+
+        Fields are those of ``revise``; ``memory`` says which is meant, where it would store several texts. New words
+        are stored as the reviewer's, and the proposal is closed as approved with changes. What the gates refuse, or
+        would hold for another reason than the proposal, is ``Refused``, and the proposal goes on waiting.
+        """
 
     @sends("review")
     def reject(self, proposal_id: str, *, reason: str) -> Receipt:

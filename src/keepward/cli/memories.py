@@ -96,11 +96,8 @@ def remember(
     return written(memory.remember(said, metadata=own, blob=blob, **fields))
 
 
-@command(
-    MEMORY,
-    argument("[TEXT]", "The new text; - reads stdin.", "text"),
-    REASON,
-    IF_VERSION,
+#: What an edit may change.
+EDIT = (
     option("--tag", "New tags, in place of the old.", "TAG", "tags", multiple=True),
     CATEGORY_OF_OWN,
     SUBJECT_OF_IT,
@@ -111,25 +108,30 @@ def remember(
     option("--importance", "Is it useful?", "0..1"),
     SENSITIVITY,
     option("--ttl", "New time to live from now; never removes it.", "TIME"),
-    option("--append", "Add the text to what is there."),
-    CONSENT,
 )
-def revise(
-    call: Call, memory_id: str, text: str | None, append: bool, consent: bool, metadata: str | None, **given: Any
-) -> Answer:
+NEW_TEXT = argument("[TEXT]", "The new text; - reads stdin.", "text")
+
+
+@command(MEMORY, NEW_TEXT, REASON, IF_VERSION, *EDIT, option("--append", "Add the text to what is there."), CONSENT)
+def revise(call: Call, memory_id: str, text: str | None, append: bool, consent: bool, **given: Any) -> Answer:
     """Give a memory a new text or new fields; the old version stays in its history."""
-    # What is not given stays as it is.
-    fields = {name: value for name, value in given.items() if value not in (None, ())}
-    if metadata is not None:
-        fields["metadata"] = _object(metadata)
+    fields = edited(given)
     if append:
         if text is None or fields.keys() - {"reason", "if_version", "source", "evidence", "confidence"}:
             raise InvalidInput("--append takes a text, --source, --evidence and --confidence alone")
         return written(call.memory().append(memory_id, text_of(text), **fields))
-    if fields.get("ttl") == "never":
-        fields["ttl"] = None
     changed: dict[str, Any] = {} if text is None else {"text": text_of(text)}
     return written(call.memory().revise(memory_id, **changed, consent=consent, **fields))
+
+
+def edited(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that an edit names; what is not given stays as it is."""
+    fields = {name: value for name, value in given.items() if value not in (None, ())}
+    if "metadata" in fields:
+        fields["metadata"] = _object(fields["metadata"])
+    if fields.get("ttl") == "never":
+        fields["ttl"] = None
+    return fields
 
 
 @command(MEMORY, REASON, IF_VERSION)

@@ -8,9 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from keepward.cli.call import Answer, Call, as_json, data_of
+from keepward.cli.call import Answer, Call, as_json, data_of, text_of
 from keepward.cli.command import EXIT_OF, argument, command, option
-from keepward.cli.memories import NAMES, SENSITIVE, SORTS, minute, show_reasons, show_written, sort_of
+from keepward.cli.memories import (
+    CONSENT,
+    EDIT,
+    NAMES,
+    NEW_TEXT,
+    SENSITIVE,
+    SORTS,
+    edited,
+    minute,
+    show_reasons,
+    show_written,
+    sort_of,
+    written,
+)
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.model.value import counted
 
@@ -85,6 +98,22 @@ def approve(call: Call, ids: tuple[str, ...], digest: str | None) -> Answer:
         return {**done, "proposal": name, "memory": done["id"]}
 
     return _decided(memory, ids, decide, "approved")
+
+
+@command(
+    argument("ID", "Id of a proposal.", "proposal_id"),
+    NEW_TEXT,
+    option("--digest", "The digest you saw; another one is not approved.", "HEX"),
+    option("--memory", "Which one is meant, where it would store several texts.", "ID"),
+    *EDIT,
+    CONSENT,
+)
+def amend(call: Call, proposal_id: str, text: str | None, consent: bool, **given: Any) -> Answer:
+    """Approve a proposal with changes of your own to what it would store; the gates judge it again."""
+    changed: dict[str, Any] = {} if text is None else {"text": text_of(text)}
+    if consent:
+        changed["consent"] = True
+    return written(call.memory("decide").amend(proposal_id, **changed, **edited(given)))
 
 
 @command(IDS, option("--reason", "Why; the proposer is told.", "TEXT", required=True))

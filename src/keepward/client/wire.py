@@ -110,7 +110,14 @@ def arguments_of(request: Request[Any]) -> dict[str, Any]:
     if isinstance(request, read.Filtered):
         names = {"tiers": "tier", "kinds": "kind", "content_types": "content_type"}
         check_names(**{name: found.get(wire, ()) for name, wire in names.items()})
-    return found | (_sent(arguments.insert(request.values)) if hasattr(request, "values") else {})
+    return found | (_sent(_read_values(request)) if hasattr(request, "values") else {})
+
+
+def _read_values(request: Any) -> Mapping[str, Any]:
+    if request.makes is Insert:
+        return arguments.insert(request.values)
+    change = arguments.change(request.makes, {"id": "", **request.values})
+    return {name: getattr(change, name) for name in request.values}
 
 
 @carry_out.register
@@ -221,14 +228,16 @@ def _(request: write.RememberMany, way: Transport, *, batch: int = _ITEMS, on_pr
     return outcomes
 
 
-@carry_out.register
-def _(request: review.Approve, way: Transport) -> Outcome:
+@carry_out.register(review.Approve)
+@carry_out.register(review.Amend)
+def _(request: review.Approve | review.Amend, way: Transport) -> Outcome:
     seen: Any = request.digest
     if seen is None:
         seen = way.get(path_of("quarantine", request.proposal_id))["digest"]
     if not (isinstance(seen, str) and seen.isascii() and seen.isalnum()):
         raise InvalidInput("a digest is hex digits, as they stand with what waits")
-    return read_json(Outcome, _answer(request, way, {}, {"If-Match": f'"{seen}"'}))  # type: ignore[no-any-return]
+    asked = {} if isinstance(request, review.Approve) else arguments_of(request)
+    return read_json(Outcome, _answer(request, way, asked, {"If-Match": f'"{seen}"'}))  # type: ignore[no-any-return]
 
 
 @carry_out.register(review.ApproveMany)

@@ -19,6 +19,7 @@ from typing import Any
 
 from keepward.engine.contexts import text_at
 from keepward.engine.read import history
+from keepward.engine.review import AMENDED
 from keepward.engine.session import Session
 from keepward.engine.view import COMPILED, closure, commit_of, fetch, items_of, readable, receipt_of_read
 from keepward.errors import InvalidInput, NotFound, Tampered, Unauthorised
@@ -50,7 +51,7 @@ def blame(session: Session, name: str) -> Blame:
     versions = history(session, record.id)
     names = {each.details.proposal for each in versions if each.details.proposal}
     items = [session.store.waiting(session.tenant, name) for name in sorted(names)]
-    proposers = {item.id: item.proposer.label for item in items if item is not None}
+    proposed = {item.id: item for item in items if item is not None}
     origins: list[Origin] = []
     for field in FIELDS:
         value = getattr(record, field)
@@ -63,12 +64,23 @@ def blame(session: Session, name: str) -> Blame:
                 value=value,
                 version=made.record.version,
                 made=made,
-                actor=proposers.get(made.details.proposal or "", made.details.actor),
+                actor=_writer(made, field, proposed.get(made.details.proposal or "")),
                 source=made.record.source,
                 approved_by=made.details.approved_by,
             )
         )
     return Blame(record=record, origins=tuple(origins))
+
+
+def _writer(made: Version, field: str, item: Waiting | None) -> str:
+    """Return who gave a field its value: the proposer, but for what the reviewer has amended."""
+    if item is None:
+        return made.details.actor
+    if item.decision != AMENDED:
+        return item.proposer.label
+    asked = next((step.after for step in item.steps if step.after.id == made.record.id), None)
+    same = asked is not None and getattr(asked, field) == getattr(made.record, field)
+    return item.proposer.label if same else made.details.actor
 
 
 def _maker(versions: list[Version], field: str) -> Version:
@@ -252,12 +264,14 @@ def _direct(session: Session, selector: Selector) -> dict[str, int]:
             return dict(reversed({step.after.id: step.after.version for step in steps}.items()))
         case "source":
             return _by_source(session, selector.value)
-    proposers = {item.id: item.proposer.label for item in session.store.queue(session.tenant, state=None)}
+    proposed = {item.id: item for item in session.store.queue(session.tenant, state=None)}
 
     def by_actor(details: CommitDetails, _: Mapping[str, Any]) -> bool:
-        # An approver lets through what somebody else said.
-        writer = proposers.get(details.proposal or "", details.actor)
-        return _is_actor(writer, selector.value)
+        item = proposed.get(details.proposal or "")
+        # An approver lets through what somebody else said; who amends it says some of it.
+        writers = {details.actor} if item is None or item.decision == AMENDED else set()
+        writers |= {item.proposer.label} if item is not None else set()
+        return any(_is_actor(writer, selector.value) for writer in writers)
 
     def by_session(details: CommitDetails, payload: Mapping[str, Any]) -> bool:
         return selector.value in {details.session, payload.get("session")}

@@ -11,7 +11,10 @@ Invariants
     The owner's credential is a decision by itself and approves what it proposed, unless policy asks for four eyes.
 (5) Before it is stored it is judged once more, as its proposer's and on what is stored now: the approver's rights lend
     it nothing but the decision, and only what the gates would refuse stops it.
-(6) A reviewer sees every field of the payload, byte for byte, but that every character no reader sees is written as
+(6) An amendment is an approval with words of the reviewer's own: bound to what was seen like any other, judged like a
+    write, stored as the reviewer's. What the gates refuse of it, or hold for a reason that the proposal does not have,
+    is refused, and the proposal goes on waiting; where policy asks for four eyes, so is what authority would hold.
+(7) A reviewer sees every field of the payload, byte for byte, but that every character no reader sees is written as
     ``⟦U+200B⟧``; two payloads that differ never look the same.
 """
 
@@ -20,20 +23,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 from keepward.engine.commit import Steps, Transaction, transact
-from keepward.engine.look import Overlay, look
+from keepward.engine.look import Overlay, look, personal
 from keepward.engine.session import Engine, Session
 from keepward.engine.traces import revived
 from keepward.engine.view import occupant, says_the_same, visible
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.gates import pipeline
 from keepward.gates.content import scrub_secret
+from keepward.gates.detect.engine import Finding
 from keepward.gates.detect.text import show_invisible
-from keepward.gates.shape import REASON
-from keepward.gates.verdict import Case, named
+from keepward.gates.shape import REASON, ill_formed, oversized
+from keepward.gates.verdict import Case, named, reasons_of
 from keepward.model.change import (
+    KEEP,
     Append,
     Archive,
     Change,
@@ -50,8 +56,9 @@ from keepward.model.change import (
 )
 from keepward.model.codec import encode_record
 from keepward.model.commit import Reason, Receipt, Step
+from keepward.model.fold import Frame, apply
 from keepward.model.memory import VERSION_FIELDS, Record, Sensitivity, Status
-from keepward.model.proposal import Committed, Decided, ProposalState, Shown, Waiting, digest_of
+from keepward.model.proposal import Committed, Decided, ProposalState, Refused, Shown, Waiting, digest_of
 from keepward.model.value import from_micros
 
 #: By operation, the change that it was; and the fields of it that the gates look at.
@@ -68,8 +75,13 @@ _GIVEN: dict[Any, tuple[str, ...]] = {
     Supersede: ("by",),
 }
 _Result = TypeVar("_Result")
+_review = reasons_of("review")
 #: Stands where the reason of a proposal stood whose body is no longer kept.
 DROPPED = "[no longer kept]"
+#: What stands as the decision on a proposal that was stored with words of its reviewer's own.
+AMENDED = "approved with changes"
+#: Operations whose text a reviewer may amend.
+_BRINGS_TEXT = frozenset({"insert", "replace", "append", "promote"})
 
 
 def pending(session: Session, *, state: str = "pending") -> list[Waiting]:
@@ -84,14 +96,30 @@ def pending(session: Session, *, state: str = "pending") -> list[Waiting]:
     return [replace(item, steps=steps) for item, steps in within if len(steps) == len(item.steps)]
 
 
+def proposal(session: Session, proposal_id: str) -> Waiting:
+    """Return a proposal that a handle may read, whatever became of it; one past its term shows as expired.
+
+    Raises:
+        NotFound: there is none by that id within reach.
+    """
+    item = session.store.waiting(session.tenant, proposal_id)
+    if item is not None:
+        item = _dated(item, session.clock.now())
+        steps = item.steps if session.actor.may_decide else visible(session, item.steps)
+        if len(steps) == len(item.steps):
+            return replace(item, steps=steps)
+    raise NotFound("there is no proposal by that id in this tenant; `keepward pending` lists them")
+
+
+def _dated(item: Waiting, now: datetime) -> Waiting:
+    return replace(item, state="expired") if item.state == "pending" and item.expires_at <= now else item
+
+
 def _queue(session: Session, state: str) -> list[Waiting]:
     now = session.clock.now()
     # What has run out still waits as far as the store knows; nothing else turns into what waits.
     everything = session.store.queue(session.tenant, state="pending" if state == "pending" else None)
-    dated = [
-        replace(item, state="expired") if item.state == "pending" and item.expires_at <= now else item
-        for item in everything
-    ]
+    dated = [_dated(item, now) for item in everything]
     return [item for item in dated if state in {item.state, "all"}]
 
 
@@ -107,38 +135,149 @@ def approve(session: Session, proposal_id: str, *, digest: str | None = None) ->
     """
 
     def decide(session: Session) -> _Approval:
-        item = _open(session, proposal_id)
-        if digest is not None and digest != item.digest:
-            raise Conflict("the proposal is not the one you saw; look at it again and decide on its present digest")
-        if digest_of(item.steps, item.base) != item.digest:
-            raise Conflict("the proposal does not match its digest and cannot be approved; run `keepward verify`")
-        if not (session.policy.enabled and session.policy.capture):
-            raise Conflict("memory is switched off by policy; the proposal goes on waiting")
-        steps = _following(item.steps, _unchanged(session, item))
+        item, steps = _as_seen(session, proposal_id, digest)
         _still_fits(session, item, steps)
-        return _Approval(item=item, steps=steps)
+        return _Approval(item=item, steps=steps, reasons=item.reasons)
 
-    def carry_out(transaction: Transaction, approval: _Approval) -> Committed:
-        item, by = approval.item, session.actor.label
-        decided = replace(item, state="approved", decided_by=by, decided_at=session.clock.now(), decision="approved")
-        transaction.writer.put_waiting(decided, was="pending")
-        stored = transaction.commit(
-            Steps(approval.steps),
-            reason=item.reason,
-            kind="approve",
-            reasons=item.reasons,
-            details={"proposal": item.id, "approved_by": by, "approved_digest": item.digest},
-            receipt_kind="approval",
-        )
-        records = tuple(step.after for step in approval.steps)
-        return Committed(records=records, commit=stored.commit, receipt=stored.receipt, reasons=item.reasons)
+    return _settled(session, lambda: transact(session, decide, _carry_out, beforehand=True))
 
-    return _settled(session, lambda: transact(session, decide, carry_out, beforehand=True))
+
+def _as_seen(session: Session, proposal_id: str, digest: str | None) -> tuple[Waiting, tuple[Step, ...]]:
+    """Return a proposal that the session may approve, and its steps as they follow what is stored now."""
+    item = _open(session, proposal_id)
+    if digest is not None and digest != item.digest:
+        raise Conflict("the proposal is not the one you saw; look at it again and decide on its present digest")
+    if digest_of(item.steps, item.base) != item.digest:
+        raise Conflict("the proposal does not match its digest and cannot be approved; run `keepward verify`")
+    if not (session.policy.enabled and session.policy.capture):
+        raise Conflict("memory is switched off by policy; the proposal goes on waiting")
+    return item, _following(item.steps, _unchanged(session, item))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Approval(Steps):
     item: Waiting
+    #: What the gates said of what is to be stored; without steps, why it is refused.
+    reasons: tuple[Reason, ...]
+    decision: str = "approved"
+
+
+def _carry_out(transaction: Transaction, approval: _Approval) -> Committed:
+    session, item, by = transaction.session, approval.item, transaction.session.actor.label
+    now = session.clock.now()
+    decided = replace(item, state="approved", decided_by=by, decided_at=now, decision=approval.decision)
+    transaction.writer.put_waiting(decided, was="pending")
+    steps, amended = tuple(approval.steps), approval.decision == AMENDED
+    stored = transaction.commit(
+        approval,
+        reason=item.reason,
+        kind="approve",
+        reasons=approval.reasons,
+        details={
+            "proposal": item.id,
+            "approved_by": by,
+            "approved_digest": digest_of(steps, item.base) if amended else item.digest,
+        },
+        receipt_kind="approval",
+    )
+    records = tuple(step.after for step in steps)
+    return Committed(records=records, commit=stored.commit, receipt=stored.receipt, reasons=approval.reasons)
+
+
+def amend(
+    session: Session, proposal_id: str, change: Replace, *, digest: str | None = None, memory: str | None = None
+) -> Committed | Refused:
+    """Approve a proposal with a change of one's own to what it would store; ``change`` names no memory.
+
+    ``memory`` says which one is meant, where a proposal would store several texts. See (6).
+
+    Raises:
+        Unauthorised, Conflict, StaleVersion: as ``approve``.
+        InvalidInput: the change is none, or it is not clear which memory is meant.
+    """
+    found: dict[str, tuple[Finding, ...]] = {}
+
+    def decide(session: Session) -> _Approval:
+        item, steps = _as_seen(session, proposal_id, digest)
+        place = _place_of(steps, memory)
+        judged = _judge_amended(session, item, steps[place], replace(change, id=steps[place].after.id), found)
+        if judged.after is None:
+            return _Approval(item=item, reasons=judged.reasons)
+        steps = (*steps[:place], replace(steps[place], after=judged.after), *steps[place + 1 :])
+        _still_fits(session, item, steps)
+        return _Approval(item=item, steps=steps, decision=AMENDED, reasons=judged.reasons)
+
+    def carry_out(transaction: Transaction, approval: _Approval) -> Committed | Refused:
+        if approval.steps:
+            return _carry_out(transaction, approval)
+        facts = {"operations": ["amend"], "proposal": approval.item.id, "digest": approval.item.digest}
+        receipt = transaction.receipt("refusal", facts, approval.reasons)
+        return Refused(receipt=receipt, reasons=approval.reasons)
+
+    return _settled(session, lambda: transact(session, decide, carry_out, beforehand=True))
+
+
+def _place_of(steps: Sequence[Step], memory: str | None) -> int:
+    texts = [place for place, step in enumerate(steps) if step.op in _BRINGS_TEXT]
+    found = [place for place in texts if memory in {None, steps[place].after.id}]
+    if len(found) != 1:
+        what = "it would store several texts: name one by `memory`" if len(texts) > 1 else "there is no such text in it"
+        raise InvalidInput(f"{what}; a proposal that brings no text is approved or rejected")
+    return found[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Amended:
+    """An amendment, judged: the record to store, or None where it is refused, and what the gates said."""
+
+    after: Record | None
+    reasons: tuple[Reason, ...]
+
+
+def _judge_amended(
+    session: Session, item: Waiting, step: Step, change: Replace, found: dict[str, tuple[Finding, ...]]
+) -> _Amended:
+    broken = ill_formed(change, item.reason, session.policy)
+    if broken:
+        return _Amended(after=None, reasons=broken)
+    after = _amended_record(session, step, change)
+    made = _change_of(replace(step, after=after))
+    if change.consent and isinstance(made, Insert | Replace | Append):
+        made = replace(made, consent=True)
+    stone = revived(session.engine, session.tenant, after)
+    broken = (*oversized(after, session.policy), *(() if stone is None else (stone,)))
+    if broken:
+        return _Amended(after=None, reasons=broken)
+    # The owner's words are judged as the owner's, a reviewer's as those that they take the place of (5).
+    actor = session.actor if session.policy.decides(session.actor) else item.proposer
+    case = Case(change=made, actor=actor, scope=after.scope, before=step.before, after=after, reason=item.reason)
+    view = look(session, made, step.before, after, Overlay())
+    judged = pipeline.judge(case, replace(view, personal=personal(session.engine, case, found)), session.policy)
+    reasons = tuple(judged.reasons)
+    if judged.decision in {"refuse", "same"}:
+        return _Amended(after=None, reasons=reasons)
+    seen = {(each.gate, each.code) for each in item.reasons}
+    if any((each.gate, each.code) not in seen for each in judged.held):
+        detail = "these words would be held for what the proposal was not held for; it goes on waiting as it was"
+        return _Amended(after=None, reasons=(_review("amendment_held", detail), *reasons))
+    if session.policy.four_eyes and any(each.gate == "authority" for each in judged.held):
+        detail = "policy asks for four eyes: words of your own wait for another person; it goes on waiting as it was"
+        return _Amended(after=None, reasons=(_review("four_eyes", detail), *reasons))
+    return _Amended(after=judged.case.after, reasons=reasons)
+
+
+def _amended_record(session: Session, step: Step, change: Replace) -> Record:
+    """Return what a step would store, with a change to it: new words of a new memory are by who changed them."""
+    asked = step.after
+    # The same words are still who said them first.
+    change = replace(change, text=KEEP) if change.text == asked.text else change
+    after = apply(change, asked, Frame(now=session.clock.now(), actor=session.actor, policy=session.policy))
+    own = after.text != asked.text and step.before is None
+    author = session.actor.label if own else asked.author
+    after = replace(after, version=asked.version, updated_at=asked.updated_at, author=author)
+    if after == asked:
+        raise InvalidInput("nothing is changed: approve it as it is")
+    return after
 
 
 class _Ended(Exception):

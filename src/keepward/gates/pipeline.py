@@ -58,6 +58,8 @@ class Judged:
     case: Case
     decision: Decision = "allow"
     reasons: list[Reason] = field(default_factory=list)
+    #: Those of them for which a person has to decide.
+    held: list[Reason] = field(default_factory=list)
     #: The memory that says the same, when the decision is ``same``.
     existing: Record | None = None
 
@@ -93,6 +95,7 @@ def judge(case: Case, view: View, policy: Policy, *, meter: Callable[[], float] 
             # What has no usable form is not worth comparing with anything.
             break
     judged.reasons = [reason for name in gates for reason in reasons.get(name, ())]
+    judged.held = [reason for name in gates if decisions.get(name) == "quarantine" for reason in reasons.get(name, ())]
     if decisions:
         judged.decision = next(each for each in _STRICTEST_FIRST if each in decisions.values())
     return judged

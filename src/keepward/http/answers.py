@@ -47,7 +47,7 @@ from keepward.model.trust import Token
 from keepward.model.value import parse_instant
 from keepward.results import to_json
 from keepward.state import Draft, proposed, staged
-from keepward.verbs import Judged, Limit, Verb, fields, verb
+from keepward.verbs import Judged, Limit, Verb, verb
 from keepward.verbs import Request as Asked
 from keepward.verbs.fields import ReadLine
 
@@ -319,34 +319,18 @@ def _reviewed(memory: Memory, item: Waiting) -> dict[str, Any]:
     return {**to_json(item), "shown": to_json(memory.shown(item))}
 
 
-def proposal(memory: Memory, name: str) -> Waiting:
-    """Return a proposal, whatever became of it.
-
-    Raises:
-        NotFound: there is none by that id.
-    """
-    for each in memory.pending(state=None):
-        if each.id == name:
-            return each
-    raise NotFound("there is no proposal by that id in this tenant")
-
-
-@over_http("get_proposal", "GET /memory/quarantine/{id}", right="read")
-class GetProposal(Asked[Any]):
-    """Return a proposal, whatever became of it; its ETag is the digest that an approval is bound to."""
-
-    id: fields.Name
-
-
 def get_proposal(call: Call) -> Response:
-    item = proposal(call.memory, call.given["id"])
+    item = call.run()
     return json_response(_reviewed(call.memory, item), headers={"ETag": etag_of_text(item.digest)})
 
 
 def approve(call: Call) -> Response:
-    """Approve what the caller saw."""
-    item = proposal(call.memory, call.given["id"])
+    """Approve what the caller saw, as it is or amended."""
+    item = call.memory.proposal(call.given["id"])
     require_match(call.http, etag_of_text(item.digest))
+    if call.given.get("digest") not in {None, item.digest}:
+        # The body's own must not contradict it.
+        raise StaleVersion
     return write_response(call.run(digest=item.digest))
 
 

@@ -255,6 +255,7 @@ BODIES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "preview": ("Preview", "What a model would be told of.", {"json_schema_extra": _empty_list("without")}),
     "count_tokens": ("CountTokens", "A text to count.", {}),
     "memory_block": ("Block", "What memories are to be relevant to.", {}),
+    "amend": ("Amend", "What to change of what a proposal would store.", _SENT),
     "reject": ("Reject", "Why a proposal is rejected; its proposer is told.", {}),
     "approve_many": ("Approvals", "Proposals to approve, each by the digest that was seen.", {}),
     "reject_many": ("Rejections", "Proposals to reject, for one reason.", {}),

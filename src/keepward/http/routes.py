@@ -364,10 +364,13 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
     },
     "review": {
         "pending": row(answer=answers.pending, model=page(schemas.Reviewed, "Proposals"), beside=_LIMIT | _CURSOR),
+        "queue": row(),
+        "background": row(404),
         "get_proposal": row(404, answer=answers.get_proposal, model=schemas.Reviewed),
         "approve": row(
             404, 409, 412, 428, answer=answers.approve, beside=_MATCH, kinds={"id": fields.Name, "digest": None}
         ),
+        "amend": _write(412, 428, answer=answers.approve, beside=_MATCH),
         "reject": row(404, 409, answer=answers.reject, model=schemas.Rejected),
         "approve_many": row(answer=answers.approve_many, model=schemas.Approved),
         "reject_many": row(answer=answers.reject_many, model=schemas.RejectedMany),

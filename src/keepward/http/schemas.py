@@ -321,7 +321,11 @@ _LINKS: Mapping[str, Mapping[str, str]] = {
         "history": "history id=id",
     },
     "pending": {"proposal": "get_proposal id=items/0/id", "reject": "reject id=items/0/id"},
-    "get_proposal": {"approve": "approve id=id If-Match=header.ETag", "reject": "reject id=id"},
+    "get_proposal": {
+        "approve": "approve id=id If-Match=header.ETag",
+        "amend": "amend id=id If-Match=header.ETag",
+        "reject": "reject id=id",
+    },
     "create_token": {"revoke": "revoke_token id=token/id"},
     "jobs": {"run": "run_job name=items/0/name"},
     "remember": {"memory": "get id=id", "history": "history id=id", "commit": "show commit_id=commit"},

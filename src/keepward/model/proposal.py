@@ -8,6 +8,7 @@ Invariants
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Literal
@@ -16,6 +17,7 @@ from keepward.errors import KeepwardError, Tampered
 from keepward.model.change import Change
 from keepward.model.codec import canonical, digest, encode_record, pack, unpack
 from keepward.model.commit import Commit, Reason, Receipt, Step
+from keepward.model.journal import Delivery
 from keepward.model.memory import Record
 from keepward.model.trust import Actor
 from keepward.model.value import Value
@@ -223,6 +225,62 @@ class Decided(Value):
     def ok(self) -> bool:
         """Whether the decision stands."""
         return self.error is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue(Value):
+    """One window of the review queue, oldest first."""
+
+    items: tuple[Waiting, ...]
+    #: Place of the first of them among all that pass the filters, from 0; and how many pass.
+    offset: int
+    total: int
+    #: How many there are by ``proposer``, ``gate``, ``tier`` and ``op``, of all that have the state.
+    counts: Mapping[str, Mapping[str, int]]
+    #: When the oldest that passes was proposed.
+    oldest_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence(Value):
+    """One reference that a proposal rests on."""
+
+    reference: str
+    #: What the store itself recorded under that name; None where it knows only the name.
+    memory: Record | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Similar(Value):
+    """A memory that is like what a proposal would store."""
+
+    memory: Record
+    #: As recall scores it, 0..1.
+    score: float
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached(Value):
+    """Which compiled contexts held what a proposal would change."""
+
+    contexts: int
+    #: The newest one whose receipt says so; None where none does.
+    last: Delivery | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Background(Value):
+    """What bears on the decision about a proposal."""
+
+    id: str
+    #: What each gate that held it looks for, in one sentence.
+    meaning: Mapping[str, str]
+    evidence: tuple[Evidence, ...]
+    #: Memories like the text that it would store, most alike first.
+    similar: tuple[Similar, ...]
+    #: Of what it would change, how far that went; None where all of it is new.
+    reached: Reached | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

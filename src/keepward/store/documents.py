@@ -273,6 +273,14 @@ class DocumentReads(Snapshot):
         name, values = ("documents_dated", {}) if state is None else ("documents_in", {"state": state})
         return self._values(tenant, name, kind="proposals", **values)
 
+    def queue_bodies(self, tenant: str) -> list[dict[str, Any]]:
+        """Return every proposal as it is kept, not unpacked, oldest first; one that does not hold is left out."""
+        return [each.json() for each in self._documents(tenant, "documents_dated", kind="proposals")]
+
+    def proposals(self, tenant: str, ids: Sequence[str]) -> list[Waiting]:
+        """Return proposals by id, in no order; one that is not there or does not hold is left out."""
+        return self._values(tenant, "documents_by_id", kind="proposals", ids=listed(ids))
+
     def untold(self, tenant: str, now: datetime) -> int:
         """Return how many proposals ended without being stored and without a note that their proposer was told.
 

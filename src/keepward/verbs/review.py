@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+from keepward.model.change import KEEP, Replace, ReplaceFields
 from keepward.model.commit import Receipt
-from keepward.model.proposal import Decided, Outcome, Waiting
-from keepward.verbs import Limit, Request, fields, verb
+from keepward.model.proposal import Background, Decided, Outcome, Queue, Waiting
+from keepward.verbs import Limit, Request, arguments, fields, verb
 
 if TYPE_CHECKING:
     from keepward.engine.session import Session
+
+EMPTY: Any = {}
 
 
 @verb("pending", "GET /memory/quarantine", right="read", answer="items", tool="pending")
@@ -18,6 +21,41 @@ class Pending(Request[list[Waiting]]):
 
     function = "engine.review:pending"
     state: fields.State = "pending"
+
+
+@verb("proposal", "GET /memory/quarantine/{id}", right="read", operation="get_proposal")
+class Proposal(Request[Waiting]):
+    """Return a proposal, whatever became of it; its ETag is the digest that an approval is bound to."""
+
+    function = "engine.review:proposal"
+    proposal_id: fields.NamedId
+
+
+@verb("queue", "GET /memory/queue", right="read")
+class InQueue(Request[Queue]):
+    """Return one window of the proposals that the caller may read, oldest first, with how many there are.
+
+    It begins at `offset`, from 0; `counts` is of all that have the state, whatever else is asked for.
+    """
+
+    function = "engine.waiting:queue"
+    state: fields.State = "pending"
+    proposer: Annotated[fields.Word, Limit("As `kind:name`.")] | None = None
+    gate: Annotated[fields.Word, Limit("A gate that held it.")] | None = None
+    tier: Literal["core", "working", "episodic", "archival"] | None = None
+    offset: Annotated[int, Limit(minimum=0, maximum=2**31)] = 0
+    limit: fields.Most = 50
+
+
+@verb("background", "GET /memory/quarantine/{id}/background", right="approve")
+class GetBackground(Request[Background]):
+    """Return what bears on a decision: what each gate looks for, evidence opened, what is similar, whom it reached.
+
+    It spans every scope, and takes a reviewer or the owner.
+    """
+
+    function = "engine.waiting:background"
+    proposal_id: fields.NamedId
 
 
 @verb("notices", "GET /memory/notices", right="read", answer="items")
@@ -41,6 +79,29 @@ class Approve(Request[Outcome]):
     function = "engine.review:approve"
     proposal_id: fields.NamedId
     digest: fields.Digest | None = None
+
+
+@verb("amend", "POST /memory/quarantine/{id}/amend", right="approve", status=201)
+class Amend(Request[Outcome]):
+    """Approve a proposal with changes of one's own; `If-Match` carries the ETag of what was seen.
+
+    The gates judge it again, and new words are stored as the reviewer's. What they refuse, or would hold for another
+    reason than the proposal, is 422 with reasons, and the proposal goes on waiting.
+    """
+
+    makes: ClassVar[type[Any]] = Replace
+    proposal_id: fields.NamedId
+    text: fields.Text = KEEP
+    values: ReplaceFields = EMPTY
+    memory: Annotated[fields.Id, Limit("Which one is meant, where it would store several texts.")] | None = None
+    digest: fields.Digest | None = None
+
+    def run(self, session: Session) -> Outcome:
+        from keepward.engine.review import amend
+
+        given = {} if self.text is KEEP else {"text": self.text}
+        change = arguments.change(Replace, {"id": "", **given, **self.values})
+        return amend(session, self.proposal_id, change, digest=self.digest, memory=self.memory)
 
 
 @verb("reject", "POST /memory/quarantine/{id}/reject", right="approve", answer="receipt_record")

@@ -1,0 +1,218 @@
+"""What a person looks at to decide: the queue by windows, and what bears on one proposal.
+
+Invariants
+(1) Every row that is counted or shown matches its seal.
+(2) Between two windows no proposal is read again unless something of the tenant was written in between; what is held
+    for that is who, why and where, and no text.
+(3) What is opened for a decision is no more than who decides may read; nothing is written and no use is counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from keepward.engine.read import search
+from keepward.engine.review import pending, proposal
+from keepward.engine.session import Session
+from keepward.engine.view import items_of, veiled, withheld_from
+from keepward.errors import KeepwardError, Unauthorised
+from keepward.model.journal import Delivery
+from keepward.model.memory import Record
+from keepward.model.proposal import Background, Evidence, Queue, Reached, Similar, Waiting
+from keepward.model.query import Filter
+from keepward.model.trust import visible_from
+from keepward.model.value import from_micros
+
+#: Most memories that are shown as similar.
+ALIKE = 5
+#: Of a text, so many characters are looked for.
+GIST = 2_000
+#: What each gate looks for, for somebody who reads it the first time.
+MEANING: Mapping[str, str] = {
+    "secrets": "It looks for passwords, keys and tokens, which memory never keeps.",
+    "privacy": "It looks for data about persons, which stays only where the person agreed.",
+    "injection": "It looks for text that gives orders to a model that reads it.",
+    "ethics": "It looks for what the rules of the owner keep out of memory.",
+    "shape": "It looks whether a memory is complete and of a usable form.",
+    "noise": "It looks for what is not worth remembering.",
+    "authority": "It asks whether who proposes this may change it alone.",
+    "confidence": "It asks whether the proposer is sure enough.",
+    "duplicate": "It looks for what is remembered already or was corrected before.",
+    "capacity": "It asks whether there is room.",
+    "jobs": "It keeps an automatic step from putting away too much at once.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the queue is sorted, filtered and counted by (2)."""
+
+    id: str
+    state: str
+    created_at: datetime
+    until: datetime
+    proposer: str
+    gates: tuple[str, ...]
+    tiers: tuple[str, ...]
+    ops: tuple[str, ...]
+
+
+def queue(
+    session: Session,
+    *,
+    state: str = "pending",
+    proposer: str | None = None,
+    gate: str | None = None,
+    tier: str | None = None,
+    offset: int = 0,
+    limit: int = 50,
+) -> Queue:
+    """Return one window of the proposals that a handle may read, oldest first, and how many there are.
+
+    ``counts`` has, of all that have the state, how many there are by proposer, gate, tier and operation.
+    """
+    now = session.clock.now()
+    if session.actor.may_decide:
+        everything: Iterable[Row] = _rows(session)
+    else:
+        everything = map(_row_of, pending(session, state="all"))
+    known = [each for each in everything if state in {"all", _state(each, now)}]
+    chosen = [
+        each
+        for each in known
+        if (proposer in {None, each.proposer})
+        and (gate is None or gate in each.gates)
+        and (tier is None or tier in each.tiers)
+    ]
+    ids = [each.id for each in chosen[offset : offset + limit]]
+    found = {each.id: each for each in session.store.proposals(session.tenant, ids)}
+    items = (found[each] for each in ids if each in found)
+    counts = {
+        "proposer": Counter(each.proposer for each in known),
+        "gate": Counter(gate for each in known for gate in each.gates),
+        "tier": Counter(tier for each in known for tier in each.tiers),
+        "op": Counter(op for each in known for op in each.ops),
+    }
+    return Queue(
+        items=tuple(replace(each, state="expired") if _ended(each, now) else each for each in items),
+        offset=offset,
+        total=len(chosen),
+        counts={name: dict(sorted(each.items())) for name, each in counts.items()},
+        oldest_at=chosen[0].created_at if chosen else None,
+    )
+
+
+def _state(row: Row, now: datetime) -> str:
+    return "expired" if row.state == "pending" and row.until <= now else row.state
+
+
+def _ended(item: Waiting, now: datetime) -> bool:
+    return item.state == "pending" and item.expires_at <= now
+
+
+def _rows(session: Session) -> list[Row]:
+    """Return the rows of the tenant's queue, oldest first; see (2)."""
+    writes = session.store.writes(session.tenant)
+    held = session.engine.queues.get(session.tenant)
+    if held is None or held[0] != writes:
+        rows = [_row_in(body) for body in session.store.queue_bodies(session.tenant)]
+        held = session.engine.queues[session.tenant] = (writes, rows)
+    return held[1]
+
+
+def _row_in(body: Mapping[str, Any]) -> Row:
+    """Return the row of a proposal as it is kept, which is not unpacked for that."""
+    steps, proposer = body["steps"], body["proposer"]
+    return Row(
+        body["id"],
+        body["state"],
+        from_micros(body["created_at"]),
+        from_micros(body["expires_at"]),
+        f"{proposer['kind']}:{proposer['name']}",
+        tuple(dict.fromkeys(each["gate"] for each in body["reasons"])),
+        tuple(dict.fromkeys(json.loads(each["after"])["tier"] for each in steps)),
+        tuple(dict.fromkeys(each["op"] for each in steps)),
+    )
+
+
+def _row_of(item: Waiting) -> Row:
+    return Row(
+        item.id,
+        item.state,
+        item.created_at,
+        item.expires_at,
+        item.proposer.label,
+        tuple(dict.fromkeys(each.gate for each in item.reasons)),
+        tuple(dict.fromkeys(step.after.tier.value for step in item.steps)),
+        tuple(dict.fromkeys(step.op for step in item.steps)),
+    )
+
+
+def background(session: Session, proposal_id: str) -> Background:
+    """Return what bears on a decision: what each gate looks for, evidence opened, what is similar, whom it reached.
+
+    Raises:
+        Unauthorised: it takes a reviewer or the owner.
+        NotFound: there is no such proposal.
+    """
+    if not session.actor.may_decide:
+        raise Unauthorised("what bears on a proposal spans every scope; it takes a reviewer or the owner")
+    item = proposal(session, proposal_id)
+    own = {step.after.id for step in item.steps}
+    texts = [step.after for step in item.steps if step.before is None or step.before.text != step.after.text]
+    before = {step.after.id: step.before for step in item.steps if step.before is not None}
+    return Background(
+        id=item.id,
+        meaning={each.gate: MEANING[each.gate] for each in item.reasons if each.gate in MEANING},
+        evidence=_evidence(session, dict.fromkeys(ref for step in item.steps for ref in step.after.evidence)),
+        similar=_similar(session, texts[0], own) if texts else (),
+        reached=_reached(session, before) if before else None,
+    )
+
+
+def _evidence(session: Session, references: Iterable[str]) -> tuple[Evidence, ...]:
+    named = list(references)
+    records = session.store.records(session.tenant, named).records
+    known = {name: record for record in _shown(session, records) for name in (record.id, *record.aliases)}
+    return tuple(Evidence(reference=each, memory=known.get(each)) for each in named)
+
+
+def _shown(session: Session, records: list[Record]) -> list[Record]:
+    hidden = withheld_from(session, records)
+    # Under the names that they were asked for by.
+    return [replace(veiled(each), aliases=each.aliases) if each.id in hidden else each for each in records]
+
+
+def _similar(session: Session, record: Record, own: set[str]) -> tuple[Similar, ...]:
+    sensitive = session.actor.able("sensitive")
+    filters = Filter(scopes=visible_from(record.scope), include_sensitive=sensitive)
+    try:
+        asked = {"limit": ALIKE + len(own), "purpose": "answer", "order": "fused"}
+        found = search(session, record.text[:GIST], filters, **asked, gated=not sensitive)  # type: ignore[arg-type]
+    except KeepwardError:
+        # A decision does not wait for what only helps with it, such as a model that cannot be asked now.
+        return ()
+    hits = [each for each in found.hits if each.memory.id not in own][:ALIKE]
+    return tuple(Similar(memory=each.memory, score=each.score, why=each.why) for each in hits)
+
+
+def _reached(session: Session, before: Mapping[str, Record]) -> Reached:
+    """Return how many contexts held what a proposal would change, as it stands, and the last of them."""
+    held: dict[str, set[tuple[str, int]]] = {}
+    for memory_id, version, name in session.store.deliveries(session.tenant, sorted(before)):
+        held.setdefault(name, set()).add((memory_id, version))
+    last: Delivery | None = None
+    for name in sorted(held, reverse=True):
+        receipt = session.store.receipt(session.tenant, name) or {}
+        # The receipt is the proof.
+        named = {(each, item["version"]) for each, item in items_of(receipt).items()}
+        if held[name] <= named:
+            what = {"at": receipt["at"], "actor": receipt["actor"], "purpose": receipt["inputs"]["purpose"]}
+            last = Delivery(receipt=name, items=tuple(sorted(held[name])), **what)
+            break
+    return Reached(contexts=len(held), last=last)
