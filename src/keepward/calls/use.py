@@ -60,6 +60,10 @@ class Use(Calls):
         order: str = "learned",
         floor: float | None = None,
         receipt: bool = False,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        within: str | None = None,
+        where: Mapping[str, Any] | str | None = None,
     ) -> Recall:
         """Return the memories most relevant to a query, best first; filters apply before the limit.
 
@@ -89,6 +93,10 @@ class Use(Calls):
         order: str = "learned",
         floor: float | None = None,
         receipt: bool = False,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        within: str | None = None,
+        where: Mapping[str, Any] | str | None = None,
     ) -> Ranking:
         """Recall, with what each part of the score adds to each hit, its rank in each order, and what is learned.
 
@@ -112,6 +120,8 @@ class Use(Calls):
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         below: bool = False,
+        within: str | None = None,
+        where: Mapping[str, Any] | str | None = None,
         key: str | None = None,
         subject: str | None = None,
         category: str | None = None,
@@ -159,6 +169,8 @@ class Use(Calls):
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         below: bool = False,
+        within: str | None = None,
+        where: Mapping[str, Any] | str | None = None,
         subject: str | None = None,
         category: str | None = None,
         session: str | None = None,
@@ -166,6 +178,8 @@ class Use(Calls):
         include_ended: bool = False,
         include_sensitive: bool = True,
         as_of: AsOf = None,
+        of: Sequence[str] = (),
+        most: int = 50,
     ) -> Facets:
         """Return how many memories pass, and how many of each sort; filters are those of ``find``."""
 
@@ -186,6 +200,8 @@ class Use(Calls):
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         below: bool = False,
+        within: str | None = None,
+        where: Mapping[str, Any] | str | None = None,
         subject: str | None = None,
         category: str | None = None,
         session: str | None = None,
@@ -220,6 +236,8 @@ class Use(Calls):
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         below: bool = False,
+        within: str | None = None,
+        where: Mapping[str, Any] | str | None = None,
         subject: str | None = None,
         category: str | None = None,
         session: str | None = None,
@@ -247,6 +265,8 @@ class Use(Calls):
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         below: bool = False,
+        within: str | None = None,
+        where: Mapping[str, Any] | str | None = None,
         subject: str | None = None,
         category: str | None = None,
         session: str | None = None,

@@ -106,6 +106,8 @@ def arguments_of(request: Request[Any]) -> dict[str, Any]:
         if argument.default == () or argument.name in _IDS:
             # A text alone would be taken for its letters.
             value = arguments.texts(argument.name, value)
+        if wire == "where" and not isinstance(value, str):
+            value = json.dumps(value)
         found[wire] = moment(value) if wire in _MOMENTS else plain(value)
     if isinstance(request, read.Filtered):
         names = {"tiers": "tier", "kinds": "kind", "content_types": "content_type"}

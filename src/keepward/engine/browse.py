@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.engine.read import moment, replica_notes, seq_of
 from keepward.engine.session import Session
-from keepward.engine.view import GRANT, ids_of, notes_of, reaches, unsound, withheld
+from keepward.engine.view import GRANT, ids_of, notes_of, reaches, see_below, unsound, withheld
 from keepward.errors import InvalidInput
 from keepward.model.browse import Activity, Facets, MeaningMap, Origins, Series, Sources, counted
 from keepward.model.commit import EMPTY_HASH, Head
@@ -24,6 +24,7 @@ from keepward.model.memory import Status, as_read
 from keepward.model.query import AsOf, Filter, Memories, check_names
 from keepward.model.trust import Trust, visible_from
 from keepward.model.value import chosen, from_micros, to_micros
+from keepward.model.where import Where
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,6 +61,10 @@ class Selection:
     include_sensitive: bool = True
     #: Also what lies in the scopes below, for who may decide.
     below: bool = False
+    #: Only what lies in this scope or below it, for who may see that.
+    within: str | None = None
+    #: Conditions on fields of the memory's own.
+    where: Where = ()
     as_of: AsOf = None
 
 
@@ -91,6 +96,8 @@ def _state(session: Session, selection: Selection) -> _State:
     from keepward.retrieval.catalogue import Sight, Wanted
 
     _check(selection)
+    if selection.within is not None:
+        see_below(session, selection.within)
     with session.store.together(session.tenant):
         catalogue = session.engine.catalogues.level(session.store, session.tenant)
         seq = seq_of(session, selection.as_of)
@@ -100,15 +107,19 @@ def _state(session: Session, selection: Selection) -> _State:
             view = session.store.commit(session.tenant, str(seq)) if seq else None
             head = Head(seq=seq, hash=view.commit.hash if view else EMPTY_HASH)
     own, able = visible_from(session.scope), session.actor.able("sensitive")
-    sight = Sight(
-        reaches=lambda scope: scope in own or (selection.below and reaches(session, scope)),
-        include_sensitive=selection.include_sensitive and able,
-    )
+
+    def seen(scope: str) -> bool:
+        if selection.within is not None:
+            return selection.within in visible_from(scope)
+        return scope in own or (selection.below and reaches(session, scope))
+
+    sight = Sight(reaches=seen, include_sensitive=selection.include_sensitive and able)
     wanted = Wanted(
         any_of=selection.any_of,
         text=selection.text,
         since=None if selection.since is None else to_micros(selection.since),
         until=None if selection.until is None else to_micros(selection.until),
+        where=selection.where,
         min_importance=selection.min_importance,
         include_ended=selection.include_ended,
     )
@@ -159,9 +170,9 @@ def window(
         shown = rows[offset : None if limit is None else offset + limit]
         ids = [catalogue.ids[number] for number in catalogue["memory"][shown]]
     found = session.store.records(session.tenant, ids, as_of=state.seq)
-    records = [as_read(record, state.now) for record in found.records if reaches(session, record.scope)]
+    records = [as_read(record, state.now) for record in found.records if state.sight.reaches(record.scope)]
     gone = unsound(found.damaged)
-    if state.seq is None and not selection.any_of and not selection.text:
+    if state.seq is None and not selection.any_of and not selection.text and not selection.where:
         # A memory whose row is gone stands in no order; it is named all the same.
         everything = Filter(scopes=() if selection.below else visible_from(session.scope), include_sensitive=True)
         live_at = None if selection.include_ended else state.now
@@ -170,26 +181,42 @@ def window(
     return Memories(records, withheld=ids_of(gone), notes=notes, total=len(rows), head=state.head)
 
 
-def facets(session: Session, selection: Selection) -> Facets:
-    """Return how many memories pass, and how many of each sort there are; errors are as for ``window``."""
+def among(session: Session, selection: Selection) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the ids of the memories that pass, and the scopes that they lie in; errors are as for ``window``."""
     with session.engine.catalogues.lock:
         state = _state(session, selection)
-        counts = state.catalogue.counts(state.rows, state.wanted, state.at)
+        catalogue, rows = state.catalogue, state.passing
+        ids = [catalogue.ids[number] for number in catalogue["memory"][rows]]
+        return frozenset(ids), tuple(name for name, _ in catalogue.tally(rows, "scope", state.at))
+
+
+def facets(session: Session, selection: Selection, *, of: Sequence[str] = (), most: int = LISTED) -> Facets:
+    """Return how many memories pass, and how many of each sort there are; errors are as for ``window``.
+
+    ``of`` names the facets that are counted, all of them where it is empty; ``most`` values of each are listed.
+    """
+    from keepward.retrieval.catalogue import FACETS
+
+    for name in of:
+        chosen("facet", name, FACETS)
+    with session.engine.catalogues.lock:
+        state = _state(session, selection)
+        counts = state.catalogue.counts(state.rows, state.wanted, state.at, of or FACETS)
         total = len(state.passing)
     return Facets(
         head=state.head,
         seq=int(state.head.split(":")[0]),
         total=total,
-        facets={name: counted(_listed(pairs, selection.any_of.get(name, ()))) for name, pairs in counts.items()},
-        more={name: len(pairs) - LISTED for name, pairs in counts.items() if len(pairs) > LISTED},
+        facets={name: counted(_listed(pairs, selection.any_of.get(name, ()), most)) for name, pairs in counts.items()},
+        more={name: len(pairs) - most for name, pairs in counts.items() if len(pairs) > most},
         notes=state.notes,
     )
 
 
-def _listed(pairs: list[tuple[str, int]], asked: Sequence[str]) -> list[tuple[str, int]]:
+def _listed(pairs: list[tuple[str, int]], asked: Sequence[str], most: int) -> list[tuple[str, int]]:
     """Return the first of them, and what was asked for, which may be none."""
-    first = pairs[:LISTED]
-    shown, rest = {name for name, _ in first}, dict(pairs[LISTED:])
+    first = pairs[:most]
+    shown, rest = {name for name, _ in first}, dict(pairs[most:])
     return [*first, *((name, rest.get(name, 0)) for name in asked if name not in shown)]
 
 

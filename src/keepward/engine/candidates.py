@@ -33,6 +33,8 @@ SIGNS, VECTORS, WORDS = 200, 100, 120
 POSTINGS = 20_000
 #: So many memories are all taken in, where a search is narrowed to them.
 FEW = 1_000
+#: The same, where the memories are known by id.
+SOME = 20_000
 #: Best of a first ranking around whose turns more is taken in, and how many turns before and after.
 LEADING, REACH = 24, 6
 
@@ -71,6 +73,10 @@ class _Gathering:
         """Return the part of the tenant's index that ranks the best ``limit``."""
         if not self._allowed.scopes or not self._seen.memories:
             return Index()
+        if self._allowed.ids is not None and len(self._allowed.ids) <= SOME:
+            some = Index()
+            some.apply(self._store.profiles_at(self._tenant, ids=sorted(self._allowed.ids)))
+            return some
         if self._filters is not None and (self._filters.session is not None or self._is_scanned()):
             found = self._store.narrowed(self._tenant, self._filters, FEW + 1)
             if len(found) <= FEW:

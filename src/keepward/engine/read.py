@@ -398,6 +398,7 @@ def _allowed(engine: Engine, filters: Filter, purpose: str, now: datetime, *, ga
         min_importance=filters.min_importance or None,
         min_trust=least if gated and least else None,
         include_sensitive=filters.include_sensitive or not gated,
+        ids=filters.ids,
     )
 
 

@@ -21,7 +21,7 @@ from keepward.model.commit import Step
 from keepward.model.journal import CommitView
 from keepward.model.memory import WORD_LISTS, WORDS, Record, Sensitivity, Status
 from keepward.model.query import Filter
-from keepward.model.trust import ActorKind, visible_from
+from keepward.model.trust import SHARED, ActorKind, visible_from
 from keepward.model.value import plain_key
 from keepward.ports.store import PREFIX, Withheld
 
@@ -56,6 +56,28 @@ def reaches(session: Session, scope: str) -> bool:
         return True
     oversees = session.actor.may_decide or session.actor.kind in _WHOLE
     return oversees and session.scope in visible_from(scope)
+
+
+def see_below(session: Session, scope: str) -> None:
+    """See that a handle may list what lies in a scope and below it.
+
+    Who decides about what others said may, where it stands at that scope or above. Others may in what is theirs alone:
+    at the scope of their token, or of their handle where there is none, and below it. The shared scope is nobody's.
+
+    Raises:
+        Unauthorised: it may not.
+    """
+    if session.scope in visible_from(scope):
+        own, token = session.scope, session.actor.credential
+        if token is not None:
+            from keepward.engine.credentials import known
+
+            own = known(session.engine, token).scope
+        if own != SHARED or session.actor.may_decide or session.actor.kind in _WHOLE:
+            return
+    raise Unauthorised(
+        "what lies below a scope is listed for its own agent and for who decides: open the store at that scope"
+    )
 
 
 def withholds(session: Session, record: Record) -> bool:

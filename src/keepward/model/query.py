@@ -62,6 +62,8 @@ class Filter:
     #: 0..1, of what importance has faded to by ``at``; without an instant, of what is stored.
     min_importance: float = 0.0
     at: datetime | None = None
+    #: Only these memories, by id; None for no such condition.
+    ids: frozenset[str] | None = None
     include_sensitive: bool = False
 
 

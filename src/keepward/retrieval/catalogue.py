@@ -22,6 +22,8 @@ import numpy.typing as npt
 
 from keepward.model.memory import FLOOR, IDLE_RATE, Kind, Stability, Status, Tier, half_life_of
 from keepward.model.trust import Trust
+from keepward.model.where import Where
+from keepward.retrieval.fields import Fields
 from keepward.retrieval.rows import Codes, Growable, Mask, Places
 
 #: What memories are counted by, beside tags.
@@ -77,6 +79,8 @@ class Wanted:
     #: Instants of creation in microseconds, from and before.
     since: int | None = None
     until: int | None = None
+    #: Conditions on fields of the memory's own.
+    where: Where = ()
     min_importance: float = 0.0
     include_ended: bool = False
 
@@ -96,6 +100,7 @@ class Catalogue:
         self._list_codes = {name: Growable(np.int32) for name in _LISTS}
         #: Text and key of each version, as they are looked through.
         self._texts: list[str] = []
+        self._fields = Fields()
         #: Ids that a memory was superseded by, by the id of the latter.
         self.replaced: dict[str, list[str]] = {}
         self._state: tuple[int, int, Places] | None = None
@@ -151,6 +156,8 @@ class Catalogue:
             )  # fmt: skip
             for name, number_of in zip(_NUMBERS, numbers, strict=True):
                 found[name].append(number_of)
+            if "metadata" in told:
+                self._fields.add(len(self._texts), json.loads(told["metadata"]))
             if told.get("superseded_by"):
                 held = self.replaced.setdefault(told["superseded_by"], [])
                 if memory_id not in held:
@@ -216,6 +223,8 @@ class Catalogue:
             mask &= self["created_at"][rows] >= wanted.since
         if wanted.until is not None:
             mask &= self["created_at"][rows] < wanted.until
+        if wanted.where:
+            mask &= self._fields.passing(wanted.where, len(self))[rows]
         if wanted.min_importance:
             mask &= self.importance(rows, now) >= round(wanted.min_importance, 4)
         if wanted.text:
@@ -247,14 +256,16 @@ class Catalogue:
             mask &= each
         return rows[mask]
 
-    def counts(self, rows: Places, wanted: Wanted, now: int) -> dict[str, list[tuple[str, int]]]:
+    def counts(
+        self, rows: Places, wanted: Wanted, now: int, of: Collection[str] = FACETS
+    ) -> dict[str, list[tuple[str, int]]]:
         """Return by facet the values and how many rows have each, most first, ties by name.
 
         A facet is counted as if nothing was chosen of it, so that one sees what else there would be.
         """
         mask, facets = self.passing(rows, wanted, now)
         found: dict[str, list[tuple[str, int]]] = {}
-        for name in FACETS:
+        for name in of:
             own = mask.copy()
             for other, each in facets.items():
                 if other != name:

@@ -70,6 +70,8 @@ class Allowed:
     min_trust: int | None = None
     include_sensitive: bool = False
     exclude: frozenset[str] = frozenset()
+    #: Of these ids alone.
+    ids: frozenset[str] | None = None
 
 
 class Growable:
@@ -336,6 +338,10 @@ class Columns:
             mask &= self["trust"] >= allowed.min_trust
         if not allowed.include_sensitive:
             mask &= ~self["sensitive"]
+        if allowed.ids is not None:
+            rows, among = self.rows(sorted(allowed.ids)), np.zeros(len(self), dtype=np.bool_)
+            among[rows[rows >= 0]] = True
+            mask &= among
         if allowed.exclude:
             rows = self.rows(sorted(allowed.exclude))
             mask[rows[rows >= 0]] = False

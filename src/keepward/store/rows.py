@@ -306,6 +306,8 @@ def passes(record: Record, filters: Filter) -> bool:
     """Whether a record passes a filter: the rule that the SQL of ``find`` states too."""
     if filters.scopes and record.scope not in filters.scopes:
         return False
+    if filters.ids is not None and record.id not in filters.ids:
+        return False
     for value, wanted in (
         (record.tier, filters.tiers),
         (record.kind, filters.kinds),

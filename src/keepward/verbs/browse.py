@@ -10,7 +10,7 @@ from keepward.model.browse import Lineage as Related
 from keepward.model.browse import MeaningMap as Mapped
 from keepward.model.browse import Sources as Told
 from keepward.model.browse import Usage as Used
-from keepward.verbs import Limit, Request, fields, verb
+from keepward.verbs import NONE, Limit, Request, fields, verb
 from keepward.verbs.read import Browsed
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class Facets(Surveyed[Counted]):
     """Return how many memories pass all filters, and how many of each sort; a facet as if nothing of it was chosen."""
 
     function = "engine.browse:facets"
+    of: Annotated[fields.Words, Limit("Facets that are counted; all of them where none is named.", maxItems=16)] = NONE
+    most: Annotated[int, Limit("Most values listed of a facet.", minimum=1, maximum=100_000)] = 50
 
 
 @verb("activity", "GET /memory/activity", right="read")

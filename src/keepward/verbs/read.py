@@ -12,8 +12,9 @@ from keepward.model.memory import Record, as_read
 from keepward.model.query import Filter, Memories, Ranking
 from keepward.model.query import Recall as Found
 from keepward.model.value import plain_key
+from keepward.model.where import parse_where
 from keepward.verbs import NONE, Limit, Request, Wire, fields, verb
-from keepward.verbs.arguments import instant, share, texts
+from keepward.verbs.arguments import instant, scope_named, share, texts
 
 if TYPE_CHECKING:
     from keepward.engine.browse import Selection
@@ -66,6 +67,10 @@ class Searched(Filtered[R]):
     as_of: fields.AsOf | None = None
     floor: LeastScore | None = None
     receipt: Annotated[bool, Limit("Keep a receipt that feedback can name.")] = False
+    since: Annotated[fields.When | None, Limit("Written from then on.")] = None
+    until: Annotated[fields.When | None, Limit("Written before.")] = None
+    within: fields.Within | None = None
+    where: fields.Where | None = None
 
     def recalled(self, session: Session) -> Found:
         """Return the answer, with a receipt where one was asked for or is due."""
@@ -81,6 +86,12 @@ class Searched(Filtered[R]):
         hits = tuple(replace(hit, memory=as_read(hit.memory, found.now)) for hit in found.hits)
         return replace(found, hits=hits)
 
+    def selection(self) -> Selection:
+        """Return what is searched, as far as a catalogue of all memories tells it."""
+        from keepward.engine.browse import Selection
+
+        return Selection(include_sensitive=self.include_sensitive, as_of=self.as_of, **_narrowing(self))
+
     def ranked(self, session: Session, **instead: Any) -> Found:
         """Return the answer alone; ``instead`` takes the place of what was asked."""
         from keepward.engine.read import recall
@@ -89,6 +100,11 @@ class Searched(Filtered[R]):
         filters = self.narrowed(session)
         if self.include_sensitive:
             ask_for_sensitive(session)
+        if any(getattr(self, name) is not None for name in ("since", "until", "within", "where")):
+            from keepward.engine.browse import among
+
+            ids, scopes = among(session, self.selection())
+            filters = replace(filters, ids=ids, scopes=scopes or filters.scopes)
         asked: dict[str, Any] = {name: getattr(self, name) for name in ("limit", "purpose", "as_of", "order", "floor")}
         return recall(session, self.query, filters, **asked | instead)
 
@@ -134,6 +150,8 @@ class Browsed(Filtered[R]):
     since: Annotated[fields.When | None, Limit("Written from then on.")] = None
     until: Annotated[fields.When | None, Limit("Written before.")] = None
     below: Annotated[bool, Limit("Also scopes below, for who may decide.")] = False
+    within: fields.Within | None = None
+    where: fields.Where | None = None
     include_ended: bool = False
     include_sensitive: bool = True
     as_of: fields.AsOf | None = None
@@ -148,14 +166,20 @@ class Browsed(Filtered[R]):
             any_of={_SEVERAL[name]: each for name, each in several.items() if each}
             | {name: (each,) for name, each in words.items() if each is not None},
             text=self.text,
-            since=instant("since", self.since),
-            until=instant("until", self.until),
+            **_narrowing(self),
             min_importance=share("min_importance", self.min_importance),
             include_ended=self.include_ended,
             include_sensitive=self.include_sensitive,
             below=self.below,
             as_of=self.as_of,
         )
+
+
+def _narrowing(request: Any) -> dict[str, Any]:
+    """Return what narrows a list and a search alike: time, place and the memory's own fields."""
+    within = None if request.within is None else scope_named(request.within)
+    instants = {name: instant(name, getattr(request, name)) for name in ("since", "until")}
+    return {**instants, "within": within, "where": parse_where(request.where)}
 
 
 #: Facets by the argument that names several of their values.
@@ -171,15 +195,18 @@ _SEVERAL = {
     "authors": "author",
 }
 #: Arguments of a list that only the catalogue answers.
-_WINDOWED = ("scopes", "sources", "trusts", "statuses", "authors", "text", "since", "until", "below", "ascending")
+_WINDOWED = (
+    *("scopes", "sources", "trusts", "statuses", "authors", "text", "since", "until", "below", "ascending"),
+    *("within", "where"),
+)
 
 
 @verb("find", "GET /memory/items", right="read", answer="items")
 class Find(Browsed[Memories]):
     """Return the memories that pass all filters, newest first or in another order.
 
-    With an `offset`, an order or a filter by source, trust, status, author, scope, text or date the answer is a window,
-    and `total` says how many there are.
+    With an `offset`, an order or a filter by source, trust, status, author, scope, text, date or metadata the answer is
+    a window, and `total` says how many there are.
     """
 
     spread = True

@@ -1,0 +1,151 @@
+"""Conditions on a memory's own fields, on time and on place: in lists, counts and searches alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from outcomes import kept
+
+from keepward import Actor, InvalidInput, Memory, Unauthorised
+
+ITEMS: dict[str, dict[str, Any]] = {
+    "ana": {"city": "Linz", "stars": 4, "tags": ["a", "b"], "user": {"role-name": "cook"}, "fresh": True},
+    "ben": {"city": "Graz", "stars": 2.5, "tags": ["a"], "user": {"role-name": "smith"}, "fresh": False},
+    "eva": {"city": "Linz", "stars": 5.0, "1st": None},
+    "tom": {"stars": "many", "long": "x" * 1_000 + "a"},
+}
+#: A condition, and whose items meet it.
+CASES: list[tuple[dict[str, Any], str]] = [
+    ({}, "ana ben eva tom"),
+    ({"city": "Linz"}, "ana eva"),
+    ({"city": {"$eq": "Linz"}, "stars": {"$gt": 4}}, "eva"),
+    ({"city": {"$ne": "Linz"}}, "ben tom"),
+    ({"city": {"$ne": "Linz", "$exists": True}}, "ben"),
+    ({"city": {"$in": ["Graz", "Wien"]}}, "ben"),
+    ({"city": {"$nin": ["Graz", "Wien"]}}, "ana eva tom"),
+    ({"stars": {"$gte": 4, "$lt": 5}}, "ana"),
+    ({"stars": {"$lte": 1e300}}, "ana ben eva"),
+    ({"stars": {"$lt": float("inf")}}, "ana ben eva"),
+    ({"stars": float("nan")}, ""),
+    ({"stars": 5}, "eva"),
+    ({"stars": {"$gt": "l"}}, "tom"),
+    ({"fresh": True}, "ana"),
+    ({"fresh": 1}, ""),
+    ({"tags": ["a"]}, "ben"),
+    ({"tags": "a"}, ""),
+    ({"user.role-name": "cook"}, "ana"),
+    ({"user": {"role-name": "smith"}}, "ben"),
+    ({"user": {"$exists": True}}, "ana ben"),
+    ({"user": {"$exists": False}}, "eva tom"),
+    ({"1st": None}, "eva"),
+    ({"long": "x" * 1_000 + "a"}, "tom"),
+    ({"long": "x" * 1_000 + "b"}, ""),
+]
+
+
+@pytest.fixture
+def items(mem: Memory) -> Memory:
+    for name, value in ITEMS.items():
+        kept(mem.remember(f"A card of {name}", key=name, metadata=value))
+    return mem
+
+
+def names(found: Any) -> str:
+    return " ".join(sorted(each.key for each in found))
+
+
+@pytest.mark.parametrize(("where", "whose"), CASES)
+def test_a_list_has_what_meets_every_condition(items: Memory, where: dict[str, Any], whose: str) -> None:
+    assert names(items.find(where=where)) == whose
+
+
+@pytest.mark.parametrize(("where", "whose"), CASES)
+def test_a_search_has_what_meets_every_condition(items: Memory, where: dict[str, Any], whose: str) -> None:
+    found = items.recall("whose card is it", where=where, floor=0.0)
+    assert names(hit.memory for hit in found) == whose
+
+
+def test_conditions_may_be_json_text(items: Memory) -> None:
+    assert names(items.find(where='{"city": "Graz"}')) == "ben"
+
+
+def test_counts_are_of_what_meets_every_condition(items: Memory) -> None:
+    assert items.facets(where={"city": "Linz"}).total == 2
+
+
+def test_a_condition_is_met_by_the_newest_version_and_at_a_commit_by_that_of_then(items: Memory) -> None:
+    then = items.head
+    kept(items.remember("A card of ben", key="ben", metadata={"city": "Linz"}))
+    assert names(items.find(where={"city": "Linz"})) == "ana ben eva"
+    assert names(items.find(where={"city": "Linz"}, as_of=then)) == "ana eva"
+    assert names(hit.memory for hit in items.recall("card", where={"city": "Graz"}, as_of=then, floor=0.0)) == "ben"
+
+
+@pytest.mark.parametrize(
+    "where",
+    [[1], "[1]", "{", {"a": {"$like": "x"}}, {"a": {"$in": "x"}}, {"a": {"$gt": [1]}}, {"a": {"$exists": 1}}],
+)
+def test_a_condition_that_means_nothing_is_an_error(items: Memory, where: Any) -> None:
+    with pytest.raises(InvalidInput):
+        items.find(where=where)
+
+
+def test_a_search_is_narrowed_by_when_it_was_written(mem: Memory, clock: Any) -> None:
+    instants = []
+    for name in ("ana", "ben", "eva"):
+        kept(mem.remember(f"A card of {name}", key=name))
+        instants.append(mem.now)
+        clock.move(days=1)
+    found = mem.recall("whose card is it", since=instants[1], until=instants[2], floor=0.0)
+    assert names(hit.memory for hit in found) == "ben"
+
+
+@pytest.fixture
+def nested(owner: Memory) -> Callable[..., Memory]:
+    """Handles at scopes, of which three hold one item each."""
+    handles = {
+        scope: owner.acting_as(Actor.agent("orion")).at(scope=scope)
+        for scope in ("/", "/agents", "/agents/orion", "/agents/orion/tasks/1", "/agents/orio")
+    }
+    for scope in ("/agents/orion", "/agents/orion/tasks/1", "/agents/orio"):
+        kept(handles[scope].remember("The crane is red", key=scope.replace("/", "-"), tier="archival"))
+    return lambda scope: handles[scope]
+
+
+def test_what_lies_within_a_scope_is_its_own_and_all_below(nested: Callable[..., Memory]) -> None:
+    mem = nested("/agents/orion")
+    both = "-agents-orion -agents-orion-tasks-1"
+    assert names(mem.find(within="/agents/orion")) == both
+    assert names(hit.memory for hit in mem.recall("crane", within="/agents/orion", floor=0.0)) == both
+
+
+def test_scopes_are_counted(nested: Callable[..., Memory]) -> None:
+    counted = nested("/agents/orion").facets(within="/agents/orion", of=["scope"]).facets
+    assert {name: [each.value for each in values] for name, values in counted.items()} == {
+        "scope": ["/agents/orion", "/agents/orion/tasks/1"]
+    }
+
+
+@pytest.mark.parametrize(("at", "within"), [("/", "/"), ("/", "/agents"), ("/agents/orion", "/agents")])
+def test_an_agent_lists_nothing_but_what_is_its_own(nested: Callable[..., Memory], at: str, within: str) -> None:
+    with pytest.raises(Unauthorised):
+        nested(at).find(within=within)
+    with pytest.raises(Unauthorised):
+        nested(at).recall("crane", within=within)
+
+
+def test_who_decides_lists_everything(owner: Memory, nested: Callable[..., Memory]) -> None:
+    assert len(owner.find(within="/")) == 3
+
+
+def test_a_token_of_the_shared_scope_lists_no_agents_scopes(owner: Memory, nested: Callable[..., Memory]) -> None:
+    token = owner.create_token("lyra").secret
+    with pytest.raises(Unauthorised):
+        owner.holding(token).at(scope="/agents").find(within="/agents")
+
+
+def test_a_token_of_an_agent_lists_what_lies_below_it(owner: Memory, nested: Callable[..., Memory]) -> None:
+    token = owner.create_token("orion", scope="/agents/orion").secret
+    assert len(owner.holding(token).find(within="/agents/orion")) == 2
