@@ -145,7 +145,7 @@ class _Assembly:
         #: Ids of what was recalled and is outdone, with the id of what says otherwise and is newer.
         self._outdone: Mapping[str, str] = {}
         #: Headings that are paid for, and estimated tokens of what is in.
-        self._opened: Opened = set()
+        self._opened: Opened = {}
         self._spent = 0
         #: Who says what, by the folded words.
         self._holders: dict[str, tuple[str, int]] = {}
@@ -252,9 +252,9 @@ class _Assembly:
             known = self._counted[text] = self._inputs.count(text)
         return known
 
-    def _price(self, line: Line, opened: Opened) -> int:
+    def _price(self, line: Line) -> int:
         """Return the estimated tokens that a line adds, noting the headings it opens."""
-        parts, gone = added(line, self._inputs.format, opened)
+        parts, gone = added(line, self._inputs.format, self._opened)
         return sum(map(self._count, parts)) - self._count(gone)
 
     @property
@@ -276,7 +276,8 @@ class _Assembly:
 
     def _screened(self, entry: Entry) -> Line | None:
         """Return the line of an entry with its masks, or None when it must not be rendered."""
-        self._look([entry])
+        if entry.key not in self._findings:
+            self._look([entry])
         known = self._findings[entry.key]
         if known is None:
             return None
@@ -284,6 +285,7 @@ class _Assembly:
             entry.masks = known
             earlier = entry.section == "recalled" and entry.record.id in self._outdone
             entry.line = line_of(entry.section, entry.record, known, earlier=earlier)
+            entry.alone = self._count(alone_in(entry.line, self._inputs.format))
         return entry.line
 
     def _says_known(self, entry: Entry, body: str) -> bool:
@@ -295,7 +297,9 @@ class _Assembly:
         return True
 
     def _longer(self, entry: Entry, room: int) -> bool:
-        """Whether the text alone takes more than the room: counting costs far less than writing or screening."""
+        """Whether it takes more than the room by itself: counting costs far less than writing or screening."""
+        if entry.line is not None:
+            return entry.alone > room
         text = entry.record.text
         return _MOST_BYTES * len(text) > room and self._count(text) > room
 
@@ -306,13 +310,14 @@ class _Assembly:
             if line is None or self._says_known(entry, line.body or ""):
                 return False
             # What stands under headings costs no less than it does by itself.
-            opened = set(self._opened)
-            if self._count(alone_in(line, self._inputs.format)) <= room and (cost := self._price(line, opened)) <= room:
-                self._opened = opened
+            before = len(self._opened)
+            if entry.alone <= room and (cost := self._price(line)) <= room:
                 self._spent += cost
                 entry.cost = cost
                 self._keep(entry, line)
                 return True
+            while len(self._opened) > before:
+                self._opened.popitem()
         self._reasons[entry.key] = NO_ROOM
         return False
 
@@ -572,7 +577,7 @@ class _Assembly:
             version=record.version,
             tier=record.tier._value_,
             kind=record.kind._value_,
-            tokens=self._count(alone_in(line, self._inputs.format) if line else ""),
+            tokens=entry.alone,
             masks=entry.masks,
             score=entry.score,
             parts=dict(sorted(entry.parts.items())),

@@ -17,6 +17,8 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
+from functools import lru_cache
 from typing import TypeAlias
 
 from keepward.context.sections import PREFIX, Format, happened_at, is_turn, renewed_at
@@ -64,8 +66,8 @@ _MARKUP = re.compile(
 _SPACE = re.compile(rf"[\s{_BREAK}\0]+")
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-#: What has been opened so far: sections, blocks, groups.
-Opened: TypeAlias = set[tuple[str, ...]]
+#: What has been opened so far, in order: sections, blocks, groups.
+Opened: TypeAlias = dict[tuple[str, ...], None]
 _CLASS = {Tier.CORE: 0, Tier.WORKING: 1, Tier.EPISODIC: 2, Tier.ARCHIVAL: 3}
 
 
@@ -120,6 +122,8 @@ class Entry:
     #: Set once it is screened.
     masks: tuple[Mask, ...] = ()
     line: Line | None = None
+    #: Estimated tokens of the line by itself.
+    alone: int = 0
     #: Estimated tokens, headings it opened included.
     cost: int = 0
     #: Id and version.
@@ -253,8 +257,12 @@ def _named(trust: Trust) -> str:
 
 def day(record: Record) -> str:
     """Return the UTC day on which it happened, such as ``2026-03-01 Sun``."""
-    at = happened_at(record)
-    return f"{at.date().isoformat()} {_DAYS[at.weekday()]}"
+    return _day(happened_at(record).date())
+
+
+@lru_cache(maxsize=4_096)
+def _day(at: date) -> str:
+    return f"{at.isoformat()} {_DAYS[at.weekday()]}"
 
 
 def headings(line: Line, form: Format, opened: Opened, *, grouped: bool = True) -> list[str]:
@@ -289,8 +297,7 @@ def _group(mark: str) -> str:
 
 def _opens(opened: Opened, key: tuple[str, ...]) -> bool:
     fresh = key not in opened
-    if fresh:
-        opened.add(key)
+    opened[key] = None
     return fresh
 
 

@@ -67,8 +67,8 @@ def with_documents(lines: Sequence[Line], identity: Line | None, user_file: Line
 
 
 def _paragraphs(lines: Sequence[Line], form: Format) -> Iterator[tuple[str, str, str, int]]:
-    opened: Opened = set()
-    group: Opened = set()
+    opened: Opened = {}
+    group: tuple[str, ...] | None = None
     days = [day_of(line) for line in lines]
     for at, line in enumerate(lines):
         before = len(opened)
@@ -76,10 +76,12 @@ def _paragraphs(lines: Sequence[Line], form: Format) -> Iterator[tuple[str, str,
         near = {*days[max(at - 1, 0) : at], *days[at + 1 : at + 2]}
         alone = line.renderer > 2 and days[at] is not None and days[at] not in near
         parts = [*headings(line, form, opened, grouped=not alone), line.own(form, grouped=not alone)]
-        # A group ends where another begins; it is opened anew when the session comes back.
-        if len(opened) > before and (fresh := {key for key in opened if key[0] == "group"} - group):
-            opened -= group
-            group = fresh
+        # A group ends where another begins; it is opened anew when its day comes back.
+        last = next(reversed(opened)) if len(opened) > before else None
+        if last and last[0] == "group":
+            if group:
+                del opened[group]
+            group = last
         yield from ((line.section, line.tier, part, at) for part in parts)
 
 

@@ -64,8 +64,10 @@ REMEMBERED = timedelta(days=7)
 SPARE = 3
 LEAST_CANDIDATES = 60
 TOKENS_A_CANDIDATE = 12
-READ_AT_ONCE = 24
-TOKENS_A_READ = 80
+LEAST_READ = 8
+TOKENS_A_READ = 40
+#: Tokens that a line has beside its text, at least: the kind of the memory.
+BESIDE_A_TEXT = 3
 FORMATS: tuple[Format, ...] = ("markdown", "xml", "messages")
 Which = Literal["context", "snapshot", "memory_block"]
 _COMPILERS: dict[Which, Callable[[Inputs], Compiled]] = {
@@ -292,15 +294,22 @@ def _gather(
 
 
 def _need(session: Session, least: Trust, now: datetime, room: int, *, sensitive: bool) -> Need:
-    """Return the need of so many tokens of texts that may come in."""
+    """Return the need of so many tokens of memories that may come in."""
     count = session.engine.counter.count
+    seen = used = 0
 
-    def met(read: Sequence[Record]) -> bool:
+    def more(read: Sequence[Record]) -> int:
+        nonlocal seen, used
         shown = (it for it in read if it.effective_trust >= least and it.is_live(now))
         texts = (it.text for it in shown if sensitive or it.sensitivity is not Sensitivity.SENSITIVE)
-        return sum(map(count, texts)) >= room
+        used += sum(count(text) + BESIDE_A_TEXT for text in texts)
+        seen += len(read)
+        if used >= room:
+            return 0
+        # As many as will do if they are as long as those before.
+        return max(LEAST_READ, seen * (room - used) // used if used else room // TOKENS_A_READ)
 
-    return Need(step=max(READ_AT_ONCE, room // TOKENS_A_READ), met=met)
+    return Need(more=more)
 
 
 def _outdone(session: Session, index: Index | None, records: Sequence[Record]) -> dict[str, str]:

@@ -74,10 +74,8 @@ class Stand:
 class Need:
     """How much of what is ranked has to be read."""
 
-    #: How many are read at once.
-    step: int
-    #: Whether what has been read is enough.
-    met: Callable[[Sequence[Record]], bool]
+    #: Returns, given what was read last, how many more to read; 0 for enough.
+    more: Callable[[Sequence[Record]], int]
     #: What was ranked and not read, best first.
     left: list[Scored] = field(default_factory=list)
     #: What ranked it, and holds the vectors of what was ranked.
@@ -317,10 +315,12 @@ def nearest(
 
 def _read(session: Session, wanted: Sequence[Scored], need: Need | None, seq: int | None) -> Found:
     """Return the records of what was ranked, as far as there is need of them."""
-    found, step = Found(), need.step if need else MOST
-    while wanted and not (need and need.met(found.records)):
+    found = Found()
+    last: list[Record] = []
+    while wanted and (step := need.more(last) if need else MOST):
         part = session.store.records(session.tenant, [each.id for each in wanted[:step]], as_of=seq)
-        found.records.extend(part.records)
+        last = part.records
+        found.records.extend(last)
         found.damaged.extend(part.damaged)
         wanted = wanted[step:]
     if need:

@@ -28,6 +28,7 @@ from keepward.model.value import to_micros
 from keepward.retrieval.analyze import analyse, term_hash
 
 Vectors = npt.NDArray[np.float32]
+Cosines = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Read = TypeVar("Read")
 
@@ -102,32 +103,38 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, New
     order = sorted(range(len(records)), key=lambda at: (*instant(records[at]), records[at].id))
     given = [records[at] for at in order]
     seen = [_remembered(_glanced, _GLANCES, record) for record in given]
-    near = np.ones((len(given), len(given))) if vectors is None else vectors[order] @ vectors[order].T
-    near = np.round(near.astype(np.float64), 6)
+    near: Cosines = np.ones((len(given), len(given)))
+    if vectors is not None:
+        near = (vectors[order] @ vectors[order].T).astype(np.float64).round(6)
+    pairs = np.argwhere(_comparable(given, seen, near, by_meaning=vectors is not None))
+    found: dict[str, Newer] = {}
+    # From the newest on, so that what outdoes another is known not to be outdone itself.
+    for newer, older in pairs[np.lexsort((pairs[:, 1], -pairs[:, 0]))].tolist():
+        after, before = given[newer], given[older]
+        if after.id in found or before.id in found or instant(before) >= instant(after):
+            continue
+        likeness = float(near[newer, older]) if vectors is not None else None
+        shown = _outdoes(after, before, seen[newer], seen[older], likeness)
+        if shown is not None:
+            found[before.id] = Newer(after.id, *shown)
+    return found
+
+
+def _comparable(given: Sequence[Record], seen: Sequence[_Glance], near: Cosines, *, by_meaning: bool) -> Mask:
+    """Return, for each newer (row) and older (column) one, whether the pair is worth to be read word by word."""
     trust = np.array([int(record.trust) for record in given])
     properties = np.array([glance.properties for glance in seen], dtype=np.int64)
     begin = np.array([hash(glance.form[:_BEGIN]) for glance in seen], dtype=np.int64)
-    brief = np.array([glance.length <= LONGEST for glance in seen], dtype=np.bool_)
     told = np.array([not glance.asks for glance in seen], dtype=np.bool_)
-    found: dict[str, Newer] = {}
-    for newer in range(len(given) - 1, 0, -1):
-        glance, name = seen[newer], given[newer].id
-        if name in found or glance.asks:
-            continue
-        alike: Mask = ((properties[:newer] & glance.properties) != 0) | (begin[:newer] == begin[newer])
-        able = alike & (near[newer, :newer] >= SAME_PROPERTY)
-        # Without vectors of meaning every pair would have to be read word by word.
-        if vectors is not None and glance.changes and brief[newer]:
-            able |= brief[:newer] & (near[newer, :newer] >= CHANGED)
-        able &= told[:newer] & (trust[:newer] <= trust[newer])
-        for older in np.flatnonzero(able).tolist():
-            likeness = None if vectors is None else float(near[newer, older])
-            if given[older].id in found or instant(given[older]) >= instant(given[newer]):
-                continue
-            shown = _outdoes(given[newer], given[older], glance, seen[older], likeness)
-            if shown is not None:
-                found[given[older].id] = Newer(name, *shown)
-    return found
+    able: Mask = ((properties[:, None] & properties) != 0) | (begin[:, None] == begin)
+    able &= near >= SAME_PROPERTY
+    # Without vectors of meaning every pair would have to be read.
+    if by_meaning:
+        brief = np.array([glance.length <= LONGEST for glance in seen], dtype=np.bool_)
+        changes = np.array([glance.changes for glance in seen], dtype=np.bool_)
+        able |= (changes & brief)[:, None] & brief & (near >= CHANGED)
+    able &= told[:, None] & told & (trust[:, None] >= trust)
+    return np.tril(able, -1)
 
 
 def could_outdo(record: Record) -> bool:
