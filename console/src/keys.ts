@@ -3,8 +3,12 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
-/** What a key does, by `KeyboardEvent.key`; two keys in a row are written with a blank, as `g h`. */
-export type Keys = Record<string, { does: string; run: (event: KeyboardEvent) => void } | null>;
+/**
+ * What a key does, by `KeyboardEvent.key`; two keys in a row are written with a blank, as `g h`.
+ *
+ * Where `run` returns false, the key was not meant for it and does what it does by itself.
+ */
+export type Keys = Record<string, { does: string; run: (event: KeyboardEvent) => unknown } | null>;
 
 interface Group {
   title: string;
@@ -45,7 +49,7 @@ function typing(target: EventTarget | null): boolean {
   return target instanceof HTMLInputElement && !["checkbox", "radio", "button", "range"].includes(target.type);
 }
 
-function find(key: string): ((event: KeyboardEvent) => void) | null {
+function find(key: string): ((event: KeyboardEvent) => unknown) | null {
   for (const group of [...groups.peek()].reverse()) {
     const found = group.keys()[key];
     if (found) return found.run;
@@ -63,8 +67,7 @@ function onKey(event: KeyboardEvent): void {
   const run = both ?? find(event.key);
   before = run ? null : { key: event.key, at: event.timeStamp };
   if (!run) return;
-  event.preventDefault();
-  run(event);
+  if (run(event) !== false) event.preventDefault();
 }
 
 /** Begin to listen. */

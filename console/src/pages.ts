@@ -9,6 +9,8 @@ export interface Windowed<T> {
   total: number | undefined;
   /** The item at a place, if it was read. */
   at: (index: number) => T | undefined;
+  /** The place of the first item that was read and passes a test; -1 where there is none. */
+  find: (test: (item: T) => boolean) => number;
   /** Have a part read. */
   need: (first: number, last: number) => void;
   problem: Problem | undefined;
@@ -94,5 +96,12 @@ export function useWindow<T>(
     };
   }, [follow, reload]);
   const { parts, total, problem } = state.current;
-  return { total, problem, need, reload, at: (index) => parts.get(Math.floor(index / SIZE))?.[index % SIZE] };
+  const find = (test: (item: T) => boolean) => {
+    for (const part of [...parts.keys()].sort((one, other) => one - other)) {
+      const place = parts.get(part)?.findIndex(test) ?? -1;
+      if (place >= 0) return part * SIZE + place;
+    }
+    return -1;
+  };
+  return { total, problem, need, reload, find, at: (index) => parts.get(Math.floor(index / SIZE))?.[index % SIZE] };
 }

@@ -3,6 +3,7 @@
 import type { ComponentType } from "preact";
 import type { Schemas } from "./api";
 import { Home } from "./screens/Home";
+import { Review } from "./screens/Review";
 
 export interface Screen {
   /** Where it is, after `/console`; it may hold parameters, as `/memories/:id`. */
@@ -19,4 +20,5 @@ export interface Screen {
 
 export const screens: readonly Screen[] = [
   { path: "/", title: "Home", key: "h", group: 1, component: Home },
+  { path: "/review", title: "Review", key: "r", group: 1, component: Review, count: (status) => status.quarantine.depth },
 ];

@@ -31,6 +31,11 @@ export function seen(text: string): ComponentChild[] {
   return pieces;
 }
 
+/** Return a sentence of the server: what stands between backticks is a name. */
+export function said(text: string): ComponentChild[] {
+  return text.split("`").map((each, at) => (at % 2 ? <code>{seen(each)}</code> : <>{seen(each)}</>));
+}
+
 /** Whether a text has characters that no reader sees. */
 export function hasUnseen(text: string): boolean {
   return seen(text).some((each) => typeof each !== "string");

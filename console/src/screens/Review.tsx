@@ -1,0 +1,258 @@
+/** Review: the proposals that wait for a person, one beside the list of all, decided by keys or by hand. */
+
+import "./review/review.css";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { api, ask } from "../api";
+import { useAddress } from "../address";
+import { useKeys } from "../keys";
+import { reviews } from "../live";
+import { useWindow } from "../pages";
+import { mayChange } from "../session";
+import { Button } from "../parts/Button";
+import { MemoryText } from "../parts/MemoryText";
+import { Page } from "../parts/Page";
+import { Empty, Failed, Loading } from "../parts/States";
+import { Tag } from "../parts/Tag";
+import { Time } from "../parts/Time";
+import { say } from "../parts/Toasts";
+import { VirtualList } from "../parts/VirtualList";
+import { seen } from "../parts/seen";
+import { approve } from "./review/decide";
+import { Detail } from "./review/Detail";
+import { BatchDialog, EditDialog, RejectDialog } from "./review/Dialogs";
+import { watched } from "./review/watched";
+import { editable, gist, headline, proposer, toneOf, type Proposal } from "./review/words";
+
+type Open = { what: "reject" | "batch"; items: Proposal[] } | { what: "edit"; items: [Proposal] };
+type Counts = Record<string, Record<string, number>>;
+
+export function Review() {
+  const address = useAddress();
+  const filters = { proposer: address.get("proposer") || undefined, gate: address.get("gate") || undefined, tier: tierOf(address.get("tier")) };
+  const name = JSON.stringify(filters);
+  const facts = useRef<{ counts: Counts; oldest: string | null }>({ counts: {}, oldest: null });
+  const list = useWindow<Proposal>(
+    name,
+    async (offset, limit) => {
+      const found = await ask(api.GET("/memory/queue", { params: { query: { ...filters, offset, limit } } }));
+      if (found.ok) facts.current = { counts: found.data.counts, oldest: found.data.oldest_at };
+      return found;
+    },
+    reviews,
+  );
+  const [chosen, setChosen] = useState<ReadonlyMap<string, Proposal>>(new Map());
+  const [open, setOpen] = useState<Open | null>(null);
+  const [busy, setBusy] = useState(false);
+  const place = useRef(0);
+  const at = address.get("at");
+  const found = at ? list.find((each) => each.id === at) : 0;
+  // What was decided leaves the list; the place where it was stays.
+  const index = found >= 0 ? found : Math.min(place.current, Math.max(0, (list.total ?? 1) - 1));
+  place.current = index;
+  const listed = list.at(index);
+  const current = at || listed?.id;
+  const item = found >= 0 ? listed : undefined;
+
+  useEffect(() => {
+    setChosen(new Map());
+  }, [name]);
+
+  const move = (to: number) => {
+    const next = list.at(Math.max(0, Math.min((list.total ?? 1) - 1, to)));
+    if (next) address.set({ at: next.id });
+  };
+  /** Go on with what is next to what was decided, in the list as it was. */
+  const goOn = (decided: readonly Proposal[]) => {
+    const ids = new Set(decided.map((each) => each.id));
+    let next = index;
+    while (list.at(next) && ids.has(list.at(next)?.id ?? "")) next += 1;
+    let to = list.at(next);
+    for (let before = index; !to && before >= 0; before -= 1) {
+      const each = list.at(before);
+      if (each && !ids.has(each.id)) to = each;
+    }
+    setChosen(new Map());
+    address.set({ at: to?.id ?? null });
+    document.querySelector<HTMLElement>("[role=listbox]")?.focus();
+  };
+  const toggle = (each: Proposal | undefined, on?: boolean) => {
+    if (!each || !mayChange()) return;
+    const next = new Map(chosen);
+    if (on ?? !next.has(each.id)) next.set(each.id, each);
+    else next.delete(each.id);
+    setChosen(next);
+  };
+  const extend = (by: number) => {
+    const next = list.at(index + by);
+    if (!item || !next || !mayChange()) return;
+    setChosen(new Map(chosen).set(item.id, item).set(next.id, next));
+    move(index + by);
+  };
+  const approveOne = async (one: Proposal) => {
+    if (busy) return;
+    if (!watched.value.has(one.digest)) return say("Not yet: look at it for a moment first", { tone: "plain" });
+    setBusy(true);
+    const done = await approve(one);
+    setBusy(false);
+    if (done) goOn([one]);
+  };
+  const meant = chosen.size ? [...chosen.values()] : item ? [item] : [];
+  const act = {
+    approve: () => {
+      if (chosen.size) setOpen({ what: "batch", items: meant });
+      else if (item) void approveOne(item);
+    },
+    edit: () => {
+      if (item && editable(item)) setOpen({ what: "edit", items: [item] });
+    },
+    reject: () => {
+      if (meant.length) setOpen({ what: "reject", items: meant });
+    },
+  };
+  const inList = (event: KeyboardEvent) => event.target instanceof Element && event.target.closest("[role=listbox]");
+  const may = mayChange();
+  useKeys("Review", {
+    j: { does: "Next", run: () => move(index + 1) },
+    k: { does: "Previous", run: () => move(index - 1) },
+    ArrowDown: { does: "Next, in the list", run: (event) => (inList(event) ? move(index + 1) : false) },
+    ArrowUp: { does: "Previous, in the list", run: (event) => (inList(event) ? move(index - 1) : false) },
+    a: may ? { does: "Approve what is open, or all that are selected", run: act.approve } : null,
+    r: may ? { does: "Reject, with a reason", run: act.reject } : null,
+    e: may ? { does: "Edit and approve", run: act.edit } : null,
+    x: may ? { does: "Select or deselect", run: () => toggle(item) } : null,
+    J: may ? { does: "Select, and go on to the next", run: () => extend(1) } : null,
+    K: may ? { does: "Select, and go back to the previous", run: () => extend(-1) } : null,
+    Escape: chosen.size ? { does: "Deselect all", run: () => setChosen(new Map()) } : null,
+  });
+
+  const total = list.total;
+  const finish = () => {
+    if (open) goOn(open.items);
+    setOpen(null);
+  };
+  const lede = total === undefined ? null : total ? <>{total.toLocaleString()} {total === 1 ? "waits" : "wait"}, the oldest since <Time at={facts.current.oldest} /></> : "nothing waits";
+  return (
+    <Page title="Review" lede={lede} json="/memory/queue" actions={<span class="soft small wide-only"><kbd>j</kbd> <kbd>k</kbd> move · <kbd>a</kbd> approve · <kbd>r</kbd> reject · <kbd>e</kbd> edit · <kbd>x</kbd> select · <kbd>?</kbd></span>}>
+      {total === undefined ? (
+        list.problem ? <Failed problem={list.problem} retry={list.reload} /> : <Loading rows={6} />
+      ) : total === 0 && !at && !Object.values(filters).some(Boolean) ? (
+        <div class="card">
+          <Empty title="Nothing waits for you">What an agent may not decide alone comes here: a change of a core block, words from the web that give orders, less trust than there was.</Empty>
+        </div>
+      ) : (
+        <div class={at ? "review at" : "review"}>
+          <div class="card queue">
+            <Filters counts={facts.current.counts} address={address} />
+            {chosen.size ? (
+              <div class="chosen">
+                <b class="num">{chosen.size} selected</b>
+                <span class="spread" />
+                <Button small tone="go" onClick={act.approve}>Approve…</Button>
+                <Button small tone="no" onClick={act.reject}>Reject…</Button>
+                <Button small tone="quiet" onClick={() => setChosen(new Map())}>Clear</Button>
+              </div>
+            ) : null}
+            {total === 0 ? <Empty title="Nothing like that waits" /> : (
+              <VirtualList
+                label="Proposals that wait"
+                role="listbox"
+                class="queue-rows"
+                count={total}
+                estimate={59}
+                current={index}
+                active={current ? `row-${current}` : undefined}
+                keyOf={(row) => list.at(row)?.id ?? row}
+                onRange={list.need}
+                row={(row) => (
+                  <Row
+                    item={list.at(row)}
+                    on={list.at(row)?.id === current}
+                    chosen={chosen.has(list.at(row)?.id ?? "")}
+                    onOpen={(each) => address.set({ at: each.id }, { push: !at })}
+                    onToggle={toggle}
+                  />
+                )}
+              />
+            )}
+          </div>
+          {current ? (
+            <Detail
+              key={current}
+              id={current}
+              listed={item}
+              busy={busy}
+              onApprove={(one) => void approveOne(one)}
+              onEdit={(one) => setOpen({ what: "edit", items: [one] })}
+              onReject={(one) => setOpen({ what: "reject", items: [one] })}
+              onBack={() => address.set({ at: null })}
+            />
+          ) : null}
+        </div>
+      )}
+      {open?.what === "reject" ? <RejectDialog items={open.items} onClose={() => setOpen(null)} onDone={finish} /> : null}
+      {open?.what === "batch" ? <BatchDialog items={open.items} onClose={() => setOpen(null)} onDone={finish} /> : null}
+      {open?.what === "edit" ? <EditDialog item={open.items[0]} onClose={() => setOpen(null)} onDone={finish} /> : null}
+    </Page>
+  );
+}
+
+interface RowProps {
+  item: Proposal | undefined;
+  on: boolean;
+  chosen: boolean;
+  onOpen: (item: Proposal) => void;
+  onToggle: (item: Proposal) => void;
+}
+
+function Row({ item, on, chosen, onOpen, onToggle }: RowProps) {
+  if (!item) return <div class="row" role="option" aria-selected={false}><span class="bone" /></div>;
+  const [reason] = item.reasons;
+  return (
+    <div
+      id={`row-${item.id}`}
+      class={["row", on && "on", chosen && "chosen-row"].filter(Boolean).join(" ")}
+      role="option"
+      aria-selected={on}
+      onClick={(event) => (event.shiftKey || event.ctrlKey || event.metaKey ? onToggle(item) : onOpen(item))}
+    >
+      <span
+        class="mark"
+        aria-hidden="true"
+        onClick={(event) => {
+          event.stopPropagation();
+          onToggle(item);
+        }}
+      >{chosen ? "✓" : ""}</span>
+      <div class="row-text">
+        <MemoryText text={gist(item) || headline(item)} one />
+        <div class="row-sub small soft">
+          <span class="cut">{seen(proposer(item))} · {item.diff[0]?.after.tier}{item.diff[0]?.after.key ? <> <b>{seen(item.diff[0].after.key)}</b></> : null}</span>
+          {reason ? <Tag tone={toneOf(reason)} title={reason.detail}>{reason.code.replaceAll("_", " ")}</Tag> : null}
+          {chosen ? <span class="unheard">, selected</span> : null}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+const FACETS = [["proposer", "Proposed by"], ["gate", "Held by"], ["tier", "Tier"]] as const;
+const TIERS = ["core", "working", "episodic", "archival"] as const;
+
+function tierOf(text: string): (typeof TIERS)[number] | undefined {
+  return TIERS.find((each) => each === text);
+}
+
+function Filters({ counts, address }: { counts: Counts; address: ReturnType<typeof useAddress> }) {
+  const shown = FACETS.filter(([facet]) => Object.keys(counts[facet] ?? {}).length > 1 || address.get(facet));
+  if (!shown.length) return null;
+  return (
+    <div class="filters">
+      {shown.map(([facet, title]) => (
+        <select key={facet} aria-label={title} value={address.get(facet)} onChange={(event) => address.set({ [facet]: event.currentTarget.value, at: null })}>
+          <option value="">{title}: all</option>
+          {Object.entries(counts[facet] ?? {}).map(([value, count]) => <option key={value} value={value}>{value} ({count})</option>)}
+        </select>
+      ))}
+    </div>
+  );
+}

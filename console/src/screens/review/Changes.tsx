@@ -1,0 +1,72 @@
+/** What a proposal would change, step by step: its words first, then the other fields. */
+
+import type { Schemas } from "../../api";
+import { Diff } from "../../parts/Diff";
+import { MemoryText } from "../../parts/MemoryText";
+import { Tag } from "../../parts/Tag";
+import { seen } from "../../parts/seen";
+import type { Step } from "./words";
+
+export function Changes({ steps }: { steps: readonly Step[] }) {
+  return (
+    <>
+      {steps.map((step) => (
+        <div key={`${step.id}/${step.op}`} class="step">
+          {steps.length > 1 ? <StepHead step={step} /> : null}
+          <Words step={step} />
+          <Fields step={step} />
+        </div>
+      ))}
+    </>
+  );
+}
+
+function StepHead({ step }: { step: Step }) {
+  return (
+    <div class="line small">
+      <Tag>{step.op}</Tag>
+      <span class="soft">
+        {step.after.tier} {step.after.kind}
+        {step.after.key ? <> <b>{seen(step.after.key)}</b></> : null}
+      </span>
+    </div>
+  );
+}
+
+function Words({ step }: { step: Step }) {
+  const text = step.changed.find((each) => each.field === "text");
+  if (text) return <Diff before={shown(text.before)} after={shown(text.after)} />;
+  const words = step.after.text ?? step.before?.text;
+  return <div class="words"><MemoryText text={words} /></div>;
+}
+
+function Fields({ step }: { step: Step }) {
+  const others = step.changed.filter((each) => each.field !== "text" && meant(each, step));
+  if (!others.length) return null;
+  return (
+    <dl class="facts fields">
+      {others.map((each) => (
+        <>
+          <dt>{each.field.replaceAll("_", " ")}</dt>
+          <dd>
+            {shown(each.before) ? <><span class="soft">{seen(shown(each.before))}</span> <span aria-label="becomes">→</span> </> : null}
+            {shown(each.after) ? seen(shown(each.after)) : <span class="faint">nothing</span>}
+          </dd>
+        </>
+      ))}
+    </dl>
+  );
+}
+
+// Of what is new, only what is not said elsewhere.
+const SAID = new Set(["tier", "kind", "scope", "status", "author", "created_at", "content_type", "source", "trust", "confidence", "importance", "stability", "sensitivity", "key", "evidence", "session"]);
+
+function meant(change: Schemas["FieldChange"], step: Step): boolean {
+  return step.before !== null || !SAID.has(change.field);
+}
+
+export function shown(value: unknown): string {
+  if (value === null || value === undefined) return "";
+  if (Array.isArray(value)) return value.map(shown).join(", ");
+  return typeof value === "string" ? value : JSON.stringify(value);
+}

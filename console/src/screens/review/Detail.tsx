@@ -1,0 +1,148 @@
+/** One proposal: what would change, why it is held, and what bears on the decision. */
+
+import type { Schemas } from "../../api";
+import { useGet } from "../../load";
+import { reviews } from "../../live";
+import { mayChange } from "../../session";
+import { Button } from "../../parts/Button";
+import { MemoryText } from "../../parts/MemoryText";
+import { Shown } from "../../parts/States";
+import { Tag } from "../../parts/Tag";
+import { Time } from "../../parts/Time";
+import { said, seen } from "../../parts/seen";
+import { Changes } from "./Changes";
+import { useWatched, watched } from "./watched";
+import { editable, headline, type Proposal } from "./words";
+
+interface Props {
+  id: string;
+  /** What the list knows of it, to be shown at once. */
+  listed: Proposal | undefined;
+  busy: boolean;
+  onApprove: (item: Proposal) => void;
+  onEdit: (item: Proposal) => void;
+  onReject: (item: Proposal) => void;
+  onBack: () => void;
+}
+
+export function Detail({ id, listed, ...acts }: Props) {
+  const found = useGet("/memory/quarantine/{id}", { params: { path: { id } } }, reviews);
+  const item = found.data ?? listed;
+  if (!item) return <article class="card detail"><Shown of={found} rows={6}>{() => null}</Shown></article>;
+  return <One key={item.digest} item={item} stored={found.data?.shown} {...acts} />;
+}
+
+function One({ item, stored, busy, onApprove, onEdit, onReject, onBack }: Omit<Props, "id" | "listed"> & { item: Proposal; stored: Schemas["Shown"][] | undefined }) {
+  const what = useWatched<HTMLDivElement>(item.digest);
+  const back = useGet("/memory/quarantine/{id}/background", { params: { path: { id: item.id } } }, null);
+  const after = item.diff[0]?.after;
+  const open = item.state === "pending";
+  const read = watched.value.has(item.digest);
+  return (
+    <article class="card detail" aria-label={`Proposal: ${headline(item)}`}>
+      <div class="detail-body">
+        <Button small tone="quiet" class="back" onClick={onBack}>← Queue</Button>
+        <header>
+          <h2>{seen(headline(item))}</h2>
+          <p class="soft small">
+            {seen(item.proposer)}, <Time at={item.created_at} />
+            {after?.session ? <> · session {seen(after.session)}</> : null} · <a href={`/memory/quarantine/${item.id}`} target="_blank" rel="noreferrer">JSON</a>
+          </p>
+        </header>
+        {open ? null : <Settled item={item} />}
+        <section class="why" aria-label="Why it is held">
+          <b>Held because</b>
+          <ul>
+            {item.reasons.map((each) => <li key={`${each.gate}/${each.code}`}>{said(each.detail)}</li>)}
+          </ul>
+          <p class="small soft">
+            {[...new Set(item.reasons.map((each) => each.gate))].map((gate) => (
+              <span key={gate}><Tag>{gate}</Tag> {back.data?.meaning[gate] ?? ""} </span>
+            ))}
+          </p>
+        </section>
+        <div ref={what} class="stack"><Changes steps={item.diff} /></div>
+        <dl class="facts">
+          <dt>Said why</dt>
+          <dd>{seen(item.reason)}</dd>
+          <dt>Comes from</dt>
+          <dd>{after ? <>{seen(after.source)}, {after.trust} once approved</> : null}</dd>
+          <dt>Evidence</dt>
+          <dd><Evidence of={back.data?.evidence} named={after?.evidence ?? []} /></dd>
+          <dt>Similar</dt>
+          <dd><Similar of={back.data?.similar} /></dd>
+          {back.data?.reached ? <><dt>Reached</dt><dd><Reached of={back.data.reached} /></dd></> : null}
+          <dt>Would be</dt>
+          <dd>{after ? <>{after.kind} · {after.tier} · {seen(after.scope)} · confidence {after.confidence}{after.sensitivity === "sensitive" ? " · sensitive" : ""}</> : null}</dd>
+        </dl>
+        <details class="small">
+          <summary>All that would be stored</summary>
+          <p class="soft mono">digest {item.digest}</p>
+          {(stored ?? []).map((each) => <div key={each.id} class="words mono"><MemoryText text={each.payload} limit={8_000} /></div>)}
+        </details>
+      </div>
+      {open && mayChange() ? (
+        <div class="acts">
+          <Button tone="go" hint="a" busy={busy} aria-disabled={!read} onClick={() => onApprove(item)}>Approve</Button>
+          {editable(item) ? <Button hint="e" busy={busy} onClick={() => onEdit(item)}>Edit and approve</Button> : null}
+          <span class="spread" />
+          <Button tone="no" hint="r" busy={busy} onClick={() => onReject(item)}>Reject…</Button>
+        </div>
+      ) : null}
+    </article>
+  );
+}
+
+function Settled({ item }: { item: Proposal }) {
+  const tone = item.state === "approved" ? "good" : "plain";
+  return (
+    <p class="settled" role="status">
+      <Tag tone={tone}>{item.state}</Tag> {item.decided_by ? <>by {seen(item.decided_by)} </> : null}
+      <Time at={item.decided_at ?? item.expires_at} />
+      {item.decision ? <>: {seen(item.decision)}</> : null}
+    </p>
+  );
+}
+
+function Evidence({ of, named }: { of: Schemas["Evidence"][] | undefined; named: readonly string[] }) {
+  if (!of) return <>{named.length ? seen(named.join(", ")) : <span class="faint">none</span>}</>;
+  if (!of.length) return <span class="faint">none</span>;
+  return (
+    <ul class="plain">
+      {of.map((each) => (
+        <li key={each.reference}>
+          {each.memory ? (
+            <details>
+              <summary>{seen(each.reference)}</summary>
+              <div class="words"><MemoryText text={each.memory.text} /></div>
+              <span class="soft small">{seen(each.memory.author)}, <Time at={each.memory.created_at} /> · {seen(each.memory.source)}</span>
+            </details>
+          ) : (
+            <>{seen(each.reference)} <span class="faint small">only its name is known here</span></>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Similar({ of }: { of: Schemas["Similar"][] | undefined }) {
+  if (!of) return <span class="faint">…</span>;
+  if (!of.length) return <span class="faint">nothing like it is stored</span>;
+  return (
+    <ul class="plain">
+      {of.map((each) => (
+        <li key={each.memory.id} class="similar">
+          <MemoryText text={each.memory.text} one />
+          <Tag>{each.memory.tier}</Tag>
+          <span class="num soft small" title={each.why.join(", ")}>{each.score.toFixed(2)}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Reached({ of }: { of: Schemas["Reached"] }) {
+  if (!of.contexts) return <span class="faint">what it would change stood in no context yet</span>;
+  return <>what it would change stood in <b class="num">{of.contexts.toLocaleString()}</b> contexts{of.last ? <>, last <Time at={of.last.at} short /></> : null}</>;
+}

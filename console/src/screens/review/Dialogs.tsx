@@ -1,0 +1,154 @@
+/** The dialogs of a decision: why it is rejected, other words for it, and what is in a batch. */
+
+import { useState } from "preact/hooks";
+import { api, ask, type Answer, type Problem } from "../../api";
+import { useLoad } from "../../load";
+import { Button } from "../../parts/Button";
+import { Dialog } from "../../parts/Dialog";
+import { Diff } from "../../parts/Diff";
+import { Tag } from "../../parts/Tag";
+import { seen } from "../../parts/seen";
+import { Changes } from "./Changes";
+import { amend, approveAll, reject } from "./decide";
+import { useWatched, watched } from "./watched";
+import { editable, headline, proposer, toneOf, type Proposal } from "./words";
+
+interface Props {
+  onClose: () => void;
+  /** Called once it was decided. */
+  onDone: () => void;
+}
+
+const OFFERED = 6;
+const LOOKED_AT = 60;
+
+/** Return the reasons that were given lately, the newest first. */
+async function reasonsGiven(): Promise<Answer<string[]>> {
+  const query = { state: "rejected" as const, limit: 1 };
+  const count = await ask(api.GET("/memory/queue", { params: { query } }));
+  if (!count.ok) return count;
+  const offset = Math.max(0, count.data.total - LOOKED_AT);
+  const found = await ask(api.GET("/memory/queue", { params: { query: { ...query, offset, limit: LOOKED_AT } } }));
+  if (!found.ok) return found;
+  const newest = [...found.data.items].sort((one, other) => (other.decided_at ?? "").localeCompare(one.decided_at ?? ""));
+  return { ...found, data: [...new Set(newest.flatMap((each) => each.decision ?? []))].slice(0, OFFERED) };
+}
+
+export function RejectDialog({ items, onClose, onDone }: Props & { items: readonly Proposal[] }) {
+  const [reason, setReason] = useState("");
+  const [busy, setBusy] = useState(false);
+  const given = useLoad("reasons given", reasonsGiven, null);
+  const send = async () => {
+    if (!reason.trim() || busy) return;
+    setBusy(true);
+    const done = await reject(items, reason.trim());
+    setBusy(false);
+    if (done) onDone();
+  };
+  const [only] = items;
+  return (
+    <Dialog
+      title={items.length === 1 && only ? `Reject: ${headline(only)}` : `Reject ${items.length} proposals`}
+      onClose={onClose}
+      onSubmit={() => void send()}
+      foot={<><Button onClick={onClose}>Cancel</Button><Button type="submit" tone="no" busy={busy} disabled={!reason.trim()}>Reject</Button></>}
+    >
+      <label class="field">
+        <span>Why; the proposer is told</span>
+        <input autofocus value={reason} maxLength={500} onInput={(event) => setReason(event.currentTarget.value)} />
+      </label>
+      {given.data?.length ? (
+        <div class="line" role="group" aria-label="Reasons given lately">
+          {given.data.map((each) => <Button key={each} small onClick={() => setReason(each)}>{seen(each)}</Button>)}
+        </div>
+      ) : null}
+    </Dialog>
+  );
+}
+
+export function EditDialog({ item, onClose, onDone }: Props & { item: Proposal }) {
+  const proposed = editable(item)?.after.text ?? "";
+  const [text, setText] = useState(proposed);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [busy, setBusy] = useState(false);
+  const send = async () => {
+    if (!text.trim() || text === proposed || busy) return;
+    setBusy(true);
+    const wrong = await amend(item, text);
+    setBusy(false);
+    if (wrong) setProblem(wrong);
+    else onDone();
+  };
+  return (
+    <Dialog
+      wide
+      title={`Edit and approve: ${headline(item)}`}
+      onClose={onClose}
+      onSubmit={() => void send()}
+      foot={<><Button onClick={onClose}>Cancel</Button><Button type="submit" tone="go" busy={busy} disabled={!text.trim() || text === proposed}>Approve as yours</Button></>}
+    >
+      <label class="field">
+        <span>What is stored, as your own words</span>
+        <textarea
+          autofocus
+          rows={5}
+          value={text}
+          dir="auto"
+          onInput={(event) => setText(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void send();
+          }}
+        />
+      </label>
+      <h3>Proposed, and yours</h3>
+      <Diff before={proposed} after={text} />
+      {problem ? <p class="bad" role="alert">{seen(problem.detail)}</p> : null}
+    </Dialog>
+  );
+}
+
+export function BatchDialog({ items, onClose, onDone }: Props & { items: readonly Proposal[] }) {
+  const [busy, setBusy] = useState(false);
+  const read = items.filter((each) => watched.value.has(each.digest)).length;
+  const all = read === items.length;
+  const send = async () => {
+    if (!all || busy) return;
+    setBusy(true);
+    const done = await approveAll(items);
+    setBusy(false);
+    if (done) onDone();
+  };
+  return (
+    <Dialog
+      wide
+      title={`Approve ${items.length} proposals`}
+      onClose={onClose}
+      onSubmit={() => void send()}
+      foot={
+        <>
+          <span class="soft small spread" role="status">{all ? "All of them were on screen." : `${read} of ${items.length} were on screen; scroll to see the rest.`}</span>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" tone="go" busy={busy} disabled={!all}>Approve all {items.length}</Button>
+        </>
+      }
+    >
+      <ol class="batch" tabIndex={0} aria-label="What is in the batch">
+        {items.map((each) => <Item key={each.digest} item={each} />)}
+      </ol>
+    </Dialog>
+  );
+}
+
+function Item({ item }: { item: Proposal }) {
+  const shown = useWatched<HTMLLIElement>(item.digest);
+  return (
+    <li ref={shown}>
+      <div class="line small">
+        <b>{seen(headline(item))}</b>
+        <span class="soft">{seen(proposer(item))}</span>
+        {item.reasons.map((each) => <Tag key={each.code} tone={toneOf(each)} title={each.detail}>{each.code.replaceAll("_", " ")}</Tag>)}
+      </div>
+      <Changes steps={item.diff} />
+    </li>
+  );
+}

@@ -1,0 +1,102 @@
+/** Decisions: the calls, what is said of them, and how they are taken back. */
+
+import { api, ask, type Problem, type Schemas } from "../../api";
+import { changed } from "../../live";
+import { say } from "../../parts/Toasts";
+import { gist, headline, type Proposal } from "./words";
+
+const SHORT = 60;
+
+function named(item: Proposal): string {
+  const text = gist(item);
+  return text ? `“${text.length > SHORT ? `${text.slice(0, SHORT)}…` : text}”` : headline(item);
+}
+
+/** Approve exactly what was seen; returns whether that worked, and says what happened. */
+export async function approve(item: Proposal): Promise<boolean> {
+  const done = await ask(
+    api.POST("/memory/quarantine/{id}/approve", { params: { path: { id: item.id }, header: { "If-Match": tag(item) } } }),
+  );
+  return done.ok ? stored(`Approved ${named(item)}`, done.data) : failed(done.problem);
+}
+
+/** Store other words in place of the proposed ones, as the reviewer's own. */
+export async function amend(item: Proposal, text: string): Promise<Problem | null> {
+  const done = await ask(
+    api.POST("/memory/quarantine/{id}/amend", {
+      params: { path: { id: item.id }, header: { "If-Match": tag(item) } },
+      body: { text },
+    }),
+  );
+  if (!done.ok) return done.problem;
+  stored("Stored your words in its place", done.data);
+  return null;
+}
+
+/** Reject; the proposer is told why. */
+export async function reject(items: readonly Proposal[], reason: string): Promise<boolean> {
+  const [only] = items;
+  if (items.length === 1 && only) {
+    const done = await ask(api.POST("/memory/quarantine/{id}/reject", { params: { path: { id: only.id } }, body: { reason } }));
+    if (!done.ok) return failed(done.problem);
+    say(`Rejected ${named(only)}; the proposer is told why`);
+  } else {
+    const done = await ask(api.POST("/memory/quarantine/reject", { body: { ids: items.map((each) => each.id), reason } }));
+    if (!done.ok) return failed(done.problem);
+    summed(`Rejected ${done.data.rejected}`, done.data.results);
+  }
+  changed();
+  return true;
+}
+
+/** Approve many, each by the digest that was seen. */
+export async function approveAll(items: readonly Proposal[]): Promise<boolean> {
+  const body = { items: items.map(({ id, digest }) => ({ id, digest })) };
+  const done = await ask(api.POST("/memory/quarantine/approve", { body }));
+  if (!done.ok) return failed(done.problem);
+  const commits = done.data.results.flatMap((each) => each.outcome?.commit ?? []);
+  summed(`Approved ${done.data.approved}`, done.data.results, () => undo(commits));
+  changed();
+  return true;
+}
+
+function tag(item: Proposal): string {
+  return `"${item.digest}"`;
+}
+
+function stored(text: string, outcome: Schemas["Written"]): true {
+  const { commit } = outcome;
+  say(text, commit ? { undo: () => undo([commit]) } : {});
+  changed();
+  return true;
+}
+
+function failed(problem: Problem): false {
+  say(problem.detail, { tone: "bad" });
+  changed();
+  return false;
+}
+
+function summed(text: string, results: readonly Schemas["Decision"][], taken?: () => Promise<string>): void {
+  const wrong = results.filter((each) => !each.ok);
+  const why = wrong[0]?.error?.detail;
+  if (!wrong.length) say(text, { undo: taken });
+  else say(`${text}; ${wrong.length} not: ${why ?? "see the queue"}`, { tone: "bad", undo: taken });
+}
+
+/** Undo commits by ordinary rollbacks, the newest first; returns what came of it. */
+async function undo(commits: readonly string[]): Promise<string> {
+  for (const [count, commit] of [...commits].reverse().entries()) {
+    const now = await ask(api.GET("/memory/status"));
+    if (!now.ok) return now.problem.detail;
+    const done = await ask(
+      api.POST("/memory/rollback/{commit_id}", {
+        params: { path: { commit_id: commit }, header: { "If-Match": now.data.etag } },
+        body: {},
+      }),
+    );
+    changed();
+    if (!done.ok) return count ? `Undid ${count} of ${commits.length}: ${done.problem.detail}` : done.problem.detail;
+  }
+  return commits.length === 1 ? "Undone by a rollback; what held before holds again" : `Undid all ${commits.length} by rollbacks`;
+}

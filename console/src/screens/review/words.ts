@@ -1,0 +1,67 @@
+/** What a proposal is about, in a few words. */
+
+import type { Schemas } from "../../api";
+import type { Tone } from "../../parts/Tag";
+
+export type Proposal = Schemas["Proposal"];
+export type Step = Schemas["Event"];
+
+const DOES: Record<string, [one: string, many: string]> = {
+  insert: ["Remember", "Remember"],
+  replace: ["Change", "Change"],
+  append: ["Add to", "Add to"],
+  retire: ["Forget", "Forget"],
+  archive: ["Archive", "Archive"],
+  restore: ["Restore", "Restore"],
+  move: ["Move", "Move"],
+  promote: ["Promote", "Promote"],
+  supersede: ["Replace", "Replace"],
+  reinforce: ["Confirm", "Confirm"],
+  expire: ["Expire", "Expire"],
+};
+
+/** Return what would happen, as a heading: `Change the mission`, `Merge 3 memories into one`. */
+export function headline(item: Proposal): string {
+  const steps = item.diff;
+  const [first] = steps;
+  if (!first) return "A proposal without a change";
+  if (steps.length > 1) {
+    const ops = new Set(steps.map((each) => each.op));
+    if (ops.has("insert") && ops.has("supersede")) return `Merge ${steps.length - 1} memories into one`;
+    const [does] = DOES[first.op] ?? [first.op];
+    return ops.size === 1 ? `${does} ${steps.length} memories` : `${steps.length} changes at once`;
+  }
+  const [does] = DOES[first.op] ?? [first.op];
+  const { key, tier, kind } = first.after;
+  if (tier === "core" && key) return `${does} the ${key}`;
+  return key ? `${does} ${key}` : `${does} ${article(kind)}`;
+}
+
+function article(kind: string): string {
+  return /^[aeiou]/.test(kind) ? `an ${kind}` : `a ${kind}`;
+}
+
+/** Return the words that a list shows of a proposal. */
+export function gist(item: Proposal): string {
+  const step = item.diff.find((each) => each.after.text) ?? item.diff[0];
+  return step ? (step.after.text ?? step.before?.text ?? "") : "";
+}
+
+/** Return who proposed it, without the kind of actor. */
+export function proposer(item: Proposal): string {
+  return item.proposer_actor.name ?? item.proposer;
+}
+
+const BAD = new Set(["injection", "secrets", "poisoning", "content", "recall_poison"]);
+
+/** How much a reason is to be looked at. */
+export function toneOf(reason: Schemas["Reason"]): Tone {
+  if (BAD.has(reason.gate)) return "bad";
+  return reason.gate === "authority" ? "warn" : "plain";
+}
+
+/** Return the step whose text a reviewer may edit; undefined where there is none, or more than one. */
+export function editable(item: Proposal): Step | undefined {
+  const texts = item.diff.filter((each) => ["insert", "replace", "append"].includes(each.op) && each.after.text);
+  return texts.length === 1 ? texts[0] : undefined;
+}

@@ -1,0 +1,228 @@
+"""Review in the console: each journey ends in what the store holds, or in what an agent is told."""
+
+from __future__ import annotations
+
+import pytest
+from support.browser import NARROW
+
+pytestmark = pytest.mark.proof
+
+
+#: Whether more rows of a batch were on screen than a number.
+SEEN = """(row) => {
+  const said = document.querySelector('dialog [role=status]').textContent;
+  return said.startsWith('All') || Number.parseInt(said) > row;
+}"""
+
+
+def propose(console, *texts):
+    """Have an agent propose texts for the block of the mission, which a person has to approve; in order."""
+    for text in texts:
+        console.agent().remember(text, tier="core", key="mission", reason=f"why {text[:20]}")
+
+
+def wait(console, count):
+    """Have an agent propose facts that are too uncertain to be stored unasked."""
+    sent = [{"text": f"Guess {n}: shelf {n} holds flour {n * 7}.", "tier": "archival", "confidence": 0.2} for n in range(count)]
+    console.agent().remember_many(sent, reason="a guess")
+    assert len(console.owner.pending()) == count
+
+
+def texts(console):
+    return [each.text for each in console.owner.find(limit=None)]
+
+
+def settle(page):
+    """Wait until what is open was on screen for long enough to be approved."""
+    page.locator("article button[aria-disabled=false]", has_text="Approve").first.wait_for()
+
+
+def heading(page, text):
+    page.locator("article").get_by_text(text).first.wait_for()
+
+
+def test_a_proposal_is_approved_by_one_key_and_stands_in_the_prompt(console):
+    propose(console, "Ship before Whitsun.")
+    with console.page("/review") as page:
+        settle(page)
+        page.keyboard.press("a")
+        page.get_by_text("Nothing waits for you").wait_for()
+    assert "Ship before Whitsun." in console.agent().context("what is the mission?").text
+
+
+def test_after_a_decision_the_next_one_is_open_and_a_line_says_what_happened(console):
+    propose(console, "First mission.", "Second mission.")
+    with console.page("/review") as page:
+        settle(page)
+        page.keyboard.press("a")
+        heading(page, "Second mission.")
+        assert "Approved “First mission.”" in page.get_by_role("status").first.inner_text()
+        assert page.evaluate("document.activeElement.getAttribute('role')") == "listbox"
+
+
+def test_what_was_approved_is_undone_by_a_rollback(console):
+    console.owner.remember("Ship before Easter.", tier="core", key="mission", reason="so")
+    propose(console, "Ship before Whitsun.")
+    with console.page("/review") as page:
+        settle(page)
+        page.keyboard.press("a")
+        page.get_by_role("button", name="Undo").click()
+        page.get_by_text("Undone by a rollback").first.wait_for()
+    assert texts(console) == ["Ship before Easter."]
+
+
+def test_nothing_is_approved_that_was_not_on_screen_for_a_moment(console):
+    propose(console, "Ship before Whitsun.")
+    with console.page("/review") as page:
+        page.clock.install()
+        page.reload()
+        page.clock.pause_at("2099-01-01")
+        heading(page, "Ship before Whitsun.")
+        page.clock.run_for(300)
+        page.keyboard.press("a")
+        page.get_by_text("Not yet").first.wait_for()
+        assert len(console.owner.pending()) == 1
+        page.clock.run_for(1_000)
+        settle(page)
+        page.keyboard.press("a")
+        page.clock.run_for(1_000)
+        page.get_by_text("Approved").first.wait_for()
+
+
+def test_two_presses_of_a_key_do_not_approve_what_came_next(console):
+    propose(console, "First mission.", "Second mission.")
+    with console.page("/review") as page:
+        settle(page)
+        page.keyboard.press("a")
+        page.keyboard.press("a")
+        heading(page, "Second mission.")
+    assert [each.reason for each in console.owner.pending()] == ["why Second mission."]
+
+
+def test_a_rejection_has_a_reason_that_its_proposer_is_told(console):
+    propose(console, "Ship before Whitsun.")
+    with console.page("/review") as page:
+        page.get_by_role("button", name="Reject…").wait_for()
+        page.keyboard.press("r")
+        page.get_by_label("Why; the proposer is told").fill("Easter it is")
+        page.keyboard.press("Enter")
+        page.get_by_text("Nothing waits for you").wait_for()
+    assert [each.decision for each in console.agent().notices()] == ["Easter it is"]
+
+
+def test_reasons_that_were_given_lately_are_offered(console):
+    propose(console, "Ship before Whitsun.", "Ship before Easter.")
+    console.owner.reject(console.owner.pending()[0].id, reason="Ask Tom first")
+    with console.page("/review") as page:
+        page.get_by_role("button", name="Reject…").click()
+        page.get_by_role("button", name="Ask Tom first").click()
+        page.get_by_role("dialog").get_by_role("button", name="Reject", exact=True).click()
+        page.get_by_text("Nothing waits for you").wait_for()
+    assert [each.decision for each in console.owner.pending(state="rejected")] == ["Ask Tom first"] * 2
+
+
+def test_other_words_are_stored_as_the_reviewers_own(console):
+    propose(console, "Ship before Whitsun.")
+    with console.page("/review") as page:
+        settle(page)
+        page.keyboard.press("e")
+        page.get_by_label("What is stored, as your own words").fill("Ship by the first of May.")
+        page.get_by_role("button", name="Approve as yours").click()
+        page.get_by_text("Nothing waits for you").wait_for()
+    stored = console.owner.find(limit=None)
+    assert [(each.text, each.trust.label) for each in stored] == [("Ship by the first of May.", "owner")]
+
+
+def test_thirty_are_approved_with_one_confirmation_that_lists_them(console):
+    wait(console, 30)
+    with console.page("/review") as page:
+        settle(page)
+        for _ in range(29):
+            page.keyboard.press("J")
+        page.get_by_text("30 selected").wait_for()
+        page.keyboard.press("a")
+        rows = page.get_by_role("list", name="What is in the batch").get_by_role("listitem")
+        assert rows.count() == 30
+        for row in range(30):
+            rows.nth(row).scroll_into_view_if_needed()
+            page.wait_for_function(SEEN, arg=row)
+        page.get_by_role("button", name="Approve all 30").click()
+        page.get_by_text("Nothing waits for you").wait_for()
+    assert len(texts(console)) == 30
+
+
+def test_of_two_reviewers_one_wins_and_the_other_is_told(console):
+    propose(console, "Ship before Whitsun.")
+    with console.page("/review") as one, console.page("/review", expected=["409"]) as other:
+        settle(one)
+        settle(other)
+        # The other page does not hear of it before it decides.
+        other.route("**/memory/**/approve", lambda route: (console.owner.reject(console.owner.pending()[0].id, reason="no"), route.continue_()))
+        other.keyboard.press("a")
+        other.get_by_text("rejected already").first.wait_for()
+        one.get_by_text("Nothing waits for you").wait_for()
+    assert texts(console) == []
+
+
+def test_what_was_decided_on_a_stale_base_is_told(console):
+    mission = console.owner.remember("Ship before Easter.", tier="core", key="mission", reason="so").records[0]
+    propose(console, "Ship before Whitsun.")
+    with console.page("/review", expected=["409", "412"]) as page:
+        settle(page)
+        console.owner.revise(mission.id, "Ship in June.", reason="later")
+        page.keyboard.press("a")
+        page.get_by_text("stale").first.wait_for()
+    assert texts(console) == ["Ship in June."]
+
+
+def test_what_is_proposed_elsewhere_appears_by_itself(console):
+    with console.page("/review") as page:
+        page.get_by_text("live", exact=True).wait_for()
+        propose(console, "Ship before Whitsun.")
+        heading(page, "Ship before Whitsun.")
+
+
+def test_what_is_being_read_stays_when_the_queue_changes(console):
+    propose(console, "First mission.", "Second mission.")
+    with console.page("/review") as page:
+        settle(page)
+        page.keyboard.press("j")
+        heading(page, "Second mission.")
+        console.owner.reject(console.owner.pending()[0].id, reason="no")
+        page.get_by_text("1 waits").wait_for()
+        heading(page, "Second mission.")
+
+
+def test_the_address_leads_back_to_what_was_open(console):
+    propose(console, "First mission.", "Second mission.")
+    with console.page("/review") as page:
+        settle(page)
+        page.keyboard.press("j")
+        heading(page, "Second mission.")
+        page.reload()
+        heading(page, "Second mission.")
+
+
+def test_invisible_characters_are_drawn_where_they_stand(console):
+    console.agent().remember("Pay to\u202e Ana\u200b.", tier="core", key="mission", reason="so")
+    with console.page("/review") as page:
+        heading(page, "RLO")
+        assert "\u202e" not in page.locator("article").inner_text()
+
+
+def test_evidence_is_opened_in_place(console):
+    heard = console.owner.remember("Tom said that Easter is too early.", tier="archival", reason="heard").records[0]
+    console.agent().remember("Ship later.", tier="core", key="mission", reason="so", evidence=[heard.id])
+    with console.page("/review") as page:
+        page.locator("article summary", has_text=heard.id[:8]).click()
+        page.locator("article").get_by_text("Tom said that Easter is too early.").first.wait_for()
+
+
+def test_a_reviewer_decides_on_a_phone(console):
+    propose(console, "Ship before Whitsun.")
+    with console.page("/review", viewport=NARROW, has_touch=True) as page:
+        page.get_by_role("option").first.tap()
+        settle(page)
+        page.get_by_role("button", name="Approve", exact=True).tap()
+        page.get_by_text("Approved").first.wait_for()
+    assert texts(console) == ["Ship before Whitsun."]
