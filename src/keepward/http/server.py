@@ -143,7 +143,7 @@ async def screen(request: Request) -> Response:
     return static("index.html")
 
 
-public.routes.append(Route("/console/{path:path}", screen, methods=["GET"]))
+public.routes.append(Route("/console/{path:path}", screen, methods=["GET"], include_in_schema=False))
 
 
 @public.get("/", include_in_schema=False)
