@@ -34,5 +34,11 @@ def test_a_build_gives_the_bytes_that_are_committed(tmp_path):
 
 def test_the_sources_agree_with_the_description_of_the_api():
     types = "node_modules/openapi-typescript/bin/cli.js"
-    _run(types, str(ROOT / "docs" / "reference" / "openapi.json"), "--default-non-nullable=false", "-o", "src/schema.d.ts")
+    _run(
+        types,
+        str(ROOT / "docs" / "reference" / "openapi.json"),
+        "--default-non-nullable=false",
+        "-o",
+        "src/schema.d.ts",
+    )
     assert _run("node_modules/typescript/bin/tsc", "--noEmit") == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from support.browser import NARROW
 
 pytestmark = pytest.mark.proof
@@ -23,7 +24,10 @@ def propose(console, *texts):
 
 def wait(console, count):
     """Have an agent propose facts that are too uncertain to be stored unasked."""
-    sent = [{"text": f"Guess {n}: shelf {n} holds flour {n * 7}.", "tier": "archival", "confidence": 0.2} for n in range(count)]
+    sent = [
+        {"text": f"Guess {n}: shelf {n} holds flour {n * 7}.", "tier": "archival", "confidence": 0.2}
+        for n in range(count)
+    ]
     console.agent().remember_many(sent, reason="a guess")
     assert len(console.owner.pending()) == count
 
@@ -157,7 +161,10 @@ def test_of_two_reviewers_one_wins_and_the_other_is_told(console):
         settle(one)
         settle(other)
         # The other page does not hear of it before it decides.
-        other.route("**/memory/**/approve", lambda route: (console.owner.reject(console.owner.pending()[0].id, reason="no"), route.continue_()))
+        other.route(
+            "**/memory/**/approve",
+            lambda route: (console.owner.reject(console.owner.pending()[0].id, reason="no"), route.continue_()),
+        )
         other.keyboard.press("a")
         other.get_by_text("rejected already").first.wait_for()
         one.get_by_text("Nothing waits for you").wait_for()
