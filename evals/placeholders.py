@@ -5,7 +5,8 @@ where there is none, the longest run is the value. A value is a placeholder when
 
 * it holds a word of those that documentation writes (``example``, ``your``, ``xxxx`` ...), or
 * one character fills more than a third of it, or stands five times in a row, or
-* six characters in a row count up or down (``abcdef``, ``654321``, ``qwerty``), or a piece of it repeats three times, or
+* six characters in a row count up or down (``abcdef``, ``654321``, ``qwerty``), or a piece of it stands three times in a
+  row, or
 * its entropy is below 2.5 bits a character, that of nine letters of which three are the same.
 """
 
@@ -25,12 +26,7 @@ _WORDS = re.compile(
 _REPEATED = re.compile(r"(.)\1{4}|(.{2,8})\2\2")
 _ROWS = ("abcdefghijklmnopqrstuvwxyz", "01234567890123456789", "qwertyuiopasdfghjklzxcvbnm", "0123456789abcdef")
 _COUNTED = tuple(
-    {
-        part
-        for row in _ROWS
-        for way in (row, row[::-1])
-        for part in (way[at : at + 6] for at in range(len(way) - 5))
-    }
+    {part for row in _ROWS for way in (row, row[::-1]) for part in (way[at : at + 6] for at in range(len(way) - 5))}
 )
 
 

@@ -117,3 +117,9 @@ def test_all_of_a_long_told_value_is_covered():
     value = "x7Kq" * 60
     text = f"the password is {value}, keep it"
     assert [text[each.start : each.end] for each in secrets.scan(text)] == [value]
+
+
+@pytest.mark.parametrize("word", ["football", "banana", "rosebud", "umbrella"])
+def test_a_word_that_begins_like_the_prefix_of_a_literal_is_read_whole(word):
+    text = f"export PGPASSWORD={word}"
+    assert [text[each.start : each.end] for each in secrets.scan(text)] == [word]
