@@ -5,8 +5,7 @@ where there is none, the longest run is the value. A value is a placeholder when
 
 * it holds a word of those that documentation writes (``example``, ``your``, ``xxxx`` ...), or
 * one character fills more than a third of it, or stands five times in a row, or
-* six characters in a row count up or down (``abcdef``, ``654321``, ``qwerty``), or a piece of it stands three times in a
-  row, or
+* six characters in a row count up or down (``abcdef``, ``654321``, ``qwerty``), or a piece comes thrice, or
 * its entropy is below 2.5 bits a character, that of nine letters of which three are the same.
 """
 

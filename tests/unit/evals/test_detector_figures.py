@@ -1,0 +1,52 @@
+"""What counts as a placeholder, how collections are read, and what misses a goal."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from evals import collections
+from evals.detectors import share
+from evals.placeholders import placeholder
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        "key = AKIAIOSFODNN7EXAMPLE",
+        "token: xxxxxxxxxxxxxxxxxxxx",
+        "token: 00000000-0000-0000-0000-000000000000",
+        "key: abcdefghijklmnop",
+        "secret = 1a1a1a1a1a1a1a1a",
+        "password = YOUR_PASSWORD_HERE",
+    ],
+)
+def test_a_value_that_no_generator_would_make_is_a_placeholder(example: str) -> None:
+    assert placeholder(example)
+
+
+@pytest.mark.parametrize(
+    "example", ["key = 9fK2mX7bR1vTz8WcY5nHd4Qp", "pw: Sommer99x!", "xxxxxxxxxxxx 9fK2mX7bR1vTz8WcY5"]
+)
+def test_an_example_with_one_value_of_its_own_is_none(example: str) -> None:
+    assert not placeholder(example)
+
+
+def test_a_rule_says_whether_it_finds_a_secret_by_itself(tmp_path) -> None:
+    rules = [{"id": "toy.host.1", "examples": ["a.toy.example", "b.toy.example"], "visible": False}]
+    (tmp_path / "toy.json").write_text(json.dumps(rules))
+    assert [(each.collection, each.secret) for each in collections.read(tmp_path)] == [("toy", False)] * 2
+
+
+def test_rules_of_one_provider_are_in_one_half(tmp_path) -> None:
+    rules = [{"id": f"toy.{number}", "examples": ["x"]} for number in range(20)]
+    (tmp_path / "toy.json").write_text(json.dumps(rules))
+    assert len({each.half for each in collections.read(tmp_path)}) == 1
+
+
+def test_a_share_beyond_its_goal_is_missed() -> None:
+    assert share("flagged", "a set", [True, False], 0.5, most=True).missed
+
+
+def test_a_share_of_nothing_is_not_measured() -> None:
+    assert share("found", "a set", [], 88).mark == "not measured"
