@@ -46,6 +46,7 @@ JSON_KEYS = {
     "by_scope by_content_type by_source by_trust live total events commits bloat quarantine capacity stuck_drafts "
     "blocks schema_version settings",
     "remember": WRITE,
+    "add": "session turns[] facts[] notes[]",
     "serve": "path url console mcp token_file live waiting open_reads notes[]",
     "revise": WRITE,
     "forget": WRITE,

@@ -133,6 +133,8 @@ def _harmless(name: str, value: Any) -> bool:
             return value in _EMBEDDERS
         case "counter":
             return bool(value == "estimate")
+        case "extractor":
+            return bool(value == "rules")
     return name in _HARMLESS
 
 

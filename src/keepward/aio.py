@@ -23,6 +23,7 @@ from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
+from keepward.calls.conversation import Conversation
 from keepward.calls.draft import Draft
 from keepward.errors import InvalidInput
 from keepward.memory import Memory
@@ -189,6 +190,25 @@ class AsyncDraft:
         await self._threads.run(self._target.__exit__, kind, fault, trace)
 
 
+class AsyncConversation:
+    """The awaited twin of ``Conversation``."""
+
+    def __init__(self, target: Conversation, threads: Threads) -> None:
+        self._target, self._threads = target, threads
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Leave it: nothing waits to be written."""
+
+    user = hop(Conversation.user)
+    assistant = hop(Conversation.assistant)
+    tool = hop(Conversation.tool)
+    say = hop(Conversation.say)
+    context = hop(Conversation.context)
+
+
 class AsyncMemory:
     """A handle on a store of memories, awaited."""
 
@@ -298,6 +318,11 @@ class AsyncMemory:
     forget_many = hop(Memory.forget_many)
     propose = hop(Memory.propose)
     remember_many = hop(Memory.remember_many)
+    add = hop(Memory.add)
+
+    def session(self, name: str, *, subject: str | None = None) -> AsyncConversation:
+        """Return a conversation under a name of its own, to say turns into as they come; see ``Conversation``."""
+        return AsyncConversation(self._target.session(name, subject=subject), self._threads)
 
     def draft(self, *, reason: str, session: str | None = None) -> AsyncDraft:
         """Collect changes in an ``async with`` block and propose them together at its end; an error discards them."""

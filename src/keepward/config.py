@@ -82,6 +82,8 @@ class Settings:
     actor: str | None = None
     #: What turns texts into vectors: `auto`, `minilm`, `hashed`, `none`, or a server's model as `http:URL#MODEL`.
     embedder: str = "auto"
+    #: What finds the facts of a talk: `rules`, or a chat server's model as `http:URL#MODEL`.
+    extractor: str = "rules"
     #: What counts tokens: `estimate`, or the name of a tokenizer.
     counter: str = "estimate"
     #: The identity document, rendered as the persona; relative to the settings file.
@@ -106,14 +108,16 @@ class Settings:
     @property
     def opening(self) -> dict[str, Any]:
         """What every opening of a store takes of them."""
-        return {name: getattr(self, name) for name in ("policy", "counter", "identity", "user_file")}
+        return {name: getattr(self, name) for name in ("policy", "extractor", "counter", "identity", "user_file")}
 
 
 #: Names of texts at the top of the file, and what each is called in the environment.
 ENVIRONMENT = {
     name: f"KEEPWARD_{name.upper()}"
-    for name in ("tenant", "scope", "actor", "embedder", "counter", "identity", "user_file")
+    for name in ("tenant", "scope", "actor", "embedder", "extractor", "counter", "identity", "user_file")
 }
+#: Variables with the keys of models' servers.
+KEYS = {"embedder": "KEEPWARD_EMBEDDER_KEY", "extractor": "KEEPWARD_EXTRACTOR_KEY"}
 #: Of the settings at the top of the file the one that is a switch.
 MAINTENANCE = "KEEPWARD_MAINTENANCE"
 #: Policy switches that the environment can turn.

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from keepward.model.commit import Commit, Event, Head
     from keepward.model.copies import Backup, Moved, Rescued, Restored
     from keepward.model.proposal import Shown, Waiting
-    from keepward.ports.models import Embedder, Redactor, Summarizer, TokenCounter
+    from keepward.ports.models import Embedder, Extractor, Redactor, Summarizer, TokenCounter
     from keepward.ports.world import Clock, IdSource
     from keepward.store.shared import SharedState
 
@@ -83,6 +83,7 @@ class Memory(Use, Govern, Tools):
         embedder: str | Embedder | None = "auto",
         counter: str | TokenCounter = "estimate",
         summarizer: Summarizer | None = None,
+        extractor: str | Extractor | None = None,
         redactor: Redactor | None = None,
         identity: str | Path | None = None,
         user_file: str | Path | None = None,
@@ -101,8 +102,10 @@ class Memory(Use, Govern, Tools):
         core memory unreviewed. ``actor=Actor.operator(...)`` opens it as its owner; no handle gets there later.
         With a ``token`` actor, tenant and scope are the token's, and the store has to be there. ``identity`` and
         ``user_file`` are text files outside the store; they are read anew at every compile. ``summarizer`` lets a
-        model sum up in jobs; without one, they quote. ``redactor`` finds names and whatever else tells of a person, and
-        what it finds is replaced by markers before anything is stored, beside what the built-in detectors find.
+        model sum up in jobs; without one, they quote. ``extractor`` finds the facts of a talk for ``add``: rules, which
+        need no model, or a chat server's model as ``https://host/v1#model``, with ``KEEPWARD_EXTRACTOR_KEY``.
+        ``redactor`` finds names and whatever else tells of a person, and what it finds is replaced by markers before
+        anything is stored, beside what the built-in detectors find.
 
         With ``consent``, people gave theirs to all that is written here: their identifiers stay in it, and it is
         sensitive, which this handle may read. An agent's handle is given both rights by this; a token has to have them.
@@ -132,7 +135,7 @@ class Memory(Use, Govern, Tools):
         create = create and token is None
         path = (_default(config_dir, create=create) if url is None else str(url)).removeprefix("sqlite:///")
         keeper = _maintenance(maintenance, own_time=clock is not None or path == ":memory:")
-        models: dict[str, Any] = {"embedder": embedder, "counter": counter}
+        models: dict[str, Any] = {"embedder": embedder, "counter": counter, "extractor": extractor}
         models |= {"summarizer": summarizer, "redactor": redactor, "identity": identity, "user_file": user_file}
         world: dict[str, Any] = {"clock": clock, "ids": ids, "config_dir": config_dir}
         engine = _opened(path, keeper, policy=policy, create=create, **models, **world)

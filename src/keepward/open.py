@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from keepward.accepted import host_of_key
@@ -18,9 +18,11 @@ from keepward.engine.session import Engine
 from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.model.policy import Policy
 from keepward.place import place_of
-from keepward.ports.models import Embedder, TokenCounter
+from keepward.ports.models import Embedder, Extractor, TokenCounter
 from keepward.ports.world import Anchor, BlobStore, Clock, ErasureList, IdSource
 from keepward.store.store import Store
+
+Model = TypeVar("Model")
 
 
 def open_engine(
@@ -28,6 +30,7 @@ def open_engine(
     *,
     embedder: str | Embedder | None = None,
     counter: str | TokenCounter = "estimate",
+    extractor: str | Extractor | None = None,
     policy: Policy | None = None,
     identity: str | Path | None = None,
     user_file: str | Path | None = None,
@@ -42,6 +45,7 @@ def open_engine(
 
     # Models are chosen first: a name that means nothing must not leave a new store behind.
     parts: dict[str, Any] = {"embedder": _embedder(embedder, config_dir), "counter": _counter(counter)}
+    parts["extractor"] = _extractor(extractor, config_dir)
     store = open_store(path, anchor=anchor_in(config_dir), create=create)
     parts |= {"identity": _document(identity), "user_file": _document(user_file)}
     parts |= {
@@ -88,31 +92,46 @@ def _embedder(choice: str | Embedder | None, config_dir: Path | None) -> Embedde
         return choice
     from keepward.models import choose
 
-    key = os.environ.get("KEEPWARD_EMBEDDER_KEY")
+    return _served(choose, choice, "KEEPWARD_EMBEDDER_KEY", config_dir)
+
+
+def _extractor(choice: str | Extractor | None, config_dir: Path | None) -> Extractor | None:
+    if choice is None or not isinstance(choice, str):
+        return choice
+    from keepward.models import choose_extractor
+
+    return _served(choose_extractor, choice, "KEEPWARD_EXTRACTOR_KEY", config_dir)
+
+
+def _served(choose: Callable[..., Model], choice: str, variable: str, config_dir: Path | None) -> Model:
+    """Return the model of a name; the key in a variable of the environment goes to its server and no other."""
+    key = os.environ.get(variable)
     try:
         found = choose(choice, api_key=key)
-        if key and choice.strip().startswith("http"):
-            _bind_key(key, choice, config_dir)
-        return found
     except ValueError as fault:
         raise InvalidInput(str(fault)) from fault
+    if key and choice.strip().startswith("http"):
+        _bind_key(variable, key, choice, config_dir)
+    return found
 
 
-def _bind_key(key: str, choice: str, config_dir: Path | None) -> None:
+def _bind_key(variable: str, key: str, choice: str, config_dir: Path | None) -> None:
     """Let a key go to one host alone.
 
     Raises:
         InvalidInput: it went to another before.
     """
-    url = choice.strip().removeprefix("http:") if not choice.strip().startswith(("http://", "https://")) else choice
-    host = urlsplit(url.strip()).netloc
+    from keepward.models import server_of
+
+    server = server_of(choice)
+    host = urlsplit(server[0]).netloc if server else ""
     try:
         bound = host_of_key(config_dir or default_config_dir(), key, host)
     except OSError as fault:
-        raise StoreUnavailable("the host of KEEPWARD_EMBEDDER_KEY cannot be noted; see to the folder") from fault
+        raise StoreUnavailable(f"the host of {variable} cannot be noted; see to the folder") from fault
     if bound != host:
         raise InvalidInput(
-            f"KEEPWARD_EMBEDDER_KEY belongs to {bound} and is sent to no other host; set the key of this server, or "
+            f"{variable} belongs to {bound} and is sent to no other host; set the key of this server, or "
             "let it go with `keepward config --release-key`"
         )
 

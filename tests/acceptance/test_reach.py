@@ -64,6 +64,7 @@ BY_NAME: dict[str, Callable[[Memory, Stage], Any]] = {
 }
 #: What answers without an error, and tells nothing.
 SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
+    "add": lambda mem, at: mem.add([{"role": "user", "content": "I like tea", "id": at.id}], session=at.id),
     "activity": lambda mem, at: mem.activity(by="session"),
     "facets": lambda mem, at: mem.facets(below=True, include_ended=True),
     "meaning_map": lambda mem, at: mem.meaning_map(below=True),
@@ -125,7 +126,7 @@ RIGHTS: dict[str, Callable[[Memory, Stage], Any]] = {
 #: What names no memory and holds none.
 NEITHER = {
     "acting_as", "actor", "call_tool", "tools", "rescue", "approve_many", "at", "blob", "certificate", "close", "count_tokens", "doctor", "head", "holding", "jobs",
-    "now", "open", "path", "policy", "put_blob", "read_blob", "reject_many", "restore_backup", "scope", "shown",
+    "now", "open", "path", "policy", "put_blob", "read_blob", "reject_many", "restore_backup", "scope", "session", "shown",
     "tenant", "verify",
 }  # fmt: skip
 

@@ -152,6 +152,7 @@ REQUESTS: list[tuple[Any, ...]] = [
         "POST /memory/items/batch",
         {"items": [{"text": "The pier is long"}, {"text": "The pier is old", "tier": "cellar"}]},
     ),
+    ("talk", "agent", "POST /memory/messages", {"messages": [{"role": "user", "content": "I live in Leeds"}]}),
     ("pier", "agent", "POST /memory/items", {"text": "The long pier has seven lamps and a clock"}),
     ("pier2", "agent", "POST /memory/items", {"text": "The long pier has eight lamps and a clock"}),
     ("candidates", "owner", "GET /memory/candidates?floor=0.5"),

@@ -17,6 +17,7 @@ ARGUMENTS = {
     "demo": ("--db", "demo.db", "--embedder", "hashed"),
     "serve": ("--port", "0"),
     "remember": ("Bo prefers spaces",),
+    "add": ("chat.json",),
     "revise": ("{id}", "Ana prefers spaces", "--reason", "new"),
     "forget": ("{id}", "--reason", "old"),
     "supersede": ("{id}", "--by", "{other}", "--reason", "twice"),

@@ -25,6 +25,7 @@ CALLS = {
     "get": ("GET", "/memory/items/{memory}"),
     "history": ("GET", "/memory/items/{memory}/history"),
     "remember": ("POST", "/memory/items", {"text": "The crane is red"}),
+    "add": ("POST", "/memory/messages", {"messages": [{"role": "user", "content": "I like tea"}]}),
     "remember_many": ("POST", "/memory/items/batch", {"items": [{"text": "The crane is red"}]}),
     "merge": ("POST", "/memory/items/merge", {"ids": ["{memory}"], "reason": "x"}),
     "forget_many": ("POST", "/memory/items/forget", {"ids": ["{memory}"], "reason": "x"}),

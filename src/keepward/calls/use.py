@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from keepward import verbs
-from keepward.calls import Calls, sends
+from keepward.calls import sends
+from keepward.calls.conversation import Talks
 from keepward.model.change import (
     KEEP,
     AppendFields,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from keepward.model.query import AsOf, Feedback, Memories, Ranking, Recall
 
 
-class Use(Calls):
+class Use(Talks):
     """Reading and proposing."""
 
     # --- reading

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,10 @@ from keepward.model.value import counted
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
+    from keepward.model.proposal import Outcome
 
+#: What became of a message or a fact, in words.
+_ADDED = {"committed": "committed", "duplicate": "known", "quarantined": "held for review", "refused": "refused"}
 #: How many lines that could not be used are shown; all are in the object of `--json`.
 _SHOWN = 10
 
@@ -350,3 +354,52 @@ def _show_export(screen: Screen, data: dict[str, Any]) -> None:
     screen.labelled("core", ["{scope} {key}: {text}".format(**block) for block in data["core"]], "yellow", width=15)
     screen.labelled("note", data["notes"], width=15)
     screen.labelled("digest", data["digest"], "dim", width=15)
+
+
+@command(
+    argument("PATH", "Messages as JSON or JSONL, each with role and content; - is stdin.", "path"),
+    option("--session", "Name of the talk. [default: the file's name]", "NAME"),
+    option("--subject", "Whom it is about: whose words those of the role user are.", "NAME"),
+    option("--no-facts", "Keep the messages and propose no facts."),
+)
+def add(call: Call, path: str, session: str | None, subject: str | None, no_facts: bool) -> Answer:
+    """Add messages of a talk, and propose the facts that they tell. A missing store is made.
+
+    Facts are what users say of themselves, found by rules or by the model of the setting `extractor`. A message with an
+    `id` is added once. A file of many talks is for `keepward import`.
+    """
+    from keepward.interchange.messages import messages_in
+    from keepward.interchange.reading import opened
+
+    with opened(sys.stdin.buffer if path == "-" else Path(path).expanduser()) as source:
+        messages = messages_in(source)
+    named = session or (Path(path).stem if path != "-" else None)
+    memory = call.memory(create=True)
+    with call.progress("adding") as report:
+        result = memory.add(messages, session=named, subject=subject, extract=not no_facts, on_progress=report)
+    data = {
+        "session": named,
+        "turns": [each.to_dict() for each in result.turns],
+        "facts": [{**each.to_dict(), "text": _text_of(each)} for each in result.facts],
+        "notes": list(result.notes),
+    }
+    outcomes = [each.outcome for each in (*result.turns, *result.facts)]
+    talk = ("held for review: see them with `keepward pending`",) if "quarantined" in outcomes else ()
+    stored = not outcomes or {"committed", "duplicate"} & set(outcomes)
+    return Answer(data, _show_added, 0 if stored else 6 if "quarantined" in outcomes else 5, talk)
+
+
+def _text_of(outcome: Outcome) -> str:
+    """Return what a fact says; of a refused one that is kept nowhere."""
+    if outcome.record is not None:
+        return outcome.record.text
+    return outcome.item.steps[0].after.text if outcome.item else "a fact that was not kept"
+
+
+def _show_added(screen: Screen, data: dict[str, Any]) -> None:
+    counts = Counter(each["outcome"] for each in data["turns"])
+    told = ", ".join(f"{counts[name]} {word}" for name, word in _ADDED.items() if counts[name])
+    screen.labelled("messages", told or "none")
+    for each in data["facts"]:
+        screen.labelled("fact", f"{each['text']} ({_ADDED[each['outcome']]})")
+    screen.labelled("notes", data["notes"])

@@ -41,8 +41,8 @@ can only name somebody with fewer rights.
 SECTIONS = {
     "Start": "store.init demo.demo store.status",
     "Serve": "agents.serve agents.mcp agents.connect",
-    "Propose": "memories.remember memories.revise memories.forget memories.supersede memories.archive memories.restore "
-    "memories.blob",
+    "Propose": "memories.remember copies.add memories.revise memories.forget memories.supersede memories.archive "
+    "memories.restore memories.blob",
     "Read": "memories.recall memories.context memories.replay memories.list_ memories.get memories.history",
     "Learn": "memories.feedback memories.train",
     "Decide": "review.pending review.approve review.amend review.reject",

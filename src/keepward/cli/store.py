@@ -342,7 +342,7 @@ def _show_token(screen: Screen, data: dict[str, Any]) -> None:
 
 @command(
     option("--accept", "Accept the file with this digest.", "DIGEST"),
-    option("--release-key", "Let KEEPWARD_EMBEDDER_KEY go to another host than before."),
+    option("--release-key", "Let KEEPWARD_EMBEDDER_KEY and KEEPWARD_EXTRACTOR_KEY go to other hosts than before."),
 )
 def config(call: Call, accept: str | None, release_key: bool) -> Answer:
     """Show the settings file, what of it loosens or leaves this machine, and whether that was accepted.
@@ -351,14 +351,15 @@ def config(call: Call, accept: str | None, release_key: bool) -> Answer:
     A file named with --config or KEEPWARD_CONFIG is your own choice and holds as it is.
     """
     from keepward import accepted
-    from keepward.config import home
+    from keepward.config import KEYS, home
 
     if (accept or release_key) and not call.is_owner:
         raise Unauthorised("accepting settings takes the owner")
     place = home(call.environ)
     try:
         if release_key:
-            accepted.release_key(place, call.environ.get("KEEPWARD_EMBEDDER_KEY", ""))
+            for variable in KEYS:
+                accepted.release_key(place, call.environ.get(variable, ""))
         if accept:
             file = call.settings.file
             if file is None or call.settings.named:

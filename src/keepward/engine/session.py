@@ -22,7 +22,7 @@ from keepward.model.memory import Record
 from keepward.model.policy import Policy
 from keepward.model.trust import Actor, ActorKind, Trust
 from keepward.model.value import to_micros
-from keepward.ports.models import Embedder, Redactor, Summarizer, TokenCounter
+from keepward.ports.models import Embedder, Extractor, Redactor, Summarizer, TokenCounter
 from keepward.ports.world import BlobStore, Clock, ErasureList, IdSource
 from keepward.store.store import Store
 from keepward.store.writer import Writer
@@ -74,6 +74,8 @@ class Engine:
     indexes: Indexes
     #: Sums up sessions and notes; None for the built-in one, which quotes and needs no model.
     summarizer: Summarizer | None = None
+    #: Finds the facts of a talk; None for the built-in rules, which need no model.
+    extractor: Extractor | None = None
     #: Finds personal data beside the built-in detectors; None for these alone.
     redactor: Redactor | None = None
     #: Uses not yet written, by (tenant, memory id); written with the next write or at close.

@@ -225,6 +225,18 @@ class Approval(Body):
     digest: typed(Digest) | None = None  # type: ignore[valid-type]
 
 
+class TalkMessage(Body):
+    """One message, as chat APIs write it; what else they write beside it is passed over."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    role: Literal["user", "assistant", "system", "developer", "tool", "function"]
+    content: str | list[str | dict[str, Any]] | None = None
+    name: str | None = None
+    id: Annotated[str, Field(max_length=200)] | None = None
+    timestamp: str | int | float | None = None
+
+
 _each = "One of several memories to be; each is judged by itself."
 OneOfMany = body_model("OneOfMany", _each, _of_memory(), json_schema_extra=_each_judged)
 #: Types of what the registry leaves open.
@@ -233,6 +245,7 @@ _WITHIN: Mapping[str, Mapping[str, Any]] = {
     "stage_draft": {"changes": Ops},
     "approve_many": {"items": Annotated[list[Approval], Field(min_length=1, max_length=MANY)]},
     "remember_many": {"items": Annotated[list[OneOfMany], Field(min_length=1, max_length=MOST)]},  # type: ignore[valid-type]
+    "add": {"messages": Annotated[list[TalkMessage], Field(min_length=1, max_length=MOST)]},
 }
 _ANY = {"json_schema_extra": _one_given("oneOf", "source", "actor", "session", "commit", "memory")}
 _CHOSEN = {"json_schema_extra": _one_given("anyOf", "ids[]", "subject", "source")}
@@ -268,6 +281,7 @@ BODIES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "run_job": ("RunJob", "How a job is to be run.", {}),
     "remember": ("Remember", "One memory to remember.", {}),
     "remember_many": ("RememberMany", "Several memories to remember.", {}),
+    "add": ("AddMessages", "Messages of a talk, and whom it is about.", {}),
     "merge": ("Merge", "One summary in place of several memories; without a text it is theirs, one a line.", {}),
     "forget_many": ("ForgetMany", "Memories that no longer hold.", {}),
     "revise": ("Revise", "An edit of one memory.", _SENT),

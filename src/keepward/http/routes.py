@@ -398,6 +398,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
     "write": {
         "remember": _write(),
         "remember_many": row(404, 409, answer=answers.remember_many, model=schemas.Outcomes),
+        "add": row(404, 409),
         "merge": _write(model=Written, also={200: schemas.NOTHING_MERGED, 202: Written}),
         "forget_many": row(409, model=schemas.Forgotten),
         "revise": _edit(428),

@@ -11,19 +11,16 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from keepward.errors import InvalidInput
 from keepward.interchange.reading import Flaw, Item, Plan, Source, Unusable, numbered, well_formed
 from keepward.model.memory import Tier
-from keepward.model.value import from_micros, parse_instant
+from keepward.model.talk import message_of
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
 
-ROLES = ("user", "assistant", "system", "developer", "tool", "function")
-_TIMES = ("timestamp", "created_at", "create_time", "time", "date", "ts")
 _NAMES = ("session", "session_id", "conversation_id", "thread_id")
 _LONGEST_NAME = 200
 #: How many lines are looked at for an object before the file is taken for one document.
@@ -43,22 +40,39 @@ def plan(source: Source, mem: Memory, session: str | None) -> Plan:
     Raises:
         InvalidInput: neither, cut, or no messages.
     """
-    rows: Iterable[tuple[int, Any]] = source.values()
-    many = True
-    if _is_document(source):
-        document = source.document()
-        listed = document if isinstance(document, list) else [document]
-        if not isinstance(document, list) and not looks_like(document):
-            raise InvalidInput("not a list of messages: each is an object with role and content")
-        rows = enumerate(listed, 1)
-        many = sum(isinstance(row, dict) and isinstance(row.get("messages"), list) for row in listed) > 1
-        total = sum(len(row["messages"]) if looks_like(row) and "messages" in row else 1 for row in listed)
-    else:
-        total = source.checked_lines()
+    rows, total, many = _rows(source)
     name = session or " ".join(source.stem.split())[:_LONGEST_NAME] or "import"
     made = Plan(total=total, entries=iter(()))
     made.entries = _through(_opened(rows, many=many), name, mem.policy.text_limit[Tier.EPISODIC], made)
     return made
+
+
+def messages_in(source: Source) -> list[Any]:
+    """Return the messages of a file in their order, as they stand there.
+
+    Raises:
+        InvalidInput: it cannot be read, was cut, or holds no messages.
+    """
+    rows, _, many = _rows(source)
+    found = []
+    for number, _, _, row in _opened(rows, many=many):
+        if isinstance(row, Unusable):
+            raise InvalidInput(f"line {number}: {row}") from row
+        found.append(row)
+    return found
+
+
+def _rows(source: Source) -> tuple[Iterable[tuple[int, Any]], int, bool]:
+    """Return lines or items with their numbers, how many messages there are, and whether in several talks."""
+    if not _is_document(source):
+        return source.values(), source.checked_lines(), True
+    document = source.document()
+    listed = document if isinstance(document, list) else [document]
+    if not isinstance(document, list) and not looks_like(document):
+        raise InvalidInput("not a list of messages: each is an object with role and content")
+    many = sum(isinstance(row, dict) and isinstance(row.get("messages"), list) for row in listed) > 1
+    total = sum(len(row["messages"]) if looks_like(row) and "messages" in row else 1 for row in listed)
+    return enumerate(listed, 1), total, many
 
 
 def _is_document(source: Source) -> bool:
@@ -106,84 +120,27 @@ def _through(rows: Iterator[_Row], session: str, limit: int, plan: Plan) -> Iter
 
 
 def _fields(row: Any, session: str, place: int, skipped: Counter[str]) -> dict[str, Any] | None:
-    if not isinstance(row, dict):
-        raise Unusable("a message is an object with role and content")
-    well_formed(row)
-    role, name = row.get("role"), row.get("name")
-    if not isinstance(role, str) or role not in ROLES:
-        raise Unusable(f"the role is one of {', '.join(ROLES)}")
-    if name is not None and not isinstance(name, str):
-        raise Unusable("the name is a text")
-    text = _text_of(row.get("content"), skipped)
-    at = _time_of(row)
-    if not text:
+    if isinstance(row, dict):
+        well_formed(row)
+    try:
+        message = message_of(row)
+    except InvalidInput as fault:
+        raise Unusable(str(fault)) from fault
+    if not message.text:
+        # A message with nothing but parts that are no text is counted as a whole.
         skipped["messages without text (calls of tools, pictures)"] += 1
         return None
-    own = row.get("id")
-    alias = own.strip() if isinstance(own, str) and own.strip() else f"{session}#{place}"
+    if message.others:
+        skipped["parts that are not text (pictures, files)"] += message.others
     return {
-        "text": text,
+        "text": message.text,
         "tier": "episodic",
         "kind": "event",
         "stability": "stable",
         "session": session,
-        "speaker": " ".join((name or "").split()) or role,
-        "occurred_at": at,
-        "aliases": (alias,),
+        "speaker": message.name or message.role,
+        "occurred_at": message.said_at,
+        "aliases": (message.id or f"{session}#{place}",),
         "evidence": (f"{session}#{place}",),
-        "metadata": {"role": role},
+        "metadata": {"role": message.role},
     }
-
-
-def _text_of(content: Any, skipped: Counter[str]) -> str:
-    if content is None:
-        return ""
-    if isinstance(content, str):
-        return content.strip()
-    if not isinstance(content, list):
-        raise Unusable("the content is a text or a list of parts")
-    texts: list[str] = []
-    others = 0
-    for part in content:
-        text = part if isinstance(part, str) else part.get("text") if isinstance(part, dict) else None
-        if isinstance(text, str):
-            texts.append(text.strip())
-        elif isinstance(part, dict):
-            others += 1
-        else:
-            raise Unusable("a part of the content is a text or an object")
-    if others and any(texts):
-        # A message with nothing but such parts is counted as a whole.
-        skipped["parts that are not text (pictures, files)"] += others
-    return "\n\n".join(text for text in texts if text)
-
-
-def _time_of(row: dict[str, Any]) -> datetime | None:
-    value = next((row[key] for key in _TIMES if row.get(key) not in (None, "")), None)
-    if value is None:
-        return None
-    try:
-        return read_time(value)
-    except InvalidInput as fault:
-        raise Unusable("the timestamp is ISO 8601 or seconds or milliseconds since 1970") from fault
-
-
-def read_time(value: Any) -> datetime:
-    """Read ISO 8601, or seconds, milliseconds or microseconds since 1970, told apart by their size.
-
-    Raises:
-        InvalidInput: neither, or outside the years 1 to 9999.
-    """
-    if isinstance(value, str):
-        try:
-            number = float(value)
-        except ValueError:
-            return parse_instant(value.strip())
-        value = number
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidInput("not a time")
-    unit = 1 if abs(value) >= 1e14 else 1_000 if abs(value) >= 1e11 else 1_000_000
-    try:
-        return from_micros(round(value * unit))
-    except (OverflowError, ValueError) as fault:
-        raise InvalidInput("not a time") from fault

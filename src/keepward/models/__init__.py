@@ -1,4 +1,4 @@
-"""Models: what turns text into vectors and into token counts, chosen by name.
+"""Models: what turns text into vectors, into token counts and into facts, chosen by name.
 
 Invariants
 (1) Choosing an embedder is cheap: no weights are opened, no server is asked, no runner is imported.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from keepward.model.value import meant
 
 if TYPE_CHECKING:
-    from keepward.ports.models import Embedder
+    from keepward.ports.models import Embedder, Extractor
 
 #: The names that `choose` understands, in the order in which an error lists them.
 NAMES = (
@@ -46,12 +46,10 @@ def choose(name: str, *, api_key: str | None = None) -> Embedder | None:
 
             minilm = kind == "minilm" or (kind == "auto" and MiniLmEmbedder.available())
             return MiniLmEmbedder() if minilm else HashedEmbedder()
-        case (("http" | "https"), _):
-            url, _, model = (name.strip() if rest.startswith("//") else rest).rpartition("#")
-            if url.startswith(("http://", "https://")) and model:
-                from keepward.models.remote import HttpEmbedder
+        case (("http" | "https"), _) if server := server_of(name):
+            from keepward.models.remote import HttpEmbedder
 
-                return HttpEmbedder(url, model, api_key)
+            return HttpEmbedder(*server, api_key)
         case (("sentence-transformers" | "fastembed"), _) if rest:
             from keepward.models.remote import RunnerEmbedder
 
@@ -59,3 +57,27 @@ def choose(name: str, *, api_key: str | None = None) -> Embedder | None:
     # What follows the colon may be a url with a password in it, and errors are logged.
     shown = kind + (":..." if rest else "")
     raise ValueError(f"no embedder is named {shown!r}; {meant(kind, NAMES)}choose one of: {', '.join(NAMES)}")
+
+
+def choose_extractor(name: str, *, api_key: str | None = None) -> Extractor | None:
+    """Return the extractor of that name; None for "rules", which are built in.
+
+    Raises:
+        ValueError: the name means nothing.
+    """
+    if name.strip() == "rules":
+        return None
+    server = server_of(name)
+    if server is None:
+        raise ValueError("an extractor is `rules`, or a chat server's model as http:<url>#<model>")
+    from keepward.models.extractor import HttpExtractor
+
+    return HttpExtractor(*server, api_key)
+
+
+def server_of(name: str) -> tuple[str, str] | None:
+    """Return url and model of a name such as "http:https://host/v1#model" or "https://host/v1#model"."""
+    kind, _, rest = name.strip().partition(":")
+    url, _, model = (name.strip() if rest.startswith("//") else rest).rpartition("#")
+    found = kind in {"http", "https"} and url.startswith(("http://", "https://")) and model
+    return (url, model) if found else None

@@ -39,16 +39,97 @@ _LONGEST_WAIT_SECONDS = 30.0
 _LARGEST_ANSWER_BYTES = 64 * 2**20
 
 
+class Server:
+    """One endpoint that takes JSON and answers with JSON; thread safe.
+
+    `what` names it in errors, such as "embedding". Busy servers (429, 5xx, no answer in `timeout_seconds`) are asked
+    up to `attempts` times, waiting 0.5, 1 and 2 seconds, or what `Retry-After` says up to 30.
+
+    Raises:
+        ValueError: `url` is not http or https, or carries a user name or password.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        url: str,
+        path: str,
+        api_key: str | None,
+        *,
+        timeout_seconds: float,
+        attempts: int = _ATTEMPTS,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"the {what} url must start with http:// or https:// and name a host")
+        if parts.username is not None or parts.password is not None:
+            raise ValueError(f"put the key into api_key, not into the {what} url")
+        self.host = parts.netloc
+        self._what = what
+        self._url = parts._replace(path=_endpoint(parts.path, path), fragment="").geturl()
+        self._key = api_key
+        self._timeout = timeout_seconds
+        self._attempts = attempts
+        self._sleep = sleep
+        handlers: list[BaseHandler] = [_NoRedirect()]
+        if is_loopback(parts.hostname):
+            # A proxy of the environment cannot reach this machine's own servers, and must not see their texts.
+            handlers.append(ProxyHandler({}))
+        self._opener = build_opener(*handlers)
+
+    def send(self, body: dict[str, Any]) -> bytes:
+        """Post JSON and return the bytes of the answer.
+
+        Raises:
+            ModelUnavailable: no answer, a status that is an error, or more than 64 MiB.
+        """
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if self._key:
+            headers["Authorization"] = "Bearer " + self._key
+        wait = _FIRST_WAIT_SECONDS
+        for attempt in range(1, self._attempts + 1):
+            asked_to_wait: float | None = None
+            try:
+                # The scheme was checked when the endpoint was named.
+                request = Request(self._url, data=json.dumps(body).encode(), headers=headers, method="POST")  # noqa: S310
+                with self._opener.open(request, timeout=self._timeout) as answer:
+                    data: bytes = answer.read(_LARGEST_ANSWER_BYTES + 1)
+                if len(data) > _LARGEST_ANSWER_BYTES:
+                    raise self.error("sent more than 64 MiB for one request")
+                return data
+            except HTTPError as error:
+                status = error.code
+                asked_to_wait = _seconds(error.headers.get("Retry-After"))
+                error.close()
+                if status != 429 and status < 500:
+                    raise self.error(f"answered with status {status}{_advice(status)}") from None
+                trouble = f"answered with status {status}"
+            except (OSError, HTTPException) as error:
+                trouble = f"did not answer ({type(error).__name__})"
+            if attempt < self._attempts:
+                self._sleep(min(wait if asked_to_wait is None else asked_to_wait, _LONGEST_WAIT_SECONDS))
+                wait *= 2
+        raise self.error(f"{trouble} in {self._attempts} attempts; try again later")
+
+    def error(self, trouble: str) -> ModelUnavailable:
+        """Return the error that says what this server did."""
+        return ModelUnavailable(f"the {self._what} server at {self.host} {trouble}")
+
+
+def readable(text: str) -> str:
+    """Return a text as bytes of UTF-8 can say it; never empty."""
+    return text.encode("utf-8", "replace").decode("utf-8") or " "
+
+
 class HttpEmbedder:
     """Ask `model` at `url` for vectors, 64 texts a request; thread safe.
 
     `url` is the endpoint, or its beginning: `/v1/embeddings` or `/embeddings` is added where missing. `dim` is
     what the answer must have; when it is not given, the first use of `dim` or `id` asks the server once.
-    Busy servers (429, 5xx, no answer in `timeout_seconds`) are asked up to four times, waiting 0.5, 1 and 2
-    seconds, or what `Retry-After` says up to 30.
 
     Raises:
-        ValueError: `url` is not http or https, or carries a user name or password.
+        ValueError: as `Server`.
     """
 
     def __init__(
@@ -61,31 +142,17 @@ class HttpEmbedder:
         timeout_seconds: float = 30.0,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("the embedding url must start with http:// or https:// and name a host")
-        if parts.username is not None or parts.password is not None:
-            raise ValueError("put the key into api_key, not into the embedding url")
         if not model:
             raise ValueError("name the embedding model")
-        self._host = parts.netloc
-        self._url = parts._replace(path=_endpoint(parts.path), fragment="").geturl()
+        self._server = Server("embedding", url, "embeddings", api_key, timeout_seconds=timeout_seconds, sleep=sleep)
         self._model = model
-        self._key = api_key
         self._dim = dim
-        self._timeout = timeout_seconds
-        self._sleep = sleep
         self._lock = threading.Lock()
-        handlers: list[BaseHandler] = [_NoRedirect()]
-        if is_loopback(parts.hostname):
-            # A proxy of the environment cannot reach this machine's own servers, and must not see their texts.
-            handlers.append(ProxyHandler({}))
-        self._opener = build_opener(*handlers)
 
     @property
     def id(self) -> str:
         """Host, model and dimension; a server that swaps the weights behind a name cannot be noticed."""
-        return f"http:{self._host}:{self._model}:{self.dim}"
+        return f"http:{self._server.host}:{self._model}:{self.dim}"
 
     @property
     def dim(self) -> int:
@@ -111,60 +178,28 @@ class HttpEmbedder:
 
     def _request(self, texts: Sequence[str]) -> NDArray[np.float32]:
         # Servers refuse empty input and bytes that are not UTF-8; neither is worth losing the other 63 texts.
-        readable = [text.encode("utf-8", "replace").decode("utf-8") or " " for text in texts]
-        body = json.dumps({"model": self._model, "input": readable, "encoding_format": "float"}).encode()
-        rows = self._rows(self._send(body), len(texts))
+        body = {"model": self._model, "input": [readable(text) for text in texts], "encoding_format": "float"}
+        rows = self._rows(self._server.send(body), len(texts))
         with self._lock:
             if self._dim is None:
                 self._dim = rows.shape[1]
         if rows.shape[1] != self._dim:
-            raise self._error(f"sent {rows.shape[1]} dimensions where {self._dim} were expected; check the model")
+            sent = f"sent {rows.shape[1]} dimensions where {self._dim} were expected; check the model"
+            raise self._server.error(sent)
         return rows
-
-    def _send(self, body: bytes) -> bytes:
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if self._key:
-            headers["Authorization"] = "Bearer " + self._key
-        wait = _FIRST_WAIT_SECONDS
-        for attempt in range(1, _ATTEMPTS + 1):
-            asked_to_wait: float | None = None
-            try:
-                # The scheme was checked when the embedder was made.
-                request = Request(self._url, data=body, headers=headers, method="POST")  # noqa: S310
-                with self._opener.open(request, timeout=self._timeout) as answer:
-                    data: bytes = answer.read(_LARGEST_ANSWER_BYTES + 1)
-                if len(data) > _LARGEST_ANSWER_BYTES:
-                    raise self._error("sent more than 64 MiB for one request")
-                return data
-            except HTTPError as error:
-                status = error.code
-                asked_to_wait = _seconds(error.headers.get("Retry-After"))
-                error.close()
-                if status != 429 and status < 500:
-                    raise self._error(f"answered with status {status}{_advice(status)}") from None
-                trouble = f"answered with status {status}"
-            except (OSError, HTTPException) as error:
-                trouble = f"did not answer ({type(error).__name__})"
-            if attempt < _ATTEMPTS:
-                self._sleep(min(wait if asked_to_wait is None else asked_to_wait, _LONGEST_WAIT_SECONDS))
-                wait *= 2
-        raise self._error(f"{trouble} in {_ATTEMPTS} attempts; try again later")
 
     def _rows(self, data: bytes, count: int) -> NDArray[np.float32]:
         try:
             entries = sorted(json.loads(data)["data"], key=lambda entry: int(entry["index"]))
             rows = np.array([entry["embedding"] for entry in entries], dtype=np.float64)
         except (ValueError, KeyError, TypeError):
-            raise self._error("sent something that is not an embeddings answer; check the url") from None
+            raise self._server.error("sent something that is not an embeddings answer; check the url") from None
         if rows.ndim != 2 or len(rows) != count or [entry["index"] for entry in entries] != list(range(count)):
-            raise self._error(f"did not send exactly one vector for each of {count} texts")
+            raise self._server.error(f"did not send exactly one vector for each of {count} texts")
         lengths = np.linalg.norm(rows, axis=1)
         if not np.isfinite(lengths).all() or not lengths.all():
-            raise self._error("sent a vector that is zero or not finite")
+            raise self._server.error("sent a vector that is zero or not finite")
         return _unit(rows)
-
-    def _error(self, trouble: str) -> ModelUnavailable:
-        return ModelUnavailable(f"the embedding server at {self._host} {trouble}")
 
 
 class _NoRedirect(HTTPRedirectHandler):
@@ -172,11 +207,11 @@ class _NoRedirect(HTTPRedirectHandler):
         """Follow nothing (1); the redirect then surfaces as its own status."""
 
 
-def _endpoint(path: str) -> str:
+def _endpoint(path: str, end: str) -> str:
     path = path.rstrip("/")
-    if path.endswith("/embeddings"):
+    if path.endswith(f"/{end}"):
         return path
-    return path + ("/embeddings" if path.endswith("/v1") else "/v1/embeddings")
+    return path + (f"/{end}" if path.endswith("/v1") else f"/v1/{end}")
 
 
 def _seconds(header: str | None) -> float | None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import numpy as np
 
+    from keepward.model.talk import Fact, Turn
+
 
 class Embedder(Protocol):
     """Turns texts into vectors."""
@@ -46,6 +48,25 @@ class Summarizer(Protocol):
 
         Raises:
             ModelUnavailable: the model cannot be used now.
+        """
+        ...
+
+
+class Extractor(Protocol):
+    """Finds what a talk tells that is worth knowing for longer."""
+
+    @property
+    def id(self) -> str:
+        """Names the model, or the rules."""
+        ...
+
+    def extract(self, turns: Sequence[Turn]) -> Sequence[Fact]:
+        """Return the facts of a talk, in the order in which they were told; each quotes the turn that it names.
+
+        Asked outside of any transaction, with at most a hundred turns.
+
+        Raises:
+            ModelUnavailable: the model cannot be used now; the built-in rules are asked instead.
         """
         ...
 

@@ -9,6 +9,7 @@ from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.model import change as changes_of
 from keepward.model.change import KEEP, AppendFields, Change, Insert, InsertFields, KeyedFields, ReplaceFields
 from keepward.model.proposal import Outcome
+from keepward.model.talk import Added
 from keepward.model.value import chosen
 from keepward.verbs import MISSING, Judged, Limit, Request, Wire, arguments, fields, verb
 
@@ -89,6 +90,37 @@ class RememberMany(Request[list[Outcome]]):
             if on_progress is not None:
                 on_progress(len(outcomes), len(changes))
         return outcomes
+
+
+@verb("add", "POST /memory/messages", right="propose", status=201)
+class Add(Request[Added]):
+    """Add messages of a talk as events of a session, and propose the facts that they tell.
+
+    A message with an `id` is added once. Facts come from what the user says of themselves, by rules or by the model
+    that the owner chose; each is judged as any other memory, and derived from the message that told it.
+    """
+
+    #: Objects with `role`, `content` and, where there is one, `name`, `id` and `timestamp`.
+    messages: Annotated[list[Any], Limit("As chat APIs take them.", minItems=1, maxItems=fields.MOST)]
+    session: fields.Line | None = None
+    #: Whom the talk is about, and whose words those of the role `user` are.
+    subject: fields.Line | None = None
+    extract: Annotated[bool, Limit("Whether facts are proposed.")] = True
+    reason: fields.Because = ""
+
+    def run(self, session: Session, *, on_progress: Any = None) -> Added:
+        """Add them; ``on_progress`` is called with (done, total)."""
+        from keepward.engine.talk import add
+
+        return add(
+            session,
+            self.messages,
+            conversation=self.session,
+            subject=self.subject,
+            extract=self.extract,
+            reason=self.reason or "said in a talk",
+            on_progress=on_progress,
+        )
 
 
 class Edit(Request[Outcome]):

@@ -52,4 +52,4 @@ def test_an_error_does_not_repeat_what_may_hold_a_password() -> None:
 def test_the_key_goes_to_the_http_embedder() -> None:
     embedder = choose("http://localhost#small", api_key="k")
     assert isinstance(embedder, HttpEmbedder)
-    assert embedder._key == "k"
+    assert embedder._server._key == "k"

@@ -1,0 +1,88 @@
+"""Talks: messages that are added, and conversations whose turns are said into memory as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, cast
+
+from keepward.calls import Calls, sends
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from keepward.calls.use import Use
+    from keepward.model.compiled import CompiledContext
+    from keepward.model.talk import Added
+
+
+class Talks(Calls):
+    """Adding what was said."""
+
+    @sends("write")
+    def add(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        session: str | None = None,
+        subject: str | None = None,
+        extract: bool = True,
+        reason: str = "",
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Added:
+        """Add messages of a talk as events of a session, and propose the facts that they tell.
+
+        Messages are ``{"role": ..., "content": ...}`` with ``name``, ``id`` and ``timestamp`` where they have one; one
+        with an id is added once. ``subject`` is whom the talk is about: the user. Facts are what users say of
+        themselves (who they are, what they prefer, what was decided, "remember that ..."), in the third person, each
+        derived from the message that told it and judged as any other memory. They are found by rules, or by the
+        ``extractor`` that the store was opened with.
+
+        Raises:
+            InvalidInput: one of them is no message; nothing was stored.
+        """
+
+    def session(self, name: str, *, subject: str | None = None) -> Conversation:
+        """Return a conversation under a name of its own, to say turns into as they come; see ``Conversation``."""
+        return Conversation(cast("Use", self), name, subject)
+
+
+class Conversation:
+    """One session of a talk; every turn is stored, or held, when its call returns."""
+
+    def __init__(self, memory: Use, name: str, subject: str | None) -> None:
+        self._memory = memory
+        #: Name of the session, and whom it is about.
+        self.name, self.subject = name, subject
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave it: nothing waits to be written."""
+
+    def user(self, /, text: str, **more: Any) -> Added:
+        """Say what the user said; ``more`` is ``id``, ``name`` or ``timestamp`` of the message."""
+        return self.say("user", text, **more)
+
+    def assistant(self, /, text: str, **more: Any) -> Added:
+        """Say what the assistant answered."""
+        return self.say("assistant", text, **more)
+
+    def tool(self, /, text: str, **more: Any) -> Added:
+        """Say what a tool returned."""
+        return self.say("tool", text, **more)
+
+    def say(self, /, role: str, text: str, *, timestamp: datetime | str | float | None = None, **more: Any) -> Added:
+        """Say one turn of a role; without a timestamp it is said now."""
+        message: Mapping[str, Any] = {"role": role, "content": text, **more}
+        if timestamp is not None:
+            message = {**message, "timestamp": timestamp}
+        return self._memory.add([message], session=self.name, subject=self.subject)
+
+    def context(self, /, query: str, **options: Any) -> CompiledContext:
+        """Compile what a model should know for the next answer; ``options`` are those of ``Memory.context``."""
+        return self._memory.context(query, **options)

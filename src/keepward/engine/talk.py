@@ -1,0 +1,186 @@
+"""Adding a talk: its messages become events of a session, and what they tell is proposed as facts derived from them.
+
+Invariants
+(1) Every message and every fact goes through the gates by itself; what is held or refused costs nothing but itself.
+(2) Facts are taken from what was stored, after redaction, and from nothing that is held; each names the turn that told
+    it as what it was derived from, so that it is trusted no more than that.
+(3) A message with an id is added once, and so is a fact of it: the same call again stores nothing.
+(4) No extractor holds a transaction open, and none that fails takes a message with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from keepward.engine.session import Session
+from keepward.engine.view import occupant
+from keepward.engine.write import propose_each
+from keepward.errors import InvalidInput, ModelUnavailable
+from keepward.model.change import Change, Insert
+from keepward.model.memory import Record, Status
+from keepward.model.proposal import Outcome
+from keepward.model.talk import ROLES, Added, Fact, Message, Turn, message_of
+from keepward.model.value import to_micros
+from keepward.ports.models import Extractor
+from keepward.retrieval.facts import Rules
+
+#: Messages in one commit.
+BATCH = 100
+#: What somebody is called who has no name.
+NOBODY = "The user"
+
+
+def add(
+    session: Session,
+    messages: Sequence[Any],
+    *,
+    conversation: str | None,
+    subject: str | None,
+    extract: bool,
+    reason: str,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Added:
+    """Add messages in their order; ``on_progress`` is called with (done, total) after each hundred.
+
+    Raises:
+        InvalidInput: one of them is no message; nothing was stored.
+    """
+    said = [_read(number, each) for number, each in enumerate(messages, 1)]
+    waiting = _waiting(session, said)
+    spoken = [each for each in said if each.text and ROLES[each.role]]
+    kept = [each for each in spoken if (conversation, each.id) not in waiting]
+    notes = list(_left_out(said))
+    if len(kept) < len(spoken):
+        notes.append(f"left out: {len(spoken) - len(kept)} messages that wait for review since they were first added")
+    turns: list[Outcome] = []
+    facts: list[Outcome] = []
+    for start in range(0, len(kept), BATCH):
+        part = kept[start : start + BATCH]
+        changes = [_event(session, each, conversation, subject) for each in part]
+        outcomes = propose_each(session, changes, reason=reason, conversation=conversation, kind="write")
+        turns += outcomes
+        if extract:
+            told = [
+                (message, outcome.record)
+                for message, outcome in zip(part, outcomes, strict=True)
+                if outcome.record is not None
+            ]
+            proposals, note = _facts(session, told, subject)
+            notes += [note] if note and note not in notes else []
+            facts += propose_each(session, proposals, reason="told in a talk", conversation=conversation)
+        if on_progress is not None:
+            on_progress(len(turns), len(kept))
+    unkept = sum(outcome.record is None for outcome in turns)
+    if extract and unkept:
+        notes.append(f"no facts were taken from {unkept} messages that are held or were refused")
+    return Added(turns=tuple(turns), facts=tuple(facts), notes=tuple(notes))
+
+
+def _read(number: int, value: Any) -> Message:
+    try:
+        return message_of(value)
+    except InvalidInput as fault:
+        raise InvalidInput(f"message {number}: {fault}") from fault
+
+
+def _waiting(session: Session, said: Sequence[Message]) -> set[tuple[str | None, str]]:
+    """Return conversation and id of the messages that wait for a person already; see (3)."""
+    if not any(each.id for each in said):
+        return set()
+    steps = (step.after for item in session.store.queue(session.tenant) for step in item.steps)
+    return {(after.session, alias) for after in steps for alias in after.aliases}
+
+
+def _left_out(said: Sequence[Message]) -> Iterator[str]:
+    empty = sum(not each.text for each in said)
+    others = sum(each.others for each in said if each.text)
+    told = sum(bool(each.text) and ROLES[each.role] is None for each in said)
+    for count, what in (
+        (empty, "messages without text (calls of tools, pictures)"),
+        (others, "parts that are not text (pictures, files)"),
+        (told, "instructions to the model (system, developer)"),
+    ):
+        if count:
+            yield f"left out: {count} {what}"
+
+
+def _event(session: Session, message: Message, conversation: str | None, subject: str | None) -> Insert:
+    return Insert(
+        id=session.ids.new_id(session.clock.now()),
+        text=message.text,
+        tier="episodic",
+        kind="event",
+        stability="stable",
+        scope=session.scope,
+        session=conversation,
+        subject=subject,
+        speaker=message.name or (subject if subject and message.role == "user" else message.role),
+        occurred_at=message.said_at,
+        aliases=(message.id,) if message.id else (),
+        source=ROLES[message.role],
+        metadata={"role": message.role},
+    )
+
+
+def _facts(
+    session: Session, told: Sequence[tuple[Message, Record]], subject: str | None
+) -> tuple[list[Change], str | None]:
+    """Return the facts that stored messages tell as changes, and what has to be said of how they were found."""
+    turns = [
+        Turn(
+            role=message.role,
+            speaker=message.name or subject or NOBODY,
+            text=record.text,
+            said_at=None if record.occurred_at is None else to_micros(record.occurred_at),
+        )
+        for message, record in told
+    ]
+    extractor: Extractor = session.engine.extractor or Rules()
+    note = None
+    try:
+        found = extractor.extract(turns)
+    except ModelUnavailable as fault:
+        found, note = Rules().extract(turns), f"facts were found by rules alone: {fault}"
+    # A turn that no longer holds, such as one that was forgotten, tells nothing any more.
+    changes = [
+        _change(session, fact, turns[fact.turn], told[fact.turn][1], subject)
+        for fact in found
+        if told[fact.turn][1].status is Status.ACTIVE
+    ]
+    return [each for each in changes if each is not None], note
+
+
+def _change(session: Session, fact: Fact, turn: Turn, record: Record, subject: str | None) -> Insert | None:
+    """Return a fact as a change; None where it is stored already and something newer has taken its place."""
+    who = re.sub(r"[^\w.-]+", "_", "user" if turn.speaker == NOBODY else turn.speaker).strip("_").lower()
+    key = f"{who}.{fact.slot}" if fact.slot else None
+    holder = occupant(session, record.scope, key) if key else None
+    if holder is not None and _when(holder) > _when(record):
+        # An older talk that comes in later, or comes again, does not set back what holds.
+        key = None
+        versions = session.store.history(session.tenant, holder.id)
+        if any(record.id in step.after.evidence for _, step in versions):
+            return None
+    return Insert(
+        id=session.ids.new_id(session.clock.now()),
+        text=fact.text,
+        tier="archival",
+        kind="state" if key else "fact",
+        key=key,
+        scope=record.scope,
+        subject=subject,
+        occurred_at=record.occurred_at,
+        source="extracted",
+        derived_from=(record.id,),
+        evidence=(record.id,),
+        confidence=fact.confidence,
+        importance=fact.importance,
+        metadata={"quote": fact.quote},
+    )
+
+
+def _when(record: Record) -> datetime:
+    return record.occurred_at or record.updated_at or record.created_at
