@@ -4,6 +4,8 @@ import type { ComponentType } from "preact";
 import type { Schemas } from "./api";
 import { Home } from "./screens/Home";
 import { Review } from "./screens/Review";
+import { Memories } from "./screens/Memories";
+import { Memory } from "./screens/Memory";
 
 export interface Screen {
   /** Where it is, after `/console`; it may hold parameters, as `/memories/:id`. */
@@ -21,4 +23,6 @@ export interface Screen {
 export const screens: readonly Screen[] = [
   { path: "/", title: "Home", key: "h", group: 1, component: Home },
   { path: "/review", title: "Review", key: "r", group: 1, component: Review, count: (status) => status.quarantine.depth },
+  { path: "/memories", title: "Memories", key: "m", group: 1, component: Memories, count: (status) => status.live },
+  { path: "/memories/:id", title: "Memory", group: 1, component: Memory },
 ];

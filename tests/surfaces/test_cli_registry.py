@@ -25,7 +25,13 @@ COMMANDS: dict[str, tuple[str, dict[str, str], set[str]]] = {
     "recall": ("recall", {}, {"content_types"}),
     "context": ("context", {}, set()),
     "replay": ("replay", {}, set()),
-    "list": ("find", {}, {"content_types", "job", "min_importance", "include_sensitive"}),
+    "list": (
+        "find",
+        {},
+        # Windows and orders are for programs that scroll; the rest of what narrows them is told by facets.
+        {"content_types", "job", "min_importance", "include_sensitive", "scopes", "sources", "trusts", "statuses"}
+        | {"authors", "text", "since", "until", "below", "offset", "sort", "ascending"},
+    ),
     "get": ("get", {}, set()),
     "history": ("history", {}, set()),
     "feedback": ("feedback", {}, set()),

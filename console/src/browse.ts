@@ -1,0 +1,80 @@
+/** What is browsed: filters as they stand in the address, and as the API takes them. */
+
+import type { Address } from "./address";
+import type { paths } from "./schema";
+
+export type Query = NonNullable<paths["/memory/items"]["get"]["parameters"]["query"]>;
+
+/** Facets in the order in which they are shown, with what they are called and the parameter that takes their values. */
+export const FACETS = [
+  { name: "tier", title: "Tier" },
+  { name: "status", title: "Status" },
+  { name: "kind", title: "Kind" },
+  { name: "trust", title: "Trust" },
+  { name: "source", title: "Source" },
+  { name: "author", title: "Written by" },
+  { name: "scope", title: "Scope" },
+  { name: "tag", title: "Tag" },
+  { name: "subject", title: "Subject", one: true },
+  { name: "category", title: "Category", one: true },
+  { name: "session", title: "Session", one: true },
+  { name: "content_type", title: "Content" },
+] as const;
+
+export type Facet = (typeof FACETS)[number];
+
+/** Return the filters of an address, as every call of browsing takes them. */
+export function filtersOf(address: Address): Query {
+  const several = (name: string) => {
+    const values = address.all(name);
+    return values.length ? values : undefined;
+  };
+  const one = (name: string) => address.get(name) || undefined;
+  // Names come from the facets, or from whoever wrote the address: the server refuses what is none.
+  return {
+    tier: several("tier"),
+    kind: several("kind"),
+    scope: several("scope"),
+    source: several("source"),
+    trust: several("trust"),
+    status: several("status"),
+    author: several("author"),
+    tags: several("tag"),
+    content_type: several("content_type"),
+    subject: one("subject"),
+    category: one("category"),
+    session: one("session"),
+    text: one("text"),
+    since: dayBegins(address.get("since")),
+    until: dayBegins(address.get("until"), 1),
+    as_of: one("at"),
+    include_ended: address.get("ended") === "1" || undefined,
+    below: true,
+  } as Query;
+}
+
+/** How many filters an address has. */
+export function filterCount(address: Address): number {
+  const lists = FACETS.reduce((count, each) => count + address.all(each.name).length, 0);
+  return lists + ["text", "since", "until"].filter((name) => address.get(name)).length;
+}
+
+/** What takes all filters off. */
+export const NO_FILTERS = Object.fromEntries([...FACETS.map((each) => each.name), "text", "since", "until"].map((name) => [name, null]));
+
+/** Return the instant at which a day begins in the reader's zone, `later` days on; undefined for no day. */
+function dayBegins(day: string, later = 0): string | undefined {
+  const [year, month, date] = day.split("-").map(Number);
+  if (!year || !month || !date) return undefined;
+  return new Date(year, month - 1, date + later).toISOString();
+}
+
+/** Minutes by which the reader's zone is east of UTC. */
+export function zone(): number {
+  return -new Date().getTimezoneOffset();
+}
+
+/** Return the address of the list of memories with some filters, within the console. */
+export function listOf(filters: Record<string, string>): string {
+  return `/memories?${new URLSearchParams(filters)}`;
+}

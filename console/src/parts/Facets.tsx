@@ -1,0 +1,58 @@
+/** What there is of each sort, with how many: a click narrows the list to it, another takes that back. */
+
+import "./facets.css";
+import { useState } from "preact/hooks";
+import type { Address } from "../address";
+import type { Schemas } from "../api";
+import { FACETS, type Facet } from "../browse";
+import { seen, written } from "./seen";
+
+interface Props {
+  found: Schemas["Facets"];
+  address: Address;
+  /** Facets that are not offered. */
+  without?: readonly string[];
+}
+
+// Values that are shown before somebody asks for the rest.
+const FEW = 7;
+
+export function Facets({ found, address, without = [] }: Props) {
+  return (
+    <div class="facets">
+      {FACETS.filter((each) => !without.includes(each.name)).map((each) => (
+        <One key={each.name} facet={each} counts={found.facets[each.name] ?? []} more={found.more[each.name] ?? 0} address={address} />
+      ))}
+    </div>
+  );
+}
+
+function One({ facet, counts, more, address }: { facet: Facet; counts: readonly Schemas["Count"][]; more: number; address: Address }) {
+  const [all, setAll] = useState(false);
+  const chosen = address.all(facet.name);
+  if (counts.length < 2 && !chosen.length && facet.name !== "tier") return null;
+  const shown = all ? counts : counts.filter((each, at) => at < FEW || chosen.includes(each.value));
+  const turn = (value: string) => {
+    const one = "one" in facet;
+    const rest = chosen.filter((each) => each !== value);
+    address.set({ [facet.name]: chosen.includes(value) ? rest : one ? [value] : [...rest, value] }, { push: true });
+  };
+  return (
+    <fieldset>
+      <legend>{facet.title}</legend>
+      {shown.map((each) => (
+        <label key={each.value} class={chosen.includes(each.value) ? "on" : ""}>
+          <input type="checkbox" checked={chosen.includes(each.value)} onChange={() => turn(each.value)} />
+          <span class="cut" dir="auto" title={written(each.value)}>{seen(each.value)}</span>
+          <span class="count">{each.count.toLocaleString()}</span>
+        </label>
+      ))}
+      {counts.length > FEW ? (
+        <button type="button" class="more-text small" onClick={() => setAll(!all)}>
+          {all ? "Fewer" : `${counts.length - FEW} more`}
+        </button>
+      ) : null}
+      {all && more ? <span class="faint small">and {more.toLocaleString()} others</span> : null}
+    </fieldset>
+  );
+}

@@ -1,0 +1,444 @@
+/** Memories: search as recall does, or browse all of them with facets, at any commit. */
+
+import "./memories.css";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { Link } from "wouter-preact";
+import { go, useAddress, type Address } from "../address";
+import { addressOf, api, ask, type Schemas } from "../api";
+import { NO_FILTERS, filterCount, filtersOf, type Query } from "../browse";
+import { useKeys } from "../keys";
+import { changed, commits } from "../live";
+import { useGet } from "../load";
+import { useWindow, type Windowed } from "../pages";
+import { mayChange } from "../session";
+import { status } from "../status";
+import { rollBack } from "../undo";
+import { Button } from "../parts/Button";
+import { ContainDialog, counted } from "../parts/Contain";
+import { Dialog } from "../parts/Dialog";
+import { Facets } from "../parts/Facets";
+import { Facts } from "../parts/Facts";
+import { MemoryText } from "../parts/MemoryText";
+import { Page } from "../parts/Page";
+import { Empty, Failed, Shown } from "../parts/States";
+import { Tag } from "../parts/Tag";
+import { Time } from "../parts/Time";
+import { say } from "../parts/Toasts";
+import { VirtualList } from "../parts/VirtualList";
+import { seen } from "../parts/seen";
+
+type Memory = Schemas["Memory"];
+
+// Most that one call retires, and so most that can be selected.
+const MOST = 500;
+// Filters that a search does not take.
+const NOT_IN_SEARCH = ["scope", "source", "trust", "status", "author"];
+
+export function Memories() {
+  const address = useAddress();
+  const query = filtersOf(address);
+  const asked = address.get("q");
+  const facets = useGet("/memory/facets", { params: { query: query as never } }, query.as_of ? null : commits);
+  const [selected, setSelected] = useState<ReadonlyMap<string, Memory>>(new Map());
+  const [more, setMore] = useState(false);
+  const turn = useCallback((each: Memory) => {
+    setSelected((before) => {
+      const next = new Map(before);
+      if (!next.delete(each.id) && next.size < MOST) next.set(each.id, each);
+      return next;
+    });
+  }, []);
+  const count = filterCount(address);
+  const total = facets.data?.total;
+  const json = asked ? addressOf("/memory/search", { params: { query: searched(query, asked) } }) : addressOf("/memory/items", { params: { query: { ...query, offset: 0 } } });
+  return (
+    <Page
+      title="Memories"
+      lede={asked ? "found as recall finds them, best first" : total === undefined ? "" : `${total.toLocaleString()}${count ? " pass the filters" : query.include_ended ? " in all" : " hold"}${query.as_of ? ", as it was" : ""}`}
+      json={json}
+    >
+      <div class="memories-top">
+        <Search address={address} />
+        <AsOf address={address} />
+      </div>
+      <div class="memories">
+        <aside class={more ? "open" : ""} aria-label="Filters">
+          <Button small class="narrow-only" aria-expanded={more} onClick={() => setMore(!more)}>
+            {count ? `Filters (${count})` : "Filters"}
+          </Button>
+          <div class="filters">
+            <Filters address={address} count={count} />
+            <Shown of={facets}>{(data) => <Facets found={data} address={address} without={asked ? NOT_IN_SEARCH : []} />}</Shown>
+          </div>
+        </aside>
+        <div class="memories-main">
+          {facets.data?.notes.map((note) => <p key={note} class="soft small">{seen(note)}</p>)}
+          {asked ? <Results query={query} asked={asked} selected={selected} turn={turn} /> : <Browser address={address} query={query} selected={selected} turn={turn} />}
+          {selected.size ? <Selection selected={selected} clear={() => setSelected(new Map())} query={query} choose={setSelected} total={asked ? undefined : total} /> : null}
+        </div>
+      </div>
+    </Page>
+  );
+}
+
+function Search({ address }: { address: Address }) {
+  const field = useRef<HTMLInputElement>(null);
+  const asked = address.get("q");
+  useKeys("Memories", { "/": { does: "Search", run: () => field.current?.focus() } });
+  return (
+    <form
+      role="search"
+      class="memories-search"
+      onSubmit={(event) => {
+        event.preventDefault();
+        address.set({ q: field.current?.value.trim() ?? "" }, { push: true });
+      }}
+    >
+      <input ref={field} key={asked} type="search" aria-label="Search as recall does" placeholder="Search as an agent would, by words and meaning" defaultValue={asked} maxLength={20_000} />
+      <Button type="submit" hint="/">Search</Button>
+      {asked ? <Button tone="quiet" onClick={() => address.set({ q: null }, { push: true })}>Browse all</Button> : null}
+    </form>
+  );
+}
+
+function AsOf({ address }: { address: Address }) {
+  const newest = Number(status.value?.head.split(":")[0] ?? 0);
+  const named = address.get("at");
+  const at = /^\d+$/.test(named) ? Math.min(Number(named), newest) : newest;
+  const [value, setValue] = useState(at);
+  const due = useRef<ReturnType<typeof setTimeout>>();
+  useEffect(() => setValue(at), [at]);
+  const commit = useGet(named && at ? "/memory/commits" : null, { params: { query: { before: at + 1, limit: 1 } } }, null);
+  const move = (to: number) => {
+    setValue(to);
+    clearTimeout(due.current);
+    due.current = setTimeout(() => address.set({ at: to >= newest ? null : to }), 140);
+  };
+  const shown = commit.data?.items[0];
+  return (
+    <div class="as-of">
+      <label for="as-of">{value >= newest ? "As of now" : `As of commit ${value.toLocaleString()}`}</label>
+      <input id="as-of" type="range" min={0} max={newest} value={value} onInput={(event) => move(Number(event.currentTarget.value))} aria-valuetext={value >= newest ? "now" : `commit ${value}`} />
+      <span class="soft small as-of-when">{value < newest && value === at ? shown ? <Time at={shown.at} /> : at ? "" : "before the first commit" : null}</span>
+      {value < newest ? <Button small tone="quiet" onClick={() => address.set({ at: null })}>Now</Button> : null}
+    </div>
+  );
+}
+
+function Filters({ address, count }: { address: Address; count: number }) {
+  const due = useRef<ReturnType<typeof setTimeout>>();
+  const later = (change: Record<string, string>) => {
+    clearTimeout(due.current);
+    due.current = setTimeout(() => address.set(change), 220);
+  };
+  return (
+    <div class="stack filter-fields">
+      <label class="field">
+        <span>Text or key contains</span>
+        <input type="search" key={`t${address.get("text") ? "" : "0"}`} defaultValue={address.get("text")} onInput={(event) => later({ text: event.currentTarget.value })} maxLength={1000} />
+      </label>
+      <div class="two">
+        <label class="field"><span>Written from</span><input type="date" value={address.get("since")} onChange={(event) => address.set({ since: event.currentTarget.value })} /></label>
+        <label class="field"><span>to</span><input type="date" value={address.get("until")} onChange={(event) => address.set({ until: event.currentTarget.value })} /></label>
+      </div>
+      <label class="line small">
+        <input type="checkbox" checked={address.get("ended") === "1"} onChange={(event) => address.set({ ended: event.currentTarget.checked ? "1" : null })} />
+        Also what does not hold any more
+      </label>
+      {count ? <div><Button small tone="quiet" onClick={() => address.set(NO_FILTERS, { push: true })}>Take {counted(count, "filter")} off</Button></div> : null}
+    </div>
+  );
+}
+
+const COLUMNS = [
+  { sort: "created", title: "Memory" },
+  { sort: "tier", title: "Tier" },
+  { sort: "source", title: "Source" },
+  { sort: "confidence", title: "Confidence" },
+  { sort: "changed", title: "Changed" },
+] as const;
+
+function Browser({ address, query, selected, turn }: { address: Address; query: Query; selected: ReadonlyMap<string, Memory>; turn: (each: Memory) => void }) {
+  const sort = (address.get("sort") || "created") as NonNullable<Query["sort"]>;
+  const ascending = address.get("asc") === "1";
+  const reading = address.get("view") === "reading";
+  const [cursor, setCursor] = useState(-1);
+  const name = JSON.stringify([query, sort, ascending]);
+  const list = useWindow<Memory>(
+    name,
+    async (offset, limit) => {
+      const found = await ask(api.GET("/memory/items", { params: { query: { ...query, sort, ascending, offset, limit } } }));
+      return found.ok ? { ...found, data: { items: found.data.items, total: found.data.total ?? 0 } } : found;
+    },
+    query.as_of ? null : commits,
+  );
+  useEffect(() => setCursor(-1), [name]);
+  const total = list.total ?? 0;
+  const step = (by: number) => setCursor((before) => Math.max(0, Math.min(total - 1, before + by)));
+  const here = list.at(cursor);
+  useKeys("Memories", {
+    j: { does: "Next", run: () => step(1) },
+    k: { does: "The one before", run: () => step(-1) },
+    x: { does: "Select, or not any more", run: () => here && turn(here) },
+    Enter: { does: "Open", run: () => here && go(placeOf(here, query.as_of)) },
+    v: { does: "Table or reading view", run: () => address.set({ view: reading ? null : "reading" }) },
+  });
+  const by = (each: (typeof COLUMNS)[number]["sort"]) => address.set(each === sort ? { asc: ascending ? null : "1" } : { sort: each === "created" ? null : each, asc: null });
+  return (
+    <section class="card memory-list" aria-label="Memories">
+      <div class="memory-head">
+        <div class="line small">
+          {reading ? (
+            <label class="line">Order
+              <select value={sort} onChange={(event) => address.set({ sort: event.currentTarget.value, asc: null })}>
+                {["created", "changed", "importance", "confidence", "trust", "tier", "kind", "scope", "source", "author"].map((each) => <option key={each}>{each}</option>)}
+              </select>
+            </label>
+          ) : null}
+          <span class="spread" />
+          <Button small tone="quiet" aria-pressed={reading} hint="v" onClick={() => address.set({ view: reading ? null : "reading" })}>{reading ? "Table" : "Reading view"}</Button>
+        </div>
+        {reading ? null : (
+          <div class="memory-row head">
+            <span />
+            {COLUMNS.map((each) => (
+              <button key={each.sort} type="button" class={`sort ${each.sort}`} aria-pressed={sort === each.sort} onClick={() => by(each.sort)}>
+                {each.title}
+                <span aria-hidden="true">{sort === each.sort ? (ascending ? " ↑" : " ↓") : ""}</span>
+              </button>
+            ))}
+          </div>
+        )}
+      </div>
+      <Body list={list} reading={reading} cursor={cursor} selected={selected} turn={turn} asOf={query.as_of} />
+    </section>
+  );
+}
+
+interface BodyProps {
+  list: Windowed<Memory>;
+  reading: boolean;
+  cursor: number;
+  selected: ReadonlyMap<string, Memory>;
+  turn: (each: Memory) => void;
+  asOf: string | number | null | undefined;
+}
+
+function Body({ list, reading, cursor, selected, turn, asOf }: BodyProps) {
+  if (list.problem && list.total === undefined) return <Failed problem={list.problem} retry={list.reload} />;
+  if (list.total === 0) {
+    return (
+      <Empty title="No memory is here">
+        <span>Take a filter off, or look at another commit. What does not hold any more is shown when asked for.</span>
+      </Empty>
+    );
+  }
+  return (
+    <VirtualList
+      key={reading ? "reading" : "table"}
+      class="memory-rows"
+      label="Memories"
+      count={list.total ?? 0}
+      estimate={reading ? 96 : 42}
+      current={cursor}
+      onRange={list.need}
+      row={(index) => {
+        const each = list.at(index);
+        if (!each) return <div class="memory-row" role="listitem"><span class="bone" /></div>;
+        return <Row each={each} reading={reading} on={index === cursor} chosen={selected.has(each.id)} turn={turn} asOf={asOf} />;
+      }}
+    />
+  );
+}
+
+interface RowProps {
+  each: Memory;
+  reading: boolean;
+  on: boolean;
+  chosen: boolean;
+  turn: (each: Memory) => void;
+  asOf: string | number | null | undefined;
+}
+
+function Row({ each, reading, on, chosen, turn, asOf }: RowProps) {
+  const box = <input type="checkbox" checked={chosen} onChange={() => turn(each)} aria-label={`Select ${each.text.slice(0, 60)}`} />;
+  const name = `memory-row ${on ? "on" : ""} ${chosen ? "chosen" : ""} ${each.status === "active" ? "" : "ended"}`;
+  const title = <Link href={placeOf(each, asOf)} class="memory-link"><MemoryText one={!reading} limit={900} text={each.text} /></Link>;
+  if (reading) {
+    return (
+      <div class={`${name} reading`} role="listitem">
+        {box}
+        <div class="stack">
+          {title}
+          <div class="line small soft"><Facts each={each} /> <span>{seen(each.author)}</span> <Time at={each.created_at} /></div>
+        </div>
+      </div>
+    );
+  }
+  return (
+    <div class={name} role="listitem">
+      {box}
+      <span class="memory-cell">{title}</span>
+      <span class="tier"><Tag>{each.tier}</Tag></span>
+      <span class="source cut soft">{seen(each.source)}</span>
+      <span class="confidence num">{each.confidence.toFixed(2)}</span>
+      <span class="changed soft"><Time at={each.updated_at ?? each.created_at} short /></span>
+    </div>
+  );
+}
+
+function placeOf(each: { id: string }, asOf: string | number | null | undefined): string {
+  return `/memories/${encodeURIComponent(each.id)}${asOf ? `?at=${encodeURIComponent(String(asOf))}` : ""}`;
+}
+
+// --- search
+
+function searched(query: Query, asked: string) {
+  const { tier, kind, tags, content_type, subject, category, session, as_of } = query;
+  return { query: asked, limit: 100, floor: 0, tier, kind, tags, content_type, subject, category, session, as_of };
+}
+
+function Results({ query, asked, selected, turn }: { query: Query; asked: string; selected: ReadonlyMap<string, Memory>; turn: (each: Memory) => void }) {
+  const found = useGet("/memory/search", { params: { query: searched(query, asked) as never } }, query.as_of ? null : commits);
+  const [cursor, setCursor] = useState(-1);
+  const hits = found.data?.hits ?? [];
+  const here = hits[cursor];
+  useKeys("Memories", {
+    j: { does: "Next", run: () => setCursor(Math.min(hits.length - 1, cursor + 1)) },
+    k: { does: "The one before", run: () => setCursor(Math.max(0, cursor - 1)) },
+    x: { does: "Select, or not any more", run: () => here && turn(here.memory) },
+    Enter: { does: "Open", run: () => here && go(placeOf(here, query.as_of)) },
+  });
+  return (
+    <Shown of={found}>
+      {(data) => {
+        if (!data.hits.length) return <div class="card"><Empty title="Nothing is found">{data.notes.map((note) => <p key={note}>{seen(note)}</p>)}</Empty></div>;
+        const most = Math.max(...data.hits.flatMap((hit) => Object.values(hit.parts)), 0.001);
+        return (
+          <section class="card" aria-label="Found">
+            <p class="memory-head small soft">
+              {counted(data.hits.length, "hit")} by {data.used.map((each) => (each === "vector" ? "meaning" : "words")).join(" and ")}; the score says how sure recall is, its parts what put it there.
+              {data.notes.map((note) => <> {seen(note)}.</>)}
+            </p>
+            <ol class="hits">
+              {data.hits.map((hit, at) => (
+                <li key={hit.id} class={`hit ${at === cursor ? "on" : ""} ${selected.has(hit.id) ? "chosen" : ""}`}>
+                  <input type="checkbox" checked={selected.has(hit.id)} onChange={() => turn(hit.memory)} aria-label={`Select ${hit.text.slice(0, 60)}`} />
+                  <div class="stack">
+                    <Link href={placeOf(hit, query.as_of)} class="memory-link"><MemoryText text={hit.text} limit={600} /></Link>
+                    <div class="line small soft">
+                      <Facts each={hit.memory} />
+                      <span>found by {hit.why.join(" and ") || "its place"}</span>
+                      {hit.weak ? <Tag tone="warn">weak</Tag> : null}
+                      <Time at={hit.created_at} short />
+                    </div>
+                  </div>
+                  <Score hit={hit} most={most} />
+                </li>
+              ))}
+            </ol>
+          </section>
+        );
+      }}
+    </Shown>
+  );
+}
+
+/** The score, and its parts as bars. */
+function Score({ hit, most }: { hit: Schemas["Hit"]; most: number }) {
+  const parts = Object.entries(hit.parts).filter(([name, part]) => name !== "fused" && part !== 0);
+  return (
+    <div class="score">
+      <b class="num">{hit.score.toFixed(2)}</b>
+      <dl>
+        {parts.map(([name, part]) => (
+          <>
+            <dt>{name}</dt>
+            <dd title={part.toFixed(4)}>
+              <span class={part < 0 ? "less" : ""} style={{ width: `${Math.max(2, (Math.abs(part) / most) * 100)}%` }} />
+              <i class="unheard">{part.toFixed(3)}</i>
+            </dd>
+          </>
+        ))}
+      </dl>
+    </div>
+  );
+}
+
+// --- what is done with several
+
+interface SelectionProps {
+  selected: ReadonlyMap<string, Memory>;
+  clear: () => void;
+  choose: (all: ReadonlyMap<string, Memory>) => void;
+  query: Query;
+  total: number | undefined;
+}
+
+function Selection({ selected, clear, choose, query, total }: SelectionProps) {
+  const [open, setOpen] = useState<"retire" | "contain" | null>(null);
+  const items = [...selected.values()];
+  const all = async () => {
+    const found = await ask(api.GET("/memory/items", { params: { query: { ...query, offset: 0, limit: MOST } } }));
+    if (!found.ok) return say(found.problem.detail, { tone: "bad" });
+    choose(new Map(found.data.items.map((each) => [each.id, each])));
+  };
+  useKeys("Selected", { Escape: { does: "Select nothing", run: clear } });
+  return (
+    <div class="selection" role="region" aria-label="Selected memories">
+      <b>{counted(items.length, "memory", "memories")} selected</b>
+      {total !== undefined && total > items.length ? <Button small tone="quiet" onClick={() => void all()}>Select {total > MOST ? `the first ${MOST}` : `all ${total.toLocaleString()}`}</Button> : null}
+      <span class="spread" />
+      <Button small onClick={() => download(items)}>Export</Button>
+      {mayChange() ? <Button small onClick={() => setOpen("contain")}>Contain…</Button> : null}
+      {mayChange() ? <Button small tone="no" onClick={() => setOpen("retire")}>Retire…</Button> : null}
+      <Button small tone="quiet" onClick={clear}>Clear</Button>
+      {open === "retire" ? <Retire items={items} onClose={() => setOpen(null)} done={clear} /> : null}
+      {open === "contain" ? <ContainDialog ways={items.map((each) => ({ memory: each.id }))} of={counted(items.length, "memory", "memories")} onClose={() => { setOpen(null); clear(); }} /> : null}
+    </div>
+  );
+}
+
+function Retire({ items, onClose, done }: { items: readonly Memory[]; onClose: () => void; done: () => void }) {
+  const [reason, setReason] = useState("");
+  const [busy, setBusy] = useState(false);
+  const run = async () => {
+    setBusy(true);
+    const answer = await ask(api.POST("/memory/items/forget", { body: { ids: items.map((each) => each.id), reason } }));
+    setBusy(false);
+    if (!answer.ok) return say(answer.problem.detail, { tone: "bad" });
+    const { outcome } = answer.data;
+    changed();
+    onClose();
+    done();
+    if (outcome?.outcome === "refused") return say(outcome.reasons.map((each) => each.detail).join(" "), { tone: "bad" });
+    if (outcome?.outcome === "quarantined") return say("It waits for review.", { tone: "plain" });
+    const commit = outcome?.commit;
+    say(`Retired ${counted(items.length, "memory", "memories")}.`, commit ? { undo: () => rollBack(commit) } : {});
+  };
+  return (
+    <Dialog
+      title={`Retire ${counted(items.length, "memory", "memories")}`}
+      onClose={onClose}
+      onSubmit={() => void run()}
+      foot={<><Button onClick={onClose}>Cancel</Button><Button tone="go" type="submit" busy={busy} disabled={!reason.trim()}>Retire {counted(items.length, "memory", "memories")}</Button></>}
+    >
+      <ol class="plain-list boxed" aria-label="What would be retired">
+        {items.map((each) => <li key={each.id}><MemoryText one text={each.text} /></li>)}
+      </ol>
+      <label class="field"><span>Why; it stands in the journal</span><input value={reason} maxLength={1000} onInput={(event) => setReason(event.currentTarget.value)} /></label>
+      <p class="soft small">They stop to hold, in one commit. Nothing is deleted; restoring or a rollback brings them back.</p>
+    </Dialog>
+  );
+}
+
+/** Hand what is selected over as a file: one memory a line. */
+function download(items: readonly Memory[]): void {
+  const lines = items.map((each) => JSON.stringify(each)).join("\n");
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([`${lines}\n`], { type: "application/x-ndjson" }));
+  link.download = `memories-${items.length}.jsonl`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+

@@ -1,0 +1,280 @@
+/** One memory: everything of it, where it came from, where it went, and what can be done with it. */
+
+import "./memory.css";
+import { useState } from "preact/hooks";
+import { Link, useParams } from "wouter-preact";
+import { useAddress } from "../address";
+import { addressOf, type Schemas } from "../api";
+import { useKeys } from "../keys";
+import { commits } from "../live";
+import { useGet } from "../load";
+import { mayChange } from "../session";
+import { Button } from "../parts/Button";
+import { Chart } from "../parts/Chart";
+import { ContainDialog, counted } from "../parts/Contain";
+import { Copy } from "../parts/Copy";
+import { Diff } from "../parts/Diff";
+import { Facts } from "../parts/Facts";
+import { Lineage } from "../parts/Lineage";
+import { Media } from "../parts/Media";
+import { MemoryText } from "../parts/MemoryText";
+import { Page } from "../parts/Page";
+import { Empty, Shown } from "../parts/States";
+import { Tag } from "../parts/Tag";
+import { Time } from "../parts/Time";
+import { seen } from "../parts/seen";
+import { ACTS, ActDialog, type Act } from "./acts";
+
+type Item = Schemas["Memory"];
+
+export function Memory() {
+  const { id: raw = "" } = useParams<{ id: string }>();
+  const id = decodeURIComponent(raw);
+  const asOf = useAddress().get("at") || undefined;
+  const path = { id };
+  const found = useGet("/memory/items/{id}", { params: { path, query: { as_of: asOf } } }, asOf ? null : commits);
+  const json = addressOf("/memory/items/{id}", { params: { path, query: { as_of: asOf } } });
+  return (
+    <Page title="Memory" lede={<span class="mono small">{seen(id)}</span>} json={json}>
+      <Shown of={found}>{(item) => <Whole item={item} asOf={asOf} />}</Shown>
+    </Page>
+  );
+}
+
+function Whole({ item, asOf }: { item: Item; asOf: string | undefined }) {
+  const path = { id: item.id };
+  const usage = useGet("/memory/items/{id}/usage", { params: { path, query: { limit: 100 } } });
+  const lineage = useGet("/memory/items/{id}/lineage", { params: { path } });
+  const history = useGet("/memory/items/{id}/history", { params: { path } });
+  return (
+    <div class="one">
+      {asOf ? <p class="banner">As it was at {seen(asOf)}. <Link href={`/memories/${encodeURIComponent(item.id)}`}>Look at it now</Link></p> : null}
+      <div class="stack one-main">
+        <section class="card pad stack" aria-label="What it says">
+          <MemoryText text={item.text} class="one-text" />
+          {item.blob ? <Media reference={item.blob} text={item.text} /> : null}
+          <div class="line small"><Facts each={item} />{item.tags.map((tag) => <Link key={tag} href={`/memories?tag=${encodeURIComponent(tag)}`}><Tag tone="accent">{tag}</Tag></Link>)}</div>
+          {mayChange() && !asOf ? <Acts item={item} /> : null}
+        </section>
+        <section class="card pad stack" aria-labelledby="versions">
+          <h2 id="versions">Versions</h2>
+          <Shown of={history}>{(data) => <Versions items={data.items} />}</Shown>
+        </section>
+        <section class="card pad stack" aria-labelledby="lineage">
+          <h2 id="lineage">Lineage</h2>
+          <Shown of={lineage}>{(data) => <Lineage found={data} />}</Shown>
+        </section>
+      </div>
+      <div class="stack one-side">
+        <section class="card pad stack" aria-labelledby="fields">
+          <h2 id="fields">Fields, and who made each</h2>
+          <Fields item={item} />
+        </section>
+        <Shown of={usage}>
+          {(data) => (
+            <>
+              <section class="card pad stack" aria-labelledby="fading">
+                <h2 id="fading">Confidence</h2>
+                <Fading usage={data} />
+              </section>
+              <section class="card pad stack" aria-labelledby="use">
+                <h2 id="use">Use</h2>
+                <Use usage={data} />
+              </section>
+            </>
+          )}
+        </Shown>
+      </div>
+    </div>
+  );
+}
+
+// --- what can be done
+
+function Acts({ item }: { item: Item }) {
+  const [open, setOpen] = useState<Act | "contain" | null>(null);
+  const acts = ACTS.filter((each) => each.fits(item));
+  useKeys(
+    "This memory",
+    Object.fromEntries([...acts.flatMap((each) => (each.key ? [[each.key, { does: each.title, run: () => setOpen(each) }] as const] : [])), ["c", { does: "Contain", run: () => setOpen("contain") }] as const]),
+  );
+  return (
+    <div class="line acts">
+      {acts.map((each) => (
+        <Button key={each.name} small tone={each.name === "revise" ? "go" : each.name === "forget" ? "no" : undefined} hint={each.key} onClick={() => setOpen(each)}>
+          {each.title}
+        </Button>
+      ))}
+      <Button small hint="c" onClick={() => setOpen("contain")}>Contain</Button>
+      {open === "contain" ? <ContainDialog ways={[{ memory: item.id }]} of="this memory" onClose={() => setOpen(null)} /> : null}
+      {open && open !== "contain" ? <ActDialog act={open} item={item} onClose={() => setOpen(null)} /> : null}
+    </div>
+  );
+}
+
+// --- what it is
+
+const NAMES: Record<string, string> = { content_type: "content", derived_from: "made from", superseded_by: "replaced by", occurred_at: "happened", expires_at: "holds until" };
+// What the card above shows already, or another part of the screen.
+const ELSEWHERE = new Set(["tags", "derived_from", "superseded_by"]);
+
+function Fields({ item }: { item: Item }) {
+  const blame = useGet("/memory/blame/{name}", { params: { path: { name: item.id } } });
+  return (
+    <Shown of={blame}>
+      {(data) => (
+        <>
+          {byCommit(data.origins).map((origins) => (
+            <section key={origins[0].made.commit} class="stack blame">
+              <p class="small soft">
+                {seen(origins[0].actor)}{origins[0].approved_by ? <>, approved by {seen(origins[0].approved_by)}</> : null} in{" "}
+                <Link href={`/commits/${origins[0].made.commit}`}>commit {origins[0].made.seq}</Link>, <Time at={origins[0].made.at} short />
+              </p>
+              <dl class="facts">
+                {origins.map((each) => (
+                  <>
+                    <dt>{NAMES[each.field] ?? each.field.replaceAll("_", " ")}</dt>
+                    <dd>{each.field === "text" ? <span class="soft">the words above</span> : <Value field={each.field} value={each.value} />}</dd>
+                  </>
+                ))}
+              </dl>
+            </section>
+          ))}
+          <details>
+            <summary class="soft small">When, and its id</summary>
+            <dl class="facts">
+              <dt>written</dt><dd><Time at={item.created_at} /> <span class="soft small">{seen(item.author)}</span></dd>
+              <dt>changed</dt><dd><Time at={item.updated_at} /></dd>
+              <dt>confirmed</dt><dd><Time at={item.reinforced_at} /></dd>
+              <dt>version</dt><dd>{item.version}</dd>
+              <dt>id</dt><dd><span class="mono">{item.id}</span> <Copy text={item.id} /></dd>
+              {item.heard ? <><dt>heard</dt><dd>{item.heard}</dd></> : null}
+            </dl>
+          </details>
+        </>
+      )}
+    </Shown>
+  );
+}
+
+type Some<T> = readonly [T, ...T[]];
+
+/** Return the origins of what is shown, those of one commit together, the newest first. */
+function byCommit(origins: readonly Schemas["Origin"][]): Some<Schemas["Origin"]>[] {
+  const found = new Map<string, [Schemas["Origin"], ...Schemas["Origin"][]]>();
+  for (const each of origins) {
+    if (ELSEWHERE.has(each.field)) continue;
+    const held = found.get(each.made.commit);
+    if (held) held.push(each);
+    else found.set(each.made.commit, [each]);
+  }
+  return [...found.values()].sort((a, b) => b[0].made.seq - a[0].made.seq);
+}
+
+function Value({ field, value }: { field: string; value: unknown }) {
+  if (field === "source" || field === "session" || field === "scope" || field === "subject" || field === "category") {
+    return <Link href={`/memories?${field}=${encodeURIComponent(String(value))}`}>{seen(String(value))}</Link>;
+  }
+  if (typeof value === "string" && /_at$/.test(field)) return <Time at={value} />;
+  if (Array.isArray(value)) return <>{value.map((each) => <Tag key={String(each)}>{String(each)}</Tag>)}</>;
+  if (value !== null && typeof value === "object") return <code>{seen(JSON.stringify(value))}</code>;
+  return <>{seen(String(value))}</>;
+}
+
+function Versions({ items }: { items: readonly Schemas["MemoryVersion"][] }) {
+  const [all, setAll] = useState(false);
+  const newest = [...items].reverse();
+  const shown = all ? newest : newest.slice(0, 5);
+  return (
+    <>
+      <ol class="plain-list versions">
+        {shown.map((each) => (
+          <li key={each.version} class="stack">
+            <div class="line small">
+              <b class="num">{each.version}</b> <Tag>{each.op}</Tag> <span>{seen(each.actor)}</span>
+              {each.approved_by ? <span class="soft">approved by {seen(each.approved_by)}</span> : null}
+              <span class="spread" />
+              <Link href={`/commits/${each.commit}`}>commit {each.seq}</Link> <Time at={each.at} />
+            </div>
+            {each.reason ? <p class="soft small">{seen(each.reason)}</p> : null}
+            {each.before === null || each.before.text !== each.record.text ? <Diff before={each.before?.text} after={each.record.text} /> : null}
+            <Changed items={each.before === null ? [] : each.changed.filter((one) => one.field !== "text")} />
+          </li>
+        ))}
+      </ol>
+      {newest.length > shown.length ? <div><Button small onClick={() => setAll(true)}>All {newest.length} versions</Button></div> : null}
+    </>
+  );
+}
+
+function Changed({ items }: { items: readonly Schemas["FieldChange"][] }) {
+  if (!items.length) return null;
+  const said = (value: unknown) => (value === null || value === undefined ? "nothing" : typeof value === "string" ? value : JSON.stringify(value));
+  return (
+    <dl class="facts small">
+      {items.map((each) => (
+        <>
+          <dt>{each.field.replaceAll("_", " ")}</dt>
+          <dd>{seen(said(each.before))} <span class="soft">became</span> {seen(said(each.after))}</dd>
+        </>
+      ))}
+    </dl>
+  );
+}
+
+// --- what became of it
+
+function Fading({ usage }: { usage: Schemas["Usage"] }) {
+  if (usage.half_life_days === null) return <p class="soft">It does not fade: core and permanent memories stay as they are.</p>;
+  const times = usage.fading.map((each) => Date.parse(each.at) / 1000);
+  const now = Date.now() / 1000;
+  const ahead = usage.fading.at(-1);
+  return (
+    <>
+      <Chart
+        label={`Confidence and importance over time; ${ahead ? `confidence will be ${ahead.confidence.toFixed(2)} by ${ahead.at.slice(0, 10)}` : ""}`}
+        times={times}
+        lines={[
+          { label: "confidence", values: usage.fading.map((each) => each.confidence), colour: "--accent" },
+          { label: "importance", values: usage.fading.map((each) => each.importance), colour: "--working" },
+        ]}
+        height={130}
+        range={[0, 1]}
+        mark={now}
+      />
+      <p class="soft small">
+        <span class="legend"><span><i style={{ background: "var(--accent)" }} />confidence</span><span><i style={{ background: "var(--working)" }} />importance</span></span>
+        Halves in {usage.half_life_days} days unless it is confirmed; the dashed line is now.
+      </p>
+    </>
+  );
+}
+
+function Use({ usage }: { usage: Schemas["Usage"] }) {
+  if (!usage.uses && !usage.contexts.length) return <Empty title="Nobody was given it yet" />;
+  return (
+    <>
+      <p>Handed out {counted(usage.uses, "time")}, last <Time at={usage.last_used} short />.</p>
+      {usage.days.length > 1 ? (
+        <Chart
+          label={`Contexts that held it, by day: ${usage.days.map((each) => `${each.value} ${each.count}`).join(", ")}`}
+          times={usage.days.map((each) => Date.parse(`${each.value}T12:00:00Z`) / 1000)}
+          lines={[{ label: "contexts", values: usage.days.map((each) => each.count), colour: "--accent", columns: true }]}
+          height={100}
+        />
+      ) : null}
+      <h3>{usage.contexts.length ? `${counted(usage.contexts.length, "context")} held it` : "No compiled context held it"}</h3>
+      <ol class="plain-list boxed contexts">
+        {usage.contexts.map((each) => (
+          <li key={each.receipt} class="line small">
+            <Link href={`/context?receipt=${each.receipt}`}><Time at={each.at} /></Link>
+            <span class="soft">{seen(each.actor)} to {each.purpose}</span>
+            <span class="spread" />
+            <span class="soft">version {each.items.map((item) => String((item as readonly unknown[])[1])).join(", ")}</span>
+          </li>
+        ))}
+      </ol>
+      {usage.older ? <p class="soft small">{counted(usage.older, "older context")} were not looked at.</p> : null}
+    </>
+  );
+}

@@ -1,0 +1,21 @@
+/** Undo by an ordinary rollback: what one commit did, or several, the newest first. */
+
+import { api, ask } from "./api";
+import { changed } from "./live";
+
+/** Roll commits back, in the order given; returns what came of it, as a sentence. */
+export async function rollBack(...commits: readonly string[]): Promise<string> {
+  for (const commit of commits) {
+    const status = await ask(api.GET("/memory/status"));
+    if (!status.ok) return status.problem.detail;
+    const done = await ask(
+      api.POST("/memory/rollback/{commit_id}", {
+        params: { path: { commit_id: commit }, header: { "If-Match": status.data.etag } },
+        body: { with_later: false, dry_run: false },
+      }),
+    );
+    if (!done.ok) return `Not undone. ${done.problem.detail}`;
+  }
+  changed();
+  return "Undone.";
+}

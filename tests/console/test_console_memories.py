@@ -1,0 +1,163 @@
+"""Memories and one of them: what a person finds, how it is changed, and that the prompt follows."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import pytest
+
+from keepward.model.memory import Status
+from support.browser import NARROW, faults_of_access, scrolls_sideways
+
+pytestmark = pytest.mark.proof
+
+
+@pytest.fixture
+def bakery(console):
+    """Two agents, a page from the web, something retired, and a memory made from two others."""
+    assistant, scout = console.agent(), console.agent("scout")
+    rye = assistant.remember("Rye dough rests a day", tier="archival", tags=["bread"]).records[0]
+    opening = assistant.remember("The shop opens at eight", tier="archival", tags=["hours"]).records[0]
+    web = scout.remember("Refunds go out by wire", tier="archival", source="web", evidence=["https://r.example"])
+    plan = assistant.remember("Begin the rye the evening before", derived_from=[rye.id], tier="archival").records[0]
+    console.owner.forget(opening.id, reason="it opens at seven now")
+    return {"rye": rye.id, "opening": opening.id, "web": web.records[0].id, "plan": plan.id}
+
+
+def test_facets_narrow_the_list_and_the_address_holds_them(console, bakery):
+    with console.page("/memories") as page:
+        page.get_by_role("link", name="Rye dough").wait_for()
+        page.get_by_role("group", name="Source").get_by_label("web").check()
+        page.get_by_role("link", name="Rye dough").wait_for(state="detached")
+        assert "source=web" in page.url
+        page.reload()
+        page.get_by_role("link", name="Refunds").wait_for()
+        shown = page.get_by_role("list", name="Memories").get_by_role("link").all_inner_texts()
+    assert shown == [each.text for each in console.owner.find(sources=["web"])]
+
+
+def test_a_search_shows_why_each_was_found(console, bakery):
+    with console.page("/memories") as page:
+        page.keyboard.press("/")
+        page.keyboard.type("rye dough")
+        page.keyboard.press("Enter")
+        found = page.get_by_role("region", name="Found")
+        found.get_by_role("link", name="Rye dough").wait_for()
+        assert "found by words" in found.inner_text()
+        first = found.get_by_role("link").first.inner_text()
+    assert first == console.owner.recall("rye dough").hits[0].memory.text
+
+
+def test_an_earlier_commit_shows_what_held_then(console, bakery):
+    with console.page("/memories?at=2") as page:
+        page.get_by_role("link", name="The shop opens at eight").wait_for()
+        shown = page.get_by_role("list", name="Memories").get_by_role("link").all_inner_texts()
+    assert shown == [each.text for each in console.owner.find(as_of=2)]
+
+
+def test_several_are_retired_by_keys_and_come_back_by_undo(console, bakery):
+    before = {each.id for each in console.owner.find()}
+    with console.page("/memories") as page:
+        page.get_by_role("link", name="Rye dough").wait_for()
+        for key in "jxjx":
+            page.keyboard.press(key)
+        page.get_by_role("button", name="Retire…").click()
+        page.get_by_label("Why; it stands").fill("both are wrong")
+        page.keyboard.press("Enter")
+        page.get_by_text("Retired 2 memories.").last.wait_for()
+        assert len(console.owner.find()) == len(before) - 2
+        assert "Refunds" not in console.owner.context("refunds and rye").text
+        page.keyboard.press("u")
+        page.get_by_text("Undone.").last.wait_for()
+    assert {each.id for each in console.owner.find()} == before
+
+
+def test_what_is_selected_is_handed_over_as_a_file(console, bakery):
+    with console.page("/memories?text=rye") as page:
+        page.get_by_label("Select Rye dough rests a day").check()
+        with page.expect_download() as given:
+            page.get_by_role("button", name="Export").click()
+        line = given.value.path().read_text("utf-8")
+    assert console.owner.get(bakery["rye"]).text in line
+    assert line.count("\n") == 1
+
+
+def test_a_memory_is_revised_the_prompt_follows_and_undo_takes_it_back(console, bakery):
+    with console.page(f"/memories/{bakery['rye']}") as page:
+        page.get_by_role("region", name="What it says").wait_for()
+        page.keyboard.press("e")
+        page.get_by_label("Text").fill("Rye dough rests two days")
+        page.get_by_label("Why; it stands").fill("measured")
+        page.get_by_role("dialog").get_by_role("button", name="Revise").click()
+        page.get_by_text("Revised.").last.wait_for()
+        assert "two days" in console.owner.context("rye dough").text
+        page.get_by_role("button", name="Undo").click()
+        page.get_by_text("Undone.").last.wait_for()
+    assert "two days" not in console.owner.context("rye dough").text
+
+
+def test_what_somebody_else_changed_meanwhile_is_not_written_over(console, bakery):
+    with console.page(f"/memories/{bakery['rye']}") as page:
+        page.get_by_role("button", name="Revise").click()
+        page.get_by_label("Text").fill("Rye dough rests two days")
+        page.get_by_label("Why; it stands").fill("measured")
+        console.agent().revise(bakery["rye"], "Rye dough rests three days", reason="asked Ana")
+        page.get_by_role("dialog").get_by_role("button", name="Revise").click()
+        page.get_by_text("Somebody changed this memory").wait_for()
+    assert console.owner.get(bakery["rye"]).text == "Rye dough rests three days"
+
+
+def test_what_was_retired_is_restored(console, bakery):
+    with console.page(f"/memories/{bakery['opening']}") as page:
+        page.get_by_role("button", name="Restore").click()
+        page.get_by_label("Why; it stands").fill("it was right after all")
+        page.keyboard.press("Enter")
+        page.get_by_text("Restored.").last.wait_for()
+    assert console.owner.get(bakery["opening"]).status is Status.ACTIVE
+
+
+def test_a_lineage_leads_to_what_a_memory_was_made_from(console, bakery):
+    with console.page(f"/memories/{bakery['plan']}") as page:
+        page.get_by_role("group", name="Lineage").get_by_role("link", name="Rye dough").click()
+        page.wait_for_url(f"**/memories/{bakery['rye']}")
+        page.get_by_role("region", name="What it says").get_by_text("Rye dough rests a day").wait_for()
+    assert console.owner.lineage(bakery["plan"]).memories[0].id == bakery["rye"]
+
+
+def picture() -> bytes:
+    """Return a PNG of one pixel."""
+
+    def part(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    head = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + part(b"IHDR", head) + part(b"IDAT", zlib.compress(b"\0\0\0\0")) + part(b"IEND", b"")
+
+
+def test_a_picture_is_shown_and_what_could_run_is_only_handed_over(console):
+    svg = b"<svg xmlns='http://www.w3.org/2000/svg'><script>window.ran = 1</script></svg>"
+    shown, active = (
+        console.owner.remember(text, blob=console.owner.put_blob(data).ref, content_type=kind, tier="archival")
+        for text, data, kind in (("A loaf", picture(), "image"), ("A plan of the ovens", svg, "file"))
+    )
+    with console.page(f"/memories/{shown.records[0].id}") as page:
+        page.get_by_role("img", name="A loaf").wait_for()
+        page.wait_for_function("document.querySelector('figure img').naturalWidth === 1")
+    with console.page(f"/memories/{active.records[0].id}") as page:
+        page.get_by_text("It could run in a browser").wait_for()
+        assert page.locator("figure img").count() == 0
+        with page.expect_download() as given:
+            page.get_by_role("link", name="Download").click()
+        assert given.value.path().read_bytes() == svg
+        assert page.evaluate("window.ran") is None
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"color_scheme": "dark"}, {"viewport": NARROW}], ids=["light", "dark", "phone"]
+)
+@pytest.mark.parametrize("place", ["/memories", "/memories?view=reading", "/memories?q=rye", "/memories/{plan}"])
+def test_each_is_for_everybody_and_no_wider_than_its_window(console, bakery, place, settings):
+    with console.page(place.format(**bakery), **settings) as page:
+        page.get_by_text("Begin the rye").first.wait_for()
+        assert (faults_of_access(page), scrolls_sideways(page)) == ([], False)
