@@ -104,6 +104,8 @@ class Settings:
     #: accepted the file.
     loosens: Mapping[str, str] = field(default_factory=dict)
     withheld: tuple[str, ...] = ()
+    #: Where each setting comes from that is not the default: `file` or `environment`, by name or `table.name`.
+    origins: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def opening(self) -> dict[str, Any]:
@@ -159,15 +161,85 @@ def load(*, store: Place, file: Path | None = None, environ: Mapping[str, str] |
         loosens = {name: _as_text(table, name) for name in names}
         if names and named is None and not accepted.is_accepted(home(env), path, raw or b""):
             settings, withheld = _settings(accepted.without(table, names), path), names
+    chosen = _environment(env, settings.policy)
     return dataclasses.replace(
         settings,
-        **_environment(env, settings.policy),
+        **chosen,
+        origins={
+            **{name: "file" for name in _names_in(table) if name not in withheld},
+            **{name: "environment" for name in chosen if name != "policy"},
+            **{f"policy.{name}": "environment" for name in SWITCHES if _switch(env, SWITCHES[name]) is not None},
+        },
         file=None if raw is None else path,
         digest="" if raw is None else hashlib.sha256(raw).hexdigest(),
         named=named is not None,
         loosens=loosens,
         withheld=withheld,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InForce:
+    """One setting as it holds, and where that comes from."""
+
+    #: As `name`, or `table.name` as in the file.
+    name: str
+    #: As JSON values.
+    value: Any
+    default: Any
+    #: `default`, `file`, `environment`, or `program` for what was chosen where the store or server was started.
+    origin: Literal["default", "file", "environment", "program"]
+    #: What the file says of it, where that does not hold before its owner has accepted the file.
+    waiting: str | None = None
+
+
+def in_force(settings: Settings, policy: Policy, server: ServerSettings) -> list[InForce]:
+    """Return every setting in the order of the file; ``policy`` and ``server`` are those that hold by now."""
+    usual, found = Settings(), []
+    tables: list[tuple[str, Any, Any, Any]] = [
+        ("", [*ENVIRONMENT, "maintenance"], settings, usual),
+        ("policy.", [each.name for each in dataclasses.fields(Policy)], policy, usual.policy),
+        ("server.", [each.name for each in dataclasses.fields(ServerSettings)], server, usual.server),
+    ]
+    read = {"": settings, "policy.": settings.policy, "server.": settings.server}
+    for prefix, names, held, default in tables:
+        for name in names:
+            value, known = getattr(held, name), settings.origins.get(prefix + name, "default")
+            origin: Any = known if value == getattr(read[prefix], name) else "program"
+            found.append(
+                InForce(
+                    name=prefix + name,
+                    value=_shown(value),
+                    default=_shown(getattr(default, name)),
+                    origin=origin,
+                    waiting=settings.loosens.get(prefix + name) if prefix + name in settings.withheld else None,
+                )
+            )
+    return found
+
+
+def changed_since(settings: Settings) -> bool:
+    """Whether the settings file says something else by now than when it was read."""
+    if settings.file is None:
+        return False
+    try:
+        return hashlib.sha256(settings.file.read_bytes()).hexdigest() != settings.digest
+    except OSError:
+        return True
+
+
+def _shown(value: Any) -> Any:
+    from keepward.model.plain import plain
+
+    return str(value) if isinstance(value, Path) else plain(value)
+
+
+def _names_in(table: Mapping[str, Any]) -> list[str]:
+    return [
+        each
+        for name, value in table.items()
+        for each in ([f"{name}.{inner}" for inner in value] if isinstance(value, Mapping) else [name])
+    ]
 
 
 def maintained(environ: Mapping[str, str] | None = None) -> bool:

@@ -245,6 +245,36 @@ class VerbSuite(AskingSuite):
         with pytest.raises(Conflict):
             reviewer.approve(held.item.id, digest="0" * 64)
 
+    def test_the_journal_is_sifted_by_who_what_and_when(self, owner: Any, agent: Any, reviewer: Any) -> None:
+        held = agent.remember("ship the release", tier="core", key="mission")
+        stored = reviewer.approve(held.item.id).commit
+        agent.remember("the ferry leaves at six")
+        assert stored.id in {each.commit.id for each in owner.log(kind="approve")}
+        assert {each.commit.kind for each in owner.log(kind="approve")} == {"approve"}
+        assert stored.id in {each.commit.id for each in owner.log(actor=reviewer.actor.label)}
+        assert owner.log(actor="nobody") == []
+        assert owner.log(until=stored.seq, limit=1)[0].commit.id == stored.id
+
+    def test_a_job_that_is_paused_does_not_run_by_itself(self, owner: Any) -> None:
+        assert owner.pause_job("expire").paused
+        assert owner.run_job("expire").outcome == "skipped"
+        assert owner.run_job("expire", force=True).outcome == "run"
+        assert {each.name: each.paused for each in owner.jobs()}["expire"]
+        assert not owner.pause_job("expire", paused=False).paused
+
+    def test_erasures_are_listed_with_what_proves_them(self, owner: Any) -> None:
+        record = owner.remember("the pier is seven planks wide", tier="archival").record
+        done = owner.erase(owner.plan_erase(record.id, reason="consent").digest, record.id, reason="consent")
+        listed = owner.certificates()[0]
+        assert (listed.commit, listed.memories, listed.reason) == (done.commit.id, (record.id,), "consent")
+        assert owner.certificate(listed.commit)["memories"] == [record.id]
+
+    def test_a_check_tells_how_far_it_has_come(self, owner: Any) -> None:
+        told: list[tuple[int, int]] = []
+        assert owner.verify(on_progress=lambda done, total: told.append((done, total))).ok
+        assert told == sorted(told)
+        assert told[-1][0] == told[-1][1] > 0
+
     def test_an_amended_proposal_is_stored_with_the_reviewers_words(self, agent: Any, reviewer: Any) -> None:
         held = agent.remember("ship the relese", tier="core", key="mission")
         outcome = reviewer.amend(held.item.id, "ship the release", digest=held.item.digest, tags=["plan"])

@@ -61,3 +61,10 @@ def test_an_agent_runs_no_jobs(run, saved):
 )
 def test_a_call_that_means_nothing_is_a_usage_error(run, saved, arguments):
     assert run("jobs", *arguments).code == 2
+
+
+def test_a_job_is_paused_and_resumed(run, saved):
+    paused = run("jobs", "pause", "expire", "--json").json["jobs"][0]
+    ran = run("jobs", "run", "expire", "--json").json["runs"][0]["outcome"]
+    resumed = run("jobs", "resume", "expire", "--json").json["jobs"][0]
+    assert (paused["paused"], ran, resumed["paused"]) == (True, "skipped", False)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Difference,
         Erased,
         ErasePlan,
+        Erasure,
         Impact,
         Lifted,
         Rollback,
@@ -113,8 +114,20 @@ class Govern(Calls):
     # --- the journal
 
     @sends("journal")
-    def log(self, *, limit: int = 50, before: int | None = None) -> list[CommitView]:
-        """Return commits within reach, newest first, with seq below ``before``."""
+    def log(
+        self,
+        *,
+        limit: int = 50,
+        before: int | None = None,
+        actor: str | None = None,
+        kind: str | None = None,
+        until: AsOf = None,
+    ) -> list[CommitView]:
+        """Return commits within reach, newest first, with seq below ``before``.
+
+        ``actor`` made or approved them: ``kind:name``, or a name alone; ``kind`` is a commit's, such as ``approve``;
+        ``until`` is the moment of the newest.
+        """
 
     @sends("journal")
     def show(self, commit: str) -> CommitView:
@@ -129,8 +142,11 @@ class Govern(Calls):
         """Undo one commit exactly; a second call changes nothing and gives the first receipt."""
 
     @sends("journal")
-    def verify(self) -> Verification:
-        """Check the chain, every seal, every projection and the anchor."""
+    def verify(self, *, on_progress: Callable[[int, int], None] | None = None) -> Verification:
+        """Check the chain, every seal, every projection and the anchor.
+
+        ``on_progress`` is called with (rows looked at, rows there are); over HTTP once, at the end.
+        """
 
     @sends("journal")
     def rebuild(self) -> int:
@@ -278,6 +294,10 @@ class Govern(Calls):
         """
 
     @sends("erase")
+    def certificates(self) -> list[Erasure]:
+        """Return what was erased in this tenant, newest first: each has a certificate by its commit."""
+
+    @sends("erase")
     def certificate(self, name: str) -> dict[str, Any]:
         """Return the certificate of an erasure, by the id of an erased memory or of the erasing commit."""
 
@@ -324,6 +344,16 @@ class Govern(Calls):
         Raises:
             NotFound: there is no such job.
             Unauthorised: this handle is not an owner's.
+        """
+
+    @sends("upkeep")
+    def pause_job(self, name: str, *, paused: bool = True) -> JobState:
+        """Keep a job from running by itself, or let it again; ``run_job`` with ``force`` runs it all the same.
+
+        For the owner alone; it leaves a receipt.
+
+        Raises:
+            NotFound: there is no such job.
         """
 
     @sends("upkeep")

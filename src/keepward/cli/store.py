@@ -223,13 +223,13 @@ def _show_drill(screen: Screen, data: dict[str, Any]) -> None:
 
 
 @command(
-    argument("[run]", "Run instead of listing.", "action"),
-    argument("[NAME]", "The job to run.", "name"),
+    argument("[run|pause|resume]", "What to do instead of listing.", "action"),
+    argument("[NAME]", "The job.", "name"),
     option("--due", "Run every job that is due."),
     option("--force", "Run it although it is not due."),
 )
 def jobs(call: Call, action: str | None, name: str | None, due: bool, force: bool) -> Answer:
-    """List the maintenance jobs, or run one: `jobs run NAME`, or all that are due: `jobs run --due`.
+    """List the maintenance jobs, run one: `jobs run NAME`, or all that are due: `jobs run --due`, or pause one.
 
     What is due runs by itself, while a server runs and after commands that write, unless `maintenance` is off. Jobs
     only propose; what they put away comes back with `restore`, and a commit of theirs is undone with `rollback`.
@@ -239,8 +239,11 @@ def jobs(call: Call, action: str | None, name: str | None, due: bool, force: boo
             raise InvalidInput("--due and --force go with `jobs run`")
         found = [data_of(each) for each in call.memory("decide").jobs()]
         return Answer({"jobs": found, "count": len(found)}, _show_jobs)
+    if action in {"pause", "resume"} and name is not None:
+        found = [data_of(call.memory("decide").pause_job(name, paused=action == "pause"))]
+        return Answer({"jobs": found, "count": len(found)}, _show_jobs)
     if action != "run":
-        raise InvalidInput("jobs takes no action but run; without one it lists them")
+        raise InvalidInput("jobs takes run, pause and resume, the last two with a NAME; without one it lists them")
     if (name is None) != due:
         raise InvalidInput("jobs run takes the NAME of a job, or --due")
     if due and force:
@@ -257,13 +260,18 @@ def _show_jobs(screen: Screen, data: dict[str, Any]) -> None:
         (
             each["name"],
             each["schedule"].removesuffix(" UTC"),
-            "running" if each["running_until"] else "due" if each["due"] else minute(each["due_at"]) or "-",
+            _next(each),
             each["last_outcome"] or "never ran",
             minute(each["last_at"]) or "-",
         )
         for each in data["jobs"]
     ]
     screen.table(("job", "schedule", "next", "last", "last ran, UTC"), rows)
+
+
+def _next(job: dict[str, Any]) -> str:
+    word = "running" if job["running_until"] else "paused" if job["paused"] else "due" if job["due"] else ""
+    return word or minute(job["due_at"]) or "-"
 
 
 def _show_runs(screen: Screen, data: dict[str, Any]) -> None:

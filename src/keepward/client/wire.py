@@ -29,6 +29,7 @@ from keepward.client.transport import Answer, Transport, answer_of
 from keepward.errors import InvalidInput, KeepwardError, Tampered
 from keepward.model.blob import Blob, parse_ref, ref_of
 from keepward.model.change import KEEP, Change, Insert, InsertFields, Revert, Supersede, operation
+from keepward.model.journal import Verification
 from keepward.model.memory import Record
 from keepward.model.proposal import Decided, Outcome
 from keepward.model.query import Memories, Recall, check_names
@@ -44,7 +45,7 @@ _ITEMS = 500
 #: Most bytes of the items in one call; a server takes a megabyte unless it was told otherwise.
 _BYTES = 900_000
 #: Arguments that name a moment of the past.
-_MOMENTS = frozenset({"as_of", "earlier", "later"})
+_MOMENTS = frozenset({"as_of", "earlier", "later", "until"})
 _IDS = frozenset({"memory_ids", "ids"})
 
 
@@ -73,9 +74,13 @@ def carry_out(request: Request[Any], way: Transport, **local: Any) -> Any:
     result = read_json(verb_of(type(request)).result, _answer(request, way, asked))
     if "on_progress" in local:
         # A server says nothing on the way.
-        done = result if isinstance(result, int) else result.feedback
+        done = result if isinstance(result, int) else _size(result)
         local["on_progress"](done, done)
     return result
+
+
+def _size(result: Any) -> int:
+    return sum(result.checked.values()) if isinstance(result, Verification) else int(result.feedback)
 
 
 def _answer(

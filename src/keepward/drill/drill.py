@@ -173,8 +173,15 @@ def attacks() -> list[Attack]:
     return list(_TABLE)
 
 
-def drill(store: Place, *, tenant: str, policy: Policy, chosen: Sequence[Attack] | None = None) -> list[Line]:
-    """Attack a copy of a store; return one line for each attack, in order.
+def drill(
+    store: Place,
+    *,
+    tenant: str,
+    policy: Policy,
+    chosen: Sequence[Attack] | None = None,
+    on_line: Callable[[Line], None] = lambda _: None,
+) -> list[Line]:
+    """Attack a copy of a store; return one line for each attack, in order; ``on_line`` is called with each.
 
     Raises:
         StoreUnavailable: there is no store, or it cannot be copied.
@@ -182,15 +189,26 @@ def drill(store: Place, *, tenant: str, policy: Policy, chosen: Sequence[Attack]
     """
     with tempfile.TemporaryDirectory(prefix="keepward-drill-") as folder, target_of(store, Path(folder)) as target:
         target.take(store)
-        return attacked(target, tenant=tenant, policy=policy, chosen=chosen)
+        return attacked(target, tenant=tenant, policy=policy, chosen=chosen, on_line=on_line)
 
 
-def attacked(target: Target, *, tenant: str, policy: Policy, chosen: Sequence[Attack] | None = None) -> list[Line]:
+def attacked(
+    target: Target,
+    *,
+    tenant: str,
+    policy: Policy,
+    chosen: Sequence[Attack] | None = None,
+    on_line: Callable[[Line], None] = lambda _: None,
+) -> list[Line]:
     """Attack a target, which is changed by it; return one line for each attack, in order."""
     with _quiet():
         stage = Stage(target, tenant, policy)
         try:
-            return [_line(attack, stage) for attack in (attacks() if chosen is None else chosen)]
+            lines = []
+            for each in attacks() if chosen is None else chosen:
+                lines.append(_line(each, stage))
+                on_line(lines[-1])
+            return lines
         finally:
             stage.owner.close()
 

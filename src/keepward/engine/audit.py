@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import timedelta
@@ -26,18 +27,43 @@ _MEANING = {"none": " alone", "hashed": " and their parts"}
 STUCK = timedelta(days=7)
 
 
-def log(session: Session, *, limit: int, before: int | None) -> list[CommitView]:
-    """Return commits with what the handle may read of them, newest first; those with nothing are passed over."""
+#: Commits that are read at once where only some are looked for.
+_SIFTED = 200
+
+
+def log(
+    session: Session,
+    *,
+    limit: int,
+    before: int | None,
+    actor: str | None = None,
+    kind: str | None = None,
+    until: AsOf = None,
+) -> list[CommitView]:
+    """Return commits with what the handle may read of them, newest first; those with nothing are passed over.
+
+    ``actor`` made or approved them, as ``kind:name`` or by name alone; ``until`` is the moment of the newest.
+    """
     if limit < 1:
         raise InvalidInput("a limit is at least 1")
+    if until is not None:
+        last = (seq_of(session, until) or 0) + 1
+        before = last if before is None else min(before, last)
     found: list[CommitView] = []
-    while len(found) < limit:
-        page = session.store.commits(session.tenant, before=before, limit=limit)
-        found += [view for view in (readable(session, each) for each in page) if view.steps]
-        if len(page) < limit:
+    size = limit if actor is None and kind is None else max(limit, _SIFTED)
+    while len(found) < limit and before != 1:
+        page = session.store.commits(session.tenant, before=before, limit=size)
+        wanted = (each for each in page if kind in {None, each.commit.kind} and _made_by(each, actor))
+        found += [view for view in (readable(session, each) for each in wanted) if view.steps]
+        if len(page) < size:
             break
         before = page[-1].commit.seq
     return found[:limit]
+
+
+def _made_by(view: CommitView, actor: str | None) -> bool:
+    names = (view.details.actor, view.details.approved_by or "")
+    return actor is None or any(actor in {name, name.partition(":")[2]} for name in names)
 
 
 def show(session: Session, commit: str) -> CommitView:
@@ -88,10 +114,13 @@ def receipt(session: Session, receipt_id: str) -> dict[str, Any]:
     }
 
 
-def verify(session: Session) -> Verification:
-    """Check the whole store, every tenant of it."""
+def verify(session: Session, *, on_progress: Callable[[int, int], None] | None = None) -> Verification:
+    """Check the whole store, every tenant of it; ``on_progress`` is called with rows that were looked at, of how many.
+
+    What it raises ends the check.
+    """
     store = session.store
-    checked, faults = store.verify()
+    checked, faults = store.verify(on_progress=on_progress)
     with store.inspecting():
         count, wrong = blobs.check(session.engine)
     found, checked = (*faults, *wrong), {**checked, "blob_files": count}

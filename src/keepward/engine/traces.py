@@ -42,7 +42,7 @@ from keepward.model.commit import (
     mark,
     parse_place,
 )
-from keepward.model.journal import ErasePlan
+from keepward.model.journal import ErasePlan, Erasure
 from keepward.model.memory import CORE_BLOCKS, WORD_LISTS, WORDS, Record, Status
 from keepward.model.query import Feedback
 from keepward.model.value import to_micros
@@ -409,6 +409,26 @@ def entry(engine: Engine, commit: Commit, events: Sequence[Event]) -> dict[str, 
         "memories": sorted(event.memory_id for event in events if event.op == "erase"),
         "places": places,
     }
+
+
+def certificates(session: Session) -> list[Erasure]:
+    """Return the erasures of the tenant, newest first."""
+    found = []
+    for name in reversed(session.store.erasing(session.tenant)):
+        view = session.store.commit(session.tenant, name)
+        if view is not None:
+            made, details = view.commit, view.details
+            found.append(
+                Erasure(
+                    commit=made.id,
+                    seq=made.seq,
+                    at=made.at,
+                    actor=details.actor,
+                    reason=details.reason,
+                    memories=tuple(sorted({step.after.id for step in view.steps})),
+                )
+            )
+    return found
 
 
 def certificate_of(session: Session, name: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated, Any
 
@@ -55,7 +55,7 @@ _STATUS = {"committed": 201, "quarantined": 202, "duplicate": 200}
 #: The most hits of one query, over all its pages.
 MOST_HITS = 1_000
 #: Arguments that name a moment: a commit's number or id, the name of a head, or an instant.
-_MOMENTS = frozenset({"as_of", "earlier", "later"})
+_MOMENTS = frozenset({"as_of", "earlier", "later", "until"})
 
 
 def shape(value: Any) -> Any:
@@ -335,7 +335,13 @@ def approve(call: Call) -> Response:
 
 
 def tokens(call: Call) -> Response:
-    return json_response(listed([token(call.memory, each) for each in call.run()]))
+    serving, now = serving_of(call.http), call.memory.now
+
+    def used_at(item: Token) -> str | None:
+        then = serving.used.get(item.id)
+        return None if then is None else present.instant(now - timedelta(seconds=serving.monotonic() - then))
+
+    return json_response(listed([token(call.memory, each, used_at(each)) for each in call.run()]))
 
 
 def create_token(call: Call) -> Response:
@@ -343,10 +349,10 @@ def create_token(call: Call) -> Response:
     return json_response({"token": token(call.memory, issued.token), "secret": issued.secret}, 201)
 
 
-def token(memory: Memory, item: Token) -> dict[str, Any]:
+def token(memory: Memory, item: Token, used_at: str | None = None) -> dict[str, Any]:
     """Return a token; its hash is of use to nobody who may not read the store itself."""
     fields = {name: value for name, value in present.plain(item).items() if name != "hash"}
-    return {**fields, "state": item.state(memory.now)}
+    return {**fields, "state": item.state(memory.now), "used_at": used_at}
 
 
 def remember_many(call: Call) -> Response:

@@ -33,7 +33,7 @@ from starlette.types import Scope
 
 from keepward import verbs
 from keepward.errors import KeepwardError
-from keepward.http import answers, schemas, streams
+from keepward.http import answers, schemas, streams, tending
 from keepward.http.answers import OVER_HTTP, Call
 from keepward.http.credentials import Caller, Handle, Writes, confirm, identify, serving_of
 from keepward.http.models import BODIES, body_of, typed
@@ -53,7 +53,7 @@ from keepward.http.serving import HEADER, REPLAYED, Answered, fingerprint
 from keepward.http.telemetry import OPERATIONS
 from keepward.model.copies import ExportPlan, RestoredExport
 from keepward.model.job import Alike, JobState, Run
-from keepward.model.journal import Check, Difference
+from keepward.model.journal import Check, Difference, Erasure
 from keepward.model.proposal import Outcome
 from keepward.state import principal_of
 from keepward.verbs import MISSING, Judged, Limit, Verb, fields, registry
@@ -307,6 +307,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "plan_erase": row(404, 409),
         "erase": row(404, 409, answer=answers.erase, model=schemas.Destroyed),
         "lift_erasure": row(404, 409),
+        "certificates": row(model=page(Erasure, "Certificates")),
         "certificate": row(404, model=schemas.Certificate),
         "plan_adopt": row(),
         "adopt": row(409),
@@ -386,6 +387,9 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "learn_importance": row(409, title="learn"),
         "train_reranker": row(409, title="train"),
         "verify": row(),
+        "watch_verify": row(answer=tending.watch_verify, also={200: tending.TOLD}, extra=tending.EXTRA),
+        "drill": row(answer=tending.drill, also={200: tending.TOLD}, extra=tending.EXTRA),
+        "settings": row(answer=tending.settings, model=tending.InForceModel),
         "rebuild": row(answer=answers.rebuild, model=schemas.Rebuilt),
         "reindex": row(model=schemas.Reindexed),
         "doctor": row(answer=answers.doctor, model=page(Check, "Checks", ok=bool)),
@@ -393,6 +397,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "jobs": row(model=page(JobState, "Jobs")),
         "run_due": row(409, model=page(Run, "Runs")),
         "run_job": row(404, 409),
+        "pause_job": row(404),
         "merge_candidates": row(model=page(Alike, "Candidates")),
     },
     "write": {
@@ -419,7 +424,7 @@ VERBS: Mapping[str, Verb] = {each.operation: each for each in registry().values(
 #: What each call takes. Every token reads; ``owner`` is a class and not a right.
 RIGHTS: Mapping[str, str] = {operation: VERBS[operation].right for rows in ROWS.values() for operation in rows}
 #: Operations whose body may be left out.
-_BODILESS = frozenset({"rollback", "run_job"})
+_BODILESS = frozenset({"rollback", "run_job", "pause_job"})
 
 
 @cache

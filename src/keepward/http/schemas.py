@@ -228,6 +228,8 @@ TokenState: Any = shape(
         Key("state", str, Literal["valid", "expired", "revoked"]),
         *keys_of(Token, "created_by created_at expires_at revoked_at"),
     ),
+    # When this server last let it in since it was started.
+    used_at=Instant | None,
 )
 IssuedToken: Any = model(
     "IssuedToken",

@@ -34,6 +34,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Match, Route
 
+from keepward.config import Settings
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.http.credentials import (
     SESSION_TERM,
@@ -54,6 +55,7 @@ from keepward.http.schemas import problems_of
 from keepward.http.serving import ServerOptions, Serving
 from keepward.http.telemetry import logging_to
 from keepward.memory import Memory
+from keepward.place import Place
 from keepward.state import principal_of
 
 FOLDER = Path(__file__).parent / "page"
@@ -338,13 +340,17 @@ logger = logging.getLogger("keepward.server")
 PATIENCE = 10
 
 
-def build(memory: Memory, options: ServerOptions) -> FastAPI:
+def build(
+    memory: Memory, options: ServerOptions, settings: Settings | None = None, place: Place | None = None
+) -> FastAPI:
     """Return the whole application for an owner's handle; ``app.state.serving`` is what it shares.
+
+    ``settings`` are those that the store was opened with, to be shown to its owner; ``place`` is where it is.
 
     Raises:
         InvalidInput: the options cannot be served safely.
     """
-    serving = Serving(memory=memory, options=options.checked())
+    serving = Serving(memory=memory, options=options.checked(), settings=settings, place=place)
     from keepward.mcp import installed
 
     if not (options.mcp and installed()):

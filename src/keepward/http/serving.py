@@ -29,7 +29,7 @@ from typing import ParamSpec, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
-from keepward.config import ServerSettings
+from keepward.config import ServerSettings, Settings
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable
 from keepward.http.credentials import Sessions
 from keepward.http.reading import Problem
@@ -38,6 +38,7 @@ from keepward.memory import Memory, bearer_of, shared_state
 from keepward.model.state import Kind
 from keepward.model.trust import hash_of
 from keepward.model.value import is_loopback
+from keepward.place import Place
 from keepward.state import DRAFT, Drafts, LocalState, Shares, State
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -260,6 +261,10 @@ class Serving:
     streams: int = 0
     #: Where the server's state is instead of where the store's is: its database, or this process's memory.
     shared: InitVar[State | None] = None
+    #: What the server was started with; None for one that a program has made of a memory alone.
+    settings: Settings | None = None
+    #: Where the store is, with what opens it; None where the handle's path says it.
+    place: Place | None = None
     #: What the servers of the store's database share; None for the one server of a file.
     shares: Shares | None = field(init=False)
     state: State = field(init=False)
@@ -267,6 +272,8 @@ class Serving:
     rates: Rates = field(init=False)
     answers: Answers = field(init=False)
     drafts: Drafts = field(init=False)
+    #: By id of a token, when this server last let it in, in seconds of ``monotonic``.
+    used: dict[str, float] = field(init=False, default_factory=dict)
     #: None where prometheus_client, or opentelemetry-api, is not installed.
     meters: Meters | None = field(init=False, default_factory=meters)
     spans: Spans | None = field(init=False, default_factory=spans)
@@ -310,6 +317,8 @@ class Serving:
         if handle is None:
             handle = self.memory.holding(token)
             self._handles.change(_HANDLES, hash_of(token).hex(), lambda _: handle)
+        if handle.actor.credential is not None:
+            self.used[handle.actor.credential] = self.monotonic()
         return handle
 
     def owner(self, credential: str | None = None) -> Memory:

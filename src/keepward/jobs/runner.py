@@ -52,7 +52,7 @@ def states(session: Session) -> list[JobState]:
 def _state(session: Session, job: Job, row: JobRow | None, now: datetime) -> JobState:
     schedule = parse_schedule(session.policy.jobs.get(job.name, SCHEDULES[job.name]))
     row = row or JobRow(tenant="", job=job.name)
-    at = due_at(schedule, row, now)
+    at = None if row.paused else due_at(schedule, row, now)
     if (
         at is not None
         and at > now
@@ -72,7 +72,34 @@ def _state(session: Session, job: Job, row: JobRow | None, now: datetime) -> Job
         last_outcome=row.outcome,
         last_receipt=row.receipt,
         running_until=row.until if row.held_at(now) else None,
+        paused=row.paused,
     )
+
+
+def pause_job(session: Session, name: str, *, paused: bool = True) -> JobState:
+    """Keep a job from running by itself, or let it again; a run that goes on now is not stopped.
+
+    Raises:
+        NotFound: there is no such job.
+    """
+    job = _named(name)
+    facts = {"job": job.name, "outcome": "paused" if paused else "resumed", "asked_by": session.actor.label}
+    with session.store.write() as writer:
+        row = writer.job_row(session.tenant, job.name) or JobRow(tenant=session.tenant, job=job.name)
+        row = replace(row, paused=paused)
+        writer.put(row)
+        writer.put_receipt(receipt_of(session, "job", {**facts, **session.credential}))
+    session.engine.wake(wrote=False)
+    return _state(session, job, row, session.clock.now())
+
+
+def _named(name: str) -> Job:
+    if not isinstance(name, str):
+        raise InvalidInput("a job is named by a text")
+    job = next((each for each in CATALOGUE if each.name == name), None)
+    if job is None:
+        raise NotFound(unknown("job", name, [each.name for each in CATALOGUE]))
+    return job
 
 
 def run_due(session: Session) -> list[Run]:
@@ -93,12 +120,7 @@ def run_job(session: Session, name: str, *, force: bool = False, halted: Callabl
         StoreUnavailable: the store cannot be written, so that there could be no receipt.
         Halted: it was asked to stop.
     """
-    if not isinstance(name, str):
-        raise InvalidInput("a job is named by a text")
-    job = next((each for each in CATALOGUE if each.name == name), None)
-    if job is None:
-        raise NotFound(unknown("job", name, [each.name for each in CATALOGUE]))
-    return _Running(session, job, halted).run(force=force)
+    return _Running(session, _named(name), halted).run(force=force)
 
 
 class _Running:
@@ -155,7 +177,8 @@ class _Running:
                 return f"another run holds the lease until {row.until:%Y-%m-%d %H:%M:%S} UTC"
             state = _state(self._session.inside(writer), self._job, row, now)
             if not force and not state.due:
-                when = f"not due before {state.due_at:%Y-%m-%d %H:%M} UTC" if state.due_at else "off by policy"
+                off = "paused" if state.paused else "off by policy"
+                when = f"not due before {state.due_at:%Y-%m-%d %H:%M} UTC" if state.due_at else off
                 return f"{when}; force runs it now"
             row = row or JobRow(tenant=self._session.tenant, job=self._job.name)
             self._until = now + LEASE
@@ -319,7 +342,14 @@ class _Running:
             # Where another run took over, what it leaves behind is the newer word.
             taken = kept is not None and kept.holder not in {"", self._holder} and kept.held_at(receipt.at)
             if row and not taken:
-                ended = JobRow(tenant=tenant, job=job, last_at=self._began, outcome=outcome, receipt=receipt.id)
+                ended = JobRow(
+                    tenant=tenant,
+                    job=job,
+                    last_at=self._began,
+                    outcome=outcome,
+                    receipt=receipt.id,
+                    paused=kept is not None and kept.paused,
+                )
                 writer.put(ended)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 from keepward.model.commit import Commit, CommitDetails, Place, Reason, Receipt, Step
@@ -102,6 +103,22 @@ class Check(Value):
     detail: str
     #: What to do, when it is not well.
     remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure(Value):
+    """One erasure that was carried out, as a list of them shows it."""
+
+    #: Id of the erasing commit, by which the certificate is asked for; and its number.
+    commit: str
+    seq: int
+    at: datetime
+    #: ``kind:name`` of who erased.
+    actor: str
+    #: The code that was given as the reason.
+    reason: str
+    #: Ids of the memories that were erased, in order.
+    memories: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -307,9 +307,14 @@ class Store(Reader):
 
     # --- upkeep
 
-    def verify(self, tenant: str | None = None) -> tuple[dict[str, int], list[Fault]]:
-        """Check everything; return counts of what was checked, and faults, first first."""
-        return check_store(self._connector, self._sealer, self._anchor, tenant)
+    def verify(
+        self, tenant: str | None = None, *, on_progress: Callable[[int, int], None] | None = None
+    ) -> tuple[dict[str, int], list[Fault]]:
+        """Check everything; return counts of what was checked, and faults, first first.
+
+        ``on_progress`` is called with rows that were looked at and how many there are; what it raises ends the check.
+        """
+        return check_store(self._connector, self._sealer, self._anchor, tenant, on_progress)
 
     def adopt(self, note: str) -> None:
         """Accept the store as it stands, once its chain was verified: a new key, all seals anew, heads noted anew.

@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from keepward.errors import KeepwardError, Tampered
 from keepward.model.codec import decode_record, digest
@@ -45,17 +45,72 @@ _COUNTED = (
     *("jobs", "blobs", "tokens", "lineage", "aliases", "attachments", "marks"),
 )
 _PAGE = 5_000
+#: Rows between two reports of how far a check has come.
+_STEP = 500
 _Section: TypeAlias = tuple[str, Callable[[], Iterator[Fault]]]
 
 
+class _Progress:
+    """Counts the rows that checks look at; what is reported never falls and ends at the whole."""
+
+    def __init__(self, report: Callable[[int, int], None]) -> None:
+        self._report, self._done, self._total = report, 0, 0
+
+    def expect(self, db: Session, tenant: str) -> None:
+        """Add the rows of a tenant to what there is to look at; commits and events are read twice."""
+        tables = {"commits": 2, "events": 2, "records": 1, "documents": 1}
+        for table, times in tables.items():
+            with suppress(db.fault):
+                count = db.execute(f"SELECT count(*) FROM {table} WHERE tenant = ?", (tenant,)).fetchone()[0]
+                self._total += times * count
+
+    def row(self) -> None:
+        """Take a row as looked at."""
+        self._done += 1
+        if self._done % _STEP == 0:
+            self._report(min(self._done, self._total), self._total)
+
+    def end(self) -> None:
+        """Report that nothing is left."""
+        self._report(self._total, self._total)
+
+
+class _Watched:
+    """A session whose streamed rows are counted."""
+
+    def __init__(self, db: Session, progress: _Progress) -> None:
+        self._db, self._progress = db, progress
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._db, name)
+
+    def stream(self, name: str, **named: Any) -> Iterator[Row]:
+        """Yield the rows of a named statement."""
+        for row in self._db.stream(name, **named):
+            self._progress.row()
+            yield row
+
+
 def check_store(
-    connector: Connector, sealer: Sealer, anchor: Anchor | None, tenant: str | None
+    connector: Connector,
+    sealer: Sealer,
+    anchor: Anchor | None,
+    tenant: str | None,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> tuple[dict[str, int], list[Fault]]:
-    """Check one tenant, or all and the database itself; return how much was checked, and faults in a fixed order."""
+    """Check one tenant, or all and the database itself; return how much was checked, and faults in a fixed order.
+
+    ``on_progress`` is called with rows that were looked at, of how many; what it raises ends the check.
+    """
+    progress = None if on_progress is None else _Progress(on_progress)
     faults: list[Fault] = []
     # Asked before the store is looked at: a tenant that appears in between must not look gone.
     seen = anchor.names() if anchor else set()
     known = [tenant] if tenant is not None else _everyone(connector, faults)
+    if progress is not None:
+        for name in known:
+            with suppress(KeepwardError), connector.reading(name) as db:
+                progress.expect(db, name)
     counts: dict[str, int] = dict.fromkeys(_COUNTED, 0)
     if tenant is None:
         try:
@@ -80,9 +135,12 @@ def check_store(
             faults.append(Fault(check="anchor", row=f"anchor {name}", detail=str(fault)))
 
         def of_tenant(db: Session, name: str = name, noted: Seen = noted) -> list[_Section]:
-            return _Check(db, sealer, name, counts, tokens).all(noted)
+            watched: Any = db if progress is None else _Watched(db, progress)
+            return _Check(watched, sealer, name, counts, tokens).all(noted)
 
         _run(connector, name, faults, of_tenant)
+    if progress is not None:
+        progress.end()
     return counts, faults
 
 

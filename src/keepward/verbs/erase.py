@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from keepward.model.copies import Adoption
-from keepward.model.journal import Erased, Lifted, Selection
+from keepward.model.journal import Erased, Erasure, Lifted, Selection
 from keepward.model.journal import ErasePlan as Planned
 from keepward.verbs import NONE, Limit, Request, fields, verb
 
@@ -59,6 +59,14 @@ class LiftErasure(Request[Lifted]):
     function = "engine.undo:lift"
     owner = "erasing"
     name: fields.Id
+
+
+@verb("certificates", "GET /memory/certificates", right="erase", answer="items")
+class Certificates(Request[list[Erasure]]):
+    """Return what was erased in this tenant, newest first; `GET /memory/certificates/{name}` proves each."""
+
+    function = "engine.traces:certificates"
+    owner = "erasing"
 
 
 @verb("certificate", "GET /memory/certificates/{name}", right="erase")

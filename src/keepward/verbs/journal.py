@@ -15,6 +15,9 @@ class Log(Request[list[CommitView]]):
     function = "engine.audit:log"
     limit: fields.Most = 50
     before: Annotated[int, Limit("Older than this number.", minimum=1, maximum=2**53)] | None = None
+    actor: Annotated[fields.Word, Limit("Who made or approved it: `kind:name`, or a name alone.")] | None = None
+    kind: Annotated[str, Limit("Such as `write`, `approve` or `rollback`.", pattern=r"^[a-z_]{1,32}$")] | None = None
+    until: fields.AsOf | None = None
 
 
 @verb("show", "GET /memory/commits/{commit_id}", right="read")

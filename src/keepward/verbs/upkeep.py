@@ -76,6 +76,16 @@ class RunJob(Request[Run]):
     force: Annotated[bool, Limit("Run it even when it is not due.")] = False
 
 
+@verb("pause_job", "POST /memory/jobs/{name}/pause", right="owner")
+class PauseJob(Request[JobState]):
+    """Keep a job from running by itself, or let it again, for the owner alone; it leaves a receipt."""
+
+    function = "jobs.runner:pause_job"
+    owner = "pausing a job"
+    name: JobName
+    paused: Annotated[bool, Limit("False lets it run again.")] = True
+
+
 @verb("run_due", "POST /memory/jobs/run-due", right="owner", answer="items")
 class RunDue(Request[list[Run]]):
     """Run every job that is due by the store's clock, for the owner alone."""
