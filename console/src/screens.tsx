@@ -2,7 +2,10 @@
 
 import type { ComponentType } from "preact";
 import type { Schemas } from "./api";
+import { Core } from "./screens/Core";
+import { ContextLab } from "./screens/ContextLab";
 import { Home } from "./screens/Home";
+import { RecallLab } from "./screens/RecallLab";
 import { Review } from "./screens/Review";
 import { Memories } from "./screens/Memories";
 import { Memory } from "./screens/Memory";
@@ -25,4 +28,7 @@ export const screens: readonly Screen[] = [
   { path: "/review", title: "Review", key: "r", group: 1, component: Review, count: (status) => status.quarantine.depth },
   { path: "/memories", title: "Memories", key: "m", group: 1, component: Memories, count: (status) => status.live },
   { path: "/memories/:id", title: "Memory", group: 1, component: Memory },
+  { path: "/core", title: "Core", key: "c", group: 1, component: Core },
+  { path: "/context", title: "Context lab", key: "x", group: 2, component: ContextLab },
+  { path: "/recall", title: "Recall lab", key: "l", group: 2, component: RecallLab },
 ];

@@ -219,15 +219,14 @@ def _jobs(owner: Memory, _: dict[str, Any]) -> None:
 
 
 def _feedback(owner: Memory, _: dict[str, Any]) -> None:
-    """Let the owner say which hits were of use: what people say, and not what machines count."""
+    """Let the owner say which hits were of use: the closest that people said, and not what machines count."""
     for number in range(_story()["feedback"]["rounds"]):
         for question in _story()["feedback"]["questions"]:
-            found = owner.recall(question, limit=8 + number, receipt=True, floor=0.0)
-            sides: tuple[list[str], list[str]] = ([], [])
-            for hit in found:
-                sides[hit.memory.trust.label in _MACHINES].append(hit.memory.id)
-            if found.receipt and all(sides):
-                owner.feedback(found.receipt, used=sides[0], ignored=sides[1])
+            found = owner.recall(question, limit=12 + number, receipt=True, floor=0.0)
+            counted = [hit.memory.id for hit in found if hit.memory.trust.label in _MACHINES]
+            told = [hit.memory.id for hit in found if hit.memory.trust.label not in _MACHINES]
+            if found.receipt and counted and told:
+                owner.feedback(found.receipt, used=told[:3], ignored=counted)
     owner.train_reranker()
 
 

@@ -1,0 +1,56 @@
+/** What a score is made of: a bar of what each part adds, and the same in numbers. */
+
+import "./bars.css";
+
+/** The parts in the order in which they are drawn, and what they mean. */
+export const PARTS: readonly { name: string; word: string; means: string }[] = [
+  { name: "cover", word: "words", means: "words of the question that it holds" },
+  { name: "cosine", word: "meaning", means: "closeness in meaning" },
+  { name: "feature", word: "speaker", means: "whether the right person said it" },
+  { name: "session", word: "session", means: "what stands beside it in the same session" },
+  { name: "link", word: "name", means: "a name in a better hit leads here" },
+  { name: "caught", word: "newer", means: "it is newer than one that says the same" },
+  { name: "learned", word: "learned", means: "what feedback has taught" },
+  { name: "outdone", word: "older", means: "a newer one says the same" },
+];
+
+interface Props {
+  adds: Readonly<Record<string, number>>;
+  /** What fills the whole width. */
+  most: number;
+  /** Without the numbers. */
+  bare?: boolean;
+}
+
+export function Bars({ adds, most, bare }: Props) {
+  const shown = PARTS.map((each) => ({ ...each, value: adds[each.name] ?? 0 })).filter((each) => Math.abs(each.value) >= 0.0005);
+  const words = shown.map((each) => `${each.word} ${signed(each.value)}`).join(", ") || "nothing";
+  return (
+    <div class="bars">
+      <div class="bars-line" role="img" aria-label={words}>
+        {shown.filter((each) => each.value > 0).map((each) => (
+          <span key={each.name} class={`adds-${each.name}`} title={`${each.word} ${signed(each.value)}: ${each.means}`} style={{ width: `${(each.value / Math.max(most, 1e-6)) * 100}%` }} />
+        ))}
+      </div>
+      {bare ? null : (
+        <p class="legend small soft">
+          {shown.map((each) => (
+            <span key={each.name} title={each.means}>
+              <i class={`adds-${each.name}`} />
+              {each.word} <b class={`num ${each.value < 0 ? "bad" : ""}`}>{signed(each.value)}</b>
+            </span>
+          ))}
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** Return the sum of what adds, without what takes away: the width of a bar. */
+export function reach(adds: Readonly<Record<string, number>>): number {
+  return PARTS.reduce((sum, each) => sum + Math.max(0, adds[each.name] ?? 0), 0);
+}
+
+function signed(value: number): string {
+  return `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+}

@@ -1,0 +1,13 @@
+/** Two buttons that copy what is on the screen as a call: for a shell, and for a program. */
+
+import { curl, python, type Spoken } from "../calls";
+import { Copy } from "./Copy";
+
+export function CallForms({ of }: { of: Spoken }) {
+  return (
+    <>
+      <Copy text={curl(of)}>Copy as curl</Copy>
+      <Copy text={python(of)}>Copy as Python</Copy>
+    </>
+  );
+}

@@ -1,0 +1,222 @@
+/** Core: what stands in every prompt, block by block, with its budget, its editor and its history. */
+
+import "./core.css";
+import { useState } from "preact/hooks";
+import { Link } from "wouter-preact";
+import { api, ask, type Answer, type Schemas } from "../api";
+import { useAddress } from "../address";
+import { useKeys } from "../keys";
+import { changed } from "../live";
+import { useGet, useLoad } from "../load";
+import { mayChange } from "../session";
+import { useSettled } from "../settled";
+import { rollBack } from "../undo";
+import { Button } from "../parts/Button";
+import { Diff } from "../parts/Diff";
+import { MemoryText } from "../parts/MemoryText";
+import { Meter } from "../parts/Meter";
+import { Page } from "../parts/Page";
+import { Shown } from "../parts/States";
+import { Tag } from "../parts/Tag";
+import { Time } from "../parts/Time";
+import { say } from "../parts/Toasts";
+import { seen } from "../parts/seen";
+
+type Block = Schemas["CoreBlock"];
+
+const MEANS: Record<string, string> = {
+  persona: "who the agent is; it lives in the identity document and is edited there",
+  human: "who the people are",
+  operating_rules: "what holds whatever is asked",
+  mission: "what the agent is for",
+  workspace_state: "where things stand",
+};
+
+export function Core() {
+  const address = useAddress();
+  const core = useGet("/memory/core");
+  const blocks = core.data?.blocks ?? [];
+  const chosen = address.get("block") || blocks[0]?.key || "";
+  const move = (by: number) => {
+    const at = blocks.findIndex((each) => each.key === chosen);
+    const next = blocks[Math.min(blocks.length - 1, Math.max(0, at + by))];
+    if (!next) return;
+    address.set({ block: next.key });
+    document.getElementById(`block-${next.key}`)?.scrollIntoView({ block: "nearest" });
+  };
+  const editable = blocks.find((each) => each.key === chosen && mayEdit(each));
+  useKeys("Core", {
+    j: { does: "Next block", run: () => move(1) },
+    k: { does: "Block before", run: () => move(-1) },
+    e: editable ? { does: "Edit the block", run: () => address.set({ block: chosen, open: "edit" }) } : null,
+    h: { does: "History of the block", run: () => address.set({ block: chosen, open: "history" }) },
+  });
+  const used = blocks.reduce((sum, each) => sum + each.tokens, 0);
+  const lede = blocks.length ? `${used.toLocaleString()} tokens in every prompt` : "what stands in every prompt";
+  return (
+    <Page title="Core" lede={lede} json={core.url}>
+      <Shown of={core} rows={6}>
+        {(data) => (
+          <div class="blocks">
+            {data.notes.map((each) => <div key={each} class="banner">{seen(each)}</div>)}
+            {data.blocks.map((each) => (
+              <BlockCard
+                key={each.key}
+                block={each}
+                on={each.key === chosen}
+                open={each.key === chosen ? address.get("open") : ""}
+                onOpen={(open) => address.set({ block: each.key, open })}
+              />
+            ))}
+          </div>
+        )}
+      </Shown>
+    </Page>
+  );
+}
+
+function mayEdit(block: Block): boolean {
+  return mayChange() && block.key !== "persona";
+}
+
+function BlockCard({ block, on, open, onOpen }: { block: Block; on: boolean; open: string; onOpen: (open: string) => void }) {
+  const memory = block.memory;
+  return (
+    <section id={`block-${block.key}`} class={`card pad block ${on ? "on" : ""}`} aria-label={block.key}>
+      <div class="line">
+        <h2>{seen(block.key)}</h2>
+        <span class="soft small">{MEANS[block.key] ?? "a block of your own"}</span>
+        <span class="spread" />
+        {memory && memory.trust !== "owner" ? <Tag tone="warn" title="Least trusted of who wrote it">{memory.trust}</Tag> : null}
+        <span class="small soft num">{block.tokens} of {block.budget} tokens</span>
+      </div>
+      <Meter value={block.tokens} max={block.budget} label={`Budget of ${block.key}`} />
+      {open === "edit" && mayEdit(block) ? (
+        <Editor block={block} onDone={() => onOpen("")} />
+      ) : (
+        <>
+          {block.text ? <p class="block-text"><MemoryText text={block.text} /></p> : <p class="faint">{block.key === "persona" && block.tokens ? "From the identity document." : "Nothing stands here."}</p>}
+          <div class="line small soft">
+            {memory ? <span>version {memory.version}, {seen(memory.author)}, <Time at={memory.updated_at ?? memory.created_at} short /></span> : null}
+            <span class="spread" />
+            {block.id ? <Link href={`/memories/${block.id}`}>Open</Link> : null}
+            {block.id ? (
+              <Button small tone="quiet" aria-expanded={open === "history"} onClick={() => onOpen(open === "history" ? "" : "history")}>History</Button>
+            ) : null}
+            {mayEdit(block) ? <Button small onClick={() => onOpen("edit")} hint={on ? "e" : undefined}>{block.text ? "Edit" : "Write"}</Button> : null}
+          </div>
+          {open === "history" && block.id ? <History id={block.id} /> : null}
+        </>
+      )}
+    </section>
+  );
+}
+
+function Editor({ block, onDone }: { block: Block; onDone: () => void }) {
+  const [text, setText] = useState(block.text ?? "");
+  const [reason, setReason] = useState("");
+  const [busy, setBusy] = useState(false);
+  // The version that was there when editing began: another's change in between is not overwritten.
+  const [base] = useState(block.version);
+  const settled = useSettled(text, 120);
+  const count = useLoad(
+    settled ? `count ${block.key} ${settled}` : "",
+    () => ask(api.POST("/memory/count-tokens", { body: { text: settled, key: block.key } })),
+    null,
+  );
+  const tokens = settled ? (count.data?.tokens ?? block.tokens) : 0;
+  const over = tokens > block.budget;
+  const same = text === (block.text ?? "");
+  const moved = block.version !== base;
+  const save = async () => {
+    setBusy(true);
+    const done = await saved(block, text, reason || "edited in the console", base);
+    setBusy(false);
+    if (!done.ok) return say(done.problem.detail, { tone: "bad" });
+    const { commit } = done.data;
+    changed();
+    say(`${block.key} was changed; it stands in every prompt from now on.`, { undo: commit ? () => rollBack(commit) : undefined });
+    onDone();
+  };
+  return (
+    <form
+      class="stack editor"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (!same && !over && !busy) void save();
+      }}
+    >
+      {moved ? <div class="banner" role="alert">Somebody changed this block meanwhile. Cancel to see what it says now.</div> : null}
+      <label class="field">
+        <span>Text of {block.key}</span>
+        <textarea
+          rows={5}
+          value={text}
+          ref={(box) => {
+            if (box && !box.dataset["seen"]) {
+              box.dataset["seen"] = "1";
+              box.focus();
+            }
+          }}
+          onInput={(event) => setText(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key === "Escape") onDone();
+            if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.currentTarget.form?.requestSubmit();
+          }}
+        />
+      </label>
+      <Meter value={tokens} max={block.budget} label={`Tokens of the edit of ${block.key}`} />
+      <p class={`small num ${over ? "bad" : "soft"}`} role="status">
+        {tokens} of {block.budget} tokens{over ? `: ${tokens - block.budget} too many` : `, ${block.budget - tokens} left`}
+        {same ? "" : ` (${tokens - block.tokens >= 0 ? "+" : "−"}${Math.abs(tokens - block.tokens)})`}
+      </p>
+      {same ? null : <Diff before={block.text} after={text} />}
+      <label class="field">
+        <span>Why, for the journal</span>
+        <input value={reason} maxLength={1000} placeholder="edited in the console" onInput={(event) => setReason(event.currentTarget.value)} />
+      </label>
+      <div class="line">
+        <span class="spread" />
+        <Button onClick={onDone}>Cancel</Button>
+        <Button type="submit" tone="go" busy={busy} disabled={same || over || moved || !text.trim()}>Save</Button>
+      </div>
+    </form>
+  );
+}
+
+async function saved(block: Block, text: string, reason: string, base: number | null): Promise<Answer<Schemas["Written"]>> {
+  if (block.id === null) {
+    return ask(api.POST("/memory/items", { body: { text, tier: "core", key: block.key, reason } as never }));
+  }
+  const path = { id: block.id };
+  const now = await ask(api.GET("/memory/items/{id}", { params: { path } }));
+  if (!now.ok) return now;
+  const header = { "If-Match": now.etag ?? "*" };
+  const body = { text, reason, ...(base === null || now.data.version === base ? {} : { if_version: base }) };
+  return ask(api.PATCH("/memory/items/{id}", { params: { path, header }, body: body as never }));
+}
+
+function History({ id }: { id: string }) {
+  const versions = useGet("/memory/items/{id}/history", { params: { path: { id } } });
+  return (
+    <Shown of={versions}>
+      {(data) => (
+        <ol class="versions">
+          {[...data.items].reverse().map((each) => (
+            <li key={each.version} class="stack">
+              <div class="line small soft">
+                <b>version {each.version}</b>
+                <span>{seen(each.actor)}{each.approved_by ? <>, approved by {seen(each.approved_by)}</> : null}</span>
+                <Time at={each.at} />
+                <span class="spread" />
+                <Link href={`/commits/${each.seq}`}>commit {each.seq}</Link>
+              </div>
+              {each.reason ? <p class="small soft">{seen(each.reason)}</p> : null}
+              <Diff before={each.before?.text} after={each.record.text} />
+            </li>
+          ))}
+        </ol>
+      )}
+    </Shown>
+  );
+}

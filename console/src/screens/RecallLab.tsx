@@ -1,0 +1,234 @@
+/** Recall lab: what each signal adds to each hit, feedback by a click, and what the learned ranking changed. */
+
+import "./recall.css";
+import { useState } from "preact/hooks";
+import { Link } from "wouter-preact";
+import { api, ask, type Schemas } from "../api";
+import { useAddress } from "../address";
+import type { Spoken } from "../calls";
+import { useKeys } from "../keys";
+import { changed } from "../live";
+import { useGet } from "../load";
+import { mayChange } from "../session";
+import { useSettled } from "../settled";
+import { status } from "../status";
+import { Bars, reach } from "../parts/Bars";
+import { Button } from "../parts/Button";
+import { CallForms } from "../parts/CallForms";
+import { Chip } from "../parts/Chip";
+import { MemoryText } from "../parts/MemoryText";
+import { Page } from "../parts/Page";
+import { Empty, Shown } from "../parts/States";
+import { Tag } from "../parts/Tag";
+import { say } from "../parts/Toasts";
+import { seen } from "../parts/seen";
+
+const ORDERS = [
+  { name: "learned", title: "as served" },
+  { name: "fused", title: "without what was learned" },
+  { name: "cosine", title: "by meaning alone" },
+] as const;
+type Order = (typeof ORDERS)[number]["name"];
+type Ranking = Schemas["Ranking"];
+/** What `status` says of the learned ranking. */
+interface Facts {
+  serving: boolean;
+  why: string;
+  version: string | null;
+  feedback: number;
+  unseen: number;
+  held_out: number;
+  pairs: number;
+  gain: number;
+  from_agents: number;
+  agents_at_most: number;
+}
+/** What was said of each hit: true for used, false for beside the point. */
+type Said = Readonly<Record<string, boolean>>;
+
+export function RecallLab() {
+  const address = useAddress();
+  const asked = address.get("q");
+  const query = useSettled(asked);
+  const order = (ORDERS.find((each) => each.name === address.get("order"))?.name ?? "learned") as Order;
+  const limit = Math.min(50, Number(address.get("limit")) || 10);
+  const floor = address.get("floor") === "0" ? 0 : undefined;
+  const found = useGet(query.trim() ? "/memory/search/explain" : null, { params: { query: { query, order, limit, floor } } });
+  useKeys("Recall lab", {
+    "/": { does: "Go to the question", run: () => document.getElementById("query")?.focus() },
+    o: { does: "Next order", run: () => address.set({ order: ORDERS[(ORDERS.findIndex((each) => each.name === order) + 1) % ORDERS.length]?.name }) },
+  });
+  const spoken: Spoken = {
+    method: "GET",
+    path: `/memory/search?${new URLSearchParams({ query, order, limit: String(limit) })}`,
+    verb: "recall",
+    first: query,
+    named: { order, limit },
+  };
+  return (
+    <Page title="Recall lab" lede="why each hit is where it is" json={found.url || "/memory/status"} actions={query.trim() ? <CallForms of={spoken} /> : null}>
+      <form class="card pad sought" onSubmit={(event) => event.preventDefault()}>
+        <label class="field"><span>Question</span><input id="query" type="search" value={asked} placeholder="What is left over on Tuesdays?" onInput={(event) => address.set({ q: event.currentTarget.value })} /></label>
+        <label class="field">
+          <span>Order</span>
+          <select value={order} onChange={(event) => address.set({ order: event.currentTarget.value })}>
+            {ORDERS.map((each) => <option key={each.name} value={each.name}>{each.title}</option>)}
+          </select>
+        </label>
+        <label class="field">
+          <span>Hits</span>
+          <select value={String(limit)} onChange={(event) => address.set({ limit: event.currentTarget.value })}>
+            {[5, 10, 20, 50].map((each) => <option key={each} value={each}>{each}</option>)}
+          </select>
+        </label>
+        <label class="line floor"><input type="checkbox" checked={floor === 0} onChange={(event) => address.set({ floor: event.currentTarget.checked ? "0" : "" })} /> below the floor, too</label>
+      </form>
+      <div class="recall">
+        {query.trim() ? (
+          <Shown of={found} rows={8}>{(data) => <Hits key={query} of={data} query={query} order={order} limit={limit} floor={floor} />}</Shown>
+        ) : (
+          <Empty title="Ask something">Each hit is then taken apart: words, meaning, session, and what feedback has taught.</Empty>
+        )}
+        <Learning ranking={query.trim() ? found.data : undefined} />
+      </div>
+    </Page>
+  );
+}
+
+interface HitsProps {
+  of: Ranking;
+  query: string;
+  order: Order;
+  limit: number;
+  floor: number | undefined;
+}
+
+function Hits({ of, query, order, limit, floor }: HitsProps) {
+  const [said, setSaid] = useState<Said>({});
+  const [receipt, setReceipt] = useState<string | null>(null);
+  const { recall, ranked } = of;
+  const most = Math.max(...ranked.map((each) => reach(each.adds)), 0);
+  const judge = async (id: string, used: boolean) => {
+    const next: Record<string, boolean> = { ...said };
+    if (next[id] === used) delete next[id];
+    else next[id] = used;
+    setSaid(next);
+    if (!Object.keys(next).length) return;
+    // Feedback names a receipt; one is kept when it is first needed.
+    let name = receipt;
+    if (name === null) {
+      const kept = await ask(api.GET("/memory/search", { params: { query: { query, order, limit, floor, receipt: true } } }));
+      name = kept.ok ? kept.data.receipt : null;
+      if (!kept.ok || name === null) return say(kept.ok ? "No receipt was kept." : kept.problem.detail, { tone: "bad" });
+      setReceipt(name);
+    }
+    const side = (wanted: boolean) => Object.keys(next).filter((each) => next[each] === wanted);
+    const done = await ask(api.POST("/memory/feedback", { body: { receipt: name, used: side(true), ignored: side(false) } }));
+    if (done.ok) say("Noted. It counts at the next training.", { tone: "plain" });
+    else say(done.problem.detail, { tone: "bad" });
+  };
+  return (
+    <section class="stack" aria-label="Hits">
+      {recall.notes.map((each) => <p key={each} class="small soft">{seen(each)}</p>)}
+      {recall.hits.length ? (
+        <ol class="card hits">
+          {recall.hits.map((hit, at) => {
+            const why = ranked[at];
+            return (
+              <li key={hit.id}>
+                <span class="rank num soft">{hit.rank}</span>
+                <div class="stack tight">
+                  <Link href={`/memories/${hit.id}`} class="hit-text"><MemoryText text={hit.text} limit={300} /></Link>
+                  <span class="line small soft">
+                    <b class="num">{hit.score.toFixed(2)}</b>
+                    {hit.weak ? <Tag title="Below the line from which a memory counts as relevant">weak</Tag> : null}
+                    <span>{hit.why.join(" and ")}</span>
+                    <span class="faint">{hit.source}</span>
+                    {why ? <Moves ranks={why.ranks} order={order} /> : null}
+                  </span>
+                  {why ? <Bars adds={why.adds} most={most} /> : null}
+                </div>
+                {mayChange() ? (
+                  <span class="judge" role="group" aria-label={`Feedback on hit ${hit.rank}`}>
+                    <Chip on={said[hit.id] === true} onClick={() => void judge(hit.id, true)}>used</Chip>
+                    <Chip on={said[hit.id] === false} onClick={() => void judge(hit.id, false)}>not</Chip>
+                  </span>
+                ) : null}
+              </li>
+            );
+          })}
+        </ol>
+      ) : (
+        <Empty title="Nothing bears on this">
+          {recall.best === null ? "Nothing was found at all." : `The best of ${recall.below} had ${recall.best.toFixed(2)}, below the floor of ${recall.floor}.`}
+        </Empty>
+      )}
+    </section>
+  );
+}
+
+/** Where a hit would be in another order. */
+function Moves({ ranks, order }: { ranks: Readonly<Record<string, number | null>>; order: Order }) {
+  const here = ranks[order] ?? null;
+  const moved = ORDERS.filter((each) => each.name !== order && ranks[each.name] !== here);
+  return (
+    <>
+      {moved.map((each) => (
+        <span key={each.name} class="num">{each.title}: {ranks[each.name] ?? "beyond 100"}</span>
+      ))}
+    </>
+  );
+}
+
+/** Whether a learned ranking serves, why, and what it changed in this answer. */
+function Learning({ ranking }: { ranking: Ranking | undefined }) {
+  const [busy, setBusy] = useState(false);
+  const facts = status.value?.reranker as Facts | undefined;
+  const moved = (ranking?.ranked ?? []).filter((each) => each.ranks["learned"] !== each.ranks["fused"]);
+  const train = async () => {
+    setBusy(true);
+    const done = await ask(api.POST("/memory/train", {}));
+    setBusy(false);
+    if (!done.ok) return say(done.problem.detail, { tone: "bad" });
+    changed();
+    say(`${done.data.serving ? "It serves" : "It does not serve"}: ${done.data.why}.`, { tone: done.data.serving ? "good" : "plain" });
+  };
+  if (!facts) return null;
+  return (
+    <section class="card pad stack learning" aria-label="Learned ranking">
+      <div class="line"><h2>Learned ranking</h2><span class="spread" /><Tag tone={facts.serving ? "good" : "plain"}>{facts.serving ? "serves" : "does not serve"}</Tag></div>
+      <p class="small soft">{seen(facts.why)}.</p>
+      <dl class="facts small">
+        <dt>Feedback</dt><dd class="num">{facts.feedback.toLocaleString()}{facts.unseen ? `, ${facts.unseen} since the training` : ""}</dd>
+        <dt>Held out</dt><dd class="num">{facts.held_out} feedbacks, {facts.pairs} pairs</dd>
+        <dt>Gain</dt><dd class="num">{facts.gain >= 0 ? "+" : "−"}{Math.abs(facts.gain * 100).toFixed(0)} points of pairs in the right order</dd>
+        <dt>From agents</dt><dd class="num">{(facts.from_agents * 100).toFixed(0)} %, at most {(facts.agents_at_most * 100).toFixed(0)} %</dd>
+        {facts.version ? <><dt>Weights</dt><dd class="mono">{facts.version}</dd></> : null}
+      </dl>
+      {ranking ? (
+        <div>
+          <h3>What it changed here</h3>
+          {moved.length ? (
+            <ul class="moved small">
+              {moved.map((each) => {
+                const hit = ranking.recall.hits.find((other) => other.id === each.id);
+                const from = each.ranks["fused"];
+                const to = each.ranks["learned"];
+                const up = (to ?? 999) < (from ?? 999);
+                return (
+                  <li key={each.id}>
+                    <span class={`num ${up ? "good" : "warn"}`}>{up ? "up" : "down"} {from ?? "beyond 100"} → {to ?? "beyond 100"}</span>
+                    <MemoryText text={hit?.text} one />
+                  </li>
+                );
+              })}
+            </ul>
+          ) : (
+            <p class="small soft">No hit is elsewhere because of it.</p>
+          )}
+        </div>
+      ) : null}
+      {mayChange() ? <div><Button small busy={busy} onClick={() => void train()}>Train now</Button></div> : null}
+    </section>
+  );
+}

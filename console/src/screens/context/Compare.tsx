@@ -1,0 +1,110 @@
+/** Two contexts side by side, and the commit behind each difference. */
+
+import { Link } from "wouter-preact";
+import type { Schemas } from "../../api";
+import type { Address } from "../../address";
+import { useGet } from "../../load";
+import { Button } from "../../parts/Button";
+import { MemoryText } from "../../parts/MemoryText";
+import { Prompt } from "../../parts/Prompt";
+import { Empty, Shown } from "../../parts/States";
+import { Tag } from "../../parts/Tag";
+import { Time } from "../../parts/Time";
+import { seen } from "../../parts/seen";
+import { ReceiptList } from "./Receipts";
+
+type Item = Schemas["ContextItem"];
+const TONES = { added: "good", removed: "bad", changed: "warn" } as const;
+
+export function Compare({ address }: { address: Address }) {
+  const first = address.get("a");
+  const second = address.get("b");
+  if (!first || !second) {
+    const side = first ? "b" : "a";
+    return (
+      <div class="stack">
+        <p>{first ? "Choose the second context, or compile another one and keep it." : "Choose the first context."} {first ? <Button small tone="quiet" onClick={() => address.set({ a: "" })}>Choose another first one</Button> : null}</p>
+        <ReceiptList address={address} verb="Choose" onOpen={(id) => address.set({ [side]: id }, { push: true })} />
+      </div>
+    );
+  }
+  return <Compared first={first} second={second} address={address} />;
+}
+
+function Compared({ first, second, address }: { first: string; second: string; address: Address }) {
+  const difference = useGet("/memory/receipts/{id}/diff/{other}", { params: { path: { id: first, other: second } } });
+  const a = useGet("/memory/receipts/{id}/explain", { params: { path: { id: first } } });
+  const b = useGet("/memory/receipts/{id}/explain", { params: { path: { id: second } } });
+  const chosen = address.get("memory");
+  const choose = (id: string) => address.set({ memory: id });
+  const texts = new Map([...(a.data?.candidates ?? []), ...(b.data?.candidates ?? [])].map((each) => [each.id, each.text]));
+  return (
+    <div class="stack">
+      <div class="line">
+        <Button small onClick={() => address.set({ a: second, b: first })}>Swap</Button>
+        <Button small onClick={() => address.set({ a: "", b: "" })}>Choose two others</Button>
+      </div>
+      <Shown of={difference}>
+        {(found) => (
+          <>
+            {found.same ? <Empty title="The same bytes">Both contexts are the same text.</Empty> : <Differences found={found} texts={texts} chosen={chosen} onChoose={choose} />}
+            <div class="sides">
+              {([a, b] as const).map((side, at) => {
+                const gone = at === 0 ? "removed" : "added";
+                const marks = new Map(found.items.filter((each) => each.change === gone || each.change === "changed").map((each) => [each.id, each.change]));
+                return (
+                  <section key={at} class="stack" aria-label={at === 0 ? "First context" : "Second context"}>
+                    <Shown of={side}>
+                      {(told) => (
+                        <>
+                          <p class="small soft"><b>{at === 0 ? "First" : "Second"}</b> <Time at={told.at} />, “{seen(told.objective)}”, {told.tokens.toLocaleString()} of {told.budget_tokens.toLocaleString()} tokens, after commit {told.head.split(":")[0]}</p>
+                          <Prompt of={told} chosen={chosen} onChoose={choose} marks={marks} label={at === 0 ? "First prompt" : "Second prompt"} />
+                        </>
+                      )}
+                    </Shown>
+                  </section>
+                );
+              })}
+            </div>
+          </>
+        )}
+      </Shown>
+    </div>
+  );
+}
+
+interface Props {
+  found: Schemas["ContextDifference"];
+  texts: ReadonlyMap<string, string>;
+  chosen: string;
+  onChoose: (id: string) => void;
+}
+
+function Differences({ found, texts, chosen, onChoose }: Props) {
+  const inputs = Object.entries(found.inputs).filter(([name]) => name !== "now" && name !== "head");
+  return (
+    <section class="card" aria-label="Differences">
+      <ol class="differences">
+        {inputs.map(([name, values]) => (
+          <li key={name} class="small soft">asked otherwise: <b>{name}</b> {seen(said(values[0]))} → {seen(said(values[1]))}</li>
+        ))}
+        {found.items.map((each: Item) => (
+          <li key={each.id} class={each.id === chosen ? "on" : ""}>
+            <Tag tone={TONES[each.change]}>{each.change}</Tag>
+            <div class="stack tight">
+              <button type="button" class="linklike" onClick={() => onChoose(each.id === chosen ? "" : each.id)}><MemoryText text={texts.get(each.id) || "[erased]"} one /></button>
+              <span class="small soft">
+                {each.commit ? <><Link href={`/commits/${each.commit.seq}`}>commit {each.commit.seq}</Link>, <Time at={each.commit.at} />, {seen(each.commit.actor)}: {seen(each.commit.reason)}</> : seen(each.why)}
+              </span>
+            </div>
+          </li>
+        ))}
+        {found.items.length === 0 ? <li class="small soft">The same memories, in another order or under other headings.</li> : null}
+      </ol>
+    </section>
+  );
+}
+
+function said(value: unknown): string {
+  return value === null || value === undefined ? "nothing" : typeof value === "string" ? value : JSON.stringify(value);
+}

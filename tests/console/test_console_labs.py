@@ -1,0 +1,220 @@
+"""Core, Context lab and Recall lab: each journey ends in what the store holds, or in what an agent is told."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.proof
+
+QUESTION = "When does the ferry leave?"
+
+
+@pytest.fixture
+def ferry(console):
+    """A mission, and three facts of which one is read on a page and wrong."""
+    console.owner.remember("Carry people over the river.", tier="core", key="mission", reason="what it is for")
+    agent = console.agent()
+    agent.remember("The ferry leaves at six from pier two.", tier="archival", source="web", reason="read on a page")
+    agent.remember("The ferry takes forty people and no cars.", tier="archival", reason="said by the captain")
+    agent.remember("Tickets for the ferry are sold at the kiosk until five.", tier="archival", reason="asked there")
+    return console
+
+
+def told(console, **asked):
+    """Return what an agent is told."""
+    return console.agent().context(QUESTION, **asked).text
+
+
+def part(page, text):
+    """Return the part of the prompt that holds a text."""
+    return page.get_by_role("group", name="The prompt").get_by_role("button").filter(has_text=text)
+
+
+def test_a_block_is_edited_with_its_tokens_counted_and_one_key_takes_it_back(ferry):
+    text = "Carry people and bicycles over the river."
+    with ferry.page("/core?block=mission") as page:
+        page.get_by_role("region", name="mission").wait_for()
+        page.keyboard.press("e")
+        page.get_by_label("Text of mission").fill(text)
+        page.get_by_text(f"{ferry.owner.count_tokens(text).tokens} of 300 tokens").wait_for()
+        page.get_by_role("button", name="Save").click()
+        page.get_by_role("button", name="Undo").wait_for()
+        changed = told(ferry)
+        page.keyboard.press("u")
+        page.get_by_text("Undone.").first.wait_for()
+    assert (text in changed, text in told(ferry)) == (True, False)
+
+
+def test_a_text_over_the_budget_of_its_block_is_not_saved(ferry):
+    with ferry.page("/core?block=mission&open=edit") as page:
+        page.get_by_label("Text of mission").fill("too long " * 400)
+        page.get_by_text("too many").wait_for()
+        assert page.get_by_role("button", name="Save").is_disabled()
+    assert ferry.owner.get("mission").version == 1
+
+
+def test_an_empty_block_is_written(ferry):
+    with ferry.page("/core?block=operating_rules&open=edit") as page:
+        page.get_by_label("Text of operating_rules").fill("Nobody is left at the pier.")
+        page.get_by_role("button", name="Save").click()
+        page.get_by_role("button", name="Undo").wait_for()
+    assert "Nobody is left at the pier." in told(ferry)
+
+
+def test_a_block_that_somebody_else_changed_meanwhile_is_not_overwritten(ferry):
+    with ferry.page("/core?block=mission&open=edit") as page:
+        page.get_by_label("Text of mission").fill("Mine.")
+        ferry.owner.update_by_key("mission", "Theirs.", tier="core")
+        page.get_by_text("Somebody changed this block meanwhile").wait_for()
+        assert page.get_by_role("button", name="Save").is_disabled()
+    assert ferry.owner.get("mission").text == "Theirs."
+
+
+def test_the_history_of_a_block_has_each_version(ferry):
+    ferry.owner.update_by_key("mission", "Carry people and goods over the river.", tier="core")
+    with ferry.page("/core?block=mission&open=history") as page:
+        page.get_by_text("version 2", exact=True).wait_for()
+        shown = page.get_by_role("region", name="mission").get_by_role("listitem").count()
+    assert shown == len(ferry.owner.history(ferry.owner.get("mission").id))
+
+
+def test_the_prompt_on_the_screen_is_the_one_an_agent_would_be_given(ferry):
+    with ferry.page(f"/context?q={QUESTION}&budget=900") as page:
+        part(page, "pier two").wait_for()
+        shown = [each.inner_text() for each in page.locator(".prompt .part-text").all()]
+    words = " ".join(" ".join(shown).split())
+    assert (words, ferry.owner.receipts(kinds=["compile"]).items) == (
+        " ".join(ferry.owner.preview(QUESTION, budget_tokens=900).text.split()),
+        (),
+    )
+
+
+def test_a_smaller_budget_leaves_memories_out_and_says_why(ferry):
+    with ferry.page(f"/context?q={QUESTION}&budget=900") as page:
+        part(page, "forty people").wait_for()
+        slider = page.get_by_role("slider", name="Budget")
+        slider.focus()
+        slider.press("Home")
+        page.get_by_role("region", name="Candidates").get_by_text("no room").first.wait_for()
+        budget = int(page.url.partition("budget=")[2].partition("&")[0])
+    assert {each.code for each in ferry.owner.preview(QUESTION, budget_tokens=budget).candidates} >= {"budget"}
+
+
+def test_a_budget_below_core_says_what_is_needed(ferry):
+    with ferry.page(f"/context?q={QUESTION}&budget=2", expected=["409"]) as page:
+        page.get_by_text("core memory needs").wait_for()
+
+
+def test_the_past_is_shown_as_it_was(ferry):
+    ferry.agent().remember("In winter the ferry leaves at seven.", tier="archival", reason="new plan")
+    with ferry.page(f"/context?q={QUESTION}") as page:
+        part(page, "In winter").wait_for()
+        page.get_by_role("slider", name="As of").press("ArrowLeft")
+        part(page, "In winter").wait_for(state="detached")
+        assert part(page, "pier two").count() == 1
+
+
+def test_a_candidate_is_corrected_where_it_is_seen_and_that_is_taken_back(ferry):
+    with ferry.page(f"/context?q={QUESTION}") as page:
+        part(page, "pier two").click()
+        page.get_by_role("region", name="Chosen memory").get_by_text("web", exact=True).wait_for()
+        page.get_by_role("button", name="Correct…").click()
+        page.get_by_label("What is true").fill("The ferry leaves at half past six from pier two.")
+        page.get_by_label("Why, for the journal").fill("the captain said so")
+        page.get_by_role("dialog").get_by_role("button", name="Correct").click()
+        part(page, "half past six").wait_for()
+        corrected = told(ferry, purpose="act")
+        page.keyboard.press("u")
+        page.get_by_text("Undone.").first.wait_for()
+    # What the owner says may be acted on, what a page said may not.
+    assert ("half past six" in corrected, "half past six" in told(ferry)) == (True, False)
+
+
+def test_the_commit_with_which_a_text_came_in_is_named(ferry):
+    with ferry.page(f"/context?q={QUESTION}") as page:
+        part(page, "forty people").click()
+        page.get_by_role("button", name="When did it come in?").click()
+        page.get_by_text("It came in with").wait_for()
+        named = page.get_by_text("It came in with").get_by_role("link").inner_text()
+    assert named == f"commit {ferry.owner.bisect(QUESTION, contains='forty people').commit.commit.seq}"
+
+
+def test_two_contexts_are_compared_with_the_commit_behind_the_difference(ferry):
+    with ferry.page(f"/context?q={QUESTION}") as page:
+        part(page, "pier two").wait_for()
+        page.get_by_role("button", name="Keep for comparison").click()
+        page.get_by_role("button", name="Keep and compare").wait_for()
+        ferry.agent().remember("On Sundays the ferry leaves at nine.", tier="archival", reason="the captain said so")
+        part(page, "On Sundays").wait_for()
+        page.get_by_role("button", name="Keep and compare").click()
+        row = page.get_by_role("region", name="Differences").get_by_role("listitem").filter(has_text="On Sundays")
+        row.wait_for()
+        named = row.get_by_role("link").inner_text()
+    second, first = (each.id for each in ferry.owner.receipts(kinds=["compile"]).items)
+    item = ferry.owner.context_diff(first, second).items[0]
+    assert (item.change, named) == ("added", f"commit {item.commit.commit.seq}")
+
+
+def test_the_receipt_of_an_agents_context_is_found_opened_and_replayed(ferry):
+    ferry.agent("captain").context(QUESTION)
+    ferry.agent("cook").context("What is for lunch?")
+    with ferry.page("/context?view=receipts") as page:
+        page.get_by_label("Asked by").fill("captain")
+        page.get_by_role("button", name="What is for lunch?").wait_for(state="detached")
+        page.get_by_role("button", name=f"Open: {QUESTION}").click()
+        part(page, "pier two").wait_for()
+        page.get_by_role("button", name="Replay").click()
+        page.get_by_text("Replayed: the same bytes as then.").first.wait_for()
+        receipt = page.url.partition("receipt=")[2].partition("&")[0]
+    assert ferry.owner.replay(receipt).same
+
+
+def test_a_call_that_was_copied_as_python_gives_what_is_on_the_screen(ferry):
+    context = ferry.browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    with ferry.page(f"/context?q={QUESTION}&budget=600", context=context) as page:
+        page.get_by_role("button", name="Copy as Python").click()
+        page.get_by_role("button", name="Copied").wait_for()
+        program = page.evaluate("navigator.clipboard.readText()")
+    context.close()
+    environ = {**os.environ, "KEEPWARD_TOKEN": ferry.owner.create_token("reader").secret}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environ, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ("pier two" in done.stdout, done.stderr) == (True, "")
+
+
+def test_a_hit_is_marked_as_used_and_another_as_beside_the_point_by_a_click_each(ferry):
+    with ferry.page("/recall?q=ferry") as page:
+        first = page.get_by_role("group", name="Feedback on hit 1")
+        first.get_by_role("button", name="used").click()
+        page.get_by_text("Noted.").first.wait_for()
+        page.get_by_role("group", name="Feedback on hit 2").get_by_role("button", name="not").click()
+        page.get_by_role("group", name="Feedback on hit 2").locator("[aria-pressed=true]").wait_for()
+        page.get_by_text("Noted.").nth(2).wait_for()
+    receipt = ferry.owner.receipts(kinds=["recall"]).items[0].id
+    hits = [each["id"] for each in ferry.owner.receipt(receipt)["items"]]
+    given = ferry.owner.feedback(receipt, used=[hits[0]], ignored=[hits[1]])
+    # Said again it takes the place of what was said by the clicks: one word on one receipt.
+    assert (given.n, ferry.owner.status()["reranker"]["feedback"]) == (1, 1)
+
+
+def test_the_bars_of_a_hit_say_what_each_part_adds(ferry):
+    with ferry.page("/recall?q=ferry pier") as page:
+        bar = page.get_by_role("region", name="Hits").get_by_role("img").first
+        bar.wait_for()
+        said = bar.get_attribute("aria-label")
+    adds = ferry.owner.explain_recall("ferry pier").ranked[0].adds
+    assert f"words +{adds['cover']:.2f}" in said
+
+
+def test_why_no_learned_ranking_serves_is_said_and_training_says_it_again(ferry):
+    with ferry.page("/recall") as page:
+        card = page.get_by_role("region", name="Learned ranking")
+        card.get_by_text("does not serve").wait_for()
+        card.get_by_role("button", name="Train now").click()
+        page.get_by_text("It does not serve").first.wait_for()
+    assert ferry.owner.status()["reranker"]["serving"] is False
