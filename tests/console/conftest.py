@@ -42,6 +42,16 @@ def stage(tmp_path: Path, browser: Any) -> Iterator[Callable[..., Any]]:
         each.close()
 
 
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[Any]:
+    """The store of `serve --demo` and its server, for tests that only look."""
+    from support.browser import Console, furnished
+
+    console = Console(furnished(tmp_path_factory.mktemp("demo")), browser)
+    yield console
+    console.close()
+
+
 @pytest.fixture
 def console(stage: Callable[..., Any]) -> Any:
     """A fresh store and its server; `console.page()` lends a page that is signed in."""

@@ -10,6 +10,7 @@ Invariants
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import threading
@@ -19,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from keepward import Actor, Memory
 from keepward.http.server import Server, bind, create_app, prepare
@@ -136,6 +137,28 @@ class Console:
         """Open the console by a fresh link."""
         page.goto(self.serving.console_link())
         page.get_by_role("heading", level=1).wait_for()
+
+
+def furnished(folder: Path) -> Path:
+    """Make the store that `serve --demo` shows in a folder, where a `Console` finds it; returns the folder."""
+    from keepward.cli.demo_store import furnish
+    from keepward.place import place_of
+
+    home = folder / "home"
+    home.mkdir()
+    furnish(place_of(str(folder / "m.db")), Actor.operator("ana"), embedder="none", config_dir=home)
+    return folder
+
+
+def screens() -> list[str]:
+    """Return the path of every screen that needs no parameter, as the console's own table has them."""
+    table = (Path(__file__).parents[2] / "console" / "src" / "screens.tsx").read_text("utf-8")
+    return re.findall(r'path: "(/[^":]*)"', table)
+
+
+def loaded(page: Page) -> None:
+    """Wait until nothing on a page is being read any more."""
+    expect(page.locator(".loading")).to_have_count(0)
 
 
 def faults_of_access(page: Page) -> list[str]:

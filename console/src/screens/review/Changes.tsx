@@ -11,7 +11,7 @@ export function Changes({ steps }: { steps: readonly Step[] }) {
   return (
     <>
       {steps.map((step) => (
-        <div key={`${step.id}/${step.op}`} class="step">
+        <div key={`${step.id}/${step.op}`} class="proposal-step">
           {steps.length > 1 ? <StepHead step={step} /> : null}
           <Words step={step} />
           <Fields step={step} />
@@ -37,14 +37,14 @@ function Words({ step }: { step: Step }) {
   const text = step.changed.find((each) => each.field === "text");
   if (text) return <Diff before={shown(text.before)} after={shown(text.after)} />;
   const words = step.after.text ?? step.before?.text;
-  return <div class="words"><MemoryText text={words} /></div>;
+  return <div class="proposal-words"><MemoryText text={words} /></div>;
 }
 
 function Fields({ step }: { step: Step }) {
   const others = step.changed.filter((each) => each.field !== "text" && meant(each, step));
   if (!others.length) return null;
   return (
-    <dl class="facts fields">
+    <dl class="facts proposal-fields">
       {others.map((each) => (
         <>
           <dt>{each.field.replaceAll("_", " ")}</dt>

@@ -28,7 +28,7 @@ interface Props {
 export function Detail({ id, listed, ...acts }: Props) {
   const found = useGet("/memory/quarantine/{id}", { params: { path: { id } } }, reviews);
   const item = found.data ?? listed;
-  if (!item) return <article class="card detail"><Shown of={found} rows={6}>{() => null}</Shown></article>;
+  if (!item) return <article class="card proposal"><Shown of={found} rows={6}>{() => null}</Shown></article>;
   return <One key={item.digest} item={item} stored={found.data?.shown} {...acts} />;
 }
 
@@ -39,8 +39,8 @@ function One({ item, stored, busy, onApprove, onEdit, onReject, onBack }: Omit<P
   const open = item.state === "pending";
   const read = watched.value.has(item.digest);
   return (
-    <article class="card detail" aria-label={`Proposal: ${headline(item)}`}>
-      <div class="detail-body">
+    <article class="card proposal" aria-label={`Proposal: ${headline(item)}`}>
+      <div class="proposal-body">
         <Button small tone="quiet" class="back" onClick={onBack}>← Queue</Button>
         <header>
           <h2>{seen(headline(item))}</h2>
@@ -78,11 +78,11 @@ function One({ item, stored, busy, onApprove, onEdit, onReject, onBack }: Omit<P
         <details class="small">
           <summary>All that would be stored</summary>
           <p class="soft mono">digest {item.digest}</p>
-          {(stored ?? []).map((each) => <div key={each.id} class="words mono"><MemoryText text={each.payload} limit={8_000} /></div>)}
+          {(stored ?? []).map((each) => <div key={each.id} class="proposal-words mono"><MemoryText text={each.payload} limit={8_000} /></div>)}
         </details>
       </div>
       {open && mayChange() ? (
-        <div class="acts">
+        <div class="proposal-acts">
           <Button tone="go" hint="a" busy={busy} aria-disabled={!read} onClick={() => onApprove(item)}>Approve</Button>
           {editable(item) ? <Button hint="e" busy={busy} onClick={() => onEdit(item)}>Edit and approve</Button> : null}
           <span class="spread" />
@@ -108,13 +108,13 @@ function Evidence({ of, named }: { of: Schemas["Evidence"][] | undefined; named:
   if (!of) return <>{named.length ? seen(named.join(", ")) : <span class="faint">none</span>}</>;
   if (!of.length) return <span class="faint">none</span>;
   return (
-    <ul class="plain">
+    <ul class="bare">
       {of.map((each) => (
         <li key={each.reference}>
           {each.memory ? (
             <details>
               <summary>{seen(each.reference)}</summary>
-              <div class="words"><MemoryText text={each.memory.text} /></div>
+              <div class="proposal-words"><MemoryText text={each.memory.text} /></div>
               <span class="soft small">{seen(each.memory.author)}, <Time at={each.memory.created_at} /> · {seen(each.memory.source)}</span>
             </details>
           ) : (
@@ -130,7 +130,7 @@ function Similar({ of }: { of: Schemas["Similar"][] | undefined }) {
   if (!of) return <span class="faint">…</span>;
   if (!of.length) return <span class="faint">nothing like it is stored</span>;
   return (
-    <ul class="plain">
+    <ul class="bare">
       {of.map((each) => (
         <li key={each.memory.id} class="similar">
           <MemoryText text={each.memory.text} one />

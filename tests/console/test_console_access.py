@@ -1,0 +1,77 @@
+"""Every screen, whoever looks at it and however: contrast and names, narrow windows, keys alone, less motion."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
+from support.browser import NARROW, WIDE, faults_of_access, loaded, screens, scrolls_sideways
+
+pytestmark = pytest.mark.proof
+SCREENS = screens()
+
+
+@pytest.mark.parametrize("path", SCREENS)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_screen_has_no_fault_of_access(demo, path, scheme):
+    with demo.page(path, color_scheme=scheme) as page:
+        found = {}
+        for width, size in (("wide", WIDE), ("narrow", NARROW)):
+            page.set_viewport_size(size)
+            loaded(page)
+            found[width] = faults_of_access(page)
+        assert found == {"wide": [], "narrow": []}
+
+
+@pytest.mark.parametrize("path", SCREENS)
+def test_a_screen_does_not_scroll_sideways_on_a_phone(demo, path):
+    with demo.page(path, viewport=NARROW) as page:
+        loaded(page)
+        assert not scrolls_sideways(page)
+
+
+@pytest.mark.parametrize("path", SCREENS)
+def test_a_screen_is_reached_by_its_link_and_says_so(demo, path):
+    with demo.page("/") as page:
+        page.get_by_role("navigation", name="Console").locator(f'a[href="/console{path}"]').last.click()
+        page.wait_for_url(f"**/console{path}*")
+        current = page.locator('nav [aria-current="page"]').text_content() or ""
+        assert page.get_by_role("heading", level=1).inner_text() in current
+
+
+def test_the_console_is_used_without_a_mouse(console):
+    console.agent().remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
+    with console.page("/") as page:
+        loaded(page)
+        page.keyboard.press("Tab")
+        page.keyboard.press("g")
+        page.keyboard.press("r")
+        page.locator("article button[aria-disabled=false]").first.wait_for()
+        while page.evaluate("document.activeElement.textContent").startswith("Approve") is False:
+            page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.get_by_text("Nothing waits for you").wait_for()
+    assert [each.text for each in console.owner.find(limit=None)] == ["Ship before Whitsun."]
+
+
+def test_who_asked_for_less_motion_sees_none(console):
+    with console.page("/", reduced_motion="reduce") as page:
+        loaded(page)
+        console.agent().remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
+        page.goto(f"{console.url}/console/review")
+        page.locator("article button[aria-disabled=false]").first.wait_for()
+        page.keyboard.press("a")
+        page.get_by_role("button", name="Undo").wait_for()
+        assert page.evaluate("document.getAnimations().length") == 0
+
+
+def test_times_are_the_readers_with_utc_beside(console):
+    console.agent().remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
+    with console.page("/review", timezone_id="Asia/Tokyo", locale="en-GB") as page:
+        made = page.locator("article time").first
+        at = made.get_attribute("datetime")
+        assert made.get_attribute("title") == f"{at[:19].replace('T', ' ')} UTC"
+        shown = page.evaluate(
+            "(at) => new Date(at).toLocaleTimeString('en-GB', {timeZone: 'Asia/Tokyo', timeStyle: 'short'})", at
+        )
+        assert shown in made.inner_text()
