@@ -9,6 +9,7 @@ import { RecallLab } from "./screens/RecallLab";
 import { Review } from "./screens/Review";
 import { Memories } from "./screens/Memories";
 import { Memory } from "./screens/Memory";
+import { Sources } from "./screens/Sources";
 
 export interface Screen {
   /** Where it is, after `/console`; it may hold parameters, as `/memories/:id`. */
@@ -31,4 +32,5 @@ export const screens: readonly Screen[] = [
   { path: "/core", title: "Core", key: "c", group: 1, component: Core },
   { path: "/context", title: "Context lab", key: "x", group: 2, component: ContextLab },
   { path: "/recall", title: "Recall lab", key: "l", group: 2, component: RecallLab },
+  { path: "/sources", title: "Sources", key: "s", group: 3, component: Sources },
 ];

@@ -66,7 +66,7 @@ export function Memories() {
           <Button small class="narrow-only" aria-expanded={more} onClick={() => setMore(!more)}>
             {count ? `Filters (${count})` : "Filters"}
           </Button>
-          <div class="filters">
+          <div class="memory-filters">
             <Filters address={address} count={count} />
             <Shown of={facets}>{(data) => <Facets found={data} address={address} without={asked ? NOT_IN_SEARCH : []} />}</Shown>
           </div>
@@ -262,7 +262,7 @@ interface RowProps {
 
 function Row({ each, reading, on, chosen, turn, asOf }: RowProps) {
   const box = <input type="checkbox" checked={chosen} onChange={() => turn(each)} aria-label={`Select ${each.text.slice(0, 60)}`} />;
-  const name = `memory-row ${on ? "on" : ""} ${chosen ? "chosen" : ""} ${each.status === "active" ? "" : "ended"}`;
+  const name = `memory-row ${on ? "on" : ""} ${chosen ? "picked" : ""} ${each.status === "active" ? "" : "ended"}`;
   const title = <Link href={placeOf(each, asOf)} class="memory-link"><MemoryText one={!reading} limit={900} text={each.text} /></Link>;
   if (reading) {
     return (
@@ -320,9 +320,9 @@ function Results({ query, asked, selected, turn }: { query: Query; asked: string
               {counted(data.hits.length, "hit")} by {data.used.map((each) => (each === "vector" ? "meaning" : "words")).join(" and ")}; the score says how sure recall is, its parts what put it there.
               {data.notes.map((note) => <> {seen(note)}.</>)}
             </p>
-            <ol class="hits">
+            <ol class="found-hits">
               {data.hits.map((hit, at) => (
-                <li key={hit.id} class={`hit ${at === cursor ? "on" : ""} ${selected.has(hit.id) ? "chosen" : ""}`}>
+                <li key={hit.id} class={`found-hit ${at === cursor ? "on" : ""} ${selected.has(hit.id) ? "picked" : ""}`}>
                   <input type="checkbox" checked={selected.has(hit.id)} onChange={() => turn(hit.memory)} aria-label={`Select ${hit.text.slice(0, 60)}`} />
                   <div class="stack">
                     <Link href={placeOf(hit, query.as_of)} class="memory-link"><MemoryText text={hit.text} limit={600} /></Link>
@@ -348,7 +348,7 @@ function Results({ query, asked, selected, turn }: { query: Query; asked: string
 function Score({ hit, most }: { hit: Schemas["Hit"]; most: number }) {
   const parts = Object.entries(hit.parts).filter(([name, part]) => name !== "fused" && part !== 0);
   return (
-    <div class="score">
+    <div class="found-score">
       <b class="num">{hit.score.toFixed(2)}</b>
       <dl>
         {parts.map(([name, part]) => (
@@ -385,7 +385,7 @@ function Selection({ selected, clear, choose, query, total }: SelectionProps) {
   };
   useKeys("Selected", { Escape: { does: "Select nothing", run: clear } });
   return (
-    <div class="selection" role="region" aria-label="Selected memories">
+    <div class="memory-selection" role="region" aria-label="Selected memories">
       <b>{counted(items.length, "memory", "memories")} selected</b>
       {total !== undefined && total > items.length ? <Button small tone="quiet" onClick={() => void all()}>Select {total > MOST ? `the first ${MOST}` : `all ${total.toLocaleString()}`}</Button> : null}
       <span class="spread" />

@@ -47,11 +47,11 @@ function Whole({ item, asOf }: { item: Item; asOf: string | undefined }) {
   const lineage = useGet("/memory/items/{id}/lineage", { params: { path } });
   const history = useGet("/memory/items/{id}/history", { params: { path } });
   return (
-    <div class="one">
+    <div class="memory-page">
       {asOf ? <p class="banner">As it was at {seen(asOf)}. <Link href={`/memories/${encodeURIComponent(item.id)}`}>Look at it now</Link></p> : null}
-      <div class="stack one-main">
+      <div class="stack memory-page-main">
         <section class="card pad stack" aria-label="What it says">
-          <MemoryText text={item.text} class="one-text" />
+          <MemoryText text={item.text} class="memory-page-text" />
           {item.blob ? <Media reference={item.blob} text={item.text} /> : null}
           <div class="line small"><Facts each={item} />{item.tags.map((tag) => <Link key={tag} href={`/memories?tag=${encodeURIComponent(tag)}`}><Tag tone="accent">{tag}</Tag></Link>)}</div>
           {mayChange() && !asOf ? <Acts item={item} /> : null}
@@ -65,7 +65,7 @@ function Whole({ item, asOf }: { item: Item; asOf: string | undefined }) {
           <Shown of={lineage}>{(data) => <Lineage found={data} />}</Shown>
         </section>
       </div>
-      <div class="stack one-side">
+      <div class="stack memory-page-side">
         <section class="card pad stack" aria-labelledby="fields">
           <h2 id="fields">Fields, and who made each</h2>
           <Fields item={item} />
@@ -99,7 +99,7 @@ function Acts({ item }: { item: Item }) {
     Object.fromEntries([...acts.flatMap((each) => (each.key ? [[each.key, { does: each.title, run: () => setOpen(each) }] as const] : [])), ["c", { does: "Contain", run: () => setOpen("contain") }] as const]),
   );
   return (
-    <div class="line acts">
+    <div class="line memory-page-acts">
       {acts.map((each) => (
         <Button key={each.name} small tone={each.name === "revise" ? "go" : each.name === "forget" ? "no" : undefined} hint={each.key} onClick={() => setOpen(each)}>
           {each.title}
@@ -125,7 +125,7 @@ function Fields({ item }: { item: Item }) {
       {(data) => (
         <>
           {byCommit(data.origins).map((origins) => (
-            <section key={origins[0].made.commit} class="stack blame">
+            <section key={origins[0].made.commit} class="stack memory-blame">
               <p class="small soft">
                 {seen(origins[0].actor)}{origins[0].approved_by ? <>, approved by {seen(origins[0].approved_by)}</> : null} in{" "}
                 <Link href={`/commits/${origins[0].made.commit}`}>commit {origins[0].made.seq}</Link>, <Time at={origins[0].made.at} short />
@@ -187,7 +187,7 @@ function Versions({ items }: { items: readonly Schemas["MemoryVersion"][] }) {
   const shown = all ? newest : newest.slice(0, 5);
   return (
     <>
-      <ol class="plain-list versions">
+      <ol class="plain-list memory-versions">
         {shown.map((each) => (
           <li key={each.version} class="stack">
             <div class="line small">
@@ -243,7 +243,7 @@ function Fading({ usage }: { usage: Schemas["Usage"] }) {
         mark={now}
       />
       <p class="soft small">
-        <span class="legend"><span><i style={{ background: "var(--accent)" }} />confidence</span><span><i style={{ background: "var(--working)" }} />importance</span></span>
+        <span class="chart-legend"><span><i style={{ background: "var(--accent)" }} />confidence</span><span><i style={{ background: "var(--working)" }} />importance</span></span>
         Halves in {usage.half_life_days} days unless it is confirmed; the dashed line is now.
       </p>
     </>
@@ -264,7 +264,7 @@ function Use({ usage }: { usage: Schemas["Usage"] }) {
         />
       ) : null}
       <h3>{usage.contexts.length ? `${counted(usage.contexts.length, "context")} held it` : "No compiled context held it"}</h3>
-      <ol class="plain-list boxed contexts">
+      <ol class="plain-list boxed memory-contexts">
         {usage.contexts.map((each) => (
           <li key={each.receipt} class="line small">
             <Link href={`/context?receipt=${each.receipt}`}><Time at={each.at} /></Link>

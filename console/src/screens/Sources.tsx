@@ -1,0 +1,175 @@
+/** Sources: what each agent, source, page and session wrote, what it touched, and how all of it is taken out of use. */
+
+import "./sources.css";
+import { useState } from "preact/hooks";
+import { Link } from "wouter-preact";
+import { useAddress } from "../address";
+import { addressOf, type Schemas } from "../api";
+import { listOf, zone } from "../browse";
+import { useKeys } from "../keys";
+import { useGet } from "../load";
+import { mayChange } from "../session";
+import { Button } from "../parts/Button";
+import { ContainDialog, counted, type Way } from "../parts/Contain";
+import { Facts } from "../parts/Facts";
+import { MemoryText } from "../parts/MemoryText";
+import { Page } from "../parts/Page";
+import { Spark } from "../parts/Spark";
+import { Empty, Shown } from "../parts/States";
+import { Tag } from "../parts/Tag";
+import { Time } from "../parts/Time";
+import { seen, written } from "../parts/seen";
+
+/** The lists, by what the API calls them: which activity shows them, and how `impact` and `contain` name one. */
+const LISTS = {
+  actors: { title: "Agents and people", way: "actor", by: "author", filter: "author" },
+  sources: { title: "Kinds of source", way: "source", by: "source", filter: "source" },
+  references: { title: "Pages and records", way: "source", by: null, filter: null },
+  sessions: { title: "Sessions", way: "session", by: "session", filter: "session" },
+} as const;
+type List = keyof typeof LISTS;
+type Origins = Schemas["Origins"];
+
+// Memories up to which an impact is looked at without being asked for.
+const AT_ONCE = 2_000;
+const QUERY = { below: true } as const;
+
+export function Sources() {
+  const address = useAddress();
+  const named = address.get("list");
+  const list: List = named in LISTS ? (named as List) : "actors";
+  const found = useGet("/memory/sources", { params: { query: QUERY as never } });
+  const { by } = LISTS[list];
+  const activity = useGet(by ? "/memory/activity" : null, { params: { query: { ...QUERY, by: by ?? "author", days: 30, zone: zone() } as never } });
+  const chosen = address.get("name");
+  const rows = found.data?.[list] ?? [];
+  const here = rows.findIndex((each) => each.name === chosen);
+  const choose = (at: number) => {
+    const row = rows[Math.max(0, Math.min(rows.length - 1, at))];
+    if (row) address.set({ name: row.name });
+  };
+  useKeys("Sources", {
+    j: { does: "Next", run: () => choose(here + 1) },
+    k: { does: "The one before", run: () => choose(here - 1) },
+  });
+  const row = rows[here];
+  return (
+    <Page title="Sources" lede="what each wrote, at what trust, and where it went" json={addressOf("/memory/sources", { params: { query: QUERY } })}>
+      <div class="source-tabs" role="group" aria-label="What to list">
+        {(Object.keys(LISTS) as List[]).map((each) => (
+          <button key={each} type="button" aria-pressed={each === list} onClick={() => address.set({ list: each === "actors" ? null : each, name: null }, { push: true })}>
+            {LISTS[each].title} <span class="num">{found.data ? (found.data[each].length + (found.data.more[each] ?? 0)).toLocaleString() : ""}</span>
+          </button>
+        ))}
+      </div>
+      <div class={row ? "sources opened" : "sources"}>
+        <Shown of={found}>
+          {(data) =>
+            rows.length ? (
+              <section class="card" aria-label={LISTS[list].title}>
+                <ul class="plain-list">
+                  {rows.map((each) => (
+                    <Row key={each.name} each={each} on={each.name === chosen} days={activity.data?.series.find((one) => one.name === each.name)?.counts} choose={() => address.set({ name: each.name === chosen ? null : each.name })} />
+                  ))}
+                </ul>
+                {data.more[list] ? <p class="pad soft small">and {data.more[list]?.toLocaleString()} more that wrote less</p> : null}
+              </section>
+            ) : (
+              <div class="card"><Empty title="Nothing of the sort">Once something is remembered, it is said here where that came from.</Empty></div>
+            )
+          }
+        </Shown>
+        {row ? <Detail key={`${list} ${row.name}`} list={list} row={row} /> : null}
+      </div>
+    </Page>
+  );
+}
+
+function Row({ each, on, days, choose }: { each: Origins; on: boolean; days: readonly number[] | undefined; choose: () => void }) {
+  const low = ["web", "unknown"].reduce((sum, name) => sum + (each.trust[name] ?? 0), 0);
+  return (
+    <li class={on ? "source-row on" : "source-row"}>
+      <button type="button" onClick={choose} aria-pressed={on}>
+        <b class="cut" dir="auto" title={written(each.name)}>{seen(each.name)}</b>
+        <span class="soft small">
+          {counted(each.memories, "memory", "memories")}{each.live < each.memories ? `, ${each.live.toLocaleString()} hold` : ""}, last <Time at={each.last} short />
+        </span>
+      </button>
+      <span class="source-trust">{low ? <Tag tone="warn">{`${low.toLocaleString()} of low trust`}</Tag> : null}</span>
+      <span class="source-days">{days ? <Spark values={days} label={`Written a day in the last 30 days: ${days.reduce((a, b) => a + b, 0)} in all`} height={24} /> : null}</span>
+    </li>
+  );
+}
+
+function Detail({ list, row }: { list: List; row: Origins }) {
+  const { way, filter } = LISTS[list];
+  const [asked, setAsked] = useState(row.memories <= AT_ONCE);
+  const [open, setOpen] = useState(false);
+  const selector = { [way]: row.name } as Way;
+  const impact = useGet(asked ? "/memory/impact" : null, { params: { query: selector as never } });
+  return (
+    <section class="card pad stack source-detail" aria-label="Impact">
+      <div class="line">
+        <h2 class="cut" dir="auto">{seen(row.name)}</h2>
+        <span class="spread" />
+        {filter ? <Link href={listOf({ [filter]: row.name, ended: "1" })}>Its memories</Link> : null}
+      </div>
+      <dl class="facts">
+        <dt>wrote</dt><dd>{counted(row.writes, "version")} of {counted(row.memories, "memory", "memories")}; {row.live.toLocaleString()} hold</dd>
+        <dt>trust</dt><dd class="line">{Object.entries(row.trust).map(([name, count]) => <Tag key={name} tone={name === "web" || name === "unknown" ? "warn" : "plain"}>{`${name} ${count.toLocaleString()}`}</Tag>)}</dd>
+        <dt>from</dt><dd><Time at={row.first} /></dd>
+        <dt>to</dt><dd><Time at={row.last} /></dd>
+      </dl>
+      {asked ? <Shown of={impact}>{(data) => <Touched impact={data} />}</Shown> : <div><Button onClick={() => setAsked(true)}>Look at what it touched</Button></div>}
+      {mayChange() ? (
+        <div class="line source-acts">
+          <Button tone="no" disabled={!row.live} onClick={() => setOpen(true)}>Plan to contain it…</Button>
+          <span class="soft small">{row.live ? "The plan is shown first, and changes nothing." : "Nothing of it is in use."}</span>
+        </div>
+      ) : null}
+      {open ? <ContainDialog ways={[selector]} of={`what ${row.name} wrote`} onClose={() => setOpen(false)} /> : null}
+    </section>
+  );
+}
+
+function Touched({ impact }: { impact: Schemas["Impact"] }) {
+  const memories = [...impact.direct.map((each) => ({ each, direct: true })), ...impact.derived.map((each) => ({ each, direct: false }))];
+  return (
+    <>
+      <div class="impact-numbers">
+        <Number value={impact.direct.length} word="touched directly" />
+        <Number value={impact.derived.length} word="made from these" />
+        <Number value={impact.contexts.length} word={impact.contexts.length === 1 ? "context held any" : "contexts held any"} />
+        <Number value={impact.waiting.length} word="wait for review" />
+      </div>
+      {impact.damaged.length ? <p class="bad">{counted(impact.damaged.length, "memory or receipt", "memories or receipts")} could not be looked at: verify the store.</p> : null}
+      <h3>Memories</h3>
+      <ul class="plain-list boxed">
+        {memories.slice(0, 200).map(({ each, direct }) => (
+          <li key={each.id} class="stack impact-memory">
+            <Link href={`/memories/${encodeURIComponent(each.id)}`} class="memory-link"><MemoryText one text={each.text} /></Link>
+            <span class="line small soft"><Facts each={each} />{direct ? null : <span>made from it</span>}</span>
+          </li>
+        ))}
+        {memories.length > 200 ? <li class="soft small">and {(memories.length - 200).toLocaleString()} more</li> : null}
+      </ul>
+      {impact.contexts.length ? (
+        <>
+          <h3>Contexts</h3>
+          <ul class="plain-list boxed">
+            {[...impact.contexts].reverse().slice(0, 100).map((each) => (
+              <li key={each.receipt} class="line small">
+                <Link href={`/context?receipt=${each.receipt}`}><Time at={each.at} /></Link>
+                <span class="soft">{seen(each.actor)} to {each.purpose}, {counted(each.items.length, "memory", "memories")} of it</span>
+              </li>
+            ))}
+          </ul>
+        </>
+      ) : null}
+    </>
+  );
+}
+
+function Number({ value, word }: { value: number; word: string }) {
+  return <div><b class="num">{value.toLocaleString()}</b><span class="soft small">{word}</span></div>;
+}

@@ -1,0 +1,74 @@
+"""Sources: what a poisoned page touched, how it is taken out of use, and that one rollback brings it back."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.browser import NARROW, faults_of_access, scrolls_sideways
+
+pytestmark = pytest.mark.proof
+PAGE = "https://refunds.example/policy"
+
+
+@pytest.fixture
+def poisoned(console):
+    """A page, what was made of it, a clean note, and a context that held both."""
+    agent = console.agent("claude")
+    agent.remember("The shop opens at eight", tier="archival")
+    page = agent.remember("Refunds are settled by wire", tier="archival", source="web", evidence=[PAGE]).records[0]
+    agent.remember("Wire is how all refunds go", derived_from=[page.id], tier="archival")
+    agent.context("refunds by wire")
+    return page.id
+
+
+def test_a_page_is_looked_at_contained_and_brought_back_by_one_undo(console, poisoned):
+    before = console.agent("claude").context("refunds by wire").text
+    with console.page("/sources?list=references") as page:
+        page.get_by_role("button", name=PAGE).click()
+        impact = page.get_by_role("region", name="Impact")
+        impact.get_by_text("context held any").or_(impact.get_by_text("contexts held any")).wait_for()
+        impact.get_by_role("button", name="Plan to contain").click()
+        plan = page.get_by_role("dialog")
+        plan.get_by_text("2 memories").first.wait_for()
+        assert "The shop opens" not in plan.inner_text()
+        plan.get_by_label("Why; it stands").fill("the page was poisoned")
+        plan.get_by_role("button", name="Contain 2 memories").click()
+        page.get_by_text("Contained 2 memories.").last.wait_for()
+        assert "wire" not in console.agent("claude").context("refunds by wire").text.lower()
+        page.get_by_role("button", name="Undo").click()
+        page.get_by_text("Undone.").last.wait_for()
+    assert console.agent("claude").context("refunds by wire").text == before
+
+
+def test_a_plan_that_has_grown_meanwhile_is_not_carried_out(console, poisoned):
+    with console.page("/sources?list=references") as page:
+        page.get_by_role("button", name=PAGE).click()
+        page.get_by_role("button", name="Plan to contain").click()
+        plan = page.get_by_role("dialog")
+        plan.get_by_label("Why; it stands").fill("the page was poisoned")
+        console.agent("claude").remember("Refunds by wire take a day", derived_from=[poisoned], tier="archival")
+        plan.get_by_role("button", name="Contain 2 memories").click()
+        plan.get_by_text("Something was added since").wait_for()
+        assert "wire" in console.agent("claude").context("refunds by wire").text.lower()
+        plan.get_by_role("button", name="Contain 3 memories").click()
+        page.get_by_text("Contained 3 memories.").last.wait_for()
+    assert "wire" not in console.agent("claude").context("refunds by wire").text.lower()
+
+
+def test_what_an_agent_wrote_is_listed_with_its_memories(console, poisoned):
+    with console.page("/sources") as page:
+        page.get_by_role("button", name="agent:claude").click()
+        page.get_by_role("link", name="Its memories").click()
+        page.get_by_role("heading", name="Memories", exact=True).wait_for()
+        page.get_by_role("link", name="The shop opens").wait_for()
+        shown = page.get_by_role("list", name="Memories").get_by_role("link").all_inner_texts()
+    assert shown == [each.text for each in console.owner.find(authors=["agent:claude"])]
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"color_scheme": "dark"}, {"viewport": NARROW}], ids=["light", "dark", "phone"]
+)
+def test_it_is_for_everybody_and_no_wider_than_its_window(console, poisoned, settings):
+    with console.page(f"/sources?list=references&name={PAGE}", **settings) as page:
+        page.get_by_text("touched directly").wait_for()
+        assert (faults_of_access(page), scrolls_sideways(page)) == ([], False)
