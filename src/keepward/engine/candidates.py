@@ -109,17 +109,11 @@ class _Gathering:
         part.apply(found)
 
     def _statistics(self, terms: set[int]) -> Statistics:
-        seen, vector = self._seen, self._query.vector
-        mean, lacking = 0.0, 0
-        if vector is not None:
-            lacking = seen.memories - seen.holders
-        if vector is not None and seen.units:
-            ones = np.array(seen.ones, dtype=np.int64)
-            differing = int(np.where(vector >= 0, seen.units - ones, ones).sum())
-            mean = vectors.mean_cosine(len(vector), differing, seen.units)
+        seen = self._seen
+        signs = vectors.Signs(np.array(seen.ones, dtype=np.int64), seen.units) if self._space and seen.units else None
         return Statistics(
             count=seen.memories,
-            lacking=lacking,
+            lacking=seen.memories - seen.holders if self._space else 0,
             # Of a session's turns all but the first have one before.
             lengths=(
                 seen.length / seen.memories,
@@ -127,7 +121,7 @@ class _Gathering:
                 (seen.length + 2 * seen.spoken) / seen.memories,
             ),
             holders=self._store.holders(self._tenant, seen.classes, terms) if terms else {},
-            mean=mean,
+            signs=signs,
         )
 
     def _by_words(self, statistics: Statistics, most: int) -> set[int]:

@@ -49,6 +49,8 @@ TELLING: Final = 0.2
 ADVICE_WORDS: Final = 0.7
 #: Share of what all requests for advice have in common that is taken off the vector of one.
 ADVICE_USUAL: Final = 0.4
+#: Share of what all memories have in common that is taken off the vector of any other question.
+COMMON: Final = 0.6
 #: Added where the speaker of the memory is named in the query.
 SPEAKER: Final = 0.2
 #: Taken off what the other one said, where the query asks for what the user, or the assistant, said.
@@ -103,6 +105,34 @@ def particular(query: Floats, usual: Floats) -> Floats:
     Some memories are close to any request, whatever it is about; this leaves them with what they share with this one.
     """
     return np.asarray(query - np.float32(ADVICE_USUAL) * usual, dtype=np.float32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Direction:
+    """Where a query points in the space of its model, and what a cosine to that is of the query itself, on average."""
+
+    vector: Floats
+    stretch: float = 1.0
+    shift: float = 0.0
+
+    def level(self, cosines: npt.NDArray[np.floating] | float) -> Doubles:
+        """Return cosines to this direction as such to the query, of which the mean memory has the same."""
+        return np.asarray(np.asarray(cosines, dtype=np.float64) * self.stretch + self.shift, dtype=np.float64)
+
+
+def apart(query: Floats, signs: vectors.Signs) -> Direction:
+    """Return a question without what all memories have in common: their topic and how they are told.
+
+    Some memories are close to whatever is asked in a store; this leaves them with what they share with this question.
+    """
+    own = query.astype(np.float64)
+    common = COMMON * signs.common()
+    rest = own / max(math.sqrt(float(np.dot(own, own))), 1e-9) - common
+    return Direction(
+        vector=rest.astype(np.float32),
+        stretch=math.sqrt(float(np.dot(rest, rest))),
+        shift=float(np.dot(common, common)) / COMMON,
+    )
 
 
 def cosine_weight(mean: float) -> float:
@@ -189,15 +219,15 @@ class Candidates:
         )
 
 
-def compare(store: vectors.UnitStore | None, vector: Floats | None, rows: Places, mean: float) -> Candidates:
-    """Return the rows, ascending, with their cosines; without a store or vector none can be compared."""
-    if store is None or vector is None:
+def compare(store: vectors.UnitStore | None, toward: Direction | None, rows: Places, mean: float) -> Candidates:
+    """Return the rows, ascending, with their cosines; without a store or direction none can be compared."""
+    if store is None or toward is None:
         return Candidates(
             rows=rows, cosine=np.full(len(rows), mean), compared=np.zeros(len(rows), dtype=np.bool_), mean=mean
         )
-    best, counts = store.best(np.asarray(vector, dtype=np.float32), rows)
+    best, counts = store.best(toward.vector, rows)
     compared = counts > 0
-    cosine = np.where(compared, rounded(best - luck(counts)), mean)
+    cosine = np.where(compared, rounded(toward.level(best) - luck(counts)), mean)
     return Candidates(rows=rows, cosine=cosine, compared=compared, mean=mean)
 
 
@@ -210,15 +240,15 @@ def by_text(cover: Coverage, positions: npt.NDArray[np.int64], limit: int) -> Ca
 
 def by_both(
     store: vectors.UnitStore,
-    query: Floats,
+    toward: Direction,
+    signs: vectors.Signs,
     sight: Sight,
     cover: Coverage | None,
     positions: npt.NDArray[np.int64],
     limit: int,
 ) -> Candidates | None:
     """Return the rows nearest by sign bits and those that cover most; None where no allowed row has a vector."""
-    vector = np.asarray(query, dtype=np.float32)
-    owners, distance = store.owners, store.hamming(vector)
+    owners, distance = store.owners, store.hamming(toward.vector)
     units = np.arange(len(owners)) if sight.whole else np.flatnonzero(sight.mask[owners])
     if not len(units):
         return None
@@ -226,8 +256,7 @@ def by_both(
         owners, distance = owners[units], distance[units]
     k = max(LEAST, 2 * limit)
     expected = vectors.expected_cosine(store.dim)
-    mean = vectors.mean_cosine(store.dim, int(distance.sum(dtype=np.int64)), len(distance))
-    mean = mean if sight.statistics is None else sight.statistics.mean
+    mean = float(rounded(toward.level(signs.mean_cosine(toward.vector))))
     chosen = np.zeros(len(sight.mask), dtype=np.bool_)
     chosen[owners[vectors.nearest(distance, k, store.dim)]] = True
     if cover is not None:
@@ -238,7 +267,7 @@ def by_both(
         # Entries without a vector, or with one of another model, come in by their text.
         textual = np.flatnonzero(cover.own > 0)
         chosen[textual[strongest(cover.full[textual], positions[textual], k)]] = True
-    return compare(store, vector, np.flatnonzero(chosen), mean)
+    return compare(store, toward, np.flatnonzero(chosen), mean)
 
 
 def linked(

@@ -70,6 +70,7 @@ class _Found:
     cover: Coverage | None
     #: Vectors of the query's model.
     units: vectors.UnitStore | None
+    toward: fusion.Direction | None
     #: Added to what the user wants to be heeded.
     wished: float = 0.0
     near: Candidates
@@ -208,14 +209,15 @@ class Index:
         cover = coverage(query.terms, self._terms, sight) if sight.count else None
         units = self._units_of(query)
         positions = self._columns["position"]
-        near = None
-        if units is not None and query.vector is not None:
-            near = fusion.by_both(units, query.vector, sight, cover, positions, limit)
+        near = toward = None
+        if units is not None and query.vector is not None and (signs := self._signs(query, sight, units)).units:
+            toward = self._toward(query, signs)
+            near = fusion.by_both(units, toward, signs, sight, cover, positions, limit)
         if near is None and cover is not None:
             near = fusion.by_text(cover, positions, limit)
         if near is None or not len(near.rows):
             return []
-        found = _Found(query=query, sight=sight, cover=cover, units=units, near=near)
+        found = _Found(query=query, sight=sight, cover=cover, units=units, toward=toward, near=near)
         self._heed(found)
         self._fuse(found)
         self._follow(found)
@@ -236,6 +238,25 @@ class Index:
             return None
         return self._units.get((query.vector_model, len(query.vector)))
 
+    def _signs(self, query: Query, sight: Sight, units: vectors.UnitStore) -> vectors.Signs:
+        """Return the signs of all vectors that a reader may see of the query's model, in numbers."""
+        if sight.statistics is not None and sight.statistics.signs is not None:
+            return sight.statistics.signs
+        model = str(query.vector_model)
+        if model not in sight.signs:
+            sight.signs[model] = units.signs(sight.mask)
+        return sight.signs[model]
+
+    def _toward(self, query: Query, signs: vectors.Signs) -> fusion.Direction:
+        """Return where the query points: of a request for advice its own vector, of which its usual part was taken off.
+
+        Hashed vectors are mostly zeros, whose signs tell nothing.
+        """
+        vector = np.asarray(query.vector, dtype=np.float32)
+        if relevance.calibration(query.vector_model) is relevance.HASHED or relevance.asks_advice(query.text):
+            return fusion.Direction(vector=vector)
+        return fusion.apart(vector, signs)
+
     def _heed(self, found: _Found) -> None:
         """Take in what the user wants to be heeded, where something is to be done: it need not be near the request."""
         if not found.near.compared.any() or not relevance.requests(found.query.text):
@@ -247,7 +268,7 @@ class Index:
         found.wished = fusion.wish_weight(found.sight.count, holders)
         more = np.setdiff1d(rows, found.near.rows, assume_unique=True)
         if 0 < len(more) <= fusion.LEAST:
-            found.near = found.near.joined(fusion.compare(found.units, found.query.vector, more, found.near.mean))
+            found.near = found.near.joined(fusion.compare(found.units, found.toward, more, found.near.mean))
 
     def _wished(self, found: _Found) -> Doubles:
         """Reward for what the user wants to be heeded; none for what less trusted sources want."""
@@ -289,7 +310,7 @@ class Index:
         if not len(rows):
             return
         if len(more := np.setdiff1d(rows, found.near.rows, assume_unique=True)):
-            found.near = found.near.joined(fusion.compare(found.units, found.query.vector, more, found.near.mean))
+            found.near = found.near.joined(fusion.compare(found.units, found.toward, more, found.near.mean))
             self._fuse(found)
         found.parts["link"][np.searchsorted(found.near.rows, rows)] = rounded(links)
         found.total = rounded(found.total + fusion.LINK * found.parts["link"])
@@ -329,7 +350,10 @@ class Index:
         store = found.units if near.compared.any() else None
         how = relevance.calibration(query.vector_model if store is not None else None)
         cosine, parts = near.cosine[places], np.zeros(len(rows), dtype=np.intp)
-        if store is not None:
+        if store is not None and query.vector is not None:
+            # What all memories have in common is off the order, and speaks for an answer all the same.
+            whole = fusion.Direction(vector=np.asarray(query.vector, dtype=np.float32))
+            cosine = fusion.compare(store, whole, rows, near.mean).cosine
             parts = np.searchsorted(store.owners, rows, side="right") - np.searchsorted(store.owners, rows)
             # Hashed vectors are mostly zeros, whose signs agree: their mean is taken for higher than it is.
             wide = cosine if how is relevance.HASHED else fusion.beyond(cosine, near.mean, sight.count)

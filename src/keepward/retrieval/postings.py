@@ -13,7 +13,7 @@ Invariants
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from keepward.retrieval.analyze import is_gram, term_hash, unpack_many
 from keepward.retrieval.rows import Allowed, Columns, Growable, Mask, Places, Rows
+from keepward.retrieval.vectors import Signs
 
 Floats = npt.NDArray[np.float32]
 Postings = npt.NDArray[np.uint64]
@@ -174,8 +175,8 @@ class Statistics:
     lengths: tuple[float, float, float]
     #: How many memories hold each term, by its hash, of those that were counted; 0 of others.
     holders: dict[int, int]
-    #: Mean cosine of all vectors to the query.
-    mean: float
+    #: Of all vectors of the query's model.
+    signs: Signs | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -210,6 +211,8 @@ class Sight:
     turns: Places
     #: Of all that the reader may see, where the rows are a part of it.
     statistics: Statistics | None
+    #: Of the vectors of each model that was asked in, by its id.
+    signs: dict[str, Signs] = field(default_factory=dict)
 
     def holders(self, term: int, here: int) -> int:
         """Return how many allowed memories hold a term, given how many of these rows do."""

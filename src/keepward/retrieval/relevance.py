@@ -14,6 +14,7 @@ Invariants
 import math
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -71,7 +72,7 @@ HASHED: Final = Calibration(
 #: Vectors of a model of meaning, as measured with MiniLM. Another model is taken for alike: where it puts all texts
 #: close together, cosines count from its mean on.
 MEANING: Final = Calibration(
-    name="meaning.3", cosine=31.8, words=5.14, parts=0.81, alone=-12.36, score=15.1, size=-1.49, talk=-10.9, chat=0.5
+    name="meaning.3", cosine=31.8, words=5.14, parts=0.81, alone=-12.36, score=15.1, size=-1.49, talk=-11.9, chat=0.5
 )
 
 _TASKS: Final = "|".join(analyze.WORDS["advice"]["tasks"])
@@ -105,6 +106,7 @@ def calibration(model: str | None) -> Calibration:
     return HASHED if model.startswith("hashed:") else MEANING
 
 
+@lru_cache(maxsize=64)
 def asks_advice(text: str) -> bool:
     """Whether a text asks what to do or to choose, or is a task: on it bear likings that share nothing with it."""
     return _ADVICE.search(text) is not None

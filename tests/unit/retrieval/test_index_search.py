@@ -312,6 +312,41 @@ def test_a_turn_among_long_ones_is_read_by_itself() -> None:
     assert gain(talk(400)) < gain(talk(10))
 
 
+def leaning(seed: int, lean: float) -> np.ndarray:
+    """Return a vector that leans towards the one of seed 99, which is at a right angle to that of seed 1."""
+    axis, shared = vector(1), vector(99)
+    shared = shared - (shared @ axis.T) * axis
+    made = vector(seed) + np.float32(lean) * shared / np.linalg.norm(shared)
+    return made / np.linalg.norm(made)
+
+
+def test_what_all_memories_have_in_common_is_taken_off_a_question_and_not_off_a_request_for_advice() -> None:
+    shared = leaning(99, 9)
+    asked = (vector(1) + shared)[0]
+    units = {"m001": shared, "m002": turned(0.5, 2)}
+    entries = [entry(n, f"memory {n}", units=leaning(n, 1.2), vector_model="m") for n in range(10, 300)]
+    entries += [entry(int(name[1:]), "memory", units=each, vector_model="m") for name, each in units.items()]
+    index = index_of(*entries)
+
+    def first(text: str) -> str:
+        places = [
+            each.id for each in index.search(Query(text=text, terms=(), vector=asked, vector_model="m"), ALL, 300)
+        ]
+        return min(units, key=places.index)
+
+    assert first("Who told it?") == "m002"
+    assert first("What should I do?") == "m001"
+
+
+def test_the_mean_memory_keeps_its_cosine_to_a_question() -> None:
+    made = np.concatenate([leaning(seed, 1.0) for seed in range(400)])
+    store = vectors.UnitStore(64)
+    store.extend(np.arange(400, dtype=np.int32), *vectors.quantise(made))
+    toward = fusion.apart(vector(7)[0], store.signs(np.ones(400, dtype=np.bool_)))
+    cosines = toward.level(made @ toward.vector / np.linalg.norm(toward.vector))
+    assert float(cosines.mean()) == pytest.approx(float((made @ vector(7)[0]).mean()), abs=0.02)
+
+
 def test_what_all_requests_for_advice_have_in_common_is_taken_off_one() -> None:
     usual = vector(3)[0]
     assert float(fusion.particular(vector(1)[0], usual) @ usual) < float(vector(1)[0] @ usual)

@@ -91,3 +91,26 @@ def test_renumbering_drops_the_units_of_dead_rows() -> None:
     store = store_of(UNITS[:3])
     store.renumber(np.array([0, -1, 1], dtype=np.int32))
     assert store.owners.tolist() == [0, 1]
+
+
+def test_what_vectors_have_in_common_shows_in_their_signs() -> None:
+    made = np.random.default_rng(3).normal(size=(2_000, 64)).astype(np.float32) / 8
+    made += np.linspace(-0.08, 0.08, 64, dtype=np.float32)
+    made /= np.linalg.norm(made, axis=1, keepdims=True)
+    mean = made.mean(axis=0)
+    common = store_of(made).signs(np.ones(2_000, dtype=np.bool_)).common()
+    assert common @ mean / np.linalg.norm(common) / np.linalg.norm(mean) > 0.98
+    assert np.linalg.norm(common) == pytest.approx(np.linalg.norm(mean), rel=0.1)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.8])
+def test_signs_are_counted_of_rows_in_sight_alone(share: float) -> None:
+    dice = np.random.default_rng(4)
+    made = dice.normal(size=(900, 64)).astype(np.float32)
+    mask = dice.random(900) < share
+    store = store_of(made)
+    whole = store_of(made[mask]).signs(np.ones(int(mask.sum()), dtype=np.bool_))
+    assert store.signs(mask).units == whole.units
+    assert (store.signs(mask).ones == whole.ones).all()
+    store.renumber(np.where(mask, np.cumsum(mask) - 1, -1).astype(np.int32))
+    assert (store.signs(np.ones(int(mask.sum()), dtype=np.bool_)).ones == whole.ones).all()
