@@ -1,7 +1,6 @@
 /** Context lab: what the model would see, why, and what made two contexts differ. */
 
 import "./context.css";
-import { Link } from "wouter-preact";
 import { addressOf, api, ask, type Schemas } from "../api";
 import { useAddress, type Address } from "../address";
 import type { Spoken } from "../calls";
@@ -11,6 +10,7 @@ import { useSettled } from "../settled";
 import { status } from "../status";
 import { Button } from "../parts/Button";
 import { CallForms } from "../parts/CallForms";
+import { CommitLink } from "../parts/CommitLink";
 import { Page } from "../parts/Page";
 import { Empty, Failed, Loading } from "../parts/States";
 import { Tag } from "../parts/Tag";
@@ -163,7 +163,7 @@ export function ReceiptShown({ id, address }: { id: string; address: Address }) 
           <Button small onClick={() => address.set({ view: "", q: objective, budget: budget_tokens, purpose, at: "", scope: scope === "/" ? "" : scope }, { push: true })}>Compile it now</Button>
           <Button small onClick={() => address.set({ view: "compare", a: id, b: "" }, { push: true })}>Compare…</Button>
           <a class="small" href={`/memory/receipts/${id}`} target="_blank" rel="noreferrer">JSON</a>
-          <Link class="small" href={`/commits/${head.split(":")[0]}`}>state after commit {head.split(":")[0]}</Link>
+          <span class="small">state after <CommitLink of={head} /></span>
         </>
       }
     />

@@ -12,6 +12,7 @@ import { mayChange } from "../session";
 import { useSettled } from "../settled";
 import { rollBack } from "../undo";
 import { Button } from "../parts/Button";
+import { CommitLink } from "../parts/CommitLink";
 import { Diff } from "../parts/Diff";
 import { MemoryText } from "../parts/MemoryText";
 import { Meter } from "../parts/Meter";
@@ -209,7 +210,7 @@ function History({ id }: { id: string }) {
                 <span>{seen(each.actor)}{each.approved_by ? <>, approved by {seen(each.approved_by)}</> : null}</span>
                 <Time at={each.at} />
                 <span class="spread" />
-                <Link href={`/commits/${each.seq}`}>commit {each.seq}</Link>
+                <CommitLink of={each.seq} />
               </div>
               {each.reason ? <p class="small soft">{seen(each.reason)}</p> : null}
               <Diff before={each.before?.text} after={each.record.text} />

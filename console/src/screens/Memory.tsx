@@ -13,6 +13,7 @@ import { Button } from "../parts/Button";
 import { Chart } from "../parts/Chart";
 import { ContainDialog, counted } from "../parts/Contain";
 import { Copy } from "../parts/Copy";
+import { CommitLink } from "../parts/CommitLink";
 import { Diff } from "../parts/Diff";
 import { Facts } from "../parts/Facts";
 import { Lineage } from "../parts/Lineage";
@@ -128,7 +129,7 @@ function Fields({ item }: { item: Item }) {
             <section key={origins[0].made.commit} class="stack memory-blame">
               <p class="small soft">
                 {seen(origins[0].actor)}{origins[0].approved_by ? <>, approved by {seen(origins[0].approved_by)}</> : null} in{" "}
-                <Link href={`/commits/${origins[0].made.commit}`}>commit {origins[0].made.seq}</Link>, <Time at={origins[0].made.at} short />
+                <CommitLink of={origins[0].made.seq} />, <Time at={origins[0].made.at} short />
               </p>
               <dl class="facts">
                 {origins.map((each) => (
@@ -194,7 +195,7 @@ function Versions({ items }: { items: readonly Schemas["MemoryVersion"][] }) {
               <b class="num">{each.version}</b> <Tag>{each.op}</Tag> <span>{seen(each.actor)}</span>
               {each.approved_by ? <span class="soft">approved by {seen(each.approved_by)}</span> : null}
               <span class="spread" />
-              <Link href={`/commits/${each.commit}`}>commit {each.seq}</Link> <Time at={each.at} />
+              <CommitLink of={each.seq} /> <Time at={each.at} />
             </div>
             {each.reason ? <p class="soft small">{seen(each.reason)}</p> : null}
             {each.before === null || each.before.text !== each.record.text ? <Diff before={each.before?.text} after={each.record.text} /> : null}

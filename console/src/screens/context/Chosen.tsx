@@ -8,6 +8,7 @@ import { useGet } from "../../load";
 import { mayChange } from "../../session";
 import { rollBack } from "../../undo";
 import { Button } from "../../parts/Button";
+import { CommitLink } from "../../parts/CommitLink";
 import { Dialog } from "../../parts/Dialog";
 import { Diff } from "../../parts/Diff";
 import { MemoryText } from "../../parts/MemoryText";
@@ -51,7 +52,7 @@ export function Chosen({ candidate, told, onClose }: Props) {
       <p class="small soft">{seen(candidate.why)}.</p>
       <dl class="facts small">
         {candidate.source ? <><dt>Source</dt><dd><Tag tone={candidate.trust === "web" || candidate.trust === "unknown" ? "warn" : "plain"}>{candidate.source}</Tag> trusted as {candidate.trust}</dd></> : null}
-        {origin ? <><dt>Said by</dt><dd>{seen(origin.actor)}, <Time at={origin.made.at} /> in <Link href={`/commits/${origin.made.seq}`}>commit {origin.made.seq}</Link>{origin.approved_by ? <>, approved by {seen(origin.approved_by)}</> : null}</dd></> : null}
+        {origin ? <><dt>Said by</dt><dd>{seen(origin.actor)}, <Time at={origin.made.at} /> in <CommitLink of={origin.made.seq} />{origin.approved_by ? <>, approved by {seen(origin.approved_by)}</> : null}</dd></> : null}
         {memory?.evidence.length ? <><dt>Evidence</dt><dd class="stack tight">{memory.evidence.map((each) => <span key={each}>{seen(each)}</span>)}</dd></> : null}
         {memory?.derived_from.length ? <><dt>Made from</dt><dd>{memory.derived_from.map((each) => <Link key={each} href={`/memories/${each}`}>another memory</Link>)}</dd></> : null}
         {candidate.tokens === null ? null : <><dt>Tokens</dt><dd class="num">{candidate.tokens}</dd></>}
@@ -60,7 +61,7 @@ export function Chosen({ candidate, told, onClose }: Props) {
       </dl>
       {found ? (
         <p class="small">
-          It came in with <Link href={`/commits/${found.commit.seq}`}>commit {found.commit.seq}</Link>, <Time at={found.commit.at} />, by {seen(found.commit.actor)}: {seen(found.commit.reason)}
+          It came in with <CommitLink of={found.commit.seq} />, <Time at={found.commit.at} />, by {seen(found.commit.actor)}: {seen(found.commit.reason)}
         </p>
       ) : null}
       <div class="line">

@@ -1,10 +1,10 @@
 /** Two contexts side by side, and the commit behind each difference. */
 
-import { Link } from "wouter-preact";
 import type { Schemas } from "../../api";
 import type { Address } from "../../address";
 import { useGet } from "../../load";
 import { Button } from "../../parts/Button";
+import { CommitLink } from "../../parts/CommitLink";
 import { MemoryText } from "../../parts/MemoryText";
 import { Prompt } from "../../parts/Prompt";
 import { Empty, Shown } from "../../parts/States";
@@ -57,7 +57,7 @@ function Compared({ first, second, address }: { first: string; second: string; a
                     <Shown of={side}>
                       {(told) => (
                         <>
-                          <p class="small soft"><b>{at === 0 ? "First" : "Second"}</b> <Time at={told.at} />, “{seen(told.objective)}”, {told.tokens.toLocaleString()} of {told.budget_tokens.toLocaleString()} tokens, after commit {told.head.split(":")[0]}</p>
+                          <p class="small soft"><b>{at === 0 ? "First" : "Second"}</b> <Time at={told.at} />, “{seen(told.objective)}”, {told.tokens.toLocaleString()} of {told.budget_tokens.toLocaleString()} tokens, after <CommitLink of={told.head} /></p>
                           <Prompt of={told} chosen={chosen} onChoose={choose} marks={marks} label={at === 0 ? "First prompt" : "Second prompt"} />
                         </>
                       )}
@@ -96,7 +96,7 @@ function Differences({ found, texts, chosen, onChoose }: Props) {
             <div class="stack tight">
               <button type="button" class="lab-link" onClick={() => onChoose(each.id === chosen ? "" : each.id)}><MemoryText text={texts.get(each.id) || "[erased]"} one /></button>
               <span class="small soft">
-                {each.commit ? <><Link href={`/commits/${each.commit.seq}`}>commit {each.commit.seq}</Link>, <Time at={each.commit.at} />, {seen(each.commit.actor)}: {seen(each.commit.reason)}</> : seen(each.why)}
+                {each.commit ? <><CommitLink of={each.commit.seq} />, <Time at={each.commit.at} />, {seen(each.commit.actor)}: {seen(each.commit.reason)}</> : seen(each.why)}
               </span>
             </div>
           </li>
