@@ -1,6 +1,6 @@
 /** What happens in the store, as it happens: signals that move with the stream of events. */
 
-import { effect, signal } from "@preact/signals";
+import { effect, signal, type Signal } from "@preact/signals";
 import { api, ask, online, shut } from "./api";
 import { session } from "./session";
 
@@ -11,6 +11,30 @@ export const reviews = signal(0);
 /** Whether changes arrive as they happen. */
 export const connected = signal(false);
 
+/**
+ * Call a function when a signal moves, not when it is first read; several moves at once are one.
+ *
+ * `took` says how many milliseconds the last call took: what is slow is not asked for again at every commit.
+ */
+export function following(signal: Signal<unknown>, took: () => number, run: () => void): () => void {
+  let due: ReturnType<typeof setTimeout> | undefined;
+  let first = true;
+  const stop = signal.subscribe(() => {
+    if (first) {
+      first = false;
+      return;
+    }
+    clearTimeout(due);
+    due = setTimeout(run, Math.min(SLOWEST, Math.max(SOON, 3 * took())));
+  });
+  return () => {
+    clearTimeout(due);
+    stop();
+  };
+}
+
+const SOON = 120;
+const SLOWEST = 10_000;
 const AGAIN = 2_000;
 let source: EventSource | null = null;
 let waiting: ReturnType<typeof setTimeout> | undefined;

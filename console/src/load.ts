@@ -6,7 +6,7 @@ import type { PathsWithMethod, SuccessResponse } from "openapi-typescript-helper
 import type { Signal } from "@preact/signals";
 import type { paths } from "./schema";
 import { addressOf, api, ask, type Answer, type Problem } from "./api";
-import { commits } from "./live";
+import { commits, following } from "./live";
 
 /** What was loaded; `data` stays while it is loaded again. */
 export interface Loaded<T> {
@@ -60,13 +60,16 @@ export function useLoad<T>(
 ): Loaded<T> {
   const [state, setState] = useState<{ url: string; data?: T; problem?: Problem }>({ url: "" });
   const latest = useRef(0);
+  const took = useRef(0);
   const reading = useRef(load);
   reading.current = load;
   const reload = useCallback(() => {
     if (!url) return;
     const turn = ++latest.current;
+    const began = performance.now();
     void reading.current().then((answer) => {
       if (turn !== latest.current) return;
+      took.current = performance.now() - began;
       if (answer.ok) {
         note(url, answer.data);
         setState({ url, data: answer.data });
@@ -84,21 +87,7 @@ export function useLoad<T>(
   }, [reload]);
   useEffect(() => {
     if (!follow || !url) return undefined;
-    let due: ReturnType<typeof setTimeout> | undefined;
-    let first = true;
-    const stop = follow.subscribe(() => {
-      if (first) {
-        first = false;
-        return;
-      }
-      // Several at once are read once.
-      clearTimeout(due);
-      due = setTimeout(reload, 120);
-    });
-    return () => {
-      clearTimeout(due);
-      stop();
-    };
+    return following(follow, () => took.current, reload);
   }, [follow, reload, url]);
   const here = state.url === url ? state : { url };
   const data = here.data ?? (url ? (recent.get(url) as T | undefined) : undefined);

@@ -3,6 +3,7 @@
 import { useCallback, useEffect, useReducer, useRef } from "preact/hooks";
 import type { Signal } from "@preact/signals";
 import type { Answer, Problem } from "./api";
+import { following } from "./live";
 
 export interface Windowed<T> {
   /** How many there are in all; undefined until it is known. */
@@ -32,6 +33,7 @@ export function useWindow<T>(
 ): Windowed<T> {
   const [, redraw] = useReducer((turn: number) => turn + 1, 0);
   const state = useRef({ name, parts: new Map<number, readonly T[]>(), asked: new Set<number>(), view: [0, 0] as [number, number], total: undefined as number | undefined, problem: undefined as Problem | undefined, turn: 0 });
+  const took = useRef(0);
   const reading = useRef(read);
   reading.current = read;
   if (state.current.name !== name) {
@@ -40,10 +42,12 @@ export function useWindow<T>(
   }
   const get = useCallback((part: number) => {
     const { turn, asked } = state.current;
+    const began = performance.now();
     asked.add(part);
     void reading.current(part * SIZE, SIZE).then((answer) => {
       const now = state.current;
       if (now.turn !== turn) return;
+      took.current = performance.now() - began;
       if (answer.ok) {
         now.parts.set(part, answer.data.items);
         now.total = answer.data.total;
@@ -80,20 +84,7 @@ export function useWindow<T>(
   }, [name, need]);
   useEffect(() => {
     if (!follow) return undefined;
-    let due: ReturnType<typeof setTimeout> | undefined;
-    let first = true;
-    const stop = follow.subscribe(() => {
-      if (first) {
-        first = false;
-        return;
-      }
-      clearTimeout(due);
-      due = setTimeout(reload, 120);
-    });
-    return () => {
-      clearTimeout(due);
-      stop();
-    };
+    return following(follow, () => took.current, reload);
   }, [follow, reload]);
   const { parts, total, problem } = state.current;
   const find = (test: (item: T) => boolean) => {

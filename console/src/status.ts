@@ -2,16 +2,18 @@
 
 import { signal } from "@preact/signals";
 import { api, ask, type Problem, type Schemas } from "./api";
-import { commits, reviews } from "./live";
-import { session } from "./session";
+import { commits, following, reviews } from "./live";
+import { session, type Session } from "./session";
 
 export const status = signal<Schemas["Status"] | null>(null);
 export const statusProblem = signal<Problem | null>(null);
 
-let due: ReturnType<typeof setTimeout> | undefined;
+let took = 0;
 
 async function read(): Promise<void> {
+  const began = performance.now();
   const found = await ask(api.GET("/memory/status"));
+  took = performance.now() - began;
   if (found.ok) {
     status.value = found.data;
     statusProblem.value = null;
@@ -20,13 +22,16 @@ async function read(): Promise<void> {
 
 /** Read it now, and again whenever something happened. */
 export function followStatus(): void {
-  const soon = () => {
-    const { state } = session.value;
-    if (state !== "open" && state !== "reading") return;
-    clearTimeout(due);
-    due = setTimeout(() => void read(), status.peek() ? 150 : 0);
+  const again = () => {
+    if (readable(session.peek())) void read();
   };
-  commits.subscribe(soon);
-  reviews.subscribe(soon);
-  session.subscribe(soon);
+  following(commits, () => took, again);
+  following(reviews, () => took, again);
+  session.subscribe((now) => {
+    if (readable(now)) void read();
+  });
+}
+
+function readable(now: Session): boolean {
+  return now.state === "open" || now.state === "reading";
 }

@@ -60,19 +60,13 @@ class Console:
     ``owner`` is the owner's handle: a test arranges with it, and looks at the end whether the store says the same.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        browser: Browser,
-        *,
-        policy: Any = None,
-        embedder: str = "none",
-        maintenance: bool | None = None,
-        **options: Any,
-    ) -> None:
+    def __init__(self, folder: Path, browser: Browser, *, policy: Any = None, **options: Any) -> None:
         self.browser, self.folder = browser, folder
-        given: dict[str, Any] = {"embedder": embedder, "policy": policy, "maintenance": maintenance}
-        self.owner = Memory.open(folder / "m.db", actor=Actor.operator("ana"), config_dir=folder / "home", **given)
+        #: Milliseconds that a page waits for what a test expects.
+        self.patience = 8_000
+        self.owner = Memory.open(
+            folder / "m.db", actor=Actor.operator("ana"), embedder="none", policy=policy, config_dir=folder / "home"
+        )
         bound, chosen = bind(ServerOptions(port=0, quiet=True, writes_per_minute=0, **options))
         self.options = chosen
         self.serving = Serving(memory=self.owner, options=chosen)
@@ -122,7 +116,7 @@ class Console:
         made = context or self.browser.new_context(**{"viewport": WIDE, "reduced_motion": "reduce", **settings})
         made.add_init_script(_LISTEN)
         page = made.new_page()
-        page.set_default_timeout(8_000)
+        page.set_default_timeout(self.patience)
         logged: list[str] = []
         page.on("console", lambda said: logged.append(said.text) if said.type in {"error", "warning"} else None)
         page.on("pageerror", lambda fault: logged.append(str(fault)))
@@ -154,7 +148,7 @@ def furnished(folder: Path) -> Path:
 
     home = folder / "home"
     home.mkdir()
-    furnish(place_of(str(folder / "m.db")), Actor.operator("ana"), embedder="hashed", config_dir=home)
+    furnish(place_of(str(folder / "m.db")), Actor.operator("ana"), embedder="none", config_dir=home)
     return folder
 
 
@@ -166,7 +160,7 @@ def screens() -> list[str]:
 
 def loaded(page: Page) -> None:
     """Wait until nothing on a page is being read any more."""
-    expect(page.locator(".loading")).to_have_count(0)
+    expect(page.locator(".loading")).to_have_count(0, timeout=30_000)
 
 
 def faults_of_access(page: Page) -> list[str]:

@@ -28,10 +28,11 @@ const AGENTS = 8;
 
 export function Home() {
   const now = status.value;
-  const checks = useGet("/memory/doctor");
-  const jobs = useGet("/memory/jobs");
+  // The numbers first: what takes longer comes after them.
+  const checks = useGet(now ? "/memory/doctor" : null);
+  const jobs = useGet(now ? "/memory/jobs" : null);
   const zone = -new Date().getTimezoneOffset();
-  const activity = useGet("/memory/activity", { params: { query: { days: DAYS, by: "author", zone, include_ended: true } } });
+  const activity = useGet(now ? "/memory/activity" : null, { params: { query: { days: DAYS, by: "author", zone, include_ended: true } } });
   const audited = jobs.data?.items.find((each) => each.name === "integrity_audit");
   const receipt = useGet(audited?.last_receipt ? "/memory/receipts/{id}" : null, { params: { path: { id: audited?.last_receipt ?? "" } } }, reviews);
   const audit: Audit = receipt.data ? { at: receipt.data.at, faults: faultsOf(receipt.data) } : null;

@@ -11,9 +11,9 @@ from typing import Any
 from keepward.engine import blobs, learned
 from keepward.engine.index import from_database
 from keepward.engine.read import replica_notes, seq_of
-from keepward.engine.review import pending
 from keepward.engine.session import Session
 from keepward.engine.view import commit_of, reaches, readable, veiled, withheld_from
+from keepward.engine.waiting import waiting_since
 from keepward.errors import InvalidInput, NotFound
 from keepward.model.journal import Check, CommitView, Difference, Verification
 from keepward.model.memory import CORE_BLOCKS, Record, Status, Tier
@@ -145,8 +145,8 @@ def status(session: Session) -> dict[str, Any]:
     facts = session.store.facts(
         session.tenant, now, scopes=None if session.actor.is_owner else visible_from(session.scope)
     )
-    waiting = pending(session)
-    oldest = min((item.created_at for item in waiting), default=None)
+    waiting = waiting_since(session)
+    oldest = min(waiting, default=None)
     by_tier = facts.get("by_tier", {})
     if session.embedder is not None:
         others = {name: count for name, count in facts["vectors_by_embedder"].items() if name != session.embedder.id}
@@ -177,10 +177,10 @@ def status(session: Session) -> dict[str, Any]:
             "depth": len(waiting),
             "oldest_at": oldest.isoformat() if oldest else None,
             "oldest_age_seconds": int((now - oldest).total_seconds()) if oldest else None,
-            "stuck": sum(1 for item in waiting if now - item.created_at > STUCK),
+            "stuck": sum(now - made > STUCK for made in waiting),
         },
         # Drafts live in their author's process and leave nothing behind; what can be stuck is the queue.
-        "stuck_drafts": sum(1 for item in waiting if now - item.created_at > STUCK),
+        "stuck_drafts": sum(now - made > STUCK for made in waiting),
         "blocks": _blocks(session),
         "reranker": learned.facts(
             session.store,

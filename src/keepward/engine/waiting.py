@@ -107,6 +107,13 @@ def queue(
     )
 
 
+def waiting_since(session: Session) -> list[datetime]:
+    """Return when each proposal that waits, of those that a handle may read, was made; oldest first."""
+    now = session.clock.now()
+    rows = _rows(session) if session.actor.may_decide else map(_row_of, pending(session))
+    return [each.created_at for each in rows if _state(each, now) == "pending"]
+
+
 def _state(row: Row, now: datetime) -> str:
     return "expired" if row.state == "pending" and row.until <= now else row.state
 
