@@ -246,9 +246,12 @@ def closed(text: Text, start: int, end: int) -> Span:
 def fits(text: Text, start: int, end: int, accepts: Callable[[str], bool]) -> Span:
     """Drop pieces from the end until the number fits: it may run into the next word ("12 345 678 and")."""
     for _ in range(6):
-        if accepts(text.text[start:end]) and closed(text, start, end):
+        cut = max(text.text.rfind(mark, start, end) for mark in " ./-")
+        # No number ends in a word, and to ask takes long.
+        word = start < cut < end - 3 and text.text[cut + 1 : end].isalpha()
+        if not word and accepts(text.text[start:end]) and closed(text, start, end):
             return (start, end) if digits(text.text[start:end]) >= 5 else None
-        end = max(text.text.rfind(mark, start, end) for mark in " ./-")
+        end = cut
         if end <= start:
             return None
     return None
