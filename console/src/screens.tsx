@@ -10,6 +10,12 @@ import { Review } from "./screens/Review";
 import { Memories } from "./screens/Memories";
 import { Memory } from "./screens/Memory";
 import { Sources } from "./screens/Sources";
+import { Commits } from "./screens/Commits";
+import { Erase } from "./screens/Erase";
+import { Jobs } from "./screens/Jobs";
+import { Tokens } from "./screens/Tokens";
+import { Integrity } from "./screens/Integrity";
+import { Settings } from "./screens/Settings";
 
 export interface Screen {
   /** Where it is, after `/console`; it may hold parameters, as `/memories/:id`. */
@@ -30,7 +36,13 @@ export const screens: readonly Screen[] = [
   { path: "/memories", title: "Memories", key: "m", group: 1, component: Memories, count: (status) => status.live },
   { path: "/memories/:id", title: "Memory", group: 1, component: Memory },
   { path: "/core", title: "Core", key: "c", group: 1, component: Core },
+  { path: "/commits", title: "Commits", key: "o", group: 2, component: Commits },
   { path: "/context", title: "Context lab", key: "x", group: 2, component: ContextLab },
   { path: "/recall", title: "Recall lab", key: "l", group: 2, component: RecallLab },
   { path: "/sources", title: "Sources", key: "s", group: 3, component: Sources },
+  { path: "/erase", title: "Erase", key: "e", group: 3, component: Erase },
+  { path: "/jobs", title: "Jobs", key: "j", group: 3, component: Jobs },
+  { path: "/tokens", title: "Tokens", key: "t", group: 3, component: Tokens },
+  { path: "/integrity", title: "Integrity", key: "i", group: 3, component: Integrity },
+  { path: "/settings", title: "Settings", key: ",", group: 3, component: Settings },
 ];

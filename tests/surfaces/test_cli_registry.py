@@ -39,7 +39,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str], set[str]]] = {
     "approve": ("approve", {"ids": "proposal_id"}, set()),
     "amend": ("amend", {}, set()),
     "reject": ("reject", {"ids": "proposal_id"}, set()),
-    "log": ("log", {}, set()),
+    "log": ("log", {"writer": "actor"}, set()),
     "show": ("show", {}, set()),
     "diff": ("diff", {}, set()),
     "receipt": ("receipt", {}, set()),

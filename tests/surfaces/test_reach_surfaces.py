@@ -44,7 +44,8 @@ NAMED = {
 OTHER = {
     "/memory/blobs/{ref}", "/memory/blobs/{ref}/about", "/memory/drafts/{draft_id}", "/memory/drafts/{draft_id}/changes",
     "/memory/drafts/{draft_id}/finish", "/memory/certificates/{name}", "/memory/quarantine/{id}",
-    "/memory/quarantine/{id}/approve", "/memory/quarantine/{id}/reject", "/memory/tokens/{id}", "/memory/jobs/{name}/run",
+    "/memory/quarantine/{id}/approve", "/memory/quarantine/{id}/amend", "/memory/quarantine/{id}/background",
+    "/memory/quarantine/{id}/reject", "/memory/tokens/{id}", "/memory/jobs/{name}/run", "/memory/jobs/{name}/pause",
     "/memory/keys/{key}",
 }  # fmt: skip
 #: Tools that take an id.

@@ -162,10 +162,13 @@ COMMIT = argument("COMMIT", "A commit's number, id or first letters.", "commit")
 @command(
     option("--limit", "Most commits.", "N", default=50),
     option("--before", "Older than this commit's number.", "SEQ"),
+    option("--actor", "Who made or approved it: kind:name, or a name.", "WHO", "writer"),
+    option("--kind", "write, approve, job, rollback ...", "WORD"),
+    option("--until", "Up to a moment: a commit's number or id, or an instant.", "WHEN"),
 )
-def log(call: Call, limit: int, before: int | None) -> Answer:
+def log(call: Call, limit: int, writer: str | None, **asked: Any) -> Answer:
     """List commits, newest first."""
-    commits = [each.to_dict() for each in call.memory("decide").log(limit=limit, before=before)]
+    commits = [each.to_dict() for each in call.memory("decide").log(limit=limit, actor=writer, **asked)]
     following = commits[-1]["seq"] if commits and len(commits) == limit else None
     return Answer({"commits": commits, "next_before": following}, _show_log)
 

@@ -206,6 +206,8 @@ def caller_of(serving: Serving, headers: Headers, *, method: str = "POST", path:
         handle = stranger(serving.memory)
     else:
         raise unauthenticated(wrong=name is not None)
+    if handle.actor.credential is not None:
+        serving.used[handle.actor.credential] = serving.monotonic()
     tenant, scope = headers.get(TENANT), headers.get(SCOPE)
     if tenant is not None or scope is not None:
         if isinstance(handle, Stranger):

@@ -317,8 +317,6 @@ class Serving:
         if handle is None:
             handle = self.memory.holding(token)
             self._handles.change(_HANDLES, hash_of(token).hex(), lambda _: handle)
-        if handle.actor.credential is not None:
-            self.used[handle.actor.credential] = self.monotonic()
         return handle
 
     def owner(self, credential: str | None = None) -> Memory:

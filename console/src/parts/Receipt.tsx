@@ -1,0 +1,59 @@
+/** A receipt: the record of one decision, opened over the page. */
+
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { useGet } from "../load";
+import { Dialog } from "./Dialog";
+import { Shown } from "./States";
+import { Tag } from "./Tag";
+import { Time } from "./Time";
+import { seen } from "./seen";
+
+/** A button that opens a receipt. */
+export function ReceiptLink({ id, children = "Receipt" }: { id: string; children?: ComponentChildren }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <>
+      <button type="button" class="more-text small" onClick={() => setOpen(true)}>{children}</button>
+      {open ? <ReceiptDialog id={id} onClose={() => setOpen(false)} /> : null}
+    </>
+  );
+}
+
+const SAID = new Set(["id", "tenant", "kind", "at", "actor", "policy", "head", "reasons", "changes"]);
+
+export function ReceiptDialog({ id, onClose }: { id: string; onClose: () => void }) {
+  const found = useGet("/memory/receipts/{id}", { params: { path: { id } } }, null);
+  return (
+    <Dialog wide title="Receipt" onClose={onClose}>
+      <Shown of={found}>
+        {(data) => (
+          <>
+            <p class="line">
+              <Tag tone="accent">{data.kind}</Tag>
+              <span>by <b>{seen(data.actor)}</b></span>
+              <span class="soft"><Time at={data.at} /></span>
+            </p>
+            {data.reasons.length ? (
+              <ul class="plain-list stack">
+                {data.reasons.map((each) => <li key={each.code + each.detail}><Tag>{`${each.gate}: ${each.code}`}</Tag> {seen(each.detail)}</li>)}
+              </ul>
+            ) : null}
+            <dl class="facts">
+              <dt>id</dt><dd class="mono">{data.id}</dd>
+              <dt>head after it</dt><dd class="mono">{data.head}</dd>
+              <dt>policy</dt><dd class="mono">{data.policy}</dd>
+              {Object.entries(data).filter(([name]) => !SAID.has(name)).map(([name, value]) => (
+                <>
+                  <dt>{seen(name.replaceAll("_", " "))}</dt>
+                  <dd class="mono receipt-value">{seen(typeof value === "string" ? value : JSON.stringify(value, null, 1))}</dd>
+                </>
+              ))}
+            </dl>
+            <p><a href={found.url} target="_blank" rel="noreferrer">JSON</a></p>
+          </>
+        )}
+      </Shown>
+    </Dialog>
+  );
+}

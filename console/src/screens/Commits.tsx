@@ -1,0 +1,216 @@
+/** Commits: the journal, what each commit changed, its rollback with a preview, and two states compared. */
+
+import "./tending.css";
+import { useState } from "preact/hooks";
+import { BASE, go, useAddress, type Address } from "../address";
+import type { Schemas } from "../api";
+import { useKeys } from "../keys";
+import { useGet } from "../load";
+import { mayChange } from "../session";
+import { Button } from "../parts/Button";
+import { Differences } from "../parts/Differences";
+import { Page } from "../parts/Page";
+import { ReceiptLink } from "../parts/Receipt";
+import { Empty, Shown } from "../parts/States";
+import { Tag, type Tone } from "../parts/Tag";
+import { Time } from "../parts/Time";
+import { seen } from "../parts/seen";
+import { RollBackDialog } from "./commits/RollBack";
+
+type Commit = Schemas["Commit"];
+
+const PAGE = 100;
+export const KINDS = ["write", "approve", "rollback", "contain", "erase", "job", "import", "rescue"];
+const TONES: Record<string, Tone> = { approve: "good", rollback: "warn", contain: "warn", erase: "bad" };
+
+export function Commits() {
+  const address = useAddress();
+  const comparing = address.get("compare") !== "";
+  return comparing ? <Compare address={address} /> : <Journal address={address} />;
+}
+
+function Journal({ address }: { address: Address }) {
+  const query = {
+    limit: PAGE,
+    actor: address.get("actor") || undefined,
+    kind: address.get("kind") || undefined,
+    until: address.get("until") || undefined,
+    before: Number(address.get("before")) || undefined,
+  };
+  const found = useGet("/memory/commits", { params: { query } });
+  const chosen = address.get("at");
+  const items = found.data?.items ?? [];
+  const place = items.findIndex((each) => String(each.seq) === chosen);
+  const move = (by: number) => {
+    const next = items[Math.max(0, Math.min(items.length - 1, place + by))];
+    if (next) address.set({ at: next.seq });
+  };
+  useKeys("Commits", {
+    j: { does: "Next commit", run: () => move(1) },
+    k: { does: "Previous commit", run: () => move(-1) },
+    c: { does: "Compare two states", run: () => address.set({ compare: "yes" }, { push: true }) },
+  });
+  const filtered = Boolean(query.actor || query.kind || query.until);
+  return (
+    <Page
+      title="Commits"
+      lede="all that was ever written, and by whom"
+      json={found.url}
+      actions={<Button small onClick={() => address.set({ compare: "yes", at: null }, { push: true })}>Compare two states</Button>}
+    >
+      <Filters address={address} />
+      <div class={chosen ? "two at" : "two"}>
+        <div class="card">
+          <Shown of={found} rows={8}>
+            {(data) =>
+              data.items.length ? (
+                <>
+                  <ol class="journal" aria-label="Commits, newest first">
+                    {data.items.map((each) => <Row key={each.id} item={each} on={String(each.seq) === chosen} address={address} />)}
+                  </ol>
+                  {query.before || data.next_before ? (
+                    <div class="pages">
+                      {query.before ? <Button small onClick={() => address.set({ before: null }, { push: true })}>Newest</Button> : <span />}
+                      {data.next_before ? <Button small onClick={() => address.set({ before: data.next_before }, { push: true })}>Older</Button> : null}
+                    </div>
+                  ) : null}
+                </>
+              ) : (
+                <Empty title={filtered ? "No commit is like that" : "Nothing was written yet"}>{filtered ? "Take a filter away." : "Whatever is remembered stands here, with who wrote it and why."}</Empty>
+              )
+            }
+          </Shown>
+        </div>
+        {chosen ? <Detail key={chosen} name={chosen} address={address} /> : null}
+      </div>
+    </Page>
+  );
+}
+
+function Filters({ address }: { address: Address }) {
+  return (
+    <form class="bar" role="search" aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
+      <label class="field">
+        <span>Who made or approved it</span>
+        <input value={address.get("actor")} placeholder="agent:claude" onChange={(event) => address.set({ actor: event.currentTarget.value.trim(), before: null })} />
+      </label>
+      <label class="field">
+        <span>Kind</span>
+        <select value={address.get("kind")} onChange={(event) => address.set({ kind: event.currentTarget.value, before: null })}>
+          <option value="">all</option>
+          {KINDS.map((each) => <option key={each}>{each}</option>)}
+        </select>
+      </label>
+      <label class="field">
+        <span>Up to the day</span>
+        <input type="date" value={address.get("until").slice(0, 10)} onChange={(event) => address.set({ until: event.currentTarget.value ? `${event.currentTarget.value}T23:59:59Z` : null, before: null })} />
+      </label>
+    </form>
+  );
+}
+
+function Row({ item, on, address }: { item: Commit; on: boolean; address: Address }) {
+  const ops = [...new Set(item.changes.map((each) => each.op))].slice(0, 3).join(", ");
+  const many = item.changes.length > 1 ? ` × ${item.changes.length}` : "";
+  const open = (event: MouseEvent) => {
+    if (event.metaKey || event.ctrlKey) return;
+    event.preventDefault();
+    address.set({ at: item.seq }, { push: !address.get("at") });
+  };
+  return (
+    <li>
+      <a href={`${BASE}/commits?at=${item.seq}`} aria-current={on || undefined} onClick={open}>
+        <span class="seq">{item.seq}</span>
+        <span class="cut" dir="auto">{seen(item.reason)}</span>
+        <span class="soft small"><Time at={item.at} short /></span>
+        <span class="sub small soft">
+          <Tag tone={TONES[item.kind] ?? "plain"}>{item.kind}</Tag>
+          <span class="cut">{seen(item.actor)}{item.approved_by && item.approved_by !== item.actor ? <> · approved by {seen(item.approved_by)}</> : null}</span>
+          <span class="spread" />
+          <span class="wide-only">{ops}{many}</span>
+        </span>
+      </a>
+    </li>
+  );
+}
+
+function Detail({ name, address }: { name: string; address: Address }) {
+  const found = useGet("/memory/commits/{commit_id}", { params: { path: { commit_id: name } } }, null);
+  const [undoing, setUndoing] = useState(false);
+  useKeys("This commit", {
+    Escape: { does: "Close the commit", run: () => address.set({ at: null }) },
+    z: mayChange() ? { does: "Roll it back, with a preview first", run: () => setUndoing(true) } : null,
+  });
+  return (
+    <article class="card pad stack sticky" aria-label={`Commit ${name}`}>
+      <Shown of={found}>
+        {(data) => (
+          <>
+            <div class="line">
+              <h2>Commit {data.seq}</h2>
+              <Tag tone={TONES[data.kind] ?? "plain"}>{data.kind}</Tag>
+              <span class="spread" />
+              <Button small tone="quiet" onClick={() => address.set({ at: null })}>Close</Button>
+            </div>
+            <p dir="auto">{seen(data.reason)}</p>
+            <dl class="facts">
+              <dt>by</dt><dd>{seen(data.actor)}</dd>
+              {data.approved_by ? <><dt>approved by</dt><dd>{seen(data.approved_by)}</dd></> : null}
+              <dt>at</dt><dd><Time at={data.at} /></dd>
+              {data.session ? <><dt>conversation</dt><dd>{seen(data.session)}</dd></> : null}
+              {data.proposal ? <><dt>proposal</dt><dd><a href={`${BASE}/review?at=${data.proposal}`} class="mono">{data.proposal.slice(0, 13)}</a></dd></> : null}
+              {data.undoes.length ? <><dt>undoes</dt><dd>{data.undoes.map((each) => <a key={each} class="mono" href={`${BASE}/commits?at=${each}`}>{each.slice(0, 13)} </a>)}</dd></> : null}
+              <dt>receipt</dt><dd><ReceiptLink id={data.receipt}>{data.receipt.slice(0, 13)}</ReceiptLink></dd>
+              <dt>hash</dt><dd class="mono" title={data.hash}>{data.hash.slice(0, 16)}…</dd>
+            </dl>
+            <h3>{data.changes.length === 1 ? "What it changed" : `What it changed, in ${data.changes.length} memories`}</h3>
+            <Differences items={data.events ?? []} label="What it changed" />
+            <div class="panel-foot">
+              {mayChange() && data.kind !== "erase" ? <Button tone="no" hint="z" onClick={() => setUndoing(true)}>Roll back…</Button> : null}
+              <Button onClick={() => go(`/commits?compare=yes&from=${data.seq}`)}>Compare with now</Button>
+              <span class="spread" />
+              <a class="small" href={found.url} target="_blank" rel="noreferrer">JSON</a>
+            </div>
+            {data.kind === "erase" ? <p class="soft small">An erasure cannot be undone: its content is gone. <a href={`${BASE}/erase`}>Its certificate</a> proves it.</p> : null}
+            {undoing ? <RollBackDialog commit={data} onClose={() => setUndoing(false)} /> : null}
+          </>
+        )}
+      </Shown>
+    </article>
+  );
+}
+
+function Compare({ address }: { address: Address }) {
+  const from = address.get("from") || "0";
+  const to = address.get("to");
+  const found = useGet("/memory/diff", { params: { query: { earlier: from, later: to || undefined } } });
+  const set = (name: string) => (event: Event) => address.set({ [name]: (event.currentTarget as HTMLInputElement).value.trim() });
+  return (
+    <Page
+      title="Compare"
+      lede="what differs between two states"
+      json={found.url}
+      actions={<Button small onClick={() => address.set({ compare: null, from: null, to: null }, { push: true })}>Back to the journal</Button>}
+    >
+      <form class="bar" onSubmit={(event) => event.preventDefault()}>
+        <label class="field"><span>Before: a commit's number, or a day</span><input value={from} onChange={set("from")} /></label>
+        <label class="field"><span>After: the same; empty is now</span><input value={to} placeholder="now" onChange={set("to")} /></label>
+      </form>
+      <div class="card pad stack">
+        <Shown of={found} rows={6}>
+          {(data) =>
+            data.count ? (
+              <>
+                <p class="soft">{data.count.toLocaleString()} {data.count === 1 ? "memory differs" : "memories differ"}</p>
+                <Differences items={data.items.slice(0, 300)} label="What differs" />
+                {data.count > 300 ? <p class="soft">The first 300 are shown; the JSON has all of them.</p> : null}
+              </>
+            ) : (
+              <Empty title="The two states are equal" />
+            )
+          }
+        </Shown>
+      </div>
+    </Page>
+  );
+}

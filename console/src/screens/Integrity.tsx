@@ -1,0 +1,193 @@
+/** Integrity: whether the store is what was written, whether its defences hold, and what to do where they do not. */
+
+import "./tending.css";
+import { useRef, useState } from "preact/hooks";
+import type { Problem, Schemas } from "../api";
+import { useKeys } from "../keys";
+import { watch, type Line } from "../lines";
+import { useGet } from "../load";
+import { mayChange } from "../session";
+import { status } from "../status";
+import { Button } from "../parts/Button";
+import { Copy } from "../parts/Copy";
+import { Page } from "../parts/Page";
+import { ReceiptLink } from "../parts/Receipt";
+import { Failed, Loading, Shown } from "../parts/States";
+import { Tag, type Tone } from "../parts/Tag";
+import { Time } from "../parts/Time";
+import { seen } from "../parts/seen";
+
+interface Attack { name: string; title: string; status: "fired" | "breached" | "inconclusive"; defence: string }
+interface Drilled { ok: boolean; fired: number; breached: number; inconclusive: number; checks: Attack[] }
+
+const ATTACKS: Record<string, Tone> = { fired: "good", breached: "bad", inconclusive: "warn" };
+
+interface Watched<R, P> { done: number; total: number; lines: readonly P[]; result: R | null; problem: Problem | null; running: boolean; begin: () => void; stop: () => void }
+
+/** Run long work and keep how far it has come. */
+function useWatched<R, P = unknown>(path: string): Watched<R, P> {
+  const [state, setState] = useState({ done: 0, total: 0, lines: [] as P[], result: null as R | null, problem: null as Problem | null, running: false });
+  const abort = useRef<AbortController | null>(null);
+  const begin = () => {
+    if (abort.current) return;
+    const controller = (abort.current = new AbortController());
+    setState({ done: 0, total: 0, lines: [], result: null, problem: null, running: true });
+    const tell = (line: Line<R, P>) =>
+      setState((now) => ({
+        ...now,
+        done: line.done ?? now.done,
+        total: line.total ?? now.total,
+        lines: line.line === undefined ? now.lines : [...now.lines, line.line],
+        result: line.result ?? now.result,
+      }));
+    void watch<R, P>(path, tell, controller.signal).then((problem) => {
+      abort.current = null;
+      setState((now) => ({ ...now, problem, running: false }));
+    });
+  };
+  return { ...state, begin, stop: () => abort.current?.abort() };
+}
+
+export function Integrity() {
+  const verify = useWatched<Schemas["Verification"]>("/memory/verify/watch");
+  const drill = useWatched<Drilled, Attack>("/memory/drill");
+  useKeys("Integrity", {
+    v: mayChange() ? { does: "Verify everything", run: verify.begin } : null,
+  });
+  return (
+    <Page title="Integrity" lede="whether the store is what was written to it" json="/memory/doctor">
+      <div class="cards">
+        <section class="card pad stack" aria-label="Verify">
+          <h2>Verify</h2>
+          <p class="soft">Recomputes every hash, seal and projection of every tenant, and compares the head with the anchor that this machine keeps elsewhere.</p>
+          <LastAudit />
+          {mayChange() ? <div class="line">{verify.running ? <Button onClick={verify.stop}>Stop</Button> : <Button tone="go" hint="v" onClick={verify.begin}>Verify now</Button>}</div> : null}
+          <Progress of={verify} what="rows" />
+          {verify.result ? <Verified found={verify.result} /> : null}
+        </section>
+        <Seal />
+        <section class="card pad stack" aria-label="Drill">
+          <h2>Drill</h2>
+          <p class="soft">Attacks a copy of this store, poisoned pages and edited rows among them, and shows which defence stood in the way. The store itself is not touched.</p>
+          {mayChange() ? <div class="line">{drill.running ? <Button onClick={drill.stop}>Stop</Button> : <Button onClick={drill.begin}>Attack a copy</Button>}</div> : null}
+          <Progress of={drill} what="attacks" />
+          {drill.result ? (
+            <p role="status" class={drill.result.ok ? "good" : "bad"}>
+              <b>{drill.result.ok ? `All ${drill.result.fired} defences fired.` : `${drill.result.breached} breached, ${drill.result.inconclusive} inconclusive.`}</b>
+            </p>
+          ) : null}
+          {drill.lines.length ? (
+            <details open={drill.lines.some((each) => each.status !== "fired")}>
+              <summary>{drill.lines.length} attacks</summary>
+              <ul class="checks">
+                {drill.lines.map((each) => (
+                  <li key={each.name}><Tag tone={ATTACKS[each.status] ?? "plain"}>{each.status}</Tag><span>{seen(each.title)} <span class="soft">{seen(each.defence)}</span></span></li>
+                ))}
+              </ul>
+            </details>
+          ) : null}
+        </section>
+        <Doctor />
+        <section class="card pad stack" aria-label="Rescue">
+          <h2>When something is broken</h2>
+          <p class="soft">These read or replace the store's file, so they are run where it lies, while no server has it open.</p>
+          <Command does="Make the records anew from the journal, where that holds" text="keepward rebuild" />
+          <Command does="Make a new store of all that still holds in a damaged one" text="keepward rescue BROKEN.db NEW.db" />
+          <Command does="Take a copy that can be brought back" text="keepward backup COPY.db" />
+          <Command does="Carry the sealing key to another machine" text="keepward key export HOME.key" />
+        </section>
+      </div>
+    </Page>
+  );
+}
+
+function Progress<R, P>({ of, what }: { of: Watched<R, P>; what: string }) {
+  if (of.problem) return <Failed problem={of.problem} retry={of.begin} />;
+  if (!of.running) return null;
+  return (
+    <div class="progress">
+      <progress aria-label={`How many ${what} were looked at`} value={of.total ? of.done : undefined} max={of.total || undefined} />
+      <span class="soft small num">{of.total ? `${of.done.toLocaleString()} of ${of.total.toLocaleString()} ${what}` : "begins"}</span>
+    </div>
+  );
+}
+
+function Verified({ found }: { found: Schemas["Verification"] }) {
+  const rows = Object.entries(found.checked).filter(([, count]) => count);
+  return (
+    <div class="stack" role="status">
+      <p class={found.ok ? "good" : "bad"}><b>{found.ok ? "Everything holds." : `${found.faults.length} ${found.faults.length === 1 ? "thing does" : "things do"} not hold.`}</b></p>
+      {found.faults.length ? (
+        <ul class="checks" aria-label="What does not hold">
+          {found.faults.slice(0, 200).map((each) => <li key={each.row + each.detail}><Tag tone="bad">{each.check}</Tag><span><span class="mono">{seen(each.row)}</span> {seen(each.detail)}</span></li>)}
+        </ul>
+      ) : null}
+      {found.notes.map((each) => <p key={each} class="warn">{seen(each)}</p>)}
+      <p class="soft small num">{rows.map(([name, count]) => `${count.toLocaleString()} ${name.replaceAll("_", " ")}`).join(" · ")}</p>
+    </div>
+  );
+}
+
+function LastAudit() {
+  const jobs = useGet("/memory/jobs");
+  const audit = jobs.data?.items.find((each) => each.name === "integrity_audit");
+  if (!audit) return null;
+  return (
+    <p class="line small">
+      <span class="soft">By itself last <Time at={audit.last_at} short /></span>
+      {audit.last_receipt ? <ReceiptLink id={audit.last_receipt} /> : null}
+      {audit.paused ? <Tag tone="warn">paused</Tag> : audit.due_at ? <span class="soft">· next <Time at={audit.due_at} short /></span> : null}
+    </p>
+  );
+}
+
+function Seal() {
+  const now = status.value as (Schemas["Status"] & { sealed?: boolean; anchor?: string; schema?: number; notes?: string[]; read_only?: boolean }) | null;
+  if (!now) return <Loading />;
+  const kept = now.anchor === "kept" || now.anchor === "memory";
+  return (
+    <section class="card pad stack" aria-label="Seal">
+      <h2>Seal and anchor</h2>
+      <dl class="facts">
+        <dt>rows</dt><dd><Tag tone={now.sealed ? "good" : "bad"}>{now.sealed ? "sealed" : "not sealed"}</Tag> <span class="soft">{now.sealed ? "with a key that is not in the store" : "anybody who can write the file can change them unseen"}</span></dd>
+        <dt>anchor</dt><dd><Tag tone={kept ? "good" : "bad"}>{now.anchor ?? "none"}</Tag> <span class="soft">{kept ? "an older copy of the store would be noticed" : "an older copy could stand in its place unnoticed"}</span></dd>
+        <dt>head</dt><dd class="mono">{now.head}</dd>
+        <dt>commits</dt><dd class="num">{now.commits.toLocaleString()}</dd>
+        <dt>schema</dt><dd class="num">{now.schema ?? "?"}</dd>
+        {now.path ? <><dt>store</dt><dd class="mono">{seen(now.path)}</dd></> : null}
+      </dl>
+      {now.read_only ? <p class="warn">It can only be read.</p> : null}
+      {(now.notes ?? []).map((each) => <p key={each} class="warn">{seen(each)}</p>)}
+    </section>
+  );
+}
+
+function Doctor() {
+  const found = useGet("/memory/doctor");
+  return (
+    <section class="card pad stack" aria-label="Doctor">
+      <h2>Everything else that has to be well</h2>
+      <Shown of={found} rows={6}>
+        {(data) => (
+          <ul class="checks">
+            {[...data.items].sort((one, other) => Number(one.ok) - Number(other.ok)).map((each) => (
+              <li key={each.name}>
+                <Tag tone={each.ok ? "good" : "warn"}>{each.ok ? "well" : "look"}</Tag>
+                <span><b>{each.name}</b> <span class="soft">{seen(each.detail)}</span>{each.ok || !each.remedy ? null : <><br />To do: {seen(each.remedy)}</>}</span>
+              </li>
+            ))}
+          </ul>
+        )}
+      </Shown>
+    </section>
+  );
+}
+
+function Command({ does, text }: { does: string; text: string }) {
+  return (
+    <div class="field">
+      <span>{does}</span>
+      <div class="command"><code>{text}</code><Copy text={text} /></div>
+    </div>
+  );
+}

@@ -1,0 +1,109 @@
+/** Settings: each one in force, and where it comes from. Nothing is changed here. */
+
+import "./tending.css";
+import { useAddress } from "../address";
+import type { Schemas } from "../api";
+import { useGet } from "../load";
+import { Copy } from "../parts/Copy";
+import { Page } from "../parts/Page";
+import { Empty, Shown } from "../parts/States";
+import { Table, type Column } from "../parts/Table";
+import { Tag, type Tone } from "../parts/Tag";
+import { seen } from "../parts/seen";
+
+type Setting = Schemas["SettingInForce"];
+
+const TONES: Record<string, Tone> = { default: "plain", file: "accent", environment: "accent", program: "accent" };
+const ORIGINS: Record<string, string> = { default: "default", file: "file", environment: "environment", program: "command line" };
+const TITLES: Record<string, string> = { "": "Where and who", policy: "Policy", server: "Server" };
+
+export function Settings() {
+  const address = useAddress();
+  const found = useGet("/memory/settings");
+  const own = address.get("own") !== "";
+  const sought = address.get("q").toLowerCase();
+  return (
+    <Page title="Settings" lede="in force now, and where each comes from" json={found.url}>
+      <Shown of={found} rows={8}>
+        {(data) => {
+          const shown = data.items.filter((each) => (!own || each.origin !== "default" || each.waiting) && each.name.includes(sought));
+          const tables = ["", "policy", "server"].map((table) => ({ table, rows: shown.filter((each) => tableOf(each) === table) }));
+          return (
+            <div class="stack settings">
+              <File file={data.file ?? null} />
+              <form class="bar" role="search" onSubmit={(event) => event.preventDefault()}>
+                <label class="field long"><span>Name</span><input value={address.get("q")} placeholder="review" onInput={(event) => address.set({ q: event.currentTarget.value })} /></label>
+                <label class="tick"><input type="checkbox" checked={own} onChange={(event) => address.set({ own: event.currentTarget.checked ? "yes" : null })} />Only what somebody has set</label>
+              </form>
+              {shown.length ? null : <div class="card"><Empty title={own && !sought ? "Everything is as it comes" : "There is no such setting"} /></div>}
+              {tables.filter((each) => each.rows.length).map(({ table, rows }) => (
+                <section key={table} class="card" aria-label={TITLES[table]}>
+                  <h2 class="pad">{TITLES[table]}</h2>
+                  <Table label={TITLES[table] ?? table} columns={COLUMNS} rows={rows} keyOf={(each) => each.name} />
+                </section>
+              ))}
+            </div>
+          );
+        }}
+      </Shown>
+    </Page>
+  );
+}
+
+const COLUMNS: Column<Setting>[] = [
+  { title: "Setting", cell: (each) => <span class="mono">{each.name.slice(each.name.indexOf(".") + 1)}</span> },
+  {
+    title: "Value",
+    cell: (each) => (
+      <>
+        <span class="mono setting-value">{seen(valued(each.value))}</span>
+        {each.waiting ? <span class="warn small">the file says {seen(each.waiting)}, which waits for acceptance</span> : null}
+      </>
+    ),
+  },
+  { title: "Default", wide: true, cell: (each) => (valued(each.default) === valued(each.value) ? <span class="faint">the same</span> : <span class="mono soft setting-value">{seen(valued(each.default))}</span>) },
+  { title: "From", cell: (each) => <Tag tone={each.waiting ? "warn" : (TONES[each.origin] ?? "plain")}>{each.waiting ? "waits" : (ORIGINS[each.origin] ?? each.origin)}</Tag> },
+];
+
+function tableOf(each: Setting): string {
+  return each.name.includes(".") ? (each.name.split(".")[0] ?? "") : "";
+}
+
+/** Return a value as the file would write it, an entry a line. */
+function valued(value: unknown): string {
+  if (value === null || value === undefined) return "none";
+  if (Array.isArray(value)) return value.length ? value.map(valued).join(", ") : "none";
+  if (typeof value === "object") {
+    const entries = Object.entries(value);
+    return entries.length ? entries.map(([name, each]) => `${name} = ${valued(each)}`).join("\n") : "none";
+  }
+  return String(value);
+}
+
+function File({ file }: { file: Schemas["SettingsFile"] | null }) {
+  if (!file) return <p class="soft">There is no settings file: what holds is the default, the environment and the command line. One is <code>keepward.toml</code> beside the store.</p>;
+  const loosens = Object.entries(file.loosens);
+  return (
+    <section class="card pad stack" aria-label="The settings file">
+      <div class="line">
+        <h2>The settings file</h2>
+        <Tag tone={file.accepted ? "good" : "warn"}>{file.accepted ? (file.named ? "named, so it holds" : "holds") : "waits for acceptance"}</Tag>
+        {file.changed ? <Tag tone="warn">changed since the server started</Tag> : null}
+      </div>
+      <p class="mono">{seen(file.path)}</p>
+      {file.changed ? <p class="soft">What it says by now holds after a restart.</p> : null}
+      {loosens.length ? (
+        <>
+          <p class="soft">{file.accepted ? "It loosens these:" : "It was found beside the store and not named, so what loosens does not hold before you accept it:"}</p>
+          <ul class="checks">{loosens.map(([name, value]) => <li key={name}><Tag tone={file.accepted ? "plain" : "warn"}>{file.accepted ? "holds" : "waits"}</Tag><span class="mono">{seen(name)} = {seen(value)}</span></li>)}</ul>
+        </>
+      ) : null}
+      {file.accept_with ? (
+        <>
+          <p class="soft">Read the file first. Then, on the server's machine:</p>
+          <div class="command"><code>{file.accept_with}</code><Copy text={file.accept_with} /></div>
+        </>
+      ) : null}
+    </section>
+  );
+}

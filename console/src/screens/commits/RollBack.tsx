@@ -1,0 +1,110 @@
+/** A rollback: exactly what would change, what stands in the way, and then the one step. */
+
+import { useState } from "preact/hooks";
+import { api, ask, type Problem, type Schemas } from "../../api";
+import { BASE } from "../../address";
+import { changed } from "../../live";
+import { useLoad } from "../../load";
+import { rollBack } from "../../undo";
+import { Button } from "../../parts/Button";
+import { Dialog } from "../../parts/Dialog";
+import { Differences } from "../../parts/Differences";
+import { Shown } from "../../parts/States";
+import { say } from "../../parts/Toasts";
+import { seen } from "../../parts/seen";
+
+type Plan = Schemas["RolledBack"];
+
+export function RollBackDialog({ commit, onClose }: { commit: Schemas["Commit"]; onClose: () => void }) {
+  const [later, setLater] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const path = { commit_id: commit.id };
+  const plan = useLoad<Plan>(
+    `rollback ${commit.id} ${later}`,
+    () => ask(api.POST("/memory/rollback/{commit_id}", { params: { path }, body: { dry_run: true, with_later: later } })),
+    null,
+  );
+  const ready = plan.data && !plan.data.already && !plan.data.conflicts.length && plan.data.targets.length > 0;
+  const run = async () => {
+    if (!plan.data || !ready || busy) return;
+    setBusy(true);
+    // Bound to the state that the preview was made of.
+    const header = { "If-Match": plan.data.etag };
+    const done = await ask(api.POST("/memory/rollback/{commit_id}", { params: { path, header }, body: { dry_run: false, with_later: later } }));
+    setBusy(false);
+    if (!done.ok) {
+      setProblem(done.problem);
+      plan.reload();
+      return;
+    }
+    const made = done.data.commit;
+    changed();
+    say(`Rolled back commit ${commit.seq}. What was before it holds again.`, made ? { undo: () => rollBack(made) } : {});
+    onClose();
+  };
+  return (
+    <Dialog
+      wide
+      title={`Roll back commit ${commit.seq}`}
+      onClose={onClose}
+      onSubmit={() => void run()}
+      foot={<><Button onClick={onClose}>Cancel</Button><Button type="submit" tone="go" busy={busy} disabled={!ready}>Roll back</Button></>}
+    >
+      <Shown of={plan}>
+        {(data) => (
+          <>
+            <Standing plan={data} later={later} />
+            {data.targets.length ? (
+              <>
+                <h3>What would change</h3>
+                <Differences items={data.targets} label="What would change" />
+              </>
+            ) : null}
+            {data.dependents.length ? (
+              <p class="soft">
+                Look at {data.dependents.slice(0, 8).map((each) => <a key={each} class="mono" href={`${BASE}/memories/${each}`}>{each.slice(0, 8)} </a>)}
+                afterwards: made from what changes back, and left as it is.
+              </p>
+            ) : null}
+            {data.reasons.map((each) => <p key={each.detail} class="soft">{seen(each.detail)}</p>)}
+          </>
+        )}
+      </Shown>
+      {later || plan.data?.conflicts.length ? (
+        <label class="tick">
+          <input type="checkbox" checked={later} onChange={(event) => setLater(event.currentTarget.checked)} />
+          Undo the later commits on the same memories as well
+        </label>
+      ) : null}
+      {problem ? <p class="bad" role="alert">{seen(problem.detail)}</p> : null}
+    </Dialog>
+  );
+}
+
+function Standing({ plan, later }: { plan: Plan; later: boolean }) {
+  if (plan.already) return <p>It is undone already: nothing is left to do.</p>;
+  if (plan.conflicts.length) {
+    return (
+      <div class="conflicts" role="alert">
+        <b>Something stands in the way</b>
+        <p>These commits touched the same memories later. As it is, nothing would be changed.</p>
+        <ul>
+          {plan.conflicts.map((each) => (
+            <li key={`${each.seq}/${each.memory_id}`}>
+              <a href={`${BASE}/commits?at=${each.seq}`}>commit {each.seq}</a> on <span class="mono">{each.memory_id.slice(0, 8)}</span>
+            </li>
+          ))}
+        </ul>
+      </div>
+    );
+  }
+  if (!plan.targets.length) return <p>There is nothing to change back.</p>;
+  const many = plan.targets.length === 1 ? "1 memory gets" : `${plan.targets.length} memories get`;
+  return (
+    <p>
+      Nothing stands in the way. {many} back what {plan.targets.length === 1 ? "it" : "they"} said before
+      {later && plan.undone.length > 1 ? `, and ${plan.undone.length} commits are undone together` : ""}. It is a commit of its own and can itself be rolled back.
+    </p>
+  );
+}

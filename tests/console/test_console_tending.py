@@ -1,0 +1,244 @@
+"""Looking after a store in the console: commits, erasures, jobs, tokens, integrity and settings.
+
+Each journey ends in what the store holds, in what an agent is told, or in an answer of the API.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import httpx2
+import pytest
+from playwright.sync_api import expect
+
+from keepward.config import load
+
+pytestmark = pytest.mark.proof
+
+
+def remember(console, text, **fields):
+    return console.owner.remember(text, **{"tier": "archival", "reason": "told", **fields})
+
+
+def mission(console, *texts):
+    """Give the mission these texts, one after the other; return the numbers of the commits."""
+    found = []
+    for text in texts:
+        done = console.owner.update_by_key("mission", text, tier="core", reason=f"why {text}")
+        found.append(done.commit.seq)
+    return found
+
+
+def prompt(console):
+    return console.agent().context("what is the mission?").text
+
+
+# --- commits
+
+
+def test_a_commit_is_rolled_back_after_its_preview_and_that_is_undone(console):
+    _, second = mission(console, "Ship before Easter.", "Ship before Whitsun.")
+    with console.page("/commits") as page:
+        page.get_by_role("link", name="why Ship before Whitsun.").click()
+        page.get_by_role("button", name="Roll back…").click()
+        preview = page.get_by_role("dialog")
+        preview.get_by_text("Nothing stands in the way").wait_for()
+        assert "Ship before Easter." in preview.get_by_role("list", name="What would change").inner_text()
+        assert "Whitsun" in prompt(console)
+        preview.get_by_role("button", name="Roll back", exact=True).click()
+        page.get_by_text(f"Rolled back commit {second}").first.wait_for()
+        assert "Ship before Easter." in prompt(console)
+        page.get_by_role("button", name="Undo").click()
+        page.get_by_text("Undone.").first.wait_for()
+    assert "Ship before Whitsun." in prompt(console)
+
+
+def test_what_stands_in_the_way_of_a_rollback_is_named_and_can_be_taken_along(console):
+    _, second, third = mission(console, "Ship before Easter.", "Ship before Whitsun.", "Ship in June.")
+    with console.page(f"/commits?at={second}") as page:
+        page.get_by_role("button", name="Roll back…").click()
+        preview = page.get_by_role("dialog")
+        preview.get_by_role("link", name=f"commit {third}").wait_for()
+        run = preview.get_by_role("button", name="Roll back", exact=True)
+        expect(run).to_be_disabled()
+        preview.get_by_label("Undo the later commits").check()
+        preview.get_by_text("2 commits are undone together").wait_for()
+        run.click()
+        page.get_by_text(f"Rolled back commit {second}").first.wait_for()
+    assert "Ship before Easter." in prompt(console)
+
+
+def test_a_rollback_of_a_state_that_moved_on_is_told_and_changes_nothing(console):
+    _, second = mission(console, "Ship before Easter.", "Ship before Whitsun.")
+    with console.page(f"/commits?at={second}", expected=["412"]) as page:
+        page.get_by_role("button", name="Roll back…").click()
+        page.get_by_role("dialog").get_by_text("Nothing stands in the way").wait_for()
+        remember(console, "Something else in between")
+        page.get_by_role("dialog").get_by_role("button", name="Roll back", exact=True).click()
+        page.get_by_role("dialog").get_by_role("alert").wait_for()
+    assert "Ship before Whitsun." in prompt(console)
+
+
+def test_the_journal_is_sifted_and_the_address_keeps_it(console):
+    remember(console, "The pier is long", reason="mine")
+    console.agent("orion").remember("The buoy is green", tier="archival", reason="orions")
+    with console.page("/commits") as page:
+        page.get_by_label("Who made or approved it").fill("agent:orion")
+        page.keyboard.press("Enter")
+        journal = page.get_by_role("list", name="Commits, newest first")
+        expect(journal.get_by_role("listitem")).to_have_count(1)
+        page.reload()
+        expect(journal.get_by_role("listitem")).to_have_count(1)
+        assert "orions" in journal.inner_text()
+        told = page.request.get(console.url + page.get_by_role("link", name="JSON").first.get_attribute("href")).json()
+    assert [each["actor"] for each in told["items"]] == ["agent:orion"]
+
+
+def test_two_states_are_compared(console):
+    first, second = mission(console, "Ship before Easter.", "Ship before Whitsun.")
+    remember(console, "The pier is long")
+    with console.page("/commits") as page:
+        page.get_by_role("button", name="Compare two states").click()
+        page.get_by_label("Before:").fill(str(first))
+        page.get_by_label("After:").fill(str(second))
+        page.keyboard.press("Enter")
+        page.get_by_text("1 memory differs").wait_for()
+        shown = page.get_by_role("list", name="What differs").inner_text()
+    differing = console.owner.diff(first, second)
+    assert [each.after.text in shown and each.before.text in shown for each in differing] == [True]
+
+
+def test_a_commit_shows_its_receipt(console):
+    done = remember(console, "The pier is long")
+    with console.page(f"/commits?at={done.commit.seq}") as page:
+        page.get_by_role("button", name=done.receipt.id[:13]).click()
+        page.get_by_role("dialog").get_by_text(done.receipt.id).first.wait_for()
+
+
+# --- erasing
+
+
+def test_an_erasure_is_planned_confirmed_by_typing_and_leaves_a_certificate(console):
+    bo = remember(console, "Bo lives at Elm Street 3", subject="bo").record
+    guest = remember(console, "A guest lives near the elm", derived_from=[bo.id]).record
+    with console.page("/erase") as page:
+        page.get_by_label("All about a subject").check()
+        page.get_by_label("Subject, such as").fill("bo")
+        page.keyboard.press("Enter")
+        page.get_by_role("list", name="What goes").get_by_text("Bo lives at Elm Street 3").wait_for()
+        page.get_by_role("list", name="What stays").get_by_text("A guest lives near the elm").wait_for()
+        erase = page.get_by_role("button", name="Erase for good")
+        expect(erase).to_be_disabled()
+        page.get_by_label("to confirm").fill("erase 1")
+        erase.click()
+        page.get_by_role("heading", name="Erased", exact=True).wait_for()
+        with page.expect_download() as saved:
+            page.get_by_role("link", name="Download the certificate").first.click()
+        certificate = json.loads(saved.value.path().read_text())
+    assert (certificate["memories"], certificate["reason"]) == ([bo.id], "request")
+    assert [each.id for each in console.owner.find(limit=None)] == [guest.id]
+    assert "Elm Street" not in str(console.owner.history(bo.id))
+
+
+def test_what_would_stay_is_erased_too_where_somebody_says_so(console):
+    bo = remember(console, "Bo lives at Elm Street 3").record
+    remember(console, "A guest lives near the elm", derived_from=[bo.id])
+    with console.page(f"/erase?ids={bo.id}") as page:
+        page.get_by_role("button", name="Erase it too").click()
+        page.get_by_label("erase 2").fill("erase 2")
+        page.get_by_role("button", name="Erase for good").click()
+        page.get_by_role("heading", name="Erased", exact=True).wait_for()
+    assert console.owner.find(limit=None) == []
+
+
+# --- jobs and tokens
+
+
+def test_a_job_is_run_and_paused_and_its_receipt_is_there(console):
+    with console.page("/jobs") as page:
+        job = page.get_by_role("region", name="integrity_audit")
+        job.get_by_role("button", name="Run now").click()
+        job.get_by_role("button", name="Receipt").click()
+        page.get_by_role("dialog").get_by_text("integrity_audit").first.wait_for()
+        page.keyboard.press("Escape")
+        page.get_by_role("region", name="prune").get_by_role("button", name="Pause").click()
+        page.get_by_text("prune is paused.").first.wait_for()
+    states = {each.name: each for each in console.owner.jobs()}
+    assert (states["integrity_audit"].last_outcome, states["prune"].paused) == ("run", True)
+
+
+def test_a_token_is_made_narrow_shown_once_used_and_revoked(console):
+    with console.page("/tokens") as page:
+        page.get_by_role("button", name="Make a token").click()
+        page.get_by_label("Bearer").fill("luc")
+        page.get_by_label("propose").uncheck()
+        page.get_by_label("Scope:").fill("/agents/luc")
+        page.get_by_role("button", name="Make it").click()
+        secret = page.get_by_label("The token", exact=True).inner_text()
+        page.get_by_role("button", name="I have it").click()
+        assert secret not in page.content()
+        bearer = httpx2.Client(base_url=console.url, headers={"Authorization": f"Bearer {secret}"})
+        with bearer:
+            told = bearer.get("/memory/status").json()
+            refused = bearer.post("/memory/items", json={"text": "The pier is long"}).status_code
+            page.reload()
+            row = page.get_by_role("row", name="luc")
+            row.get_by_text("just now").first.wait_for()
+            row.get_by_role("button", name="Revoke…").click()
+            page.get_by_role("dialog").get_by_role("button", name="Revoke", exact=True).click()
+            page.get_by_text("The token of luc holds no more.").first.wait_for()
+            ended = bearer.get("/memory/status").status_code
+    assert (told["scope"], told["actor"], refused, ended) == ("/agents/luc", "agent:luc", 422, 401)
+
+
+# --- integrity and settings
+
+
+def test_a_store_is_verified_with_its_progress(console):
+    for n in range(30):
+        remember(console, f"Shelf {n} holds flour {n * 7}")
+    with console.page("/integrity") as page:
+        page.keyboard.press("v")
+        page.get_by_text("Everything holds.").wait_for()
+        shown = page.get_by_role("region", name="Verify").inner_text()
+    assert f"{console.owner.verify().checked['commits']} commits" in shown
+
+
+def test_what_does_not_hold_is_named(console):
+    remember(console, "The pier is long")
+    with sqlite3.connect(console.folder / "m.db") as db:
+        db.execute("UPDATE commits SET kind = 'approve'")
+    db.close()
+    with console.page("/integrity") as page:
+        page.get_by_role("button", name="Verify now").click()
+        named = page.get_by_role("list", name="What does not hold")
+        named.wait_for()
+        shown = named.inner_text()
+    faults = console.owner.verify().faults
+    assert faults
+    assert [each.row for each in faults if each.row not in shown] == []
+
+
+@pytest.mark.slow
+def test_a_drill_tells_each_attack_and_touches_nothing(console):
+    remember(console, "The pier is long")
+    head = console.owner.head
+    with console.page("/integrity") as page:
+        page.get_by_role("button", name="Attack a copy").click()
+        page.get_by_text("defences fired").wait_for(timeout=120_000)
+    assert console.owner.head == head
+
+
+def test_a_setting_says_where_it_comes_from_and_what_waits_for_acceptance(console):
+    file = console.folder / "keepward.toml"
+    file.write_text('[policy]\nfour_eyes = true\n[policy.access]\ncore = "read_write"\n')
+    environ = {"KEEPWARD_HOME": str(console.folder / "home"), "KEEPWARD_SCOPE": "/agents/luc"}
+    settings = load(store=console.folder / "m.db", environ=environ)
+    console.serving.settings = settings
+    with console.page("/settings?own=yes") as page:
+        page.get_by_role("row", name="scope").get_by_text("environment").wait_for()
+        page.get_by_text("waits for acceptance").first.wait_for()
+        page.get_by_text(f"keepward config --accept {settings.digest}").wait_for()
+        page.get_by_role("row", name="access").first.get_by_text("waits", exact=True).wait_for()
+    assert settings.withheld == ("policy.access",)
