@@ -78,7 +78,7 @@ TOLD: tuple[str, ...] = (
 APART: tuple[str, ...] = (
     "Remember my Netflix password, it's {p}", "My wifi password? It's {s}.", "remember my bank login password: it is {p}", "Don't forget the alarm password, it's {s}", "Note the guest wifi password for me. It's {s}", "I keep forgetting my mail password, it's {p}, write it down",
     "I changed my Netflix password to {p}", "We rotated the admin password yesterday, it's {s} now", "Password was changed from {s} to {s}", "my mail password has changed to {p}", "the password got changed, new one is {s}", "new password for the printer: {p}",
-    "use {s} to log in to the wifi", "It's {p}, the wifi password", "{s} is what I use as password on the forum", "the admin panel wants {p} as the password", "I set {p} as the password", "they gave us the password {s}", "ssid HomeNet, key {s}", "the code word for the alarm company is {p}",
+    "use {s} to log in to the wifi", "It's {p}, the wifi password", "{s} is what I use as password on the forum", "the admin panel wants {p} as the password", "I set {p} as the password", "they gave us the password {s}", "ssid HomeNet, key {s}", "the code word for the alarm company is {p}", "you can get into the NAS with admin and {s}", "use {s} when it asks for a password", "if it asks for the password type {s}", "wifi: Lakeside / {s}", "ssid Lakeside psk {s}", "the password is {n}", "changed the guest wifi password from {n} to {n}",
 )  # fmt: skip
 #: Four words joined, and a word in disguise with a dot.
 PHRASES: tuple[str, ...] = (
@@ -211,6 +211,7 @@ def cases() -> Iterator[Case]:
                     .replace("{d}", str(rnd.randrange(1000, 999999)))
                     .replace("{f}", "-".join(rnd.sample(_JOINED, 4)))
                     .replace("{l}", f"{rnd.choice(('c0met', 'riv3r', 'gran1te'))}.{rnd.choice(_JOINED)}")
+                    .replace("{n}", f"{rnd.choice(_JOINED).title()}-{rnd.randrange(1, 99)}")
                     .replace("{h}", "".join(rnd.choices(_H, k=32)))
                     .replace("{k}", "".join(rnd.choices(_A, k=32)))
                 )

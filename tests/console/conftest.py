@@ -44,10 +44,10 @@ def stage(tmp_path: Path, browser: Any) -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[Any]:
-    """The store of `serve --demo` and its server, for tests that only look."""
+    """The store of `serve --demo` and its server, for tests that leave it as they found it."""
     from support.browser import Console, furnished
 
-    console = Console(furnished(tmp_path_factory.mktemp("demo")), browser)
+    console = Console(furnished(tmp_path_factory.mktemp("demo")), browser, embedder="hashed", maintenance=False)
     yield console
     console.close()
 

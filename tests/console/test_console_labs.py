@@ -85,7 +85,7 @@ def test_the_history_of_a_block_has_each_version(ferry):
 def test_the_prompt_on_the_screen_is_the_one_an_agent_would_be_given(ferry):
     with ferry.page(f"/context?q={QUESTION}&budget=900") as page:
         part(page, "pier two").wait_for()
-        shown = [each.inner_text() for each in page.locator(".prompt .part-text").all()]
+        shown = [each.inner_text() for each in page.locator(".prompt .prompt-text").all()]
     words = " ".join(" ".join(shown).split())
     assert (words, ferry.owner.receipts(kinds=["compile"]).items) == (
         " ".join(ferry.owner.preview(QUESTION, budget_tokens=900).text.split()),

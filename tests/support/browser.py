@@ -60,13 +60,21 @@ class Console:
     ``owner`` is the owner's handle: a test arranges with it, and looks at the end whether the store says the same.
     """
 
-    def __init__(self, folder: Path, browser: Browser, *, policy: Any = None, **options: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        browser: Browser,
+        *,
+        policy: Any = None,
+        embedder: str = "none",
+        maintenance: bool | None = None,
+        **options: Any,
+    ) -> None:
         self.browser, self.folder = browser, folder
         #: Milliseconds that a page waits for what a test expects.
         self.patience = 8_000
-        self.owner = Memory.open(
-            folder / "m.db", actor=Actor.operator("ana"), embedder="none", policy=policy, config_dir=folder / "home"
-        )
+        given: dict[str, Any] = {"embedder": embedder, "policy": policy, "maintenance": maintenance}
+        self.owner = Memory.open(folder / "m.db", actor=Actor.operator("ana"), config_dir=folder / "home", **given)
         bound, chosen = bind(ServerOptions(port=0, quiet=True, writes_per_minute=0, **options))
         self.options = chosen
         self.serving = Serving(memory=self.owner, options=chosen)
@@ -148,7 +156,7 @@ def furnished(folder: Path) -> Path:
 
     home = folder / "home"
     home.mkdir()
-    furnish(place_of(str(folder / "m.db")), Actor.operator("ana"), embedder="none", config_dir=home)
+    furnish(place_of(str(folder / "m.db")), Actor.operator("ana"), embedder="hashed", config_dir=home)
     return folder
 
 

@@ -21,7 +21,7 @@ from typing import Any, is_typeddict
 
 FOLDER = Path(__file__).resolve().parents[1] / "golden"
 #: What imports frameworks and names nothing that a signature of the library names.
-_SURFACES = frozenset({"__main__", "cli", "http", "mcp"})
+_SURFACES = frozenset({"__main__", "cli", "http", "integrations", "mcp"})
 _IDENTIFIER = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{16,}|sha256:[0-9a-f]+")
 
 

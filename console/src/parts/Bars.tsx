@@ -33,7 +33,7 @@ export function Bars({ adds, most, bare }: Props) {
         ))}
       </div>
       {bare ? null : (
-        <p class="legend small soft">
+        <p class="shares small soft">
           {shown.map((each) => (
             <span key={each.name} title={each.means}>
               <i class={`adds-${each.name}`} />

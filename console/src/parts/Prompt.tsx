@@ -1,6 +1,7 @@
 /** A compiled context: how its budget is used, and its text in coloured sections, memory by memory. */
 
 import "./prompt.css";
+import { useEffect, useRef } from "preact/hooks";
 import type { Schemas } from "../api";
 import { MemoryText } from "./MemoryText";
 
@@ -16,14 +17,14 @@ export function BudgetBar({ of }: { of: Told }) {
   const shares = of.sections.filter((each) => each.tokens > 0);
   const words = shares.map((each) => `${each.name} ${each.tokens}`).join(", ");
   return (
-    <div class="budget">
-      <div class="budget-bar" role="img" aria-label={`${of.tokens} of ${of.budget_tokens} tokens: ${words}, free ${free}`}>
+    <div class="prompt-budget">
+      <div class="prompt-bar" role="img" aria-label={`${of.tokens} of ${of.budget_tokens} tokens: ${words}, free ${free}`}>
         {shares.map((each) => (
           <span key={each.name} class={`of-${each.name}`} style={{ flexGrow: each.tokens }} />
         ))}
-        <span class="free" style={{ flexGrow: free }} />
+        <span class="prompt-free" style={{ flexGrow: free }} />
       </div>
-      <p class="legend small soft">
+      <p class="shares small soft">
         {shares.map((each) => (
           <span key={each.name}>
             <i class={`of-${each.name}`} />
@@ -46,14 +47,21 @@ interface Props {
   label?: string;
 }
 
+// From this width on the prompt stands beside what is chosen in it.
+const BESIDE = "(min-width: 1101px)";
+
 /** The prompt itself; each memory is a button that chooses it. */
 export function Prompt({ of, chosen, onChoose, marks, label = "The prompt" }: Props) {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (chosen && matchMedia(BESIDE).matches) box.current?.querySelector("[aria-pressed=true]")?.scrollIntoView({ block: "nearest" });
+  }, [chosen]);
   if (!of.parts.length) return <p class="soft pad">The context is empty: nothing is remembered that bears on this.</p>;
   return (
-    <div class="prompt" role="group" aria-label={label}>
+    <div ref={box} class="prompt" role="group" aria-label={label}>
       {of.parts.map((each) => {
         const mark = marks?.get(each.id);
-        const named = ["part", `of-${each.section}`, each.id === chosen && "on", mark && `is-${mark}`].filter(Boolean).join(" ");
+        const named = ["prompt-part", `of-${each.section}`, each.id === chosen && "on", mark && `is-${mark}`].filter(Boolean).join(" ");
         return (
           <button
             key={`${each.section} ${each.id}`}
@@ -62,8 +70,8 @@ export function Prompt({ of, chosen, onChoose, marks, label = "The prompt" }: Pr
             aria-pressed={each.id === chosen}
             onClick={() => onChoose(each.id === chosen ? "" : each.id)}
           >
-            <span class="part-text"><MemoryText text={each.text.replace(/^\n+/, "")} limit={1_500} /></span>
-            <span class="part-side small faint">
+            <span class="prompt-text"><MemoryText text={each.text.replace(/^\n+/, "")} limit={1_500} /></span>
+            <span class="prompt-side small faint">
               {mark ? <b>{mark}</b> : null}
               <span class="num">{each.tokens}</span>
             </span>

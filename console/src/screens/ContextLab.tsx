@@ -41,9 +41,9 @@ export function ContextLab() {
   });
   return (
     <Page title="Context lab" lede="what the model would see, and why" json={addressOf("/memory/receipts", { params: { query: { kind: "compile" } } })}>
-      <div class="views" role="tablist" aria-label="Views">
+      <div class="lab-views" role="tablist" aria-label="Views">
         {VIEWS.map((each) => (
-          <button key={each.name} type="button" role="tab" aria-selected={view === each.name} class="view" onClick={() => address.set({ view: each.name })}>
+          <button key={each.name} type="button" role="tab" aria-selected={view === each.name} class="lab-view" onClick={() => address.set({ view: each.name })}>
             {each.title}
           </button>
         ))}
@@ -92,8 +92,8 @@ function Compile({ address }: { address: Address }) {
   };
   return (
     <>
-      <form class="card pad asked" onSubmit={(event) => event.preventDefault()}>
-        <label class="field objective">
+      <form class="card pad lab-asked" onSubmit={(event) => event.preventDefault()}>
+        <label class="field lab-objective">
           <span>What the model is about to do</span>
           <input id="objective" type="search" value={asked.objective} placeholder="Is there sesame in the walnut bread?" onInput={(event) => address.set({ q: event.currentTarget.value })} />
         </label>
@@ -175,7 +175,7 @@ function Explained({ told, address, actions }: { told: Schemas["Explanation"]; a
   const choose = (id: string) => address.set({ memory: id });
   const candidate = told.candidates.find((each) => each.id === chosen);
   return (
-    <div class="stack explained">
+    <div class="stack lab-explained">
       <section class="card pad stack" aria-label="Budget">
         <div class="line">
           <b class="num">{told.tokens.toLocaleString()}</b>
@@ -188,7 +188,7 @@ function Explained({ told, address, actions }: { told: Schemas["Explanation"]; a
         <BudgetBar of={told} />
         {told.notes.map((each) => <p key={each} class="small soft">{seen(each)}</p>)}
       </section>
-      <div class="lab">
+      <div class="lab-split">
         <section aria-label="Prompt"><Prompt of={told} chosen={chosen} onChoose={choose} /></section>
         <div class="stack">
           {candidate ? <Chosen key={candidate.id} candidate={candidate} told={told} onClose={() => choose("")} /> : null}

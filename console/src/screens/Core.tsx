@@ -58,7 +58,7 @@ export function Core() {
     <Page title="Core" lede={lede} json={core.url}>
       <Shown of={core} rows={6}>
         {(data) => (
-          <div class="blocks">
+          <div class="core-blocks">
             {data.notes.map((each) => <div key={each} class="banner">{seen(each)}</div>)}
             {data.blocks.map((each) => (
               <BlockCard
@@ -83,7 +83,7 @@ function mayEdit(block: Block): boolean {
 function BlockCard({ block, on, open, onOpen }: { block: Block; on: boolean; open: string; onOpen: (open: string) => void }) {
   const memory = block.memory;
   return (
-    <section id={`block-${block.key}`} class={`card pad block ${on ? "on" : ""}`} aria-label={block.key}>
+    <section id={`block-${block.key}`} class={`card pad core-block ${on ? "on" : ""}`} aria-label={block.key}>
       <div class="line">
         <h2>{seen(block.key)}</h2>
         <span class="soft small">{MEANS[block.key] ?? "a block of your own"}</span>
@@ -96,7 +96,7 @@ function BlockCard({ block, on, open, onOpen }: { block: Block; on: boolean; ope
         <Editor block={block} onDone={() => onOpen("")} />
       ) : (
         <>
-          {block.text ? <p class="block-text"><MemoryText text={block.text} /></p> : <p class="faint">{block.key === "persona" && block.tokens ? "From the identity document." : "Nothing stands here."}</p>}
+          {block.text ? <p class="core-text"><MemoryText text={block.text} /></p> : <p class="faint">{block.key === "persona" && block.tokens ? "From the identity document." : "Nothing stands here."}</p>}
           <div class="line small soft">
             {memory ? <span>version {memory.version}, {seen(memory.author)}, <Time at={memory.updated_at ?? memory.created_at} short /></span> : null}
             <span class="spread" />
@@ -202,7 +202,7 @@ function History({ id }: { id: string }) {
   return (
     <Shown of={versions}>
       {(data) => (
-        <ol class="versions">
+        <ol class="core-versions">
           {[...data.items].reverse().map((each) => (
             <li key={each.version} class="stack">
               <div class="line small soft">

@@ -67,7 +67,7 @@ export function RecallLab() {
   };
   return (
     <Page title="Recall lab" lede="why each hit is where it is" json={found.url || "/memory/status"} actions={query.trim() ? <CallForms of={spoken} /> : null}>
-      <form class="card pad sought" onSubmit={(event) => event.preventDefault()}>
+      <form class="card pad recall-asked" onSubmit={(event) => event.preventDefault()}>
         <label class="field"><span>Question</span><input id="query" type="search" value={asked} placeholder="What is left over on Tuesdays?" onInput={(event) => address.set({ q: event.currentTarget.value })} /></label>
         <label class="field">
           <span>Order</span>
@@ -81,9 +81,9 @@ export function RecallLab() {
             {[5, 10, 20, 50].map((each) => <option key={each} value={each}>{each}</option>)}
           </select>
         </label>
-        <label class="line floor"><input type="checkbox" checked={floor === 0} onChange={(event) => address.set({ floor: event.currentTarget.checked ? "0" : "" })} /> below the floor, too</label>
+        <label class="line recall-floor"><input type="checkbox" checked={floor === 0} onChange={(event) => address.set({ floor: event.currentTarget.checked ? "0" : "" })} /> below the floor, too</label>
       </form>
-      <div class="recall">
+      <div class="recall-split">
         {query.trim() ? (
           <Shown of={found} rows={8}>{(data) => <Hits key={query} of={data} query={query} order={order} limit={limit} floor={floor} />}</Shown>
         ) : (
@@ -131,14 +131,14 @@ function Hits({ of, query, order, limit, floor }: HitsProps) {
     <section class="stack" aria-label="Hits">
       {recall.notes.map((each) => <p key={each} class="small soft">{seen(each)}</p>)}
       {recall.hits.length ? (
-        <ol class="card hits">
+        <ol class="card recall-hits">
           {recall.hits.map((hit, at) => {
             const why = ranked[at];
             return (
               <li key={hit.id}>
-                <span class="rank num soft">{hit.rank}</span>
+                <span class="recall-rank num soft">{hit.rank}</span>
                 <div class="stack tight">
-                  <Link href={`/memories/${hit.id}`} class="hit-text"><MemoryText text={hit.text} limit={300} /></Link>
+                  <Link href={`/memories/${hit.id}`} class="recall-text"><MemoryText text={hit.text} limit={300} /></Link>
                   <span class="line small soft">
                     <b class="num">{hit.score.toFixed(2)}</b>
                     {hit.weak ? <Tag title="Below the line from which a memory counts as relevant">weak</Tag> : null}
@@ -149,7 +149,7 @@ function Hits({ of, query, order, limit, floor }: HitsProps) {
                   {why ? <Bars adds={why.adds} most={most} /> : null}
                 </div>
                 {mayChange() ? (
-                  <span class="judge" role="group" aria-label={`Feedback on hit ${hit.rank}`}>
+                  <span class="recall-judge" role="group" aria-label={`Feedback on hit ${hit.rank}`}>
                     <Chip on={said[hit.id] === true} onClick={() => void judge(hit.id, true)}>used</Chip>
                     <Chip on={said[hit.id] === false} onClick={() => void judge(hit.id, false)}>not</Chip>
                   </span>
@@ -195,7 +195,7 @@ function Learning({ ranking }: { ranking: Ranking | undefined }) {
   };
   if (!facts) return null;
   return (
-    <section class="card pad stack learning" aria-label="Learned ranking">
+    <section class="card pad stack recall-learning" aria-label="Learned ranking">
       <div class="line"><h2>Learned ranking</h2><span class="spread" /><Tag tone={facts.serving ? "good" : "plain"}>{facts.serving ? "serves" : "does not serve"}</Tag></div>
       <p class="small soft">{seen(facts.why)}.</p>
       <dl class="facts small">
@@ -209,7 +209,7 @@ function Learning({ ranking }: { ranking: Ranking | undefined }) {
         <div>
           <h3>What it changed here</h3>
           {moved.length ? (
-            <ul class="moved small">
+            <ul class="recall-moved small">
               {moved.map((each) => {
                 const hit = ranking.recall.hits.find((other) => other.id === each.id);
                 const from = each.ranks["fused"];

@@ -45,6 +45,12 @@ SORTS = (
     option("--kind", "Only these kinds. Several times.", "KIND", "kinds", multiple=True),
     option("--tag", "With any of these. Several times.", "TAG", "tags", multiple=True),
 )
+WHERE = (
+    option("--since", "Written from then on.", "WHEN"),
+    option("--until", "Written before.", "WHEN"),
+    option("--within", "Of this scope and those below it alone.", "SCOPE"),
+    option("--where", 'Whose metadata is so: \'{"stars": {"$gte": 4}}\'.', "JSON"),
+)
 NAMES = (
     option("--subject", "About this subject alone.", "NAME"),
     option("--category", "Of this category alone.", "NAME"),
@@ -294,6 +300,7 @@ def _blob(found: Blob, word: str, path: str | None = None) -> Answer:
     PURPOSE,
     *SORTS,
     *NAMES,
+    *WHERE,
     option("--min-importance", "Only what is at least so useful.", "0..1", default=0.0),
     SENSITIVE,
     AS_OF,
@@ -379,6 +386,7 @@ def replay(call: Call, receipt_id: str) -> Answer:
     *SORTS,
     option("--key", "Under this key alone.", "NAME"),
     *NAMES,
+    *WHERE,
     option("--limit", "Most rows.", "N", default=50),
     option("--all", "No limit.", name="everything"),
     option("--include-ended", "Retired, archived, superseded and expired ones too."),

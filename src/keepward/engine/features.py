@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from keepward.errors import ModelUnavailable
 from keepward.gates.detect.likeness import Form, normalise
-from keepward.model.memory import Kind, Record
+from keepward.model.memory import ContentType, Kind, Record
 from keepward.model.value import to_micros
 from keepward.ports.models import Embedder
 from keepward.ports.store import Features
@@ -133,7 +133,9 @@ def embedded(
     from keepward.retrieval.vectors import pack
 
     texts = [
-        units.sentence_units(
+        units.field_units(record.text)
+        if record.content_type is ContentType.STRUCTURED
+        else units.sentence_units(
             record.text,
             speaker=record.speaker,
             created_at=_happened(record),

@@ -259,3 +259,9 @@ def sentence_units(
     if len(split) > 1:
         units.extend(told(part) for part in _grouped(parts, MOST_UNITS - 1))
     return [u for u in dict.fromkeys(units) if u.strip()]
+
+
+def field_units(text: str) -> list[str]:
+    """Texts to embed of what a program holds, a field a line: the whole, then each field by itself."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return list(dict.fromkeys([text.strip(), *_grouped(lines, MOST_UNITS - 1)])) if lines else []

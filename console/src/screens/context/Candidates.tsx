@@ -39,8 +39,8 @@ export function Candidates({ told, chosen, onChoose }: Props) {
   for (const each of told.candidates) counts[each.section === null ? "out" : "in"] += 1;
   const rows = told.candidates.filter((each) => shown === "all" || (shown === "in") === (each.section !== null));
   return (
-    <section class="card candidates" aria-label="Candidates">
-      <div class="line candidates-head">
+    <section class="card lab-candidates" aria-label="Candidates">
+      <div class="line lab-candidates-head">
         <h2>Candidates</h2>
         <span class="spread" />
         {(["all", "in", "out"] as const).map((each) => (
@@ -52,7 +52,7 @@ export function Candidates({ told, chosen, onChoose }: Props) {
       <VirtualList
         key={shown}
         label="Candidates"
-        class="candidates-list"
+        class="lab-candidates-list"
         count={rows.length}
         estimate={58}
         keyOf={(index) => rows[index]?.id ?? index}
@@ -68,7 +68,7 @@ export function Candidates({ told, chosen, onChoose }: Props) {
 function Row({ candidate, on, onChoose }: { candidate: Candidate; on: boolean; onChoose: (id: string) => void }) {
   return (
     <div role="listitem">
-      <button type="button" class={`candidate ${on ? "on" : ""}`} aria-pressed={on} onClick={() => onChoose(on ? "" : candidate.id)}>
+      <button type="button" class={`lab-candidate ${on ? "on" : ""}`} aria-pressed={on} onClick={() => onChoose(on ? "" : candidate.id)}>
         <MemoryText text={candidate.text || "[erased]"} one />
         <span class="line small soft">
           <Tag tone={toneOf(candidate)} title={candidate.why}>{candidate.section === null ? "out" : "in"}</Tag>

@@ -1,6 +1,6 @@
 /** One candidate: where it comes from, why it is in or out, and what to do about it. */
 
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { api, ask, type Schemas } from "../../api";
 import { changed } from "../../live";
@@ -38,15 +38,17 @@ export function Chosen({ candidate, told, onClose }: Props) {
     else say(done.problem.detail, { tone: "bad" });
   };
   const live = memory?.status === "active";
+  const box = useRef<HTMLElement>(null);
+  useEffect(() => box.current?.scrollIntoView({ block: "nearest" }), []);
   return (
-    <section class="card pad stack chosen" aria-label="Chosen memory">
+    <section ref={box} class="card pad stack lab-chosen" aria-label="Chosen memory">
       <div class="line">
         <Tag tone={toneOf(candidate)}>{candidate.section === null ? "out" : "in"}</Tag>
         <b>{wordOf(candidate)}</b>
         <span class="spread" />
         <Button small tone="quiet" aria-label="Close" onClick={onClose}>×</Button>
       </div>
-      <p class="chosen-text"><MemoryText text={candidate.text || "[erased]"} /></p>
+      <p class="lab-chosen-text"><MemoryText text={candidate.text || "[erased]"} /></p>
       <p class="small soft">{seen(candidate.why)}.</p>
       <dl class="facts small">
         {candidate.source ? <><dt>Source</dt><dd><Tag tone={candidate.trust === "web" || candidate.trust === "unknown" ? "warn" : "plain"}>{candidate.source}</Tag> trusted as {candidate.trust}</dd></> : null}

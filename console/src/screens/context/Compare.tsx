@@ -48,10 +48,10 @@ function Compared({ first, second, address }: { first: string; second: string; a
         {(found) => (
           <>
             {found.same ? <Empty title="The same bytes">Both contexts are the same text.</Empty> : <Differences found={found} texts={texts} chosen={chosen} onChoose={choose} />}
-            <div class="sides">
+            <div class="lab-sides">
               {([a, b] as const).map((side, at) => {
                 const gone = at === 0 ? "removed" : "added";
-                const marks = new Map(found.items.filter((each) => each.change === gone || each.change === "changed").map((each) => [each.id, each.change]));
+                const marks = new Map(found.items.filter((each) => each.change === gone || (each.change === "changed" && !isNoted(each))).map((each) => [each.id, each.change]));
                 return (
                   <section key={at} class="stack" aria-label={at === 0 ? "First context" : "Second context"}>
                     <Shown of={side}>
@@ -81,28 +81,47 @@ interface Props {
 }
 
 function Differences({ found, texts, chosen, onChoose }: Props) {
-  const inputs = Object.entries(found.inputs).filter(([name]) => name !== "now" && name !== "head");
+  const inputs = Object.entries(found.inputs).flatMap(([name, values]) => changes(name, values[0], values[1]));
+  const noted = found.items.filter(isNoted);
+  const told = found.items.filter((each) => !isNoted(each));
   return (
     <section class="card" aria-label="Differences">
-      <ol class="differences">
-        {inputs.map(([name, values]) => (
-          <li key={name} class="small soft">asked otherwise: <b>{name}</b> {seen(said(values[0]))} → {seen(said(values[1]))}</li>
+      <ol class="lab-differences">
+        {inputs.map(([name, before, after]) => (
+          <li key={name} class="small soft">asked otherwise: <b>{name}</b> {seen(before)} → {seen(after)}</li>
         ))}
-        {found.items.map((each: Item) => (
+        {told.map((each) => (
           <li key={each.id} class={each.id === chosen ? "on" : ""}>
             <Tag tone={TONES[each.change]}>{each.change}</Tag>
             <div class="stack tight">
-              <button type="button" class="linklike" onClick={() => onChoose(each.id === chosen ? "" : each.id)}><MemoryText text={texts.get(each.id) || "[erased]"} one /></button>
+              <button type="button" class="lab-link" onClick={() => onChoose(each.id === chosen ? "" : each.id)}><MemoryText text={texts.get(each.id) || "[erased]"} one /></button>
               <span class="small soft">
                 {each.commit ? <><CommitLink of={each.commit.seq} />, <Time at={each.commit.at} />, {seen(each.commit.actor)}: {seen(each.commit.reason)}</> : seen(each.why)}
               </span>
             </div>
           </li>
         ))}
+        {noted.length ? <li class="small soft">{noted.length === 1 ? "One memory was" : `${noted.length} memories were`} confirmed or used in between; what they say is the same.</li> : null}
         {found.items.length === 0 ? <li class="small soft">The same memories, in another order or under other headings.</li> : null}
       </ol>
     </section>
   );
+}
+
+/** Whether nothing but bookkeeping made another version of a memory: it says what it said. */
+function isNoted(item: Item): boolean {
+  return item.change === "changed" && (item.commit?.changes ?? []).some((each) => each.id === item.id && each.op === "reinforce");
+}
+
+/** Return what was asked otherwise: name, first, second; what is made of parts by its parts. */
+function changes(name: string, first: unknown, second: unknown): [string, string, string][] {
+  if (name === "now" || name === "head" || said(first) === said(second)) return [];
+  if (!isParts(first) || !isParts(second)) return [[name.replaceAll("_", " "), said(first), said(second)]];
+  return [...new Set([...Object.keys(first), ...Object.keys(second)])].flatMap((each) => changes(each, first[each], second[each]));
+}
+
+function isParts(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function said(value: unknown): string {

@@ -50,7 +50,7 @@ export function ReceiptList({ address, onOpen, verb = "Open" }: Props) {
   };
   return (
     <div class="stack">
-      <div class="filters">
+      <div class="lab-filters">
         <label class="field"><span>Asked about</span><input type="search" value={address.get("asked")} onInput={(event) => address.set({ asked: event.currentTarget.value })} /></label>
         <label class="field"><span>Asked by</span><input type="search" value={address.get("by")} placeholder="support-bot" onInput={(event) => address.set({ by: event.currentTarget.value })} /></label>
       </div>
@@ -65,7 +65,7 @@ export function ReceiptList({ address, onOpen, verb = "Open" }: Props) {
                 keyOf={(row) => row.id}
                 columns={[
                   { title: "When", cell: (row) => <Time at={row.at} /> },
-                  { title: "Asked", cell: (row) => <button type="button" class="linklike" aria-label={`${verb}: ${row.objective ?? row.compiled}`} onClick={() => onOpen(row.id)}>{row.objective ? seen(row.objective) : row.compiled}</button> },
+                  { title: "Asked", cell: (row) => <button type="button" class="lab-link" aria-label={`${verb}: ${row.objective ?? row.compiled}`} onClick={() => onOpen(row.id)}>{row.objective ? seen(row.objective) : row.compiled}</button> },
                   { title: "By", cell: (row) => seen(row.actor) },
                   { title: "Purpose", wide: true, cell: (row) => row.purpose },
                   { title: "Memories", num: true, wide: true, cell: (row) => row.shown },

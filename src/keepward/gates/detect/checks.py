@@ -80,13 +80,13 @@ def mixed_case(value: str) -> bool:
 
 def mixed(value: str) -> bool:
     """Random-looking: letters and digits both, spread, and no run of plain words."""
-    return not_example(value) and digits(value) >= 2 and entropy(value) >= 3.0 and not _wordy(value)
+    return not_example(value) and digits(value) >= 2 and entropy(value) >= 3.0 and not wordy(value)
 
 
 def spread(value: str) -> bool:
     """No word and no name: characters that vary, with a digit or a capital among small letters."""
     lower, upper = any(map(str.islower, value)), any(map(str.isupper, value))
-    return entropy(value) >= 3.0 and (digits(value) > 0 or (lower and upper)) and not _wordy(value)
+    return entropy(value) >= 3.0 and (digits(value) > 0 or (lower and upper)) and not wordy(value)
 
 
 _WORD = re.compile("[a-z]{6}")
@@ -105,7 +105,8 @@ def scattered(value: str) -> bool:
     )
 
 
-def _wordy(value: str) -> bool:
+def wordy(value: str) -> bool:
+    """Whether a value is words joined, as names are: ``check-out-the-new-design``."""
     # Hyphenated or underscored names (check-out-the-new-design) are words, not random bytes.
     parts = value.replace("_", "-").replace("/", "-").replace(".", "-").split("-")
     if len(parts) < 3:
@@ -117,7 +118,7 @@ def _wordy(value: str) -> bool:
 
 def high_entropy(value: str, *, least: int = 16) -> bool:
     """A value random enough for a variable that is named as a secret; ``least`` is its shortest length."""
-    if len(value) < least or placeholder(value) or _wordy(value):
+    if len(value) < least or placeholder(value) or wordy(value):
         return False
     lower, upper, digit = (any(map(test, value)) for test in (str.islower, str.isupper, str.isdigit))
     if not (lower or upper):

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keepward.gates import content
@@ -107,6 +107,7 @@ def test_numbers_that_name_nobody_are_settled_by_one_look(text):
 
 
 @given(st.lists(st.sampled_from(sorted({piece for text in PERSONAL for piece in re.findall(r"\S+|\s", text)}))))
+@settings(deadline=None)
 def test_a_text_in_which_one_look_finds_nothing_personal_holds_nothing_personal(pieces):
     text = "".join(pieces)
     assert not (privacy.calm(Text(text)) and privacy.scan(text))
@@ -156,7 +157,7 @@ def test_what_stands_behind_a_pattern_counts_as_absent_where_that_does_not_occur
 
 @pytest.mark.parametrize("rule", [rule for rule in (*load("providers"), *load("credentials")) if rule.bare])
 @given(data=st.data())
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_secret_of_a_rule_without_a_telling_string_holds_a_run(rule, data):
     text = data.draw(st.from_regex(rule.pattern))
     assert occurs(secrets.RUN, text.encode("utf-8", "replace"))

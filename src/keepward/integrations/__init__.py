@@ -1,0 +1,54 @@
+"""Adapters: a handle on memories as the stores, tools and sessions that agent frameworks expect.
+
+Each is a module of its own that imports its framework; importing this package imports none.
+
+Invariants
+(1) An adapter says all it has to say through the verbs of a handle: what a gate refuses, holds or rewrites there, it
+    does here as well, and the framework is told in its own way.
+(2) What one adapter keeps, every other surface reads: nothing is stored in a form of its own.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from keepward.errors import KeepwardError
+
+if TYPE_CHECKING:
+    from keepward.model.proposal import Outcome
+
+
+class NotStored(KeepwardError):
+    """Nothing of it was stored; ``outcome`` says why, and has a receipt."""
+
+    code = "not_stored"
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__("; ".join(dict.fromkeys(each.detail for each in outcome.reasons)))
+        self.outcome = outcome
+
+
+class GateWarning(UserWarning):
+    """Something was held for a person, or stored otherwise than it was given."""
+
+
+#: What a gate may say of what was stored as it was given.
+_AS_GIVEN = frozenset({"duplicate", "shape"})
+
+
+def told(outcomes: Iterable[Outcome], *, stacklevel: int = 4) -> None:
+    """Tell a framework what became of its writes.
+
+    Raises:
+        NotStored: one was refused.
+    """
+    for outcome in outcomes:
+        if outcome.outcome == "refused":
+            raise NotStored(outcome)
+        said = [each.detail for each in outcome.reasons if each.gate not in _AS_GIVEN]
+        if outcome.outcome == "quarantined":
+            said.insert(0, "held until a person decides")
+        if said:
+            warnings.warn("; ".join(said), GateWarning, stacklevel=stacklevel)

@@ -1,0 +1,200 @@
+"""LangGraph's ``BaseStore`` over a handle on memories, for threads (``KeepwardStore``) and for an event loop.
+
+A namespace is a scope below the handle's own, and an item is a memory with a key whose metadata is the value; it is
+found by the text of its indexed fields. Needs the extra ``langgraph``.
+
+Invariants
+(1) A read that renews a term writes only where less than half of the term is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+from langgraph.store import base
+from langgraph.store.base.batch import AsyncBatchedBaseStore
+
+from keepward.errors import NotFound
+from keepward.integrations import told
+from keepward.integrations.embedder import FunctionEmbedder
+from keepward.integrations.names import below, found_by, key_of, labels_below, name_of, texts_of
+from keepward.memory import Memory
+from keepward.model.memory import Record, Tier
+
+#: What is an item: turns of a conversation are not.
+KINDS = ("fact", "state", "rule", "summary", "document")
+_EVERY = 100_000
+_FILTER = re.compile(r"[a-zA-Z0-9_.-]+")
+
+
+def embedder_of(index: base.IndexConfig) -> FunctionEmbedder:
+    """Return the embeddings of an index configuration as the embedder that a store is opened with."""
+    found, dims = base.ensure_embeddings(index["embed"]), index["dims"]
+    return FunctionEmbedder(id=f"langchain:{type(found).__name__}:{dims}", dim=dims, function=found.embed_documents)
+
+
+class KeepwardStore(base.BaseStore):
+    """LangGraph's store over a handle; namespaces lie below the handle's scope.
+
+    Texts are compared by the embedder of the handle's store; ``embedder_of`` makes one of an index configuration.
+    Given an ``index``, searches are in order of their cosines.
+    """
+
+    supports_ttl = True
+
+    def __init__(self, mem: Memory, index: base.IndexConfig | None = None, ttl: base.TTLConfig | None = None) -> None:
+        super().__init__()
+        self.memory, self.index_config, self.ttl_config = mem, index, ttl
+        self._fields = list((index or {}).get("fields") or ["$"])
+        self._swept: set[str] = set()
+
+    def batch(self, ops: Iterable[base.Op]) -> list[base.Result]:
+        """Carry operations out: the reads, then the writes, of which the last to a key counts."""
+        return self._run(list(ops))
+
+    async def abatch(self, ops: Iterable[base.Op]) -> list[base.Result]:
+        """Do the same in a thread."""
+        return await asyncio.to_thread(self._run, list(ops))
+
+    def sweep_ttl(self) -> Any:
+        """Return how many items have run out since this was last called; they were read no more before."""
+        found = self.memory.find(within=self.memory.scope, statuses=["expired"], kinds=KINDS, limit=None)
+        ended = {each.id for each in found}
+        fresh, self._swept = ended - self._swept, ended
+        return len(fresh)
+
+    def start_ttl_sweeper(self, *_: Any, **__: Any) -> Any:
+        """Return True: nothing has to run. What has run out is not read, and the job ``expire`` tidies it away."""
+        return True
+
+    stop_ttl_sweeper = start_ttl_sweeper
+
+    def _run(self, ops: Sequence[base.Op]) -> list[base.Result]:
+        for op in ops:
+            base.validate_op_namespace(op)
+        puts = {(op.namespace, op.key): op for op in ops if isinstance(op, base.PutOp)}
+        # Reads see what was there before the writes beside them.
+        results = [None if isinstance(op, base.PutOp) else self._read(op) for op in ops]
+        for namespace in dict.fromkeys(namespace for namespace, _ in puts):
+            self._put(namespace, [op for op in puts.values() if op.namespace == namespace])
+        return results
+
+    def _read(self, op: base.GetOp | base.SearchOp | base.ListNamespacesOp) -> base.Result:
+        if isinstance(op, base.ListNamespacesOp):
+            return self._namespaces(op)
+        renews = bool(op.refresh_ttl and self.ttl_config and self.ttl_config.get("refresh_on_read", False))
+        if isinstance(op, base.SearchOp):
+            return self._search(op, renews)
+        record = self._get(op.namespace, op.key)
+        return None if record is None else base.Item(**self._shown(record, renews))
+
+    def _at(self, namespace: Sequence[str]) -> Memory:
+        return self.memory.at(scope=below(self.memory.scope, namespace))
+
+    def _get(self, namespace: Sequence[str], key: str) -> Record | None:
+        handle = self._at(namespace)
+        found = list(handle.find(key=key_of(key), kinds=KINDS, limit=None))
+        if not found and len(key) == len("01900000-0000-7000-8000-000000000000"):
+            # What has no key is shown under its id.
+            with suppress(NotFound):
+                found.append(handle.get(key))
+        return next((each for each in found if each.scope == handle.scope), None)
+
+    def _search(self, op: base.SearchOp, renews: bool) -> list[base.SearchItem]:
+        handle, where = self._at(op.namespace_prefix), _where(op.filter or {})
+        asked: dict[str, Any] = {"within": handle.scope, "where": where or None, "kinds": KINDS}
+        if not op.query:
+            listed = handle.find(**asked, sort="changed", offset=op.offset, limit=op.limit)
+            return [base.SearchItem(**self._shown(each, renews)) for each in listed]
+        asked |= {"floor": 0.0, "order": "cosine" if self.index_config else "learned"}
+        hits = handle.recall(op.query, **asked, limit=op.offset + op.limit).hits[op.offset :]
+        scores = (hit.parts["cosine"] if self.index_config else hit.score for hit in hits)
+        shown = (self._shown(hit.memory, renews) for hit in hits)
+        return [base.SearchItem(**each, score=score) for each, score in zip(shown, scores, strict=True)]
+
+    def _shown(self, record: Record, renews: bool) -> dict[str, Any]:
+        if renews and record.expires_at is not None:
+            term = record.expires_at - (record.updated_at or record.created_at)
+            if (record.expires_at - self.memory.now) * 2 <= term:
+                told([self.memory.at(scope=record.scope).revise(record.id, ttl=term, reason="read")])
+        value = record.metadata if record.content_type == "structured" else {"text": record.text, **record.metadata}
+        return {
+            "namespace": labels_below(self.memory.scope, record.scope),
+            "key": name_of(record.key) if record.key else record.id,
+            "value": value,
+            "created_at": record.created_at,
+            "updated_at": record.updated_at or record.created_at,
+        }
+
+    def _put(self, namespace: tuple[str, ...], ops: Sequence[base.PutOp]) -> None:
+        handle = self._at(namespace)
+        gone = [found for op in ops if op.value is None and (found := self._get(namespace, op.key))]
+        if gone:
+            outcome, _ = handle.forget_many([each.id for each in gone], reason="deleted")
+            told([outcome] if outcome else [])
+        kept = [op for op in ops if op.value is not None]
+        outcomes = handle.remember_many([self._item(op) for op in kept], reason="put") if kept else []
+        told(outcomes)
+        for op, outcome in zip(kept, outcomes, strict=True):
+            for record in getattr(outcome, "records", ()):
+                if op.ttl is None and record.expires_at is not None:
+                    told([handle.revise(record.id, ttl=None, reason="put")])
+
+    def _item(self, op: base.PutOp) -> dict[str, Any]:
+        value = dict(op.value or {})
+        paths = [] if op.index is False else self._fields if op.index is None else op.index
+        texts = [
+            each for path in paths for each in (texts_of(value) if path == "$" else base.get_text_at_path(value, path))
+        ]
+        return {
+            "text": found_by(texts, self.memory.policy.text_limit[Tier.ARCHIVAL]),
+            "key": key_of(op.key),
+            "metadata": value,
+            "content_type": "structured",
+            "tier": "archival",
+            "kind": "fact",
+            "ttl": None if op.ttl is None else op.ttl * 60,
+        }
+
+    def _namespaces(self, op: base.ListNamespacesOp) -> list[tuple[str, ...]]:
+        scopes = self.memory.facets(within=self.memory.scope, kinds=KINDS, of=["scope"], most=_EVERY).facets["scope"]
+        every = (labels_below(self.memory.scope, each.value) for each in scopes)
+        found = {each[: op.max_depth] for each in every if all(_meets(each, one) for one in op.match_conditions or ())}
+        found.discard(())
+        return sorted(found)[op.offset : op.offset + op.limit]
+
+
+class AsyncKeepwardStore(KeepwardStore, AsyncBatchedBaseStore):
+    """The same for an event loop: calls of one moment are carried out together, in a thread."""
+
+    batch = AsyncBatchedBaseStore.batch
+
+    async def sweep_ttl(self) -> int:
+        """Return how many items have run out since this was last called."""
+        return await asyncio.to_thread(KeepwardStore.sweep_ttl, self)
+
+    async def start_ttl_sweeper(self, *_: Any, **__: Any) -> bool:
+        """Return True: nothing has to run."""
+        return True
+
+    stop_ttl_sweeper = start_ttl_sweeper
+
+
+def _where(given: dict[str, Any]) -> dict[str, Any]:
+    """Return a filter as conditions: what is not equal has to be there."""
+    if not all(map(_FILTER.fullmatch, given)):
+        raise ValueError("Invalid filter key: use letters, digits, dots, hyphens and underscores")
+    differs = {name for name, asked in given.items() if isinstance(asked, dict) and "$ne" in asked}
+    return {name: {**asked, "$exists": True} if name in differs else asked for name, asked in given.items()}
+
+
+def _meets(namespace: tuple[str, ...], condition: base.MatchCondition) -> bool:
+    """Whether a namespace begins or ends so."""
+    path = condition.path
+    start = 0 if condition.match_type == "prefix" else len(namespace) - len(path)
+    part = namespace[start : start + len(path)] if start >= 0 else ()
+    return len(part) == len(path) and all(one in {"*", label} for one, label in zip(path, part, strict=True))

@@ -1,0 +1,88 @@
+"""Names of other systems as scopes and keys, and values as the text that they are found by.
+
+Invariants
+(1) Every name comes back as it went in: what a scope or key cannot hold is escaped, and no two names become one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import quote, unquote
+
+from keepward.model.memory import CORE_BLOCKS
+from keepward.model.trust import DEPTH, SHARED
+from keepward.model.value import plain_key
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_PLAIN = re.compile(r"[A-Za-z0-9_-]")
+_LONGEST = 64
+
+
+def segment_of(label: str) -> str:
+    """Return a label as a segment of a scope (1): a dot stands before the hexadecimal digits of a byte.
+
+    Raises:
+        ValueError: it is longer than a segment may be.
+    """
+    bare = "".join(
+        each if _PLAIN.match(each) else "".join(f".{byte:02x}" for byte in each.encode("utf-8", "surrogatepass"))
+        for each in label
+    )
+    segment = f"_..{bare}" if bare[:1] in {".", "-"} else bare
+    if len(segment) > _LONGEST:
+        raise ValueError(f"a label has at most {_LONGEST} characters, where letters and digits count one")
+    return segment
+
+
+def label_of(segment: str) -> str:
+    """Return the label of a segment."""
+    return unquote(re.sub(r"\.([0-9a-f]{2})", r"%\1", segment.removeprefix("_..")), errors="surrogatepass")
+
+
+def below(scope: str, labels: Iterable[str]) -> str:
+    """Return the scope that labels name below another.
+
+    Raises:
+        ValueError: one is too long, or there are too many.
+    """
+    found = "/".join((scope.removesuffix(SHARED), *map(segment_of, labels))) or SHARED
+    if found.count("/") > DEPTH:
+        raise ValueError(
+            f"a scope has at most {DEPTH} parts, of which {scope.removesuffix(SHARED).count('/')} are taken"
+        )
+    return found
+
+
+def labels_below(scope: str, found: str) -> tuple[str, ...]:
+    """Return the labels that name a scope below another; none for the same."""
+    return tuple(map(label_of, found[len(scope.removesuffix(SHARED)) + 1 :].split("/"))) if found != scope else ()
+
+
+def key_of(name: str) -> str:
+    """Return a name as the key of a memory (1)."""
+    plain = name.isprintable() and name == plain_key(name) and name[:1] not in {"", "%"}
+    return name if plain and name.casefold() not in CORE_BLOCKS else f"%{quote(name, safe='')}"
+
+
+def name_of(key: str) -> str:
+    """Return the name of a key."""
+    return unquote(key[1:]) if key[:1] == "%" else key
+
+
+def found_by(texts: Iterable[str], most: int) -> str:
+    """Return texts as the text of a memory, a line each, without what no text may hold, cut to a length."""
+    return _CONTROLS.sub(" ", "\n".join(texts))[:most]
+
+
+def texts_of(value: Any, name: str = "") -> Iterator[str]:
+    """Yield the texts in a value, and its numbers under their names."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from texts_of(each, str(key))
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from texts_of(each, name)
+    elif value is not None:
+        yield value if isinstance(value, str) else f"{name}: {value}"

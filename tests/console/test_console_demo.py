@@ -1,0 +1,73 @@
+"""The store of the demo in the console: what screens show of it, and one story through several."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
+from support.browser import NARROW, faults_of_access, loaded, screens, scrolls_sideways
+
+pytestmark = pytest.mark.proof
+
+QUESTION = "Is there sesame in the walnut bread?"
+WRONG = "The walnut bread of the bakery Krume is free of sesame."
+#: Where a screen shows more than where its navigation leads, by name; `{wrong}` is the id of the wrong memory.
+SHOWN = {
+    "context": f"/context?q={QUESTION}&budget=700",
+    "compare": "/context?view=compare&a={first}&b={second}",
+    "recall": "/recall?q=What happens with the bread that is left over",
+    "memory": "/memories/{wrong}",
+    "core": "/core?block=operating_rules&open=history",
+}
+
+
+@pytest.fixture(scope="module")
+def addresses(demo):
+    """Return where each screen is, by name: those of the table, and more than that."""
+    paths = {path.strip("/") or "home": path for path in screens()}
+    asked = demo.owner.receipts(kinds=["compile"], actor="support-bot", objective="walnut").items
+    names = {"first": asked[2].id, "second": asked[1].id, "wrong": wrong(demo).id}
+    return {**paths, **{name: address.format(**names) for name, address in SHOWN.items()}}
+
+
+def wrong(demo):
+    return next(each for each in demo.owner.find(limit=None) if each.text == WRONG)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_a_screen_shows_of_the_demo_has_no_fault_of_access(demo, addresses, name, scheme):
+    with demo.page(addresses[name], color_scheme=scheme, viewport=NARROW) as page:
+        loaded(page)
+        assert (faults_of_access(page), scrolls_sideways(page)) == ([], False)
+
+
+def test_from_the_link_alone_one_finds_out_why_an_agent_was_wrong_corrects_it_and_takes_that_back(demo):
+    bot = demo.agent("support-bot")
+
+    def told():
+        return bot.context(QUESTION, budget_tokens=700).text
+
+    before = told()
+    with demo.page() as page:
+        page.get_by_role("link", name="Context lab").click()
+        page.get_by_role("tab", name="Receipts").click()
+        page.get_by_label("Asked by").fill("support-bot")
+        page.get_by_role("button", name=f"Open: {QUESTION}").first.click()
+        # What the agent was told, memory by memory: one of them is wrong, and from a page of the web.
+        page.get_by_role("group", name="The prompt").get_by_role("button").filter(has_text=WRONG).click()
+        chosen = page.get_by_role("region", name="Chosen memory")
+        chosen.get_by_text("https://nut-trade.example/krume").wait_for()
+        chosen.get_by_text("agent:scout").wait_for()
+        chosen.get_by_role("button", name="Correct…").click()
+        page.get_by_label("What is true").fill("The walnut bread is kneaded with sesame oil: it is not free of sesame.")
+        page.get_by_label("Why, for the journal").fill("Ana says so")
+        page.get_by_role("dialog").get_by_role("button", name="Correct").click()
+        page.get_by_role("button", name="Undo").wait_for()
+        corrected = told()
+        page.get_by_role("button", name="Compile it now").click()
+        page.get_by_role("group", name="The prompt").get_by_text("kneaded with sesame oil: it").wait_for()
+        page.keyboard.press("u")
+        page.get_by_text("Undone.").first.wait_for()
+    assert (WRONG in before, WRONG in corrected, "kneaded with sesame oil: it" in corrected) == (True, False, True)
+    assert WRONG in told()

@@ -1,0 +1,116 @@
+"""Frameworks' own tests pass on our adapters, and what their pages say runs: in an environment beside Keepward.
+
+The tests come from the sdist of each framework; a plugin in `frameworks/` puts our adapter in the place of theirs and
+names what it leaves out, with the reason. What no plugin names is run.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import node
+import pytest
+from proof_stage import clean
+
+pytestmark = pytest.mark.proof
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent / "frameworks"
+REQUIREMENTS = HERE / "requirements.txt"
+PIP = ["-m", "pip", "--quiet", "--disable-pip-version-check"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """The tests of one framework that apply to an adapter."""
+
+    package: str
+    plugin: str
+    #: Files of its sdist.
+    tests: tuple[str, ...]
+    #: How many are passed, and left out by name.
+    passed: int
+    left_out: int
+
+
+SUITES = {
+    "langgraph": Suite(
+        package="langgraph-checkpoint-sqlite",
+        plugin="langgraph_store",
+        tests=("tests/test_store.py", "tests/test_async_store.py", "tests/test_ttl.py"),
+        passed=148,
+        left_out=5,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def python() -> Path:
+    """An interpreter that has the frameworks and Keepward, in a folder that is made once."""
+    folder = node.MODULES / ".cache" / "frameworks"
+    found, ready = folder / "bin" / "python", folder / ".ready"
+    wanted = REQUIREMENTS.read_text()
+    if not ready.exists() or ready.read_text() != wanted:
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True, timeout=120)
+        install = [*PIP, "install", "--constraint", str(ROOT / "constraints.txt"), "--requirement", str(REQUIREMENTS)]
+        subprocess.run([str(found), *install, "--editable", str(ROOT)], check=True, timeout=600)
+        ready.write_text(wanted)
+    return found
+
+
+def sources(package: str) -> Path:
+    """Return the folder of an sdist, in the version that is pinned; fetched once."""
+    (version,) = re.findall(rf"^{package}==(\S+)$", REQUIREMENTS.read_text(), re.MULTILINE)
+    name = f"{package.replace('-', '_')}-{version}"
+    cache = node.MODULES / ".cache" / "sdists"
+    if not (cache / name).exists():
+        options = ["--no-deps", "--no-binary", package, "--dest", str(cache), f"{package}=={version}"]
+        subprocess.run([sys.executable, *PIP, "download", *options], check=True, timeout=300)
+        with tarfile.open(cache / f"{name}.tar.gz") as archive:
+            archive.extractall(cache, filter="data")
+    return cache / name
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_the_tests_of_a_framework_pass_but_for_those_that_are_named(python, tmp_path, capsys, name):
+    suite = SUITES[name]
+    command = [str(python), "-m", "pytest", "-q", "-p", suite.plugin, "-p", "no:cacheprovider", *suite.tests]
+    done = subprocess.run(
+        command,
+        cwd=sources(suite.package),
+        env=clean(tmp_path, PYTHONPATH=str(HERE)),
+        capture_output=True,
+        text=True,
+        timeout=580,
+        check=False,
+    )
+    closing = done.stdout.strip().rpartition("\n")[2]
+    with capsys.disabled():
+        print(f"\n{name}: {closing.strip('= ')}")
+    counts = {word: int(number) for number, word in re.findall(r"(\d+) (\w+)", closing.partition(" in ")[0])}
+    assert counts == {"passed": suite.passed, "deselected": suite.left_out}, done.stdout[-4_000:]
+
+
+def snippets() -> list[str]:
+    """Return the Python blocks of the page on integrations."""
+    page = (ROOT / "docs" / "integrations.md").read_text()
+    return re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(snippets())))
+def test_what_the_page_on_integrations_says_runs(python, tmp_path, number):
+    done = subprocess.run(
+        [str(python), "-W", "error::UserWarning", "-c", snippets()[number]],
+        cwd=tmp_path,
+        env=clean(tmp_path, KEEPWARD_EMBEDDER="none"),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,44 @@
+"""Names of other systems come back as they went in, and no two become one."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keepward.integrations.names import below, found_by, key_of, label_of, labels_below, name_of, segment_of, texts_of
+from keepward.model.memory import CORE_BLOCKS
+from keepward.model.trust import is_scope
+from keepward.model.value import plain_key
+
+LABELS = st.text(min_size=1, max_size=5)
+
+
+@given(LABELS)
+def test_a_label_comes_back_from_its_segment(label: str) -> None:
+    assert label_of(segment_of(label)) == label
+
+
+@given(st.lists(LABELS, min_size=1, max_size=7))
+def test_labels_come_back_from_a_scope(labels: list[str]) -> None:
+    scope = below("/app", labels)
+    assert (is_scope(scope), labels_below("/app", scope)) == (True, tuple(labels))
+
+
+@given(st.text(max_size=40))
+def test_a_name_comes_back_from_its_key(name: str) -> None:
+    key = key_of(name)
+    assert (name_of(key), plain_key(key)) == (name, key)
+
+
+@given(st.text(max_size=10), st.text(max_size=10))
+def test_two_names_have_two_keys(one: str, other: str) -> None:
+    assert (key_of(one) == key_of(other)) == (one == other)
+
+
+def test_no_name_takes_that_of_a_core_block() -> None:
+    assert not {key_of(name) for name in CORE_BLOCKS} & {*CORE_BLOCKS}
+
+
+def test_a_value_is_found_by_its_texts_and_its_numbers_under_their_names() -> None:
+    value = {"text": "red\x00crane", "stars": 4, "tags": ["a", {"b": None, "c": True}]}
+    assert found_by(texts_of(value), 100) == "red crane\nstars: 4\na\nc: True"
