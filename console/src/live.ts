@@ -36,6 +36,7 @@ export function following(signal: Signal<unknown>, took: () => number, run: () =
 const SOON = 120;
 const SLOWEST = 10_000;
 const AGAIN = 2_000;
+let lost = false;
 let source: EventSource | null = null;
 let waiting: ReturnType<typeof setTimeout> | undefined;
 
@@ -50,10 +51,10 @@ function listen(): void {
   source?.close();
   source = new EventSource("/memory/events?reviews=true");
   source.addEventListener("open", () => {
-    const missed = !connected.value;
     connected.value = online.value = true;
     // Whatever happened while nobody listened was not told.
-    if (missed) changed();
+    if (lost) changed();
+    lost = false;
   });
   source.addEventListener("commit", () => {
     commits.value += 1;
@@ -63,6 +64,7 @@ function listen(): void {
   });
   source.addEventListener("error", () => {
     connected.value = false;
+    lost = true;
     source?.close();
     waiting = setTimeout(retry, AGAIN);
   });

@@ -74,6 +74,9 @@ def test_a_queue_of_ten_thousand_is_scrolled_to_its_end_without_paging(large):
 
 def test_something_is_seen_within_a_second_after_the_document(large, record_property):
     with large.page("/") as page:
+        # Once, so that what the server reads for the first time is not counted, nor what the sign-in asked for.
+        loaded(page)
+        page.reload()
         page.locator("a.tile, div.tile").first.wait_for()
         first, all_of_it = page.evaluate(VIEW)
         loaded(page)

@@ -210,6 +210,23 @@ def test_the_address_leads_back_to_what_was_open(console):
         heading(page, "Second mission.")
 
 
+@pytest.mark.promise("C118")
+def test_a_proposal_shows_what_why_and_from_where(console):
+    console.owner.remember("Ship before Easter.", tier="core", key="mission", reason="so")
+    propose(console, "Ship before Whitsun.")
+    with console.page("/review") as page:
+        settle(page)
+        told = page.locator("article").inner_text()
+        parts = (
+            "Change the mission",
+            "agent:assistant",
+            "why Ship before Whitsun",
+            "changes only with a person's approval",
+        )
+        assert [each for each in parts if each not in told] == []
+
+
+@pytest.mark.promise("C118")
 def test_invisible_characters_are_drawn_where_they_stand(console):
     console.agent().remember("Pay to\u202e Ana\u200b.", tier="core", key="mission", reason="so")
     with console.page("/review") as page:

