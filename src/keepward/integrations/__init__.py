@@ -34,21 +34,33 @@ class GateWarning(UserWarning):
     """Something was held for a person, or stored otherwise than it was given."""
 
 
+#: What is an item or a file: turns of a conversation are not.
+KINDS = ("fact", "state", "rule", "summary", "document")
 #: What a gate may say of what was stored as it was given.
 _AS_GIVEN = frozenset({"duplicate", "shape"})
 
 
-def told(outcomes: Iterable[Outcome], *, stacklevel: int = 4) -> None:
-    """Tell a framework what became of its writes.
+def said(outcomes: Iterable[Outcome]) -> list[str]:
+    """Return what was done otherwise than it was asked for: held, or changed, in sentences.
 
     Raises:
         NotStored: one was refused.
     """
+    found: list[str] = []
     for outcome in outcomes:
         if outcome.outcome == "refused":
             raise NotStored(outcome)
-        said = [each.detail for each in outcome.reasons if each.gate not in _AS_GIVEN]
-        if outcome.outcome == "quarantined":
-            said.insert(0, "held until a person decides")
-        if said:
-            warnings.warn("; ".join(said), GateWarning, stacklevel=stacklevel)
+        found += ["it is held until a person decides"] if outcome.outcome == "quarantined" else []
+        found += [each.detail for each in outcome.reasons if each.gate not in _AS_GIVEN]
+    return list(dict.fromkeys(found))
+
+
+def told(outcomes: Iterable[Outcome], *, stacklevel: int = 4) -> None:
+    """Warn of what was done otherwise than it was asked for.
+
+    Raises:
+        NotStored: something was refused.
+    """
+    notes = said(outcomes)
+    if notes:
+        warnings.warn("; ".join(notes), GateWarning, stacklevel=stacklevel)

@@ -19,14 +19,12 @@ from langgraph.store import base
 from langgraph.store.base.batch import AsyncBatchedBaseStore
 
 from keepward.errors import NotFound
-from keepward.integrations import told
+from keepward.integrations import KINDS, told
 from keepward.integrations.embedder import FunctionEmbedder
 from keepward.integrations.names import below, found_by, key_of, labels_below, name_of, texts_of
 from keepward.memory import Memory
 from keepward.model.memory import Record, Tier
 
-#: What is an item: turns of a conversation are not.
-KINDS = ("fact", "state", "rule", "summary", "document")
 _EVERY = 100_000
 _FILTER = re.compile(r"[a-zA-Z0-9_.-]+")
 

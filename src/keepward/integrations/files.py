@@ -1,0 +1,84 @@
+"""Memories as files: a folder is a scope below a handle's own, and a file is a memory with its name as the key.
+
+Invariants
+(1) Content comes back to the byte. What another surface keeps is read as its text, or its fields as JSON, and a changed
+    file that still is a JSON object gives its fields again.
+(2) There are no empty folders.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from keepward.integrations import KINDS
+from keepward.integrations.names import below, found_by, key_of, labels_below, name_of
+from keepward.memory import Memory
+from keepward.model.memory import ContentType, Record, Tier
+from keepward.model.proposal import Outcome
+
+#: The parts of a path below the root; none for the root itself.
+Place = tuple[str, ...]
+
+
+class Files:
+    """The files below the scope of a handle."""
+
+    def __init__(self, mem: Memory) -> None:
+        self.memory = mem
+
+    def get(self, place: Place) -> Record | None:
+        """Return the file at a place."""
+        if not place:
+            return None
+        handle = self._at(place[:-1])
+        found = handle.find(key=key_of(place[-1]), kinds=KINDS, limit=None)
+        return next((each for each in found if each.scope == handle.scope), None)
+
+    def all(self, place: Place) -> dict[Place, Record]:
+        """Return the file at a place, or all files below it, by their places; one without a key is named by its id."""
+        file = self.get(place)
+        if file is not None:
+            return {place: file}
+        folder, own = self._at(place), self.memory.scope
+        found = folder.find(within=folder.scope, kinds=KINDS, limit=None)
+        return {(*labels_below(own, each.scope), name_of(each.key) if each.key else each.id): each for each in found}
+
+    def write(self, place: Place, content: str, record: Record | None = None) -> Outcome:
+        """Propose the content of a file, which was made from ``record`` where there is one."""
+        return self._at(place[:-1]).remember(
+            found_by([content], self.memory.policy.text_limit[Tier.ARCHIVAL]),
+            key=key_of(place[-1]),
+            metadata=_value(record, content),
+            content_type="structured",
+            tier="archival",
+            kind="document",
+            reason="a file was written",
+        )
+
+    def retire(self, files: Iterable[Record], reason: str) -> Iterator[Outcome]:
+        """Propose that files are gone; they can be restored."""
+        for each in files:
+            yield self.memory.at(scope=each.scope).forget(each.id, reason=reason)
+
+    def _at(self, folder: Place) -> Memory:
+        return self.memory.at(scope=below(self.memory.scope, folder))
+
+
+def content_of(record: Record) -> str:
+    """Return what a memory holds as a file (1)."""
+    if record.content_type is not ContentType.STRUCTURED:
+        return record.text
+    value = record.metadata
+    return str(value["content"]) if [*value] == ["content"] else json.dumps(value, ensure_ascii=False, indent=1)
+
+
+def _value(record: Record | None, content: str) -> dict[str, Any]:
+    if record is not None and record.content_type is ContentType.STRUCTURED and [*record.metadata] != ["content"]:
+        with suppress(ValueError):
+            value = json.loads(content)
+            if isinstance(value, dict):
+                return value
+    return {"content": content}

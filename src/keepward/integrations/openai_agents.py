@@ -1,0 +1,127 @@
+"""The session of the OpenAI Agents SDK over a handle on memories: a conversation whose items are turns of a session.
+
+An item is an event of the session with the item as its fields, found by what is said in it: other surfaces recall it
+and read it in the session. Needs the extra ``openai-agents``.
+
+Invariants
+(1) Items come back as they went in, in their order. Those of one call are stored together or not at all.
+(2) What is taken back is retired: it can be restored, and the journal has it.
+(3) A cancelled await ends when what it began is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from agents import SessionSettings
+from agents.memory import SessionABC
+from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
+
+from keepward.integrations import told
+from keepward.integrations.names import found_by, key_of
+from keepward.memory import Memory
+from keepward.model.memory import Record, Tier
+
+#: Fields of an item, and of the parts of its content, in which something is said.
+_SAID = ("text", "content", "output", "arguments", "summary", "refusal", "transcript")
+#: Most items that are stored together.
+MOST = 500
+
+
+class KeepwardSession(SessionABC):
+    """One conversation at the scope of a handle, under its id."""
+
+    def __init__(
+        self, session_id: str, mem: Memory, session_settings: SessionSettings | dict[str, Any] | None = None
+    ) -> None:
+        self.session_id, self.memory = session_id, mem
+        self.session_settings = coerce_session_settings(session_settings or SessionSettings())
+        self._name = key_of(session_id)
+
+    async def get_items(self, limit: int | None = None) -> list[Any]:
+        """Return the items, oldest first; with a limit the newest so many."""
+        most = resolve_session_limit(limit, self.session_settings)
+        records = await asyncio.to_thread(self._newest, most)
+        return [each.metadata for each in reversed(records)]
+
+    async def add_items(self, items: Sequence[Any]) -> None:
+        """Add items behind the others.
+
+        Raises:
+            NotStored: a gate refused one of them, and none is stored.
+        """
+        if items:
+            await _carried_out(self._add, list(items))
+
+    async def pop_item(self) -> Any | None:
+        """Take the newest item back and return it; None where there is none."""
+        return await _carried_out(self._pop)
+
+    async def clear_session(self) -> None:
+        """Take all items back."""
+        await _carried_out(self._clear)
+
+    def _newest(self, most: int | None) -> list[Record]:
+        """Return the newest items, newest first."""
+        if most is not None and most < 1:
+            return []
+        asked: dict[str, Any] = {"session": self._name, "kinds": ["event"], "content_types": ["structured"]}
+        found = self.memory.find(**asked, scopes=[self.memory.scope], limit=most)
+        return list(found)
+
+    def _add(self, items: list[Any]) -> None:
+        most = self.memory.policy.text_limit[Tier.EPISODIC]
+        turns = [
+            {
+                "text": found_by(_said(item), most),
+                "metadata": dict(item),
+                "content_type": "structured",
+                "kind": "event",
+                "tier": "episodic",
+                "stability": "stable",
+                "session": self._name,
+                "speaker": item.get("role"),
+            }
+            for item in items
+        ]
+        for start in range(0, len(turns), MOST):
+            outcomes = self.memory.remember_many(
+                turns[start : start + MOST], mode="atomic", reason="turns of a session"
+            )
+            told(outcomes[:1])
+
+    def _pop(self) -> Any | None:
+        for record in self._newest(1):
+            told([self.memory.forget(record.id, reason="taken back")])
+            return record.metadata
+        return None
+
+    def _clear(self) -> None:
+        records = self._newest(None)
+        if records:
+            outcome, _ = self.memory.forget_many([each.id for each in records], reason="the session was cleared")
+            told([outcome] if outcome else [])
+
+
+async def _carried_out(function: Callable[..., Any], *given: Any) -> Any:
+    """Call in a thread and wait for it, also where the await is cancelled (3)."""
+    task = asyncio.ensure_future(asyncio.to_thread(function, *given))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
+
+
+def _said(item: Any) -> Iterator[str]:
+    """Yield what is said in an item."""
+    if isinstance(item, str):
+        yield item
+    elif isinstance(item, list):
+        for part in item:
+            yield from _said(part)
+    elif isinstance(item, dict):
+        for name in _SAID:
+            yield from _said(item.get(name))
