@@ -21,14 +21,15 @@ import string
 import unicodedata
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, chain, compress, repeat
+from itertools import chain, compress, repeat
 from typing import Any, NamedTuple
 
 from keepward.gates.detect.tables import once, read
 
 #: Decoded runs of one text.
 _MOST_HIDDEN = 64
-_LEADS = bytes(0 if 0x80 <= byte < 0xC0 else 1 for byte in range(256))
+#: Bytes that continue a code point; any other begins one.
+_CONTINUED = bytes(range(0x80, 0xC0))
 
 
 @functools.cache
@@ -95,6 +96,8 @@ class Text:
         #: Whether several original code points may stand for one, so that a span must reach to the next.
         self.encoded = encoded
         self.parses_left = self.MOST_PARSES
+        #: A byte offset, and how many code points begin before it.
+        self._counted = (0, 0)
 
     @once
     def lower(self) -> str:
@@ -133,11 +136,6 @@ class Text:
                 found += (Hidden(plain, *self.span(start, end)) for plain in decode(self.text[start:end]))
         return sorted(found, key=lambda h: (h.start, h.end, h.text))
 
-    @once
-    def _points(self) -> list[int]:
-        # Every byte but a continuation byte (10xxxxxx) begins a code point.
-        return list(accumulate(self.data.translate(_LEADS), initial=0))
-
     def derived(self, text: str, places: Iterable[int], *, encoded: bool = False) -> Text:
         """Return a form of this text whose code points, and its end, stand at these places in it."""
         origin = tuple(places) if self.origin is None else tuple(map(self.origin.__getitem__, places))
@@ -154,7 +152,15 @@ class Text:
 
     def point(self, offset: int) -> int:
         """Turn a byte offset into a code point offset."""
-        return offset if len(self.data) == len(self.text) else self._points[offset]
+        if len(self.data) == len(self.text):
+            return offset
+        # Offsets are asked for nearly in order: counted is what lies between this one and the last.
+        before, point = self._counted
+        step = -1 if offset < before else 1
+        between = self.data[before:offset] if step > 0 else self.data[offset:before]
+        point += step * len(between.translate(None, _CONTINUED))
+        self._counted = (offset, point)
+        return point
 
     def occurs(self, pattern: str) -> bool:
         """Whether the pattern matches anywhere."""
