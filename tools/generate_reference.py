@@ -47,6 +47,7 @@ JSON_KEYS = {
     "blocks schema_version settings",
     "remember": WRITE,
     "add": "session turns[] facts[] notes[]",
+    "hook": "",
     "serve": "path url console mcp token_file live waiting open_reads notes[]",
     "revise": WRITE,
     "forget": WRITE,
@@ -100,7 +101,7 @@ JSON_KEYS = {
     "import": "format total committed duplicates quarantined refused failed[] refusals[] tenants[] notes[]",
     "version": "version python sqlite",
     "mcp": "profile tools[] resources[] prompts[]",
-    "connect": "client path action dry_run diff backup command[] token ended next",
+    "connect": "client path action dry_run diff backup command[] token ended hooks next",
 }
 #: These hold more, by what they tell of.
 OPEN = ("status", "receipt", "token")
@@ -165,7 +166,8 @@ def _command(name: str, command: Any, parent: Any) -> Iterator[str]:
         yield ""
         yield from _table(("argument or option", "meaning"), rows)
     yield ""
-    yield f"`--json`: `{JSON_KEYS[name]}`{' and more' if name in OPEN else ''}"
+    if JSON_KEYS[name]:
+        yield f"`--json`: `{JSON_KEYS[name]}`{' and more' if name in OPEN else ''}"
 
 
 def _row(param: Any, context: Any) -> tuple[str, str]:

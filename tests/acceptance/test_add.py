@@ -189,6 +189,7 @@ def test_progress_is_told_after_every_hundred(memory):
     assert seen == [(100, 150), (150, 150)]
 
 
+@pytest.mark.promise("B85")
 def test_a_conversation_says_turns_as_they_come(memory):
     with memory.session("s1", subject="Ana") as talk:
         talk.user("I prefer tabs.")

@@ -354,10 +354,12 @@ class Use(Talks):
         purpose: str = "answer",
         floor: float | None = None,
         format: str = "markdown",  # noqa: A002
+        seen: Sequence[str] = (),
     ) -> CompiledContext:
         """Compile only what is relevant to a query; the empty text when nothing is.
 
-        ``floor`` is the least score of each, 0..1; None for the policy's own, 0 for no floor.
+        ``floor`` is the least score of each, 0..1; None for the policy's own, 0 for no floor. Ids in ``seen``
+        are of memories that the reader has already: they stay out, and the receipt says so.
         """
 
     @sends("read")

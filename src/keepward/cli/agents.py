@@ -16,7 +16,7 @@ from keepward.place import Database
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
     from keepward.http.serving import ServerOptions
-    from keepward.mcp.connect import Standing
+    from keepward.mcp.connect import Client, Standing
     from keepward.memory import Memory
     from keepward.model.trust import Token
 
@@ -158,7 +158,10 @@ def mcp(call: Call, profile: str, name: str | None, list_only: bool) -> Answer |
     from keepward.mcp.server import serve_stdio
 
     memory, reviewer = _handles(call, name)
-    with memory:
+    from keepward.cli.hook import answered
+    from keepward.mcp.server import as_agent
+
+    with memory, answered(call, as_agent(memory, name or AGENT)):
         serve_stdio(memory, chosen, name=name or AGENT, reviewer=reviewer)
     return None
 
@@ -223,7 +226,8 @@ def _listed(chosen: Any) -> Answer:
     option("--project", "Write into this folder, not for the whole user.", "DIR"),
     option("--expires", "Make a token that ends then, such as 90d; else it never does.", "TERM"),
     option("--no-token", "Write no token: the client is an agent that says its own name."),
-    option("--remove", "Take the entry out again, and end its token."),
+    option("--hooks", "Also remember without being asked: at session starts, prompts, compactions and ends."),
+    option("--remove", "Take the entry out again, hooks too, and end its token."),
     option("--dry-run, --print", "Show the change and write nothing; a token is masked.", name="dry_run"),
 )
 def connect(
@@ -234,6 +238,7 @@ def connect(
     project: str | None,
     expires: str | None,
     no_token: bool,
+    hooks: bool,
     remove: bool,
     dry_run: bool,
 ) -> Answer:
@@ -289,6 +294,9 @@ def connect(
         if memory and issued:
             memory.revoke_token(issued.token.id)
         raise
+    calls = (
+        _hooked(call, chosen, folder, line, memory, bearer, remove=remove, dry_run=dry_run) if hooks or remove else None
+    )
     known = held or (issued.token if issued else None)
     token = {
         "id": known.id if known else None,
@@ -315,9 +323,51 @@ def connect(
         "command": line,
         "token": token if tokened else None,
         "ended": ended,
+        "hooks": calls,
         "next": chosen.then if change.action in {"added", "updated"} and not dry_run else None,
     }
     return Answer(data, lambda screen, data: _show_connected(screen, data, chosen.title), talk=tuple(talk))
+
+
+def _hooked(
+    call: Call,
+    client: Client,
+    folder: Path | None,
+    line: list[str],
+    memory: Memory | None,
+    name: str,
+    *,
+    remove: bool,
+    dry_run: bool,
+) -> dict[str, Any] | None:
+    """Write or take out the hooks of a client; return what was done, None where there are none to take out.
+
+    A hook is the user's own agent by name: no token stands in a command line.
+    """
+    from keepward.mcp import connect_hooks
+    from keepward.mcp.connect import carry_out, file_of, home_of
+
+    if remove and client.name not in connect_hooks.PLACES:
+        return None
+    path = connect_hooks.file_of(client, folder, call.environ, folder or home_of(call.environ))
+    if remove:
+        change = connect_hooks.unhooked(client, path)
+    else:
+        named = {"--db": call.url, "--tenant": call.tenant, "--scope": memory.scope if memory else call.scope}
+        named |= {"--embedder": call.embedder, "--name": name if name != client.name else None}
+        words = [word for flag, value in named.items() if value for word in (flag, str(value))]
+        home = call.environ.get("KEEPWARD_HOME")
+        moved = ["env", f"KEEPWARD_HOME={Path(home).expanduser().absolute()}"] if home else []
+        program = [*moved, *line[: line.index("mcp")]]
+        change = connect_hooks.hooked(client, path, program, words)
+    # Where both are in one file, the copy of what was there first stays.
+    apart = path != file_of(client, folder, call.environ)
+    backup = carry_out(change, copies=apart) if change.after != change.before and not dry_run else None
+    if remove and change.action == "absent":
+        return None
+    then = connect_hooks.PLACES[client.name].then if change.action in {"added", "updated"} else ""
+    shown = {"path": str(path), "action": change.action, "diff": change.diff, "next": then or None}
+    return {**shown, "backup": str(backup) if backup else None}
 
 
 def _owner(call: Call, *, dry_run: bool) -> Memory | None:
@@ -381,6 +431,10 @@ def _show_connected(screen: Screen, data: dict[str, Any], title: str) -> None:
         screen.labelled("token", "{state}, agent {name} at {scope}: ".format(**data["token"]) + ", ".join(_RIGHTS))
     screen.labelled("ended", data["ended"] and f"token {data['ended']}, which stood there")
     screen.labelled("before", data["backup"] and f"kept as {data['backup']}")
+    if data["hooks"]:
+        would = "would be " if data["dry_run"] and data["hooks"]["action"] != "unchanged" else ""
+        screen.labelled("hooks", f"{would}{data['hooks']['action']} in {data['hooks']['path']}")
+        screen.labelled("", data["hooks"]["next"])
     screen.labelled("next", data["next"])
 
 

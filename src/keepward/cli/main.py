@@ -40,7 +40,7 @@ can only name somebody with fewer rights.
 #: The place of each command, by section, in the order of help; what is not asked for is not loaded.
 SECTIONS = {
     "Start": "store.init demo.demo store.status",
-    "Serve": "agents.serve agents.mcp agents.connect",
+    "Serve": "agents.serve agents.mcp agents.connect hook.hook",
     "Propose": "memories.remember copies.add memories.revise memories.forget memories.supersede memories.archive "
     "memories.restore memories.blob",
     "Read": "memories.recall memories.context memories.replay memories.list_ memories.get memories.history",

@@ -69,6 +69,8 @@ TOKENS_A_READ = 40
 #: Tokens that a line has beside its text, at least: the kind of the memory.
 BESIDE_A_TEXT = 3
 FORMATS: tuple[Format, ...] = ("markdown", "xml", "messages")
+#: Why a memory stays out that the reader has at hand.
+SEEN = Reason(gate="compile", code="seen", detail="the reader has it already")
 Which = Literal["context", "snapshot", "memory_block"]
 _COMPILERS: dict[Which, Callable[[Inputs], Compiled]] = {
     "context": compile_context,
@@ -102,12 +104,13 @@ def context(
     include_sensitive: bool = False,
     without: Collection[str] = (),
     floor: float | None = None,
+    seen: Collection[str] = (),
 ) -> CompiledContext:
     """Compile what the handle's scope remembers for an objective: all of it, or one part alone.
 
     ``snapshot`` is what is always injected, ``memory_block`` what is relevant to the objective. ``without`` names core
     blocks, by key or id, that may be missing where they do not hold; others stay in. What scores below ``floor``, by
-    default the policy's, is not relevant.
+    default the policy's, is not relevant. What is ``seen`` is not recalled again.
 
     Raises:
         Tampered: a core block was edited outside of Keepward or is missing, and ``without`` does not name it.
@@ -116,7 +119,7 @@ def context(
         NotFound: ``as_of`` names no commit.
     """
     asked: dict[str, Any] = {"budget_tokens": budget_tokens, "purpose": purpose, "as_of": as_of, "format": format}
-    asked |= {"include_sensitive": include_sensitive, "without": without, "floor": floor}
+    asked |= {"include_sensitive": include_sensitive, "without": without, "floor": floor, "seen": seen}
     return _keep(session, *compiled(session, objective, which=which, **asked))
 
 
@@ -132,6 +135,7 @@ def compiled(
     include_sensitive: bool,
     without: Collection[str],
     floor: float | None,
+    seen: Collection[str] = (),
 ) -> tuple[Inputs, Compiled, Gathered]:
     """Compile a context and keep nothing of it; see ``context``."""
     if include_sensitive:
@@ -143,7 +147,18 @@ def compiled(
         refuse_without_core(gathered.withheld, without)
     least = floor_of(session.engine, floor)
     inputs = replace(gathered.inputs, purpose=purpose, budget_tokens=budget, floor=least, format=chosen)
+    if seen:
+        inputs = _without_seen(inputs, frozenset(seen))
     return inputs, _COMPILERS[which](inputs), gathered
+
+
+def _without_seen(inputs: Inputs, seen: frozenset[str]) -> Inputs:
+    again = [each.record for each in inputs.recalled if each.record.id in seen]
+    return replace(
+        inputs,
+        recalled=[each for each in inputs.recalled if each.record.id not in seen],
+        excluded=[*inputs.excluded, *((each.id, each.version, SEEN) for each in again)],
+    )
 
 
 def text_at(session: Session, objective: str, seq: int, *, purpose: str = "answer") -> str:

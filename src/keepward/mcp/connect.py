@@ -78,7 +78,7 @@ def file_of(client: Client, project: Path | None, environ: Mapping[str, str]) ->
         return _spelled(project / client.project)
     if client.name == "codex" and environ.get("CODEX_HOME"):
         return Path(environ["CODEX_HOME"]).expanduser() / "config.toml"
-    home, xdg = _home(environ), environ.get("XDG_CONFIG_HOME", "")
+    home, xdg = home_of(environ), environ.get("XDG_CONFIG_HOME", "")
     config = Path(xdg) if xdg.startswith("/") else home / ".config"
     match client.name, sys.platform:
         case "claude", _:
@@ -143,7 +143,12 @@ def _spelled(path: Path) -> Path:
     return other if path.name == "opencode.json" and not path.exists() and other.exists() else path
 
 
-def _home(environ: Mapping[str, str]) -> Path:
+def home_of(environ: Mapping[str, str]) -> Path:
+    """Return the user's home folder.
+
+    Raises:
+        InvalidInput: there is none.
+    """
     named = environ.get("USERPROFILE") if sys.platform == "win32" else environ.get("HOME")
     if named:
         return Path(named)
@@ -181,7 +186,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def put(text: str, place: Sequence[str], entry: Mapping[str, Any], *, toml: bool) -> str:
+def put(text: str, place: Sequence[str], entry: Any, *, toml: bool) -> str:
     """Return the text with the table at a path of keys; tables on the way are made.
 
     Raises:
@@ -198,7 +203,7 @@ def put(text: str, place: Sequence[str], entry: Mapping[str, Any], *, toml: bool
         text = drop(text, place, toml=False) if place[-1] in inner else text
         ways = _inserted(text if text.strip() else "{}\n", place, entry)
     inner[place[-1]] = entry
-    return _first(ways, meant, toml=toml)
+    return first_of(ways, meant, toml=toml)
 
 
 def drop(text: str, place: Sequence[str], *, toml: bool) -> str:
@@ -217,18 +222,18 @@ def drop(text: str, place: Sequence[str], *, toml: bool) -> str:
         gone -= 1
         del tables[gone][place[gone]]
     if not toml:
-        return _first(_without(text, place[gone]), meant, toml=False)
+        return first_of(_without(text, place[gone]), meant, toml=False)
     result = _lines_without(text, place)
     # A header without keys may be left of the tables on the way; it stands for nothing.
     left: dict[str, Any] = {key: {} for key in place[:1] if load(result, toml=True).get(key) == {}}
-    return _first([result], meant | left, toml=True)
+    return first_of([result], meant | left, toml=True)
 
 
 def _refused() -> InvalidInput:
     return InvalidInput("it is written in a way that is not edited here")
 
 
-def _first(texts: Iterable[str], meant: dict[str, Any], *, toml: bool) -> str:
+def first_of(texts: Iterable[str], meant: dict[str, Any], *, toml: bool = False) -> str:
     """Return the first text that holds what is meant (1)."""
     for text in texts:
         try:
@@ -412,8 +417,8 @@ def disconnected(client: Client, path: Path) -> Change:
         raise InvalidInput(f"{path.name}: {fault}; take the server `{SERVER}` out by hand") from fault
 
 
-def carry_out(change: Change) -> Path | None:
-    """Write the file; return where what was there before is kept, None where there was nothing.
+def carry_out(change: Change, *, copies: bool = True) -> Path | None:
+    """Write the file; return where what was there before is kept, None where there was nothing or no copy is wanted.
 
     Raises:
         StoreUnavailable: it cannot be written; nothing was changed.
@@ -422,12 +427,12 @@ def carry_out(change: Change) -> Path | None:
     target = Path(os.path.realpath(change.path))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        if _read(target) != change.before:
+        if read(target) != change.before:
             raise Conflict(f"{target.name} has changed in the meantime; run the command again")
         mode = target.stat().st_mode & 0o7777 if target.exists() else 0o600
         if _TOKENS.search(change.before + change.after):
             mode &= 0o700
-        backup = target.with_name(target.name + BACKUP) if target.exists() else None
+        backup = target.with_name(target.name + BACKUP) if copies and target.exists() else None
         if backup is not None:
             durable.replace(backup, change.before.encode(), mode=mode)
         durable.replace(target, change.after.encode(), mode=mode)
@@ -438,7 +443,7 @@ def carry_out(change: Change) -> Path | None:
 
 def _entry(client: Client, path: Path) -> tuple[str, list[str], Any]:
     """Return the text of a file, the path of our entry in it, and the entry if it is there."""
-    text = _read(path)
+    text = read(path)
     found: Any = load(text, toml=path.suffix == ".toml")
     container = found.get(client.container, {})
     if not isinstance(container, dict):
@@ -454,7 +459,13 @@ def _require_ours(path: Path, entry: Any) -> None:
         raise Conflict(f"{path.name} has a server `{SERVER}` that is another program; rename or remove it first")
 
 
-def _read(path: Path) -> str:
+def read(path: Path) -> str:
+    """Return the text of a settings file; empty where there is none.
+
+    Raises:
+        InvalidInput: it is no UTF-8 text.
+        StoreUnavailable: it cannot be read.
+    """
     try:
         return path.read_bytes().decode("utf-8")
     except FileNotFoundError:

@@ -332,6 +332,7 @@ class MemoryBlock(Request[CompiledContext]):
     purpose: fields.Purpose = "answer"
     floor: fields.Floor | None = None
     format: fields.Format = "markdown"
+    seen: Annotated[list[fields.Id], Limit("Memories that the reader has already.", maxItems=2_000)] = NONE
 
     def parameters(self, session: Session) -> dict[str, Any]:
         """Return it as a context for the query."""

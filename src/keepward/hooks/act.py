@@ -1,0 +1,92 @@
+"""What an event does: a context at the start, what is relevant at a prompt, and a summary at the end.
+
+Invariants
+(1) The user's words become events of the session and pass the gates as an agent's relay of them; what is held or
+    refused is in no answer.
+(2) Nothing is put in twice in one session, unless the client has lost what it was told before.
+(3) What is put in is compiled: within its budget, as data, with a receipt.
+(4) A summary quotes what was said and is derived from it; the same session summed up again says only what is new.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keepward.hooks.seen import Seen
+
+if TYPE_CHECKING:
+    from keepward.hooks.events import Event
+    from keepward.memory import Memory
+    from keepward.model.compiled import CompiledContext
+    from keepward.model.memory import Record
+
+#: Tokens of what is put in at the start of a session, and at a prompt.
+START, PROMPT = 1_500, 600
+#: Characters of a prompt that are kept and searched for: what is longer is pasted.
+LONGEST = 4_000
+#: Prompts from which a summary is made, and characters of each in it.
+FEWEST, QUOTE = 3, 160
+_OBJECTIVE = "preferences, standing instructions and decisions of the user for {project}"
+
+
+def act(memory: Memory, event: Event, seen: Seen) -> str:
+    """Do what an event asks for, and return what is to be added to what the model reads."""
+    match event.what:
+        case "start":
+            return _started(memory, event, seen)
+        case "prompt":
+            return _prompted(memory, event, seen)
+        case "compact" | "end":
+            _sum_up(memory, event)
+            if event.what == "compact":
+                seen.clear(event.session, memory.now)
+    return ""
+
+
+def _started(memory: Memory, event: Event, seen: Seen) -> str:
+    if event.afresh:
+        seen.clear(event.session, memory.now)
+    objective = _OBJECTIVE.format(project=event.project or "this project")
+    # What holds for every session need not be asked for in its words: the budget is the cap.
+    found = memory.context(objective, budget_tokens=START, floor=0.0)
+    seen.add(event.session, _ids(found))
+    return found.text
+
+
+def _prompted(memory: Memory, event: Event, seen: Seen) -> str:
+    prompt = event.prompt.strip()
+    if not prompt or prompt.startswith("/"):
+        # A command to the client itself.
+        return ""
+    found = memory.memory_block(prompt[:LONGEST], budget_tokens=PROMPT, seen=sorted(seen.of(event.session)))
+    seen.add(event.session, _ids(found))
+    if len(prompt) <= LONGEST:
+        memory.add([{"role": "user", "content": prompt}], session=event.session)
+    return found.text
+
+
+def _sum_up(memory: Memory, event: Event) -> None:
+    told = memory.find(session=event.session, kinds=["event"], limit=500)
+    summed = {name for each in memory.find(session=event.session, kinds=["summary"]) for name in each.derived_from}
+    fresh = [each for each in reversed(told) if each.id not in summed][-64:]
+    if len(fresh) < FEWEST:
+        return
+    where = f" in {event.project}" if event.project else ""
+    lines = "\n".join(f"- {_quoted(each)}" for each in fresh)
+    memory.remember(
+        f"What was asked for{where}:\n{lines}"[:LONGEST],
+        tier="episodic",
+        kind="summary",
+        session=event.session,
+        derived_from=[each.id for each in fresh],
+        reason=f"summed up at {'compaction' if event.what == 'compact' else 'the end of the session'}",
+    )
+
+
+def _ids(context: CompiledContext) -> list[str]:
+    return [item.id for section in context.sections for item in section.items]
+
+
+def _quoted(record: Record) -> str:
+    line = " ".join(record.text.split())
+    return line if len(line) <= QUOTE else line[: QUOTE - 1].rstrip() + "…"

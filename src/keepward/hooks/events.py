@@ -1,0 +1,133 @@
+"""Events of clients: what they send on standard input, and the answer that each of them reads.
+
+Invariants
+(1) What cannot be read is no event and has no answer: the client goes on as if there were no hook.
+(2) An answer adds text to what the model is told, and does nothing else: it blocks nothing and changes no prompt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import PurePath
+from typing import Any, Literal
+
+What = Literal["start", "prompt", "compact", "end"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """How one client speaks of events."""
+
+    name: str
+    #: Its own names of events.
+    events: Mapping[str, What]
+    #: Of which events the answer may add text.
+    adds: frozenset[str]
+
+
+def _named(start: str, prompt: str, compact: str, end: str | None) -> dict[str, What]:
+    found: dict[str, What] = {start: "start", prompt: "prompt", compact: "compact"}
+    return found if end is None else {**found, end: "end"}
+
+
+CLIENTS: Mapping[str, Client] = {
+    each.name: each
+    for each in (
+        Client(
+            name="claude",
+            events=_named("SessionStart", "UserPromptSubmit", "PreCompact", "SessionEnd"),
+            adds=frozenset({"SessionStart", "UserPromptSubmit"}),
+        ),
+        Client(
+            name="codex",
+            events=_named("SessionStart", "UserPromptSubmit", "PreCompact", None),
+            adds=frozenset({"SessionStart", "UserPromptSubmit"}),
+        ),
+        Client(
+            name="gemini",
+            events=_named("SessionStart", "BeforeAgent", "PreCompress", "SessionEnd"),
+            adds=frozenset({"SessionStart", "BeforeAgent"}),
+        ),
+        Client(
+            name="cursor",
+            events=_named("sessionStart", "beforeSubmitPrompt", "preCompact", "sessionEnd"),
+            adds=frozenset({"sessionStart"}),
+        ),
+    )
+}
+_SESSION = ("session_id", "conversation_id", "sessionId")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that happened in a client."""
+
+    what: What
+    #: The client's own name for it; empty where it was not said.
+    name: str
+    session: str
+    #: Name of the folder that is worked in; the empty text where that was not said.
+    project: str = ""
+    #: What the user typed.
+    prompt: str = ""
+    #: Whether what was put in before is gone from what the model reads: a new session, or one that was compacted.
+    afresh: bool = False
+    #: Whether the answer may add text.
+    adds: bool = False
+
+
+def name_of(client: Client, what: str) -> str:
+    """Return what a client calls an event; the empty text where it has none of that sort."""
+    return next((name for name, sort in client.events.items() if sort == what), "")
+
+
+def read(client: Client, what: str, data: str) -> Event | None:
+    """Return the event that a client wrote; None where it is none that can be used."""
+    try:
+        given = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(given, dict):
+        return None
+    session = next((given[key] for key in _SESSION if isinstance(given.get(key), str) and given[key].strip()), None)
+    name = name_of(client, what)
+    if session is None or not name:
+        return None
+    return Event(
+        what=client.events[name],
+        name=name,
+        session=session.strip()[:200],
+        project=PurePath(_text(given, "cwd")).name,
+        prompt=_text(given, "prompt"),
+        afresh=_text(given, "source") != "resume",
+        adds=name in client.adds,
+    )
+
+
+def packed(event: Event) -> str:
+    """Return an event as a line of JSON."""
+    return json.dumps(asdict(event))
+
+
+def unpacked(line: str) -> Event | None:
+    """Return the event that ``packed`` wrote; None where it did not."""
+    try:
+        return Event(**json.loads(line))
+    except (ValueError, TypeError):
+        return None
+
+
+def answer(client: Client, event: Event, text: str) -> str:
+    """Return what the client is to read for a text to be added; the empty text where there is nothing to say."""
+    if not text or not event.adds:
+        return ""
+    if client.name == "cursor":
+        return json.dumps({"additional_context": text})
+    return json.dumps({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}})
+
+
+def _text(given: Mapping[str, Any], key: str) -> str:
+    value = given.get(key)
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,131 @@
+"""`keepward connect --hooks`: one entry for each event in a client's settings, and the rest of the file as it was."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from keepward.hooks.events import CLIENTS
+from keepward.mcp.connect_hooks import PLACES
+
+ROOT = Path(__file__).parents[2]
+#: Settings that people have.
+THEIRS = {
+    "claude": '{\n  "model": "opus",\n  "hooks": {\n    "SessionStart": [ {"hooks": [{"type": "command", "command": "true"}]} ]\n  }\n}\n',
+    "codex": '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}}\n',
+    "gemini": '{\r\n    "theme": "dark",\r\n    "a": [1,2]\r\n}\r\n',
+    "cursor": '{\n  "version": 1,\n  "hooks": {\n    "stop": [{ "command": "./audit.sh" }],\n    "sessionStart": [{ "command": "./hello.sh" }]\n  }\n}\n',
+}
+
+
+@pytest.fixture
+def home(run, tmp_path, monkeypatch):
+    for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("sys.platform", "linux")
+    run("init")
+    return tmp_path
+
+
+def written(home, client, text=None):
+    path = home / PLACES[client].file
+    if text is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    return path
+
+
+def lines(path):
+    """Return our command lines by event."""
+    found = {}
+    for name, entries in json.loads(path.read_text())["hooks"].items():
+        for entry in entries:
+            for each in entry.get("hooks", [entry]):
+                if " hook " in each["command"]:
+                    found[name] = shlex.split(each["command"])
+    return found
+
+
+@pytest.mark.parametrize("client", PLACES)
+@pytest.mark.parametrize("before", [False, True])
+def test_each_event_of_the_client_calls_us_once(run, home, client, before):
+    path = written(home, client, THEIRS[client] if before else None)
+    run("connect", client, "--hooks")
+    told = {name: words[words.index("hook") + 1] for name, words in lines(path).items()}
+    assert told == dict(CLIENTS[client].events)
+
+
+@pytest.mark.parametrize("client", PLACES)
+def test_connecting_and_removing_leaves_what_was_there(run, home, client):
+    path = written(home, client, THEIRS[client])
+    run("connect", client, "--hooks")
+    run("connect", client, "--remove")
+    assert path.read_bytes() == THEIRS[client].encode()
+
+
+@pytest.mark.parametrize("client", PLACES)
+def test_a_second_call_changes_nothing(run, home, client):
+    path = written(home, client, THEIRS[client])
+    run("connect", client, "--hooks")
+    once = path.read_bytes()
+    assert run("connect", client, "--hooks", "--json").json["hooks"]["action"] == "unchanged"
+    assert path.read_bytes() == once
+
+
+@pytest.mark.parametrize("client", PLACES)
+def test_without_hooks_nothing_is_called(run, home, client):
+    run("connect", client)
+    path = home / PLACES[client].file
+    assert not path.exists() or " hook " not in path.read_text()
+
+
+def test_a_dry_run_writes_nothing(run, home):
+    assert run("connect", "claude", "--hooks", "--dry-run", "--json").json["hooks"]["action"] == "added"
+    assert not (home / ".claude" / "settings.json").exists()
+
+
+def test_a_token_stands_in_no_command_line(run, home):
+    run("connect", "claude", "--hooks")
+    assert "kw_" not in (home / ".claude" / "settings.json").read_text()
+
+
+def test_what_was_there_first_is_kept_where_both_are_in_one_file(run, home):
+    path = written(home, "gemini", THEIRS["gemini"])
+    run("connect", "gemini", "--hooks")
+    assert path.with_name("settings.json.before-keepward").read_bytes() == THEIRS["gemini"].encode()
+
+
+def test_a_client_without_hooks_is_told(run, home):
+    done = run("connect", "vscode", "--hooks")
+    assert (done.code, "hooks are known of" in done.err) == (2, True)
+
+
+def test_a_file_that_cannot_be_edited_is_left_alone(run, home):
+    path = written(home, "claude", '{"hooks": 3}')
+    assert run("connect", "claude", "--hooks").code == 2
+    assert path.read_text() == '{"hooks": 3}'
+
+
+def test_the_command_that_is_written_answers(run, home):
+    run("remember", "The deploy target is db-7")
+    run("connect", "claude", "--hooks", "--embedder", "hashed")
+    words = lines(home / ".claude" / "settings.json")["UserPromptSubmit"]
+    event = json.dumps({"session_id": "s1", "prompt": "What is the deploy target?"})
+    assert "db-7" in run(*words[words.index("hook") :], stdin=event.encode()).out
+
+
+def test_the_plugin_calls_what_there_is():
+    folder = ROOT / "plugins" / "keepward"
+    hooks = json.loads((folder / "hooks" / "hooks.json").read_text())["hooks"]
+    told = {name: entries[0]["hooks"][0]["command"].split()[2] for name, entries in hooks.items()}
+    assert told == dict(CLIENTS["claude"].events)
+
+
+def test_the_plugin_is_the_one_of_the_marketplace():
+    market = json.loads((ROOT / ".claude-plugin" / "marketplace.json").read_text())
+    folder = ROOT / market["plugins"][0]["source"]
+    assert json.loads((folder / ".claude-plugin" / "plugin.json").read_text())["name"] == market["plugins"][0]["name"]

@@ -1,0 +1,69 @@
+"""Events of clients: what is read of them, and the answer in each one's format."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keepward.hooks.events import CLIENTS, answer, packed, read, unpacked
+
+CLAUDE = CLIENTS["claude"]
+
+
+def event(client=CLAUDE, what="prompt", **fields):
+    return read(client, what, json.dumps({"session_id": "s1", "cwd": "/srv/bakery", "prompt": "hi", **fields}))
+
+
+def test_a_prompt_is_read_with_its_session_and_project():
+    found = event()
+    assert (found.session, found.project, found.prompt) == ("s1", "bakery", "hi")
+
+
+@pytest.mark.parametrize(
+    "data", ["", "no JSON", "[]", "3", "null", '{"prompt": "hi"}', '{"session_id": 3}', "[" * 9999]
+)
+def test_what_cannot_be_read_is_no_event(data):
+    assert read(CLAUDE, "prompt", data) is None
+
+
+@given(st.text(max_size=200))
+def test_no_input_is_an_error(data):
+    read(CLAUDE, "prompt", data)
+
+
+def test_a_resumed_session_knows_what_it_was_told():
+    assert (event(what="start", source="resume").afresh, event(what="start", source="startup").afresh) == (False, True)
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini"])
+def test_text_is_added_under_the_clients_own_name_of_the_event(name):
+    client = CLIENTS[name]
+    found = json.loads(answer(client, event(client), "known"))
+    assert found == {"hookSpecificOutput": {"hookEventName": event(client).name, "additionalContext": "known"}}
+
+
+def test_cursor_reads_text_at_the_start_alone():
+    client = CLIENTS["cursor"]
+    start = read(client, "start", '{"conversation_id": "c1"}')
+    assert json.loads(answer(client, start, "known")) == {"additional_context": "known"}
+    assert answer(client, read(client, "prompt", '{"conversation_id": "c1"}'), "known") == ""
+
+
+def test_without_a_text_nothing_is_answered():
+    assert answer(CLAUDE, event(), "") == ""
+
+
+def test_codex_has_no_event_for_the_end():
+    assert event(CLIENTS["codex"], "end") is None
+
+
+def test_an_event_survives_the_way_to_another_process():
+    assert unpacked(packed(event())) == event()
+
+
+@pytest.mark.parametrize("line", ["", "{}", "[]", '{"what": "prompt", "other": 1}'])
+def test_a_line_that_is_no_event_is_none(line):
+    assert unpacked(line) is None
