@@ -18,7 +18,7 @@ import numpy as np
 from keepward.model.query import Filter
 from keepward.retrieval import fusion, vectors
 from keepward.retrieval.analyze import WISH, term_hash, unpack_many
-from keepward.retrieval.index import Allowed, Index, Query
+from keepward.retrieval.index import Allowed, Index, Query, direction_of
 from keepward.retrieval.postings import Statistics, idf, length_norm, saturated
 from keepward.retrieval.relevance import requests
 from keepward.store.candidates import COUNT_BITS, FULL, LENGTH_BITS, LENGTH_STEP, SCANNED, SHIFT, Visible, space_of
@@ -89,7 +89,7 @@ class _Gathering:
         statistics = self._statistics(terms)
         part = Index(statistics)
         words = self._by_words(statistics, max(WORDS, 2 * limit))
-        self._take(part, words | self._by_vectors(limit))
+        self._take(part, words | self._by_vectors(statistics, limit))
         leading = [self._held[each.id] for each in part.search(self._query, self._allowed, LEADING)]
         turns = [(each.session, each.position) for each in leading if each.session is not None]
         more = self._store.near_turns(self._tenant, turns, REACH) if turns else set()
@@ -153,11 +153,12 @@ class _Gathering:
         left = np.isin(arrivals, list(passing))
         return set(arrivals[left][fusion.strongest(totals[left], arrivals[left], most)].tolist())
 
-    def _by_vectors(self, limit: int) -> set[int]:
+    def _by_vectors(self, statistics: Statistics, limit: int) -> set[int]:
         """Return the memories with the best cosines of those whose vectors differ least in their signs."""
-        vector, model = self._query.vector, self._query.vector_model
-        if vector is None or model is None or not self._seen.units:
+        model = self._query.vector_model
+        if model is None or statistics.signs is None:
             return set()
+        vector = direction_of(self._query, statistics.signs).vector
         bits = "".join("1" if component >= 0 else "0" for component in vector.tolist())
         most, kept = max(SIGNS, 2 * limit), max(VECTORS, 2 * limit)
         near = self._store.nearest(self._tenant, self._seen, self._space, bits, most, self._filters, self._allowed.now)

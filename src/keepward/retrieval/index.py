@@ -46,6 +46,18 @@ class Query:
     vector_model: str | None = None
 
 
+def direction_of(query: Query, signs: vectors.Signs) -> fusion.Direction:
+    """Return where a query with a vector points, given the signs of all that may be found.
+
+    Of a request for advice that is its own vector, of which its usual part was taken off. Hashed vectors are mostly
+    zeros, whose signs tell nothing.
+    """
+    vector = np.asarray(query.vector, dtype=np.float32)
+    if relevance.calibration(query.vector_model) is relevance.HASHED or relevance.asks_advice(query.text):
+        return fusion.Direction(vector=vector)
+    return fusion.apart(vector, signs)
+
+
 class Scored(NamedTuple):
     """One answer. A tuple, since a context makes hundreds."""
 
@@ -211,7 +223,7 @@ class Index:
         positions = self._columns["position"]
         near = toward = None
         if units is not None and query.vector is not None and (signs := self._signs(query, sight, units)).units:
-            toward = self._toward(query, signs)
+            toward = direction_of(query, signs)
             near = fusion.by_both(units, toward, signs, sight, cover, positions, limit)
         if near is None and cover is not None:
             near = fusion.by_text(cover, positions, limit)
@@ -246,16 +258,6 @@ class Index:
         if model not in sight.signs:
             sight.signs[model] = units.signs(sight.mask)
         return sight.signs[model]
-
-    def _toward(self, query: Query, signs: vectors.Signs) -> fusion.Direction:
-        """Return where the query points: of a request for advice its own vector, of which its usual part was taken off.
-
-        Hashed vectors are mostly zeros, whose signs tell nothing.
-        """
-        vector = np.asarray(query.vector, dtype=np.float32)
-        if relevance.calibration(query.vector_model) is relevance.HASHED or relevance.asks_advice(query.text):
-            return fusion.Direction(vector=vector)
-        return fusion.apart(vector, signs)
 
     def _heed(self, found: _Found) -> None:
         """Take in what the user wants to be heeded, where something is to be done: it need not be near the request."""
