@@ -49,17 +49,20 @@ def test_an_item_of_the_same_name_is_still_one(mem: Memory) -> None:
     assert mem.remember("The crane is red", aliases=["a"]).outcome == "duplicate"
 
 
-def test_a_key_is_set_back_by_whom_it_belongs_to(mem: Memory) -> None:
+CRANE: dict[str, Any] = {"key": "crane", "kind": "fact", "content_type": "structured"}
+
+
+def test_a_value_is_set_back_by_whom_its_key_belongs_to(mem: Memory) -> None:
     for text in ("red", "blue", "red"):
-        newest = kept(mem.remember(f"The crane is {text}", key="crane", kind="fact"))
+        newest = kept(mem.remember(f"The crane is {text}", **CRANE))
     assert (newest.text, newest.version) == ("The crane is red", 3)
 
 
-def test_a_key_is_not_set_back_by_another_agent(owner: Memory, mem: Memory) -> None:
+def test_a_value_is_not_set_back_by_another_agent(owner: Memory, mem: Memory) -> None:
     for text in ("red", "blue"):
-        kept(mem.remember(f"The crane is {text}", key="crane", kind="fact"))
+        kept(mem.remember(f"The crane is {text}", **CRANE))
     other = owner.acting_as(Actor.agent("other"))
-    assert refused(other.remember("The crane is red", key="crane", kind="fact")) == {"echo"}
+    assert refused(other.remember("The crane is red", **CRANE)) == {"echo"}
 
 
 VALUES: dict[str, dict[str, Any]] = {

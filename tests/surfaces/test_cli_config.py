@@ -29,6 +29,8 @@ CHOSEN = {
     "ttl_volatile": ('"2w"', timedelta(weeks=2)),
     "four_eyes": ("true", True),
     "ttl_working": ("3600", timedelta(hours=1)),
+    "metadata_limit": ("100", 100),
+    "structured_limit": ("1000", 1000),
     "pending_limit": ("7", 7),
     "review_keep": ('"4d"', timedelta(days=4)),
     "review_ttl": ('"3d"', timedelta(days=3)),

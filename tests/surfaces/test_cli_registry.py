@@ -30,7 +30,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str], set[str]]] = {
         {},
         # Windows and orders are for programs that scroll; the rest of what narrows them is told by facets.
         {"content_types", "job", "min_importance", "include_sensitive", "scopes", "sources", "trusts", "statuses"}
-        | {"authors", "text", "since", "until", "below", "offset", "sort", "ascending"},
+        | {"authors", "text", "below", "offset", "sort", "ascending"},
     ),
     "get": ("get", {}, set()),
     "history": ("history", {}, set()),

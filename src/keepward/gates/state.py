@@ -19,7 +19,7 @@ from keepward.gates.verdict import Case, Quarantine, Refuse, Rewrite, Same, Verd
 from keepward.model.change import Append, Insert, Move, Promote, Replace, Restore
 from keepward.model.commit import Reason
 from keepward.model.fold import content
-from keepward.model.memory import Kind, Record, Tier, confidence_at
+from keepward.model.memory import ContentType, Kind, Record, Tier, confidence_at
 from keepward.model.policy import Policy
 from keepward.model.trust import ActorKind, Trust
 
@@ -68,9 +68,9 @@ def duplicate(case: Case, view: View, policy: Policy) -> Verdict | None:
     if case.before is not None and _says_nothing_new(case.before, after):
         return _same(case.before, "unchanged", "says exactly this already")
     form = view.forms.get(after.text) or Form(after.text)
-    # Who writes to a key of their own sets a state, and says nothing again.
-    before = case.before
-    own = before is not None and (before.author == case.actor.label or normalise(before.text) == form.plain)
+    # A program that writes a value to a key of its own sets it, and says nothing again.
+    before, value = case.before, after.content_type is ContentType.STRUCTURED
+    own = before is not None and ((value and before.author == case.actor.label) or normalise(before.text) == form.plain)
     if case.actor.kind not in _MAY_REAFFIRM and not own:
         for old in view.echoes:
             if normalise(old.text) == form.plain:
