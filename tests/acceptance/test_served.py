@@ -80,7 +80,7 @@ def made(harbour, found, seed=7):
     calls = [sampler.call(each, optional=0.0) for each in found]
     # The description has no words for either: exactly one parameter, a header that is needed and answered by 428.
     changed = {"impact": {"query": {"source": "web"}}, "approve": {"headers": {"If-Match": "*"}}}
-    changed["amend"] = changed["approve"]
+    changed["amend"] = {"headers": {"If-Match": "*", **JSON}}
     return [replace(each, **changed.get(each.operation, {})) for each in calls]
 
 

@@ -95,6 +95,18 @@ def test_the_journal_is_sifted_and_the_address_keeps_it(console):
     assert [each["actor"] for each in told["items"]] == ["agent:orion"]
 
 
+def test_what_is_being_typed_stays_when_something_is_committed(console):
+    remember(console, "The pier is long")
+    with console.page("/commits") as page:
+        page.get_by_text("live", exact=True).wait_for()
+        page.get_by_label("Who made or approved it").fill("agent:orion")
+        console.agent("orion").remember("The buoy is green", tier="archival", reason="orions")
+        page.get_by_text("orions").first.wait_for()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("list", name="Commits, newest first").get_by_role("listitem")).to_have_count(1)
+    assert len(console.owner.log(actor="agent:orion")) == 1
+
+
 def test_two_states_are_compared(console):
     first, second = mission(console, "Ship before Easter.", "Ship before Whitsun.")
     remember(console, "The pier is long")

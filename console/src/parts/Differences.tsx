@@ -23,9 +23,11 @@ export function Differences({ items, label }: { items: readonly Differing[]; lab
         const side = each.after ?? each.before;
         if (!side) return null;
         const word = each.op ?? (each.before ? (each.after ? "changes" : "goes") : "new");
-        const step = { op: word, id: each.id, version: side.version, before: each.before, after: side, changed: each.changed };
+        // Of what is gone its words say enough.
+        const fields = each.after ? each.changed : each.changed.filter((change) => change.field === "text");
+        const step = { op: word, id: each.id, version: side.version, before: each.before, after: side, changed: fields };
         return (
-          <li key={each.id} class="step">
+          <li key={each.id} class="differing">
             <div class="line small">
               <Tag tone={TONES[word] ?? "plain"}>{word}</Tag>
               <a href={`${BASE}/memories/${each.id}`}>{seen(side.key ?? `${side.tier} ${side.kind}`)}</a>

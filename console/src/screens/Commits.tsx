@@ -1,7 +1,7 @@
 /** Commits: the journal, what each commit changed, its rollback with a preview, and two states compared. */
 
 import "./tending.css";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { BASE, go, useAddress, type Address } from "../address";
 import type { Schemas } from "../api";
 import { useKeys } from "../keys";
@@ -14,6 +14,7 @@ import { ReceiptLink } from "../parts/Receipt";
 import { Empty, Shown } from "../parts/States";
 import { Tag, type Tone } from "../parts/Tag";
 import { Time } from "../parts/Time";
+import { Typed } from "../parts/Typed";
 import { seen } from "../parts/seen";
 import { RollBackDialog } from "./commits/RollBack";
 
@@ -40,7 +41,11 @@ function Journal({ address }: { address: Address }) {
   const found = useGet("/memory/commits", { params: { query } });
   const chosen = address.get("at");
   const items = found.data?.items ?? [];
-  const place = items.findIndex((each) => String(each.seq) === chosen);
+  // Where nothing was chosen the newest is open; what is being read stays when another one comes.
+  const newest = useRef("");
+  newest.current ||= String(items[0]?.seq ?? "");
+  const current = chosen || newest.current;
+  const place = items.findIndex((each) => String(each.seq) === current);
   const move = (by: number) => {
     const next = items[Math.max(0, Math.min(items.length - 1, place + by))];
     if (next) address.set({ at: next.seq });
@@ -59,14 +64,14 @@ function Journal({ address }: { address: Address }) {
       actions={<Button small onClick={() => address.set({ compare: "yes", at: null }, { push: true })}>Compare two states</Button>}
     >
       <Filters address={address} />
-      <div class={chosen ? "two at" : "two"}>
+      <div class={chosen ? "two journal-page at" : "two journal-page"}>
         <div class="card">
           <Shown of={found} rows={8}>
             {(data) =>
               data.items.length ? (
                 <>
                   <ol class="journal" aria-label="Commits, newest first">
-                    {data.items.map((each) => <Row key={each.id} item={each} on={String(each.seq) === chosen} address={address} />)}
+                    {data.items.map((each) => <Row key={each.id} item={each} on={String(each.seq) === current} address={address} />)}
                   </ol>
                   {query.before || data.next_before ? (
                     <div class="pages">
@@ -81,7 +86,7 @@ function Journal({ address }: { address: Address }) {
             }
           </Shown>
         </div>
-        {chosen ? <Detail key={chosen} name={chosen} address={address} /> : null}
+        {current ? <Detail key={current} name={current} chosen={chosen !== ""} address={address} /> : null}
       </div>
     </Page>
   );
@@ -92,7 +97,7 @@ function Filters({ address }: { address: Address }) {
     <form class="bar" role="search" aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
       <label class="field">
         <span>Who made or approved it</span>
-        <input value={address.get("actor")} placeholder="agent:claude" onChange={(event) => address.set({ actor: event.currentTarget.value.trim(), before: null })} />
+        <Typed value={address.get("actor")} placeholder="agent:claude" onSet={(actor) => address.set({ actor, before: null })} />
       </label>
       <label class="field">
         <span>Kind</span>
@@ -134,11 +139,11 @@ function Row({ item, on, address }: { item: Commit; on: boolean; address: Addres
   );
 }
 
-function Detail({ name, address }: { name: string; address: Address }) {
+function Detail({ name, chosen, address }: { name: string; chosen: boolean; address: Address }) {
   const found = useGet("/memory/commits/{commit_id}", { params: { path: { commit_id: name } } }, null);
   const [undoing, setUndoing] = useState(false);
   useKeys("This commit", {
-    Escape: { does: "Close the commit", run: () => address.set({ at: null }) },
+    Escape: chosen ? { does: "Close the commit", run: () => address.set({ at: null }) } : null,
     z: mayChange() ? { does: "Roll it back, with a preview first", run: () => setUndoing(true) } : null,
   });
   return (
@@ -150,7 +155,7 @@ function Detail({ name, address }: { name: string; address: Address }) {
               <h2>Commit {data.seq}</h2>
               <Tag tone={TONES[data.kind] ?? "plain"}>{data.kind}</Tag>
               <span class="spread" />
-              <Button small tone="quiet" onClick={() => address.set({ at: null })}>Close</Button>
+              {chosen ? <Button small tone="quiet" onClick={() => address.set({ at: null })}>Close</Button> : null}
             </div>
             <p dir="auto">{seen(data.reason)}</p>
             <dl class="facts">
@@ -180,11 +185,31 @@ function Detail({ name, address }: { name: string; address: Address }) {
   );
 }
 
+// What the store itself changes while a memory is used; its words stay as they are.
+const UPKEEP = new Set(["importance", "base_importance", "reinforced_at", "uses", "last_used"]);
+const SHOWN = 300;
+
+function Compared({ items }: { items: readonly Schemas["Difference"][] }) {
+  const said = items.filter((each) => each.changed.some((change) => !UPKEEP.has(change.field)));
+  const weighed = items.filter((each) => !said.includes(each));
+  return (
+    <>
+      <Differences items={said.slice(0, SHOWN)} label="What differs" />
+      {said.length > SHOWN ? <p class="soft">The first {SHOWN} are shown; the JSON has all of them.</p> : null}
+      {weighed.length ? (
+        <details>
+          <summary>{weighed.length} {weighed.length === 1 ? "differs" : "differ"} in nothing but how much {weighed.length === 1 ? "it counts" : "they count"}</summary>
+          <Differences items={weighed.slice(0, SHOWN)} label="What counts more or less" />
+        </details>
+      ) : null}
+    </>
+  );
+}
+
 function Compare({ address }: { address: Address }) {
   const from = address.get("from") || "0";
   const to = address.get("to");
   const found = useGet("/memory/diff", { params: { query: { earlier: from, later: to || undefined } } });
-  const set = (name: string) => (event: Event) => address.set({ [name]: (event.currentTarget as HTMLInputElement).value.trim() });
   return (
     <Page
       title="Compare"
@@ -193,8 +218,8 @@ function Compare({ address }: { address: Address }) {
       actions={<Button small onClick={() => address.set({ compare: null, from: null, to: null }, { push: true })}>Back to the journal</Button>}
     >
       <form class="bar" onSubmit={(event) => event.preventDefault()}>
-        <label class="field"><span>Before: a commit's number, or a day</span><input value={from} onChange={set("from")} /></label>
-        <label class="field"><span>After: the same; empty is now</span><input value={to} placeholder="now" onChange={set("to")} /></label>
+        <label class="field long"><span>Before: a commit's number, or a day</span><Typed value={from} onSet={(value) => address.set({ from: value })} /></label>
+        <label class="field long"><span>After: the same; empty is now</span><Typed value={to} placeholder="now" onSet={(value) => address.set({ to: value })} /></label>
       </form>
       <div class="card pad stack">
         <Shown of={found} rows={6}>
@@ -202,8 +227,7 @@ function Compare({ address }: { address: Address }) {
             data.count ? (
               <>
                 <p class="soft">{data.count.toLocaleString()} {data.count === 1 ? "memory differs" : "memories differ"}</p>
-                <Differences items={data.items.slice(0, 300)} label="What differs" />
-                {data.count > 300 ? <p class="soft">The first 300 are shown; the JSON has all of them.</p> : null}
+                <Compared items={data.items} />
               </>
             ) : (
               <Empty title="The two states are equal" />

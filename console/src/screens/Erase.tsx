@@ -14,6 +14,7 @@ import { Page } from "../parts/Page";
 import { Empty, Failed, Shown } from "../parts/States";
 import { Time } from "../parts/Time";
 import { say } from "../parts/Toasts";
+import { Typed } from "../parts/Typed";
 import { seen } from "../parts/seen";
 
 type Reason = keyof typeof REASONS;
@@ -51,7 +52,7 @@ export function Erase() {
             </fieldset>
             <label class="field">
               <span>{way === "ids" ? "Ids, with blanks between" : way === "subject" ? "Subject, such as ana" : "Source, such as web, or a reference in evidence"}</span>
-              <input value={value} onChange={(event) => address.set({ [way]: event.currentTarget.value.trim(), way: null, also: null })} />
+              <Typed value={value} onSet={(text) => address.set({ [way]: text, way: null, also: null })} />
             </label>
             <label class="field">
               <span>Why; the certificate says it</span>

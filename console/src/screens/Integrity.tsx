@@ -57,45 +57,49 @@ export function Integrity() {
   return (
     <Page title="Integrity" lede="whether the store is what was written to it" json="/memory/doctor">
       <div class="cards">
-        <section class="card pad stack" aria-label="Verify">
-          <h2>Verify</h2>
-          <p class="soft">Recomputes every hash, seal and projection of every tenant, and compares the head with the anchor that this machine keeps elsewhere.</p>
-          <LastAudit />
-          {mayChange() ? <div class="line">{verify.running ? <Button onClick={verify.stop}>Stop</Button> : <Button tone="go" hint="v" onClick={verify.begin}>Verify now</Button>}</div> : null}
-          <Progress of={verify} what="rows" />
-          {verify.result ? <Verified found={verify.result} /> : null}
-        </section>
-        <Seal />
-        <section class="card pad stack" aria-label="Drill">
-          <h2>Drill</h2>
-          <p class="soft">Attacks a copy of this store, poisoned pages and edited rows among them, and shows which defence stood in the way. The store itself is not touched.</p>
-          {mayChange() ? <div class="line">{drill.running ? <Button onClick={drill.stop}>Stop</Button> : <Button onClick={drill.begin}>Attack a copy</Button>}</div> : null}
-          <Progress of={drill} what="attacks" />
-          {drill.result ? (
-            <p role="status" class={drill.result.ok ? "good" : "bad"}>
-              <b>{drill.result.ok ? `All ${drill.result.fired} defences fired.` : `${drill.result.breached} breached, ${drill.result.inconclusive} inconclusive.`}</b>
-            </p>
-          ) : null}
-          {drill.lines.length ? (
-            <details open={drill.lines.some((each) => each.status !== "fired")}>
-              <summary>{drill.lines.length} attacks</summary>
-              <ul class="checks">
-                {drill.lines.map((each) => (
-                  <li key={each.name}><Tag tone={ATTACKS[each.status] ?? "plain"}>{each.status}</Tag><span>{seen(each.title)} <span class="soft">{seen(each.defence)}</span></span></li>
-                ))}
-              </ul>
-            </details>
-          ) : null}
-        </section>
-        <Doctor />
-        <section class="card pad stack" aria-label="Rescue">
-          <h2>When something is broken</h2>
-          <p class="soft">These read or replace the store's file, so they are run where it lies, while no server has it open.</p>
-          <Command does="Make the records anew from the journal, where that holds" text="keepward rebuild" />
-          <Command does="Make a new store of all that still holds in a damaged one" text="keepward rescue BROKEN.db NEW.db" />
-          <Command does="Take a copy that can be brought back" text="keepward backup COPY.db" />
-          <Command does="Carry the sealing key to another machine" text="keepward key export HOME.key" />
-        </section>
+        <div class="stack">
+          <section class="card pad stack" aria-label="Verify">
+            <h2>Verify</h2>
+            <p class="soft">Recomputes every hash, seal and projection of every tenant, and compares the head with the anchor that this machine keeps elsewhere.</p>
+            <LastAudit />
+            {mayChange() ? <div class="line">{verify.running ? <Button onClick={verify.stop}>Stop</Button> : <Button tone="go" hint="v" onClick={verify.begin}>Verify now</Button>}</div> : null}
+            <Progress of={verify} what="rows" />
+            {verify.result ? <Verified found={verify.result} /> : null}
+          </section>
+          <section class="card pad stack" aria-label="Drill">
+            <h2>Drill</h2>
+            <p class="soft">Attacks a copy of this store, poisoned pages and edited rows among them, and shows which defence stood in the way. The store itself is not touched.</p>
+            {mayChange() ? <div class="line">{drill.running ? <Button onClick={drill.stop}>Stop</Button> : <Button onClick={drill.begin}>Attack a copy</Button>}</div> : null}
+            <Progress of={drill} what="attacks" />
+            {drill.result ? (
+              <p role="status" class={drill.result.ok ? "good" : "bad"}>
+                <b>{drill.result.ok ? `All ${drill.result.fired} defences fired.` : `${drill.result.breached} breached, ${drill.result.inconclusive} inconclusive.`}</b>
+              </p>
+            ) : null}
+            {drill.lines.length ? (
+              <details open={drill.lines.some((each) => each.status !== "fired")}>
+                <summary>{drill.lines.length} attacks</summary>
+                <ul class="checks">
+                  {drill.lines.map((each) => (
+                    <li key={each.name}><Tag tone={ATTACKS[each.status] ?? "plain"}>{each.status}</Tag><span>{seen(each.title)} <span class="soft">{seen(each.defence)}</span></span></li>
+                  ))}
+                </ul>
+              </details>
+            ) : null}
+          </section>
+          <section class="card pad stack" aria-label="Rescue">
+            <h2>When something is broken</h2>
+            <p class="soft">These read or replace the store's file, so they are run where it lies, while no server has it open.</p>
+            <Command does="Make the records anew from the journal, where that holds" text="keepward rebuild" />
+            <Command does="Make a new store of all that still holds in a damaged one" text="keepward rescue BROKEN.db NEW.db" />
+            <Command does="Take a copy that can be brought back" text="keepward backup COPY.db" />
+            <Command does="Carry the sealing key to another machine" text="keepward key export HOME.key" />
+          </section>
+        </div>
+        <div class="stack">
+          <Seal />
+          <Doctor />
+        </div>
       </div>
     </Page>
   );
@@ -136,7 +140,7 @@ function LastAudit() {
     <p class="line small">
       <span class="soft">By itself last <Time at={audit.last_at} short /></span>
       {audit.last_receipt ? <ReceiptLink id={audit.last_receipt} /> : null}
-      {audit.paused ? <Tag tone="warn">paused</Tag> : audit.due_at ? <span class="soft">· next <Time at={audit.due_at} short /></span> : null}
+      {audit.paused ? <Tag tone="warn">paused</Tag> : audit.due ? <Tag tone="accent">due</Tag> : audit.due_at ? <span class="soft">· next <Time at={audit.due_at} short /></span> : null}
     </p>
   );
 }
