@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
-from support.browser import NARROW, WIDE, faults_of_access, loaded, screens, scrolls_sideways
+from support.browser import NARROW, WIDE, faults_of_access, loaded, screens, screens_of_one, scrolls_sideways
 
 pytestmark = pytest.mark.proof
 SCREENS = screens()
@@ -21,6 +21,19 @@ def test_a_screen_has_no_fault_of_access(demo, path, scheme):
             loaded(page)
             found[width] = faults_of_access(page)
         assert found == {"wide": [], "narrow": []}
+
+
+def test_the_screen_of_one_memory_has_no_fault_of_access(demo):
+    (path, *_) = screens_of_one(demo)
+    with demo.page(path) as page:
+        found = {}
+        for scheme in ("light", "dark"):
+            for width, size in (("wide", WIDE), ("narrow", NARROW)):
+                page.emulate_media(color_scheme=scheme)
+                page.set_viewport_size(size)
+                loaded(page)
+                found[scheme, width] = (faults_of_access(page), scrolls_sideways(page))
+        assert set(map(str, found.values())) == {"([], False)"}
 
 
 @pytest.mark.parametrize("path", SCREENS)

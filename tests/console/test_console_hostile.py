@@ -136,6 +136,15 @@ def test_hostile_words_do_nothing_to_a_screen(hostile, path):
         assert (wide, _calm(page)) == (CALM, CALM)
 
 
+def test_hostile_words_do_nothing_to_the_screen_of_one_memory(hostile):
+    with hostile.page("/") as page:
+        for each in hostile.owner.find(limit=None):
+            page.goto(f"{hostile.url}/console/memories/{each.id}")
+            page.get_by_role("heading", level=1).wait_for()
+            loaded(page)
+            assert (each.text[:20], _calm(page)) == (each.text[:20], CALM)
+
+
 def test_each_hostile_proposal_is_drawn_whole_and_does_nothing(hostile):
     with hostile.page("/review") as page:
         seen = set()

@@ -166,6 +166,11 @@ def screens() -> list[str]:
     return re.findall(r'path: "(/[^":]*)"', table)
 
 
+def screens_of_one(console: Console) -> list[str]:
+    """Return the paths of the screens of one memory, for three of a store's."""
+    return [f"/memories/{each.id}" for each in console.owner.find(limit=3)]
+
+
 def loaded(page: Page) -> None:
     """Wait until nothing on a page is being read any more."""
     expect(page.locator(".loading")).to_have_count(0, timeout=30_000)

@@ -3,12 +3,12 @@
 import { useState } from "preact/hooks";
 import { Button } from "./Button";
 
-export function Copy({ text, children = "Copy" }: { text: string; children?: string }) {
+export function Copy({ text, children = "Copy", framed }: { text: string; children?: string; framed?: boolean }) {
   const [done, setDone] = useState(false);
   const copy = async () => {
     await navigator.clipboard.writeText(text);
     setDone(true);
     setTimeout(() => setDone(false), 1_500);
   };
-  return <Button small tone="quiet" onClick={() => void copy()}>{done ? "Copied" : children}</Button>;
+  return <Button small tone={framed ? undefined : "quiet"} onClick={() => void copy()}>{done ? "Copied" : children}</Button>;
 }

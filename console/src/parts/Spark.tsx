@@ -1,7 +1,7 @@
-/** A line of a few numbers, without axes; `label` says the same in words. */
+/** A line of a few numbers, without axes; `label` says the same in words. `most` is the top, for lines to be compared. */
 
-export function Spark({ values, label, height = 28 }: { values: readonly number[]; label: string; height?: number }) {
-  const most = Math.max(1, ...values);
+export function Spark({ values, label, height = 28, most: top = 1 }: { values: readonly number[]; label: string; height?: number; most?: number }) {
+  const most = Math.max(top, ...values);
   const step = values.length > 1 ? 120 / (values.length - 1) : 0;
   const points = values.map((each, at) => `${(at * step).toFixed(1)},${(26 - (each / most) * 23).toFixed(1)}`).join(" ");
   return (

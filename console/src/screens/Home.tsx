@@ -136,9 +136,9 @@ function Integrity({ now, audit, jobs, checks }: { now: Status; audit: Audit; jo
   return (
     <div class="card tile">
       <span class="soft">Integrity</span>
-      <strong class={known ? (whole ? "good" : "bad") : "faint"}>{known ? (whole ? "whole" : sealed ? "not whole" : "not sealed") : "…"}</strong>
+      <strong class={known ? (whole ? "good" : "bad") : "faint"}>{known ? (whole ? "whole" : sealed ? "not whole" : "not sealed") : "…"} <small class="soft">{now.commits.toLocaleString()} commits</small></strong>
       <span class="soft small line">
-        <span>{now.commits.toLocaleString()} commits, {audit ? <>verified <Time at={audit.at} short /></> : "not verified yet"}</span>
+        <span>{audit ? <>verified <Time at={audit.at} short /></> : "not verified yet"}</span>
         {mayChange() ? <Button small tone="quiet" busy={busy} onClick={() => void look()}>Verify now</Button> : null}
       </span>
     </div>
@@ -175,7 +175,7 @@ function Look({ warning }: { warning: Warning }) {
       <div class="look-acts">
         {act && mayChange() ? <Button small busy={busy} onClick={() => void run()}>{act.title}</Button> : null}
         {to && exists(to.path) ? <Link href={to.path} class="btn sm">{to.title}</Link> : null}
-        {command && !act ? <Copy text={command}>Copy the command</Copy> : null}
+        {command && !act ? <Copy framed text={command}>Copy the command</Copy> : null}
       </div>
     </div>
   );
@@ -186,21 +186,25 @@ function Agents({ activity }: { activity: Loaded<Schemas["Activity"]> }) {
     <section class="card" aria-label="What each wrote">
       <header class="card-head"><h2>Who wrote</h2><span class="soft small">the last {DAYS} days</span></header>
       <Shown of={activity}>
-        {(data) => data.series.length ? (
+        {(data) => {
+          const shown = data.series.slice(0, AGENTS);
+          const most = Math.max(...shown.flatMap((each) => each.counts));
+          return shown.length ? (
           <ul class="agents">
-            {data.series.slice(0, AGENTS).map((each) => {
+            {shown.map((each) => {
               const today = each.counts.at(-1) ?? 0;
               return (
                 <li key={each.name}>
                   <span class="cut">{seen(each.name)}</span>
-                  <Spark values={each.counts} height={22} label={`${each.name}: ${each.counts.join(", ")}`} />
+                  <Spark values={each.counts} most={most} height={22} label={`${each.name}: ${each.counts.join(", ")}`} />
                   <span class="num soft">{today ? `${today} today` : ""}</span>
                   <b class="num">{each.total.toLocaleString()}</b>
                 </li>
               );
             })}
           </ul>
-        ) : <p class="soft none">Nobody wrote anything in these days.</p>}
+          ) : <p class="soft none">Nobody wrote anything in these days.</p>;
+        }}
       </Shown>
     </section>
   );

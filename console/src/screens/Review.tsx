@@ -235,7 +235,7 @@ function Row({ item, on, chosen, onOpen, onToggle }: RowProps) {
   );
 }
 
-const FACETS = [["proposer", "Proposed by"], ["gate", "Held by"], ["tier", "Tier"]] as const;
+const FACETS = [["proposer", "Proposed by", "By anyone"], ["gate", "Held by", "Any gate"], ["tier", "Tier", "Any tier"]] as const;
 const TIERS = ["core", "working", "episodic", "archival"] as const;
 
 function tierOf(text: string): (typeof TIERS)[number] | undefined {
@@ -247,9 +247,9 @@ function Filters({ counts, address }: { counts: Counts; address: ReturnType<type
   if (!shown.length) return null;
   return (
     <div class="filters">
-      {shown.map(([facet, title]) => (
+      {shown.map(([facet, title, any]) => (
         <select key={facet} aria-label={title} value={address.get(facet)} onChange={(event) => address.set({ [facet]: event.currentTarget.value, at: null })}>
-          <option value="">{title}: all</option>
+          <option value="">{any}</option>
           {Object.entries(counts[facet] ?? {}).map(([value, count]) => <option key={value} value={value}>{value} ({count})</option>)}
         </select>
       ))}
