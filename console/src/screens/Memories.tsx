@@ -137,10 +137,8 @@ function Filters({ address, count }: { address: Address; count: number }) {
         <span>Text or key contains</span>
         <input type="search" key={`t${address.get("text") ? "" : "0"}`} defaultValue={address.get("text")} onInput={(event) => later({ text: event.currentTarget.value })} maxLength={1000} />
       </label>
-      <div class="two">
-        <label class="field"><span>Written from</span><input type="date" value={address.get("since")} onChange={(event) => address.set({ since: event.currentTarget.value })} /></label>
-        <label class="field"><span>to</span><input type="date" value={address.get("until")} onChange={(event) => address.set({ until: event.currentTarget.value })} /></label>
-      </div>
+      <label class="field"><span>Written from</span><input type="date" value={address.get("since")} onChange={(event) => address.set({ since: event.currentTarget.value })} /></label>
+      <label class="field"><span>Written to</span><input type="date" value={address.get("until")} onChange={(event) => address.set({ until: event.currentTarget.value })} /></label>
       <label class="line small">
         <input type="checkbox" checked={address.get("ended") === "1"} onChange={(event) => address.set({ ended: event.currentTarget.checked ? "1" : null })} />
         Also what does not hold any more
@@ -196,6 +194,7 @@ function Browser({ address, query, selected, turn }: { address: Address; query: 
             </label>
           ) : null}
           <span class="spread" />
+          <Link href={`/map${location.search}`}>On the map</Link>
           <Button small tone="quiet" aria-pressed={reading} hint="v" onClick={() => address.set({ view: reading ? null : "reading" })}>{reading ? "Table" : "Reading view"}</Button>
         </div>
         {reading ? null : (

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.engine.read import moment, replica_notes, seq_of
 from keepward.engine.session import Session
-from keepward.engine.view import GRANT, ids_of, notes_of, reaches, see_below, unsound, withheld
+from keepward.engine.view import GRANT, ids_of, notes_of, reaches, see_below, unsound
 from keepward.errors import InvalidInput
 from keepward.model.browse import Activity, Facets, MeaningMap, Origins, Series, Sources, counted
 from keepward.model.commit import EMPTY_HASH, Head
 from keepward.model.memory import Status, as_read
-from keepward.model.query import AsOf, Filter, Memories, check_names
+from keepward.model.query import AsOf, Memories, check_names
 from keepward.model.trust import Trust, visible_from
 from keepward.model.value import chosen, from_micros, to_micros
 from keepward.model.where import Where
@@ -172,11 +172,6 @@ def window(
     found = session.store.records(session.tenant, ids, as_of=state.seq)
     records = [as_read(record, state.now) for record in found.records if state.sight.reaches(record.scope)]
     gone = unsound(found.damaged)
-    if state.seq is None and not selection.any_of and not selection.text and not selection.where:
-        # A memory whose row is gone stands in no order; it is named all the same.
-        everything = Filter(scopes=() if selection.below else visible_from(session.scope), include_sensitive=True)
-        live_at = None if selection.include_ended else state.now
-        gone = withheld(session, everything, live_at=live_at, damaged=found.damaged)
     notes = (*state.notes, *notes_of(gone))
     return Memories(records, withheld=ids_of(gone), notes=notes, total=len(rows), head=state.head)
 
