@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
-from support.browser import NARROW, faults_of_access, loaded, screens, scrolls_sideways
+from support.browser import NARROW, QUESTION, SHOWN, TABLE, WRONG, faults_of_access, loaded, scrolls_sideways, shown
 
 pytestmark = pytest.mark.proof
-
-QUESTION = "Is there sesame in the walnut bread?"
-WRONG = "The walnut bread of the bakery Krume is free of sesame."
-#: Where a screen shows more than where its navigation leads, by name; `{wrong}` is the id of the wrong memory.
-SHOWN = {
-    "context": f"/context?q={QUESTION}&budget=700",
-    "compare": "/context?view=compare&a={first}&b={second}",
-    "recall": "/recall?q=What happens with the bread that is left over",
-    "memory": "/memories/{wrong}",
-    "core": "/core?block=operating_rules&open=history",
-}
 
 
 @pytest.fixture(scope="module")
 def addresses(demo):
-    """Return where each screen is, by name: those of the table, and more than that."""
-    paths = {path.strip("/") or "home": path for path in screens()}
-    asked = demo.owner.receipts(kinds=["compile"], actor="support-bot", objective="walnut").items
-    names = {"first": asked[2].id, "second": asked[1].id, "wrong": wrong(demo).id}
-    return {**paths, **{name: address.format(**names) for name, address in SHOWN.items()}}
-
-
-def wrong(demo):
-    return next(each for each in demo.owner.find(limit=None) if each.text == WRONG)
+    return shown(demo)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -71,3 +54,8 @@ def test_from_the_link_alone_one_finds_out_why_an_agent_was_wrong_corrects_it_an
         page.get_by_text("Undone.").first.wait_for()
     assert (WRONG in before, WRONG in corrected, "kneaded with sesame oil: it" in corrected) == (True, False, True)
     assert WRONG in told()
+
+
+def test_no_two_screens_are_reached_by_one_key():
+    keys = re.findall(r'key: "(.)"', TABLE.read_text("utf-8"))
+    assert sorted(keys) == sorted(set(keys))

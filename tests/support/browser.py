@@ -39,6 +39,20 @@ ARGUMENTS = (
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WIDE, NARROW = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 AXE = Path(__file__).parents[2] / "console" / "node_modules" / "axe-core" / "axe.min.js"
+#: Of the store of the demo: what its customers ask, and what a page of the web says wrongly.
+QUESTION = "Is there sesame in the walnut bread?"
+WRONG = "The walnut bread of the bakery Krume is free of sesame."
+#: Where a screen shows more than its path does, by name; what stands in braces are ids.
+SHOWN = {
+    "context": f"/context?q={QUESTION}&budget=700",
+    "compare": "/context?view=compare&a={first}&b={second}",
+    "recall": "/recall?q=What happens with the bread that is left over",
+    "memory": "/memories/{wrong}",
+    "core": "/core?block=operating_rules&open=history",
+}
+#: The console's own table of screens, and pictures of them.
+TABLE = Path(__file__).parents[2] / "console" / "src" / "screens.tsx"
+PICTURES = Path(__file__).parents[2] / "docs" / "console"
 #: Run by the page before anything else: what the content security policy reports.
 _LISTEN = """
 window.reports = [];
@@ -162,8 +176,16 @@ def furnished(folder: Path) -> Path:
 
 def screens() -> list[str]:
     """Return the path of every screen that needs no parameter, as the console's own table has them."""
-    table = (Path(__file__).parents[2] / "console" / "src" / "screens.tsx").read_text("utf-8")
-    return re.findall(r'path: "(/[^":]*)"', table)
+    return re.findall(r'path: "(/[^":]*)"', TABLE.read_text("utf-8"))
+
+
+def shown(demo: Console) -> dict[str, str]:
+    """Return the address of every screen by name, on the store of the demo, and of what ``SHOWN`` has beside."""
+    asked = demo.owner.receipts(kinds=["compile"], actor="support-bot", objective="walnut").items
+    wrong = next(each.id for each in demo.owner.find(limit=None) if each.text == WRONG)
+    paths = {path.strip("/") or "home": path for path in screens()}
+    names = {"first": asked[2].id, "second": asked[1].id, "wrong": wrong}
+    return {**paths, **{name: address.format(**names) for name, address in SHOWN.items()}}
 
 
 def screens_of_one(console: Console) -> list[str]:

@@ -1,0 +1,36 @@
+"""A picture of every screen, light and dark, from the store of the demo: `docs/console` has them, and the README one.
+
+``KEEPWARD_PICTURES=write`` makes them anew. Without it they are looked for, and not compared: fonts differ by machine.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+
+import pytest
+
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
+from support.browser import PICTURES, loaded, shown
+
+pytestmark = pytest.mark.proof
+#: Bytes of one picture, at most.
+MOST = 80_000
+
+
+def test_every_screen_has_its_pictures(demo):
+    addresses = shown(demo)
+    wanted = {f"{name}-{scheme}.webp": (name, scheme) for name in addresses for scheme in ("light", "dark")}
+    if os.environ.get("KEEPWARD_PICTURES") == "write":
+        PICTURES.mkdir(exist_ok=True)
+        for each in PICTURES.glob("*.webp"):
+            each.unlink()
+        for picture, (name, scheme) in wanted.items():
+            with demo.page(addresses[name], color_scheme=scheme) as page:
+                loaded(page)
+                page.wait_for_load_state("networkidle")
+                told = {"format": "webp", "quality": 60}
+                taken = page.context.new_cdp_session(page).send("Page.captureScreenshot", told)
+                (PICTURES / picture).write_bytes(base64.b64decode(taken["data"]))
+    sizes = {each.name: each.stat().st_size for each in PICTURES.glob("*.webp")}
+    assert (set(sizes), [name for name, size in sizes.items() if not 2_000 < size < MOST]) == (set(wanted), [])
