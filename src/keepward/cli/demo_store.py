@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 #: How far back the first day lies, and how long the play of the demo and the last proposals lie back.
 WEEKS = 6
 _JUST_NOW = timedelta(minutes=9)
+#: How long ago jobs ran last.
+_TENDED = timedelta(minutes=25)
 #: What machines count is told apart from what people say by this trust.
 _MACHINES = frozenset({"tool", "web"})
 
@@ -89,6 +91,7 @@ def _moments(end: datetime) -> list[tuple[datetime, dict[str, Any]]]:
     story = _story()
     found = [(_instant(end, each["ago"], each["at"]), each) for each in story["moments"]]
     found.append((_instant(end, story["feedback"]["ago"], story["feedback"]["at"]), {"act": "feedback"}))
+    found.append((end - _TENDED, {"act": "jobs"}))
     for ago in range(WEEKS * 7 - 1, 0, -1):
         day = (end - timedelta(days=ago)).date()
         if day.weekday() < 6:
