@@ -35,13 +35,13 @@ Read = TypeVar("Read")
 #: Least cosine of two statements of the same thing: where the newer one tells of a change and they share a word that is
 #: no name; where it does and they share names alone; and where they speak of the same property or have one form.
 CHANGED: Final = 0.48
-CHANGED_APART: Final = 0.56
+CHANGED_APART: Final = 0.73
 SAME_PROPERTY: Final = 0.28
 #: Least share of words in common, where there are no vectors of meaning.
 COMMON: Final = 0.34
 #: Words of a text up to which a property that both name is enough, and beyond which a change may be of anything.
 SHORT: Final = 20
-LONGEST: Final = 30
+LONGEST: Final = 16
 #: Words from which one form is told, and after which two of one form end.
 _BEGIN: Final = 3
 _END: Final = 4
@@ -90,6 +90,8 @@ class _Words:
     things: frozenset[int]
     kin: frozenset[int]
     favourites: frozenset[str]
+    #: Who says it of themselves; empty where it is said in the third person.
+    oneself: frozenset[int]
 
 
 def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, Newer]:
@@ -157,6 +159,8 @@ def _outdoes(
     common = after.every & before.every
     # (3) Each opens with something that the other does not mention.
     apart = (after.subject - before.every and before.subject - after.every) or after.kin != before.kin
+    # A turn often opens with the name of whom it is said to.
+    apart = apart or bool(after.oneself and before.oneself and after.oneself != before.oneself)
     if not common or apart or after.every == before.every:
         return None
     if new.properties and old.properties:
@@ -166,8 +170,12 @@ def _outdoes(
     share = len(common) / min(len(after.every), len(before.every))
     same = {"property": bool(new.properties & old.properties), "form": _one_form(new.form, old.form)}
     if any(same.values()):
-        short = max(new.length, old.length) <= SHORT
-        holds = bool(common & after.subject or not after.subject) if likeness is None else short or likeness >= CHANGED
+        if likeness is None:
+            holds = bool(common & after.subject or not after.subject)
+        else:
+            # Longer ones tell of many things.
+            told = new.changes and likeness >= CHANGED_APART
+            holds = max(new.length, old.length) <= SHORT or told
     else:
         least = CHANGED if common & (after.things | before.things) else CHANGED_APART
         holds = new.changes and (share >= COMMON if likeness is None else likeness >= least)
@@ -251,5 +259,6 @@ def _worded(record: Record) -> _Words:
         subject=frozenset(map(term_hash, (*opening, *(speaker if first_person else ())))),
         things=frozenset(term_hash(term) for token in tokens if token.islower() for term in analyse(token).kept),
         kin=frozenset(map(term_hash, kin)),
+        oneself=frozenset(map(term_hash, speaker)) if first_person else frozenset(),
         favourites=frozenset((found[1] or found[2]).lower() for found in _FAVOURITE.finditer(text)),
     )

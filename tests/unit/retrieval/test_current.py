@@ -45,6 +45,7 @@ def near(cosine: float) -> np.ndarray:
         ("The API runs on port 8080", "The API runs on port 9443", 0.8),
         ("Jun's favourite colour is green", "Jun's favourite colour is blue", 0.8),
         ("Ana: I live in Leeds", "Ana: I moved to Bristol last week", 0.5),
+        ("Stefan commutes by train", "Stefan cycles to work, rain or shine", 0.48),
     ],
 )
 def test_the_newer_of_two_statements_outdoes_the_older_whatever_their_wording(
@@ -57,6 +58,20 @@ def test_the_newer_of_two_statements_outdoes_the_older_whatever_their_wording(
 @pytest.mark.parametrize("cosine", [0.5, None])
 def test_what_is_of_one_form_about_another_is_outdone_by_nothing(pair: Pair, cosine: float | None) -> None:
     assert outdone(told(pair.older, pair.newer), None if cosine is None else near(cosine)) == {}
+
+
+def test_what_two_people_say_of_themselves_is_not_compared() -> None:
+    older, newer = told("Ben: Hey Ana! I live in Leeds", "Ana: Hey Ben! I moved to Bristol")
+    assert outdone([older, newer], near(0.9)) == {}
+
+
+def test_a_change_among_many_things_outdoes_nothing() -> None:
+    long = "Ana: I am glad that we talked so long, so much has changed since the summer, and I can hardly tell you all"
+    assert outdone(told("Ana: I talked to Ben for hours", long), near(0.7)) == {}
+
+
+def test_names_in_common_are_not_enough_for_a_change() -> None:
+    assert outdone(told("Ben: I'm reading Dune", "Ben: I'm learning Korean now"), near(0.65)) == {}
 
 
 def test_what_is_trusted_less_outdoes_nothing() -> None:
