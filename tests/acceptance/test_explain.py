@@ -6,7 +6,7 @@ import pytest
 from outcomes import held, kept
 
 from keepward import Unauthorised
-from keepward.engine import explain
+from keepward.engine import contexts, explain
 
 QUESTION = "What does the bakery say about bread?"
 
@@ -133,3 +133,27 @@ def test_an_erased_memory_is_named_without_its_words(filled):
 def test_a_text_has_the_tokens_that_it_has_in_its_block(filled):
     text = "Ship the ordering app before Easter"
     assert filled.count_tokens(text, key="mission").tokens == filled.status()["blocks"]["mission"]["tokens"]
+
+
+def test_an_answer_brings_its_question_and_receipt_and_explanation_say_so(owner, monkeypatch):
+    monkeypatch.setattr(contexts, "LEAST_CANDIDATES", 1)
+    monkeypatch.setattr(contexts, "TOKENS_A_CANDIDATE", 10_000)
+    talk = [
+        {"text": text, "speaker": speaker, "session": "s1", "tier": "episodic", "kind": "event", "stability": "stable"}
+        for speaker, text in (("Ana", "And what happened then?"), ("Ben", "We took the last ferry to Cacilhas, Ana"))
+    ]
+    question, answer = (kept(each).id for each in owner.remember_many(talk))
+    context = owner.context("Who took the last ferry to Cacilhas with Ana?", budget_tokens=1_000)
+    items = {item.id: item for section in context.sections for item in section.items}
+    assert (items[question].question_of, context.text.index("what happened") < context.text.index("last ferry")) == (
+        answer,
+        True,
+    )
+    facts = owner.receipt(context.receipt.id)["sections"][-1]["items"]
+    assert [each["question_of"] for each in facts if each["id"] == question] == [answer]
+    explained = {each.id: each.code for each in owner.explain(context.receipt.id).candidates}
+    assert (explained[question], explained[answer], owner.replay(context.receipt.id).same) == (
+        "question",
+        "recalled",
+        True,
+    )

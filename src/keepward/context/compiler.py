@@ -8,21 +8,22 @@ Invariants
 (4) Nothing is rendered that does not hold at ``now``, or that was not screened; a memory is screened at most once.
 (5) When room is short, what was recalled goes first, then working, then what is pinned and state. Of what was recalled
     the less relevant goes first; of about equally relevant memories archival goes before episodic, and within a tier
-    the lowest confidence first; ties by lower score, then older, then lower id.
+    the lowest confidence first; ties by lower score, then older, then lower id. What another one brought in goes first,
+    and never stands without it.
 (6) Tokens by section and by tier are whole numbers of at least 0 that sum to the tokens of the text.
-(7) Facts are plain JSON values, hold no memory text, and are enough to make the bytes again; the context's id is the
-    hash of all that determines the text, and of the text.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from keepward.context.lines import RENDERER, Entry, Line, Opened, added, alone_in, document, line_of, tidy
-from keepward.context.render import Rendered, Tally, digest, render, tally, with_documents
+from keepward.context.facts import facts_of
+from keepward.context.lines import Entry, Line, Opened, added, alone_in, document, line_of, tidy
+from keepward.context.render import Rendered, Tally, render, tally, with_documents
 from keepward.context.sections import (
     SECTIONS,
     Candidate,
@@ -37,18 +38,20 @@ from keepward.context.sections import (
     working_order,
 )
 from keepward.errors import ContextTooSmall
-from keepward.model.codec import canonical
 from keepward.model.commit import Reason
 from keepward.model.compiled import Excluded, Item, Mask, Section
 from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier, confidence_at
 from keepward.model.trust import Trust
-from keepward.model.value import to_micros
 
 #: Most memories of a kind: pinned rules, and recalled summaries.
 RULE_CAP = 10
 SUMMARY_CAP = 5
 #: Share of a band's best score from which memories count as about equally relevant.
 ALIKE = 0.9
+#: The question that a recalled turn answers comes in right behind it where it is so much shorter, and else as if it
+#: ranked further down, by one for every so many tokens of the budget.
+SHORTER = 2
+TOKENS_A_RANK = 100
 #: Of one character. A counter that takes one for more tokens than bytes costs a screening in vain, no more.
 _MOST_BYTES = 4
 
@@ -144,6 +147,8 @@ class _Assembly:
         self._recalled: dict[tuple[str, int], Entry] = {}
         #: Ids of what was recalled and is outdone, with the id of what says otherwise and is newer.
         self._outdone: Mapping[str, str] = {}
+        #: Ids of answers by those of their questions.
+        self._answers = {question: answer for answer, question in inputs.questions.items()}
         #: Headings that are paid for, and estimated tokens of what is in.
         self._opened: Opened = {}
         self._spent = 0
@@ -209,6 +214,7 @@ class _Assembly:
                             score=_finite(each.score) if recalled else None,
                             strength=_finite(each.score if each.strength is None else each.strength),
                             parts=each.parts,
+                            brought=each.brought,
                         )
                     )
         return entries
@@ -230,7 +236,7 @@ class _Assembly:
             each = self._mode == "memory_block"
             score = candidate.score if each else self._best or 0.0
             if not score >= inputs.floor:
-                self._below += 1
+                self._below += not candidate.brought
                 whose = "its score" if each else "even the best score"
                 return _reason("relevance", f"{whose} is below the floor of {inputs.floor:g}")
         return None
@@ -333,7 +339,8 @@ class _Assembly:
     def _drop(self, entry: Entry) -> None:
         """Put an entry out for lack of room, and what is only in as outdone by it."""
         name = entry.record.id
-        for each in (entry, *(it for it in [*self._recalled.values()] if self._outdone.get(it.record.id) == name)):
+        along = (it for it in [*self._recalled.values()] if name in {self._outdone.get(it.record.id), self._answer(it)})
+        for each in (entry, *along):
             self._kept.pop(each.key, None)
             self._recalled.pop(each.key, None)
             self._reasons[each.key] = NO_ROOM
@@ -394,11 +401,26 @@ class _Assembly:
         self._outdone = self._inputs.outdone([entry.record for entry in shown])
         by_id = {entry.record.id: entry for entry in shown}
         room = min(self._allotment("recalled"), self._room)
-        for entry in _last_to_go(shown):
+        waiting: deque[tuple[int, Entry]] = deque()
+        later = self._inputs.budget_tokens // TOKENS_A_RANK
+        for rank, entry in enumerate(_last_to_go(each for each in shown if not each.brought)):
+            while waiting and waiting[0][0] <= rank:
+                room -= self._offer(waiting.popleft()[1], room)
             newer = by_id.get(self._outdone.get(entry.record.id, ""))
             if newer is not None:
                 room -= self._offer(newer, room)
             room -= self._offer(entry, room)
+            question = by_id.get(self._inputs.questions.get(entry.record.id, ""))
+            if question is not None and entry.key in self._kept:
+                if SHORTER * len(question.record.text) <= len(entry.record.text):
+                    room -= self._offer(question, room)
+                else:
+                    waiting.append((rank + later, question))
+        for _, question in waiting:
+            room -= self._offer(question, room)
+        for each in shown:
+            if each.brought and each.key not in self._kept:
+                self._reasons.setdefault(each.key, NO_ROOM)
 
     def _offer(self, entry: Entry, room: int) -> int:
         """Take in a recalled entry unless a limit keeps it out, and return what it costs."""
@@ -406,15 +428,19 @@ class _Assembly:
             return 0
         return entry.cost
 
+    def _answer(self, entry: Entry) -> str | None:
+        """Return the id of the answer that brings an entry in; None for what comes in by itself."""
+        return self._answers.get(entry.record.id) if entry.brought else None
+
     def _within_caps(self, entry: Entry) -> bool:
         """Whether no limit but the room keeps a recalled entry out; note which one does."""
         newer = self._outdone.get(entry.record.id)
-        if newer is not None:
-            inside = next((each for each in self._kept.values() if each.record.id == newer), None)
-            if inside is None:
+        needed = {newer, self._answer(entry)} - {None}
+        if needed:
+            if not needed <= {each.record.id for each in self._kept.values()}:
                 self._reasons[entry.key] = NO_ROOM
                 return False
-            if self._inputs.policy.earlier_statements == "leave_out":
+            if newer is not None and self._inputs.policy.earlier_statements == "leave_out":
                 self._reasons[entry.key] = _reason("outdone", f"{newer} is newer and says otherwise")
                 return False
         most, recalled = self._inputs.policy.max_items, self._recalled
@@ -505,8 +531,7 @@ class _Assembly:
         )
 
     def _compiled(self, rendered: Rendered, tokens: Tally) -> Compiled:
-        """Return the finished context with its facts (7)."""
-        inputs = self._inputs
+        """Return the finished context with its facts."""
         digests = rendered.section_digests()
         sections = tuple(
             Section(
@@ -519,50 +544,14 @@ class _Assembly:
             if name in digests
         )
         excluded = self._left_out()
-        documents = {"identity": inputs.identity, "user_file": inputs.user_file}
-        named = {
-            "compiled": self._mode,
-            "renderer": RENDERER,
-            "format": inputs.format,
-            "inputs": {
-                "objective": inputs.objective,
-                "purpose": inputs.purpose,
-                "now": to_micros(inputs.now),
-                "head": inputs.head,
-                "scope": inputs.scope,
-                "policy": inputs.policy.version,
-                "budget_tokens": inputs.budget_tokens,
-                "counter": inputs.counter_name,
-                "versions": dict(sorted(inputs.versions.items())),
-                "include_sensitive": inputs.include_sensitive,
-                # A hash is of whole numbers, so that it is the same on every machine.
-                "floor": round(inputs.floor * 1_000_000),
-            },
-            "documents": {kind: given[0] for kind, given in documents.items() if given is not None},
-            "digests": {
-                "text": digest(rendered.text),
-                "prefix": rendered.prefix_digest,
-                "tail": rendered.tail_digest,
-            },
-        }
-        context_id = digest(canonical(named).decode())
-        by_tier = dict(sorted(tokens.by_tier.items()))
-        facts = {
-            "context_id": context_id,
-            **named,
-            "tokens": tokens.whole,
-            "tokens_by_tier": by_tier,
-            "sections": [_section_facts(section) for section in sections],
-            "relevance": {"floor": inputs.floor, "below": self._below},
-            "excluded": [{"id": out.id, "version": out.version, **out.reason.as_dict()} for out in excluded],
-        }
+        facts = facts_of(self._inputs, self._mode, rendered, tokens, sections, excluded, below=self._below)
         return Compiled(
             text=rendered.text,
-            context_id=context_id,
+            context_id=facts["context_id"],
             sections=sections,
             excluded=excluded,
             tokens=tokens.whole,
-            tokens_by_tier=by_tier,
+            tokens_by_tier=facts["tokens_by_tier"],
             prefix_digest=rendered.prefix_digest,
             tail_digest=rendered.tail_digest,
             facts=facts,
@@ -581,19 +570,8 @@ class _Assembly:
             masks=entry.masks,
             score=entry.score,
             parts=dict(sorted(entry.parts.items())),
-            weak=entry.score is not None and entry.score < self._inputs.policy.relevance_weak,
+            weak=entry.brought or (entry.score is not None and entry.score < self._inputs.policy.relevance_weak),
             block=line.block if line else None,
             outdone_by=self._outdone.get(record.id) if entry.section == "recalled" else None,
+            question_of=self._answer(entry),
         )
-
-
-def _section_facts(section: Section) -> dict[str, Any]:
-    items: list[dict[str, Any]] = []
-    for item in section.items:
-        facts = {name: getattr(item, name) for name in ("id", "version", "tier", "kind", "tokens")}
-        facts["masks"] = [list(mask) for mask in item.masks]
-        facts |= {name: value for name in ("block", "outdone_by") if (value := getattr(item, name)) is not None}
-        if item.score is not None:
-            facts |= {"score": item.score, "weak": item.weak, "parts": dict(item.parts)}
-        items.append(facts)
-    return {"name": section.name, "tokens": section.tokens, "digest": section.digest, "items": items}

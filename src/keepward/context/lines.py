@@ -119,6 +119,8 @@ class Entry:
     score: float | None = None
     strength: float = 0.0
     parts: Mapping[str, float] = field(default_factory=dict)
+    #: Whether it comes in only with the answer to its question.
+    brought: bool = False
     #: Set once it is screened.
     masks: tuple[Mask, ...] = ()
     line: Line | None = None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from keepward.context.compiler import NO_ROOM, compile_context, memory_block, snapshot
 from keepward.context.render import Artefact, Fetch, digest
 from keepward.context.render import replay as render_again
-from keepward.context.sections import Candidate, Compiled, Format, Inputs, Screened
+from keepward.context.sections import Candidate, Compiled, Format, Inputs, Screened, is_turn
 from keepward.engine.audit import core_of
 from keepward.engine.commit import keep_read
 from keepward.engine.contradictions import outdone_among
+from keepward.engine.features import may_answer
 from keepward.engine.read import Need, Stand, below_floor, floor_of, search, stand
 from keepward.engine.review import pending
 from keepward.engine.session import Engine, Session, note_handed
@@ -47,7 +48,7 @@ from keepward.gates.content import BETWEEN, TOGETHER, scrub_private, scrub_secre
 from keepward.model.commit import Reason
 from keepward.model.compiled import CompiledContext, Replayed
 from keepward.model.memory import Kind, Record, Sensitivity, Stability, Status, Tier
-from keepward.model.query import AsOf, Filter
+from keepward.model.query import AsOf, Filter, Recall
 from keepward.model.trust import Trust, visible_from
 from keepward.model.value import unknown
 from keepward.ports.store import Found, Withheld
@@ -65,6 +66,10 @@ SPARE = 3
 LEAST_CANDIDATES = 60
 TOKENS_A_CANDIDATE = 12
 LEAST_READ = 8
+#: Leading turns may bring the question that they answer, one for every so many tokens of the budget beyond the first
+#: ones: in a small context another answer is worth more.
+WITHOUT_QUESTIONS = 900
+TOKENS_A_QUESTION = 40
 TOKENS_A_READ = 40
 #: Tokens that a line has beside its text, at least: the kind of the memory.
 BESIDE_A_TEXT = 3
@@ -236,7 +241,9 @@ def _gather(
     notes = at.notes
     reranker = calibration = None
     origin: dict[str, str] = {}
-    need = _need(session, least, now, min(budget, session.policy.retrieved_budget), sensitive=include_sensitive)
+    asked: dict[str, str] = {}
+    room = min(budget, session.policy.retrieved_budget)
+    need = _need(session, least, now, room, sensitive=include_sensitive)
     if objective.strip():
         lasting = replace(everything, tiers=(Tier.EPISODIC.value, Tier.ARCHIVAL.value))
         most = min(session.policy.max_items * SPARE, max(LEAST_CANDIDATES, budget // TOKENS_A_CANDIDATE))
@@ -256,18 +263,10 @@ def _gather(
         origin = found.origin
         damaged.extend(found.withheld)
         low = _untrusted([hit.memory for hit in found.hits], least)
-        excluded += [*low, *((each.id, each.version, NO_ROOM) for each in need.left)]
-        barred = {name for name, _, _ in low}
-        recalled = [
-            Candidate(
-                record=hit.memory,
-                score=hit.score,
-                strength=max(hit.parts["fused"] + hit.parts.get("learned", 0.0), 0.0),
-                parts=hit.parts,
-            )
-            for hit in found.hits
-            if hit.memory.id not in barred
-        ]
+        asked, brought = _questions(session, found, need, at, fixed, room)
+        left = (each for each in need.left if each.id not in brought)
+        excluded += [*low, *((each.id, each.version, NO_ROOM) for each in left)]
+        recalled = _candidates(found, brought, without={name for name, _, _ in low})
     if seq is None and on:
         excluded += [
             (item.id, 0, Reason(gate="compile", code="quarantine", detail="it waits for a person's decision"))
@@ -288,6 +287,7 @@ def _gather(
         state=[each for each in state if each.id not in barred],
         working=[each for each in working if each.id not in barred],
         recalled=recalled,
+        questions=asked,
         excluded=excluded,
         counter_name=session.engine.counter.name,
         count=session.engine.counter.count,
@@ -306,6 +306,53 @@ def _gather(
         gone |= {each.id: each for each in withheld(session, everything, live_at=now)}
     lost = sorted(gone.values(), key=lambda each: each.id or "~")
     return Gathered(inputs=inputs, used=used, notes=(*notes, *notes_of(lost)), withheld=lost)
+
+
+def _candidates(found: Recall, brought: Mapping[str, Record], *, without: Collection[str]) -> list[Candidate]:
+    """Return what was recalled, best first, and then what comes in with it alone."""
+    hits = [
+        Candidate(
+            record=hit.memory,
+            score=hit.score,
+            strength=max(hit.parts["fused"] + hit.parts.get("learned", 0.0), 0.0),
+            parts=hit.parts,
+        )
+        for hit in found.hits
+        if hit.memory.id not in without
+    ]
+    # It bears on the objective as far as what brings it does, and is no use of its own.
+    return [
+        *hits,
+        *(Candidate(record=each, score=found.best or 0.0, strength=0.0, brought=True) for each in brought.values()),
+    ]
+
+
+def _questions(
+    session: Session, found: Recall, need: Need, at: Stand, fixed: Collection[str], room: int
+) -> tuple[dict[str, str], dict[str, Record]]:
+    """Return, by the ids of leading turns, the questions that they answer, and of these by id what was not recalled."""
+    turns = {hit.memory.id: hit.memory for hit in found.hits if is_turn(hit.memory) and hit.memory.session is not None}
+    leading = [*turns][: max(room - WITHOUT_QUESTIONS, 0) // TOKENS_A_QUESTION]
+    index = need.index
+    if not leading or index is None or need.allowed is None:
+        return {}, {}
+    if found.candidates == "database":
+        from keepward.engine.candidates import around
+
+        # What was gathered for the question has the turns around the very first ones alone.
+        index = around(session.store, session.tenant, leading)
+    with session.indexes.lock:
+        before = index.before(leading, need.allowed)
+    unread = [name for name in before.values() if name not in turns and name not in fixed]
+    records = session.store.records(session.tenant, unread, as_of=at.seq).records if unread else []
+    if at.seq is not None:
+        records = still_shown(session, records)
+    others = {record.id: record for record in records if record.is_live(at.now)}
+    known = turns | others
+    asked = {
+        answer: name for answer, name in before.items() if name in known and may_answer(turns[answer], known[name])
+    }
+    return asked, {name: others[name] for name in asked.values() if name in others}
 
 
 def _need(session: Session, least: Trust, now: datetime, room: int, *, sensitive: bool) -> Need:

@@ -40,6 +40,7 @@ _IN = {
     "working": "working memory stands in every context while there is room",
     "recalled": "it bears on the objective",
 }
+_QUESTION = "a turn that bears on the objective answers it"
 _EARLIER = "it bears on the objective; a newer one says otherwise, and this one is marked as earlier"
 
 
@@ -150,8 +151,8 @@ def _considered(
             records.get(item["id"]),
             item,
             section=section,
-            code="earlier" if "outdone_by" in item else section,
-            why=_EARLIER if "outdone_by" in item else _IN[section],
+            code=_place(section, item)[0],
+            why=_place(section, item)[1],
             tokens=item["tokens"],
             score=item.get("score"),
             parts=item.get("parts", {}),
@@ -173,6 +174,15 @@ def _considered(
         )
         outside.append(told)
     return (*found, *sorted(outside, key=lambda each: (-(each.score or 0.0), each.id)))
+
+
+def _place(section: str, item: Mapping[str, Any]) -> tuple[str, str]:
+    """Return as what a memory stands in a context, and why."""
+    if "outdone_by" in item:
+        return "earlier", _EARLIER
+    if "question_of" in item:
+        return "question", _QUESTION
+    return section, _IN[section]
 
 
 def _told(record: Record | None, item: Mapping[str, Any], **told: Any) -> Considered:

@@ -110,10 +110,15 @@ def questions(records: Sequence[Record], tail: Callable[[str], Record | None]) -
         if record.session not in last:
             last[record.session] = tail(record.session)
         previous = last[record.session]
-        if previous is not None and "?" in previous.text and previous.speaker != record.speaker:
+        if previous is not None and may_answer(record, previous):
             asked[record.id] = previous.text
         last[record.session] = record
     return asked
+
+
+def may_answer(record: Record, previous: Record) -> bool:
+    """Whether a turn may answer a question in the turn before."""
+    return "?" in previous.text and previous.speaker != record.speaker
 
 
 def embedded(

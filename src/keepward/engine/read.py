@@ -78,8 +78,9 @@ class Need:
     more: Callable[[Sequence[Record]], int]
     #: What was ranked and not read, best first.
     left: list[Scored] = field(default_factory=list)
-    #: What ranked it, and holds the vectors of what was ranked.
+    #: What ranked it, holds the vectors of what was ranked, and knows of turns which came before; for what reader.
     index: Index | None = None
+    allowed: Allowed | None = None
 
 
 def seq_of(session: Session, as_of: AsOf) -> int | None:
@@ -252,7 +253,7 @@ def search(
         weights = reranker.weights if reranker else None
         scored = index.search(asked, allowed, limit, weights=weights, by_cosine=order == "cosine")
     if need:
-        need.index = index
+        need.index, need.allowed = index, allowed
     found = _read(session, [each for each in scored if each.id not in unread], need, seq)
     if seq is not None:
         past = still_shown(session, found.records)

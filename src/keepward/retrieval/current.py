@@ -109,14 +109,17 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, New
     if vectors is not None:
         near = (vectors[order] @ vectors[order].T).astype(np.float64).round(6)
     pairs = np.argwhere(_comparable(given, seen, near, by_meaning=vectors is not None))
+    words: dict[int, _Words] = {}
     found: dict[str, Newer] = {}
     # From the newest on, so that what outdoes another is known not to be outdone itself.
     for newer, older in pairs[np.lexsort((pairs[:, 1], -pairs[:, 0]))].tolist():
         after, before = given[newer], given[older]
         if after.id in found or before.id in found or instant(before) >= instant(after):
             continue
+        for at in {newer, older} - words.keys():
+            words[at] = _remembered(_worded, _WORDS, given[at])
         likeness = float(near[newer, older]) if vectors is not None else None
-        shown = _outdoes(after, before, seen[newer], seen[older], likeness)
+        shown = _outdoes(words[newer], words[older], seen[newer], seen[older], likeness)
         if shown is not None:
             found[before.id] = Newer(after.id, *shown)
     return found
@@ -152,10 +155,9 @@ def instant(record: Record) -> tuple[int, int]:
 
 
 def _outdoes(
-    newer: Record, older: Record, new: _Glance, old: _Glance, likeness: float | None
+    after: _Words, before: _Words, new: _Glance, old: _Glance, likeness: float | None
 ) -> tuple[tuple[str, ...], float] | None:
     """Return the signs that one statement outdoes another and how close they are, or None where it does not."""
-    after, before = (_remembered(_worded, _WORDS, record) for record in (newer, older))
     common = after.every & before.every
     # (3) Each opens with something that the other does not mention.
     apart = (after.subject - before.every and before.subject - after.every) or after.kin != before.kin

@@ -426,6 +426,15 @@ class Index:
             found[known] = store.floats(first[known])
         return found, known
 
+    def before(self, ids: Sequence[str], allowed: Allowed) -> dict[str, str]:
+        """Return by id the turn before in the same session, of those that have one which the reader may see."""
+        sight, last = self._sight(allowed), len(self._columns)
+        if not sight.sessions:
+            return {}
+        rows = self._columns.rows(ids)
+        before = np.where(rows >= 0, sight.before[rows], last).tolist()
+        return {name: self._columns.ids[row] for name, row in zip(ids, before, strict=True) if row < last}
+
     def _first(self, model: str, dim: int, rows: Places) -> tuple[Places, Mask, vectors.UnitStore | None]:
         store = self._units.get((model, dim))
         if store is None or not len(store):
