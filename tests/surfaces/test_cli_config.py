@@ -74,7 +74,14 @@ CHOSEN = {
         (EthicsRule(name="no health", pattern="diagnos", action="refuse", tiers=(Tier.CORE,)),),
     ),
 }
-PLAIN = {"tenant": "acme", "scope": "orion", "actor": "agent:x", "embedder": "none", "counter": "estimate"}
+PLAIN = {
+    "tenant": "acme",
+    "scope": "orion",
+    "actor": "agent:x",
+    "embedder": "none",
+    "extractor": "http://localhost:9/v1#small",
+    "counter": "estimate",
+}
 FILES = {"identity": "SOUL.md", "user_file": "USER.md"}
 
 
