@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from keepward.cli.main import command_tree
+from keepward.drill.drill import drill
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = list(command_tree().places)
@@ -77,10 +78,24 @@ def test_every_command_is_in_the_reference(name):
     assert f"\n### {name}\n" in (ROOT / "docs" / "reference" / "cli.md").read_text("utf-8")
 
 
+@pytest.fixture(scope="module")
+def drilled():
+    """Run the drill once; each command that shows it shows these lines."""
+    lines = []
+
+    def once(*given, **options):
+        if not lines:
+            lines.extend(drill(*given, **options))
+        return list(lines)
+
+    return once
+
+
 @pytest.fixture
-def succeed(run, saved, held, tmp_path, monkeypatch):
+def succeed(run, saved, held, drilled, tmp_path, monkeypatch):
     """Run a command under arguments with which it has something to tell; a server stops as soon as it has told it."""
     monkeypatch.setattr("keepward.http.server.Server.answer", lambda server, bound: None)
+    monkeypatch.setattr("keepward.drill.drill.drill", drilled)
     (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": "I like green tea"}]))
     monkeypatch.setenv("KEEPWARD_PASSPHRASE", "a harbour in the rain")
     known = {**saved, "proposal": held["proposal"], "context": ""}

@@ -157,7 +157,7 @@ def test_what_stands_behind_a_pattern_counts_as_absent_where_that_does_not_occur
 
 @pytest.mark.parametrize("rule", [rule for rule in (*load("providers"), *load("credentials")) if rule.bare])
 @given(data=st.data())
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_secret_of_a_rule_without_a_telling_string_holds_a_run(rule, data):
     text = data.draw(st.from_regex(rule.pattern))
     assert occurs(secrets.RUN, text.encode("utf-8", "replace"))
@@ -184,7 +184,7 @@ def judged(case):
 
 
 @given(st.lists(st.sampled_from([*ORDINARY, *HARMFUL, *PERSONAL]), min_size=2, max_size=24))
-@settings(deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_texts_that_are_looked_at_together_are_judged_as_by_themselves(texts):
     records = [Maker().record(text) for text in texts]
     alone, together = (
