@@ -88,3 +88,11 @@ def test_times_are_the_readers_with_utc_beside(console):
             "(at) => new Date(at).toLocaleTimeString('en-GB', {timeZone: 'Asia/Tokyo', timeStyle: 'short'})", at
         )
         assert shown in made.inner_text()
+
+
+def test_the_description_of_the_api_opens_beside_the_console(console):
+    with console.page("/") as page:
+        page.goto(f"{console.url}/docs")
+        page.get_by_role("heading", name="The HTTP API").wait_for()
+        page.get_by_text("/memory/status").first.wait_for()
+        assert page.get_by_role("link", name="The console").get_attribute("href") == "/console/"

@@ -51,7 +51,7 @@ _OURS = frozenset(name for name, _ in _RAW)
 _ID = b"x-request-id"
 _ID_TEXT = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 #: Static files without data, which a link elsewhere may lead to.
-PUBLIC = frozenset({"/", "/console", "/page.css", "/docs.js", "/health"})
+PUBLIC = frozenset({"/", "/console", "/docs.css", "/docs.js", "/health"})
 #: Paths of calls that bring a file.
 FILES = ("/memory/import", "/memory/restore-export", "/memory/restore-export/plan")
 #: Bytes that a slow line brings in a second.

@@ -134,7 +134,7 @@ def _static(path: str, name: str) -> None:
     public.add_api_route(path, endpoint, include_in_schema=False)
 
 
-for file in ("page.css", "docs.js"):
+for file in ("docs.css", "docs.js"):
     _static(f"/{file}", file)
 for file in ("console.css", "console.js", "licences.txt"):
     _static(f"/console/{file}", file)
