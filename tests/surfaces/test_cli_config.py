@@ -107,7 +107,7 @@ def test_every_choice_outside_policy_is_covered_here():
         ENVIRONMENT.keys()
         == {*PLAIN, *FILES}
         == {e.name for e in dataclasses.fields(Settings)}
-        - {"policy", "server", "maintenance", "file", "digest", "named", "loosens", "withheld"}
+        - {"policy", "server", "maintenance", "file", "digest", "named", "loosens", "withheld", "origins"}
     )
 
 

@@ -366,7 +366,7 @@ def config(call: Call, accept: str | None, release_key: bool) -> Answer:
     place = home(call.environ)
     try:
         if release_key:
-            for variable in KEYS:
+            for variable in KEYS.values():
                 accepted.release_key(place, call.environ.get(variable, ""))
         if accept:
             file = call.settings.file
