@@ -44,7 +44,7 @@ export const screens: readonly Screen[] = [
   { path: "/sources", title: "Sources", key: "s", group: 3, component: Sources },
   { path: "/erase", title: "Erase", key: "e", group: 3, component: Erase },
   { path: "/jobs", title: "Jobs", key: "j", group: 3, component: Jobs },
-  { path: "/tokens", title: "Tokens", key: "t", group: 3, component: Tokens },
+  { path: "/tokens", title: "Tokens", key: "k", group: 3, component: Tokens },
   { path: "/integrity", title: "Integrity", key: "i", group: 3, component: Integrity },
   { path: "/settings", title: "Settings", key: ",", group: 3, component: Settings },
 ];
