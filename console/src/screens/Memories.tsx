@@ -293,8 +293,8 @@ function placeOf(each: { id: string }, asOf: string | number | null | undefined)
 // --- search
 
 function searched(query: Query, asked: string) {
-  const { tier, kind, tags, content_type, subject, category, session, as_of } = query;
-  return { query: asked, limit: 100, floor: 0, tier, kind, tags, content_type, subject, category, session, as_of };
+  const { tier, kind, tags, content_type, subject, category, session, since, until, as_of } = query;
+  return { query: asked, limit: 100, floor: 0, tier, kind, tags, content_type, subject, category, session, since, until, as_of };
 }
 
 function Results({ query, asked, selected, turn }: { query: Query; asked: string; selected: ReadonlyMap<string, Memory>; turn: (each: Memory) => void }) {

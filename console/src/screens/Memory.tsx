@@ -107,6 +107,7 @@ function Acts({ item }: { item: Item }) {
         </Button>
       ))}
       <Button small hint="c" onClick={() => setOpen("contain")}>Contain</Button>
+      <Link class="btn sm quiet" href={`/erase?ids=${encodeURIComponent(item.id)}`}>Erase…</Link>
       {open === "contain" ? <ContainDialog ways={[{ memory: item.id }]} of="this memory" onClose={() => setOpen(null)} /> : null}
       {open && open !== "contain" ? <ActDialog act={open} item={item} onClose={() => setOpen(null)} /> : null}
     </div>
@@ -175,6 +176,9 @@ function byCommit(origins: readonly Schemas["Origin"][]): Some<Schemas["Origin"]
 function Value({ field, value }: { field: string; value: unknown }) {
   if (field === "source" || field === "session" || field === "scope" || field === "subject" || field === "category") {
     return <Link href={`/memories?${field}=${encodeURIComponent(String(value))}`}>{seen(String(value))}</Link>;
+  }
+  if (field === "evidence" && Array.isArray(value)) {
+    return <>{value.map((each) => <Link key={String(each)} href={`/sources?${new URLSearchParams({ list: "references", name: String(each) })}`}><Tag tone="accent">{String(each)}</Tag></Link>)}</>;
   }
   if (typeof value === "string" && /_at$/.test(field)) return <Time at={value} />;
   if (Array.isArray(value)) return <>{value.map((each) => <Tag key={String(each)}>{String(each)}</Tag>)}</>;
