@@ -94,5 +94,5 @@ def test_the_description_of_the_api_opens_beside_the_console(console):
     with console.page("/") as page:
         page.goto(f"{console.url}/docs")
         page.get_by_role("heading", name="The HTTP API").wait_for()
-        page.get_by_text("/memory/status").first.wait_for()
+        page.locator("summary", has_text="/memory/status").first.wait_for()
         assert page.get_by_role("link", name="The console").get_attribute("href") == "/console/"
