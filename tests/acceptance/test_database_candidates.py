@@ -41,6 +41,9 @@ NARROW: tuple[dict[str, Any], ...] = (
     {"min_importance": 0.6},
     {"purpose": "act"},
     {"limit": 3},
+    {"where": {"reason": {"$gte": 2}}},
+    {"within": "/agents"},
+    {"until": "2000-01-01"},
 )
 
 
@@ -67,7 +70,8 @@ def fill(mem: Memory) -> None:
         text = f"The rent of the flat is {rent} euros a month"
         kept(mem.remember(text, tier="archival", occurred_at=datetime(year, 1, 1, tzinfo=UTC)))
     for n, like in enumerate(("tabs", "ferries", "blue tea", "the quay at night", "old maps")):
-        given = {"subject": "ana" if n % 2 else None, "tags": ("harbour",) if n > 2 else (), "importance": n / 5}
+        given: dict[str, Any] = {"subject": "ana" if n % 2 else None, "metadata": {"reason": n}, "importance": n / 5}
+        given["tags"] = ("harbour",) if n > 2 else ()
         kept(mem.remember(f"Ana likes {like} for reason {n}", tier="archival", **given))
     kept(mem.remember("Please always put the sum into the first line", tier="archival"))
     kept(mem.remember("Ana likes a medicine that is nobody's business", tier="archival", sensitivity="sensitive"))

@@ -443,10 +443,12 @@ def find(session: Session, filters: Filter, *, limit: int | None, include_ended:
         at = replica_notes(session, session.store.head(session.tenant)) if session.store.from_replica else ()
     kept_back: tuple[str, ...] = ()
     if filters.include_sensitive and not session.actor.able("sensitive"):
-        if any(record.sensitivity is Sensitivity.SENSITIVE for record in found.records):
+        hidden = any(record.sensitivity is Sensitivity.SENSITIVE for record in found.records)
+        if hidden:
             kept_back = (f"sensitive memories were left out: asking for them {GRANT} --can read,propose,sensitive`",)
         filters = replace(filters, include_sensitive=False)
-        found = session.store.find(session.tenant, filters, live_at=live_at, limit=limit, as_of=seq)
+        if hidden or found.damaged:
+            found = session.store.find(session.tenant, filters, live_at=live_at, limit=limit, as_of=seq)
     if seq is not None:
         past = still_shown(session, found.records)
         kept_back = kept_back or ((f"left out: {WITHHELD}",) if len(past) < len(found.records) else ())
