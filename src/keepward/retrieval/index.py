@@ -223,7 +223,8 @@ class Index:
         positions = self._columns["position"]
         near = toward = None
         if units is not None and query.vector is not None and (signs := self._signs(query, sight, units)).units:
-            toward = direction_of(query, signs)
+            # Closeness in meaning alone is to the question as it is.
+            toward = fusion.Direction(vector=query.vector) if by_cosine else direction_of(query, signs)
             near = fusion.by_both(units, toward, signs, sight, cover, positions, limit)
         if near is None and cover is not None:
             near = fusion.by_text(cover, positions, limit)
