@@ -253,6 +253,22 @@ def test_a_window_of_the_queue_follows_every_decision(mem: Memory, owner: Memory
     assert ([each.id for each in owner.queue().items], owner.queue(state="rejected").total) == ([second.id], 1)
 
 
+@pytest.mark.slow
+def test_a_window_of_a_long_queue_knows_what_was_decided_elsewhere(tmp_path: Any) -> None:
+    given: dict[str, Any] = {"actor": Actor.operator("olga"), "embedder": None, "config_dir": tmp_path / "home"}
+    with Memory.open(tmp_path / "m.db", **given) as here, Memory.open(tmp_path / "m.db", **given) as elsewhere:
+        brought = here.acting_as(Actor.importer("vault"))
+        texts = [{"text": f"Berth {n} takes {n * 7} cranes", "stability": "permanent"} for n in range(520)]
+        outcomes = brought.remember_many(texts)
+        assert here.queue(offset=510).total == 520
+        elsewhere.reject(outcomes[3].item.id, reason="no")
+        window = here.queue(offset=2, limit=2)
+        assert (window.total, [each.id for each in window.items]) == (
+            519,
+            [outcomes[2].item.id, outcomes[4].item.id],
+        )
+
+
 def test_an_agent_sees_in_the_queue_what_it_may_read_alone(owner: Memory) -> None:
     near, far = (owner.at(scope=f"/agents/{name}").acting_as(Actor.agent(name)) for name in ("near", "far"))
     item = held(near.remember("Keep it so", tier="archival", stability="permanent"))

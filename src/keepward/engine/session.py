@@ -85,7 +85,7 @@ class Engine:
     #: What agents were handed lately, by tenant; see ``handed``.
     handed: dict[str, Handed] = field(default_factory=dict)
     #: What the queue is filtered by, by tenant, with the tenant's writes when it was read; see ``waiting``.
-    queues: dict[str, tuple[int, list[Any]]] = field(default_factory=dict)
+    queues: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
     rerankers: Rerankers = field(default_factory=Rerankers)
     catalogues: Catalogues = field(default_factory=Catalogues)
     #: Remembers erasures outside of the store; None where this machine has no place for it.

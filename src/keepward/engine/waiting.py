@@ -2,8 +2,8 @@
 
 Invariants
 (1) Every row that is counted or shown matches its seal.
-(2) Between two windows no proposal is read again unless something of the tenant was written in between; what is held
-    for that is who, why and where, and no text.
+(2) Between two windows no proposal is read again unless it was written anew in between, which its seal tells; what is
+    held for that is who, why and where, and no text.
 (3) What is opened for a decision is no more than who decides may read; nothing is written and no use is counted.
 """
 
@@ -30,6 +30,8 @@ from keepward.model.value import from_micros
 
 #: Most memories that are shown as similar.
 ALIKE = 5
+#: From so many proposals on all of them are read at once.
+_MANY = 500
 #: Of a text, so many characters are looked for.
 GIST = 2_000
 #: What each gate looks for, for somebody who reads it the first time.
@@ -124,12 +126,22 @@ def _ended(item: Waiting, now: datetime) -> bool:
 
 def _rows(session: Session) -> list[Row]:
     """Return the rows of the tenant's queue, oldest first; see (2)."""
-    writes = session.store.writes(session.tenant)
-    held = session.engine.queues.get(session.tenant)
-    if held is None or held[0] != writes:
-        rows = [_row_in(body) for body in session.store.queue_bodies(session.tenant)]
-        held = session.engine.queues[session.tenant] = (writes, rows)
-    return held[1]
+    store, tenant = session.store, session.tenant
+    writes = store.writes(tenant)
+    when, known = session.engine.queues.get(tenant, (None, {}))
+    if when != writes:
+        marks = store.queue_marks(tenant)
+        anew = [name for name, mark in marks.items() if name not in known or known[name][0] != mark]
+        bodies = store.queue_bodies(tenant, None if len(anew) > _MANY else anew)
+        read = {body["id"]: _row_in(body) for body in bodies}
+        # What does not hold is not among the rows, and is looked at anew the next time.
+        known = {
+            name: (mark, read[name]) if name in read else known[name]
+            for name, mark in marks.items()
+            if name in read or (name in known and known[name][0] == mark)
+        }
+        session.engine.queues[tenant] = (writes, known)
+    return [row for _, row in known.values()]
 
 
 def _row_in(body: Mapping[str, Any]) -> Row:

@@ -273,9 +273,15 @@ class DocumentReads(Snapshot):
         name, values = ("documents_dated", {}) if state is None else ("documents_in", {"state": state})
         return self._values(tenant, name, kind="proposals", **values)
 
-    def queue_bodies(self, tenant: str) -> list[dict[str, Any]]:
-        """Return every proposal as it is kept, not unpacked, oldest first; one that does not hold is left out."""
-        return [each.json() for each in self._documents(tenant, "documents_dated", kind="proposals")]
+    def queue_marks(self, tenant: str) -> dict[str, tuple[Any, ...]]:
+        """Return, by id of every proposal, oldest first, what is another where it was written anew."""
+        return {row[0]: tuple(row[1:]) for row in self._run("document_marks", tenant, kind="proposals")}
+
+    def queue_bodies(self, tenant: str, ids: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """Return proposals as they are kept, not unpacked, all or by id; one that does not hold is left out."""
+        if ids is None:
+            return [each.json() for each in self._documents(tenant, "documents", kind="proposals")]
+        return [each.json() for each in self._documents(tenant, "documents_by_id", kind="proposals", ids=listed(ids))]
 
     def proposals(self, tenant: str, ids: Sequence[str]) -> list[Waiting]:
         """Return proposals by id, in no order; one that is not there or does not hold is left out."""

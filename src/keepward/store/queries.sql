@@ -151,6 +151,10 @@ SELECT tenant, kind, id, state, at, until, body, seal FROM documents
 -- Of one kind, by instant.
 {{whole_document}} WHERE tenant = :tenant AND kind = :kind ORDER BY at, id;
 
+-- document_marks --
+-- What tells whether a document of one kind is still the one that was read, by instant.
+SELECT id, state, until, seal FROM documents WHERE tenant = :tenant AND kind = :kind ORDER BY at, id;
+
 -- documents_last --
 -- Those of one kind with the highest states, highest first.
 {{whole_document}} WHERE tenant = :tenant AND kind = :kind AND state IS NOT NULL ORDER BY state DESC LIMIT :limit;
