@@ -26,7 +26,7 @@ METADATA = {
     "big": 2**60,
 }
 #: What verbs return that is no result of ours.
-OTHERS = {"Actor", "Any", "Draft", "Iterator", "Memory", "None", "Path", "Policy", "Self"}
+OTHERS = {"Actor", "Any", "Draft", "Iterator", "Memory", "None", "Path", "Policy", "Self", "Conversation"}
 
 
 def results(owner: Memory, folder: Path) -> list[Any]:
