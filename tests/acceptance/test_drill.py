@@ -10,6 +10,8 @@ from keepward import Actor, Memory, Policy
 from keepward.drill import drill as drilling
 from keepward.drill.drill import Attack, Tried, attacks, drill
 
+pytestmark = pytest.mark.slow
+
 NAMES = [attack.name for attack in attacks()]
 
 

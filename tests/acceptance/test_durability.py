@@ -23,6 +23,8 @@ from outcomes import kept
 
 from keepward import Actor, Memory, StoreUnavailable
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 CROWD = Path(__file__).with_name("crowd.py")
 

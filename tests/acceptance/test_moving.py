@@ -12,6 +12,8 @@ import pytest
 from keepward import Actor, Conflict, InvalidInput, Memory, NotAdopted, Tampered
 from keepward.keys import export_key, import_key
 
+pytestmark = pytest.mark.slow
+
 WORDS = "a harbour in the rain"
 
 

@@ -11,6 +11,8 @@ from keepward import Actor, Memory
 from keepward.errors import NotAStore
 from support.clock import SteppingClock
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def owner(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Memory:

@@ -69,6 +69,7 @@ def test_the_remote_python_of_the_readme_runs_against_keepward_serve(served: dic
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 @pytest.mark.promise("F15")
 def test_the_commands_of_the_readme_end_as_it_says(tmp_path: Path) -> None:
     wrong = []

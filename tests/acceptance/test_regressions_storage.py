@@ -307,6 +307,7 @@ def test_a_scope_is_a_name_and_never_a_pattern(owner: Memory, name: str) -> None
         handle.acting_as(Actor.agent()).get(owner.at(scope="orion").find()[0].id)
 
 
+@pytest.mark.slow
 @pytest.mark.promise("T8")
 def test_a_write_that_is_killed_is_whole_or_not_there(tmp_path: Path) -> None:
     store, lines = str(tmp_path / "kill"), set[int]()

@@ -16,6 +16,8 @@ from outcomes import kept
 from keepward import Actor, InvalidInput, KeepwardError, Memory, NotAStore, Unauthorised
 from keepward.cli.main import main
 
+pytestmark = pytest.mark.slow
+
 OLGA = Actor.operator("olga")
 PAGE = 4_096
 

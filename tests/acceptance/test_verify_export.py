@@ -213,6 +213,7 @@ def test_a_file_that_is_not_there_exits_with_2(tmp_path, capsys):
     assert TOOLS.main([str(tmp_path / "none.jsonl")]) == 2
 
 
+@pytest.mark.slow
 def test_any_changed_byte_is_noticed(check, lines):
     # Every seventh byte of the whole file, so that each field is hit somewhere.
     whole = b"\n".join(lines)

@@ -17,6 +17,8 @@ from outcomes import kept
 from keepward import Memory
 from keepward.store import sqlite as connection
 
+pytestmark = pytest.mark.slow
+
 #: Lets no file of this process grow beyond a kilobyte, which to SQLite is a disk without room.
 FULL_DISK = """
 import resource, sys

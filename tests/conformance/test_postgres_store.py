@@ -22,6 +22,8 @@ from support.ids import CountingIds
 from support.stages import Maker
 from support.store_suite import StoreSuite
 
+pytestmark = pytest.mark.slow
+
 psycopg = pytest.importorskip("psycopg")
 TEXTS = [f"The ferry number {n} leaves the quay at {n % 24} for island {n % 7}" for n in range(40)]
 

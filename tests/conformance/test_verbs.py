@@ -61,6 +61,7 @@ def elsewhere(server_address: str, tmp_path_factory: pytest.TempPathFactory, clo
         yield memory
 
 
+@pytest.mark.slow
 class TestOnPostgres(OnOneStore):
     @pytest.fixture
     def home(self, elsewhere: Memory) -> Memory:

@@ -13,6 +13,8 @@ import pytest
 from keepward import Actor, InvalidInput, Memory, Unauthorised
 from keepward.place import Database
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def address(server_address: str) -> Iterator[str]:

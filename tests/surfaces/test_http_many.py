@@ -26,6 +26,8 @@ from keepward.http.server import build
 from keepward.http.serving import Answers, Rates
 from keepward.model.state import Kind
 
+pytestmark = pytest.mark.slow
+
 psycopg = pytest.importorskip("psycopg")
 HERE = Path(__file__).parent
 NOTE = Kind(name="note", of=str, seconds=60, most=3, most_each=2)
