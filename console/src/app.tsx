@@ -8,7 +8,7 @@ import { online } from "./api";
 import { keysNow, useKeys, type Keys } from "./keys";
 import { connected } from "./live";
 import { screens, type Screen } from "./screens";
-import { enter, leave, session, type Session } from "./session";
+import { enter, leave, mayChange, session, type Session } from "./session";
 import { status } from "./status";
 import { Button } from "./parts/Button";
 import { Copy } from "./parts/Copy";
@@ -31,7 +31,8 @@ export function App() {
 
 function Console({ reading }: { reading: boolean }) {
   const [help, setHelp] = useState(false);
-  const jumps = screens.flatMap((each): [string, Keys[string]][] =>
+  const mine = visible();
+  const jumps = mine.flatMap((each): [string, Keys[string]][] =>
     each.key ? [[`g ${each.key}`, { does: `Go to ${each.title}`, run: () => go(each.path) }]] : [],
   );
   useKeys("Everywhere", {
@@ -53,7 +54,7 @@ function Console({ reading }: { reading: boolean }) {
         {reading ? <div class="banner">Reads are open on this server: whoever reaches it sees this without a token. To decide, open the link.</div> : null}
         {status.value && !status.value.enabled ? <div class="banner">Memory is switched off by policy: writes are refused and contexts are empty.</div> : null}
         <Switch>
-          {screens.map((each) => (
+          {mine.map((each) => (
             <Route key={each.path} path={each.path}>
               <each.component />
             </Route>
@@ -73,11 +74,16 @@ function Console({ reading }: { reading: boolean }) {
   );
 }
 
+/** The screens of who looks: some are for the owner alone. */
+function visible(): readonly Screen[] {
+  return screens.filter((each) => !each.owner || mayChange());
+}
+
 function Navigation({ onHelp }: { onHelp: () => void }) {
   const [open, setOpen] = useState(false);
   const [here] = useLocation();
   useEffect(() => setOpen(false), [here]);
-  const groups = [1, 2, 3].map((group) => screens.filter((each) => each.group === group && each.key)).filter((each) => each.length);
+  const groups = [1, 2, 3].map((group) => visible().filter((each) => each.group === group && each.key)).filter((each) => each.length);
   const state = status.value;
   const who = session.value;
   return (
@@ -173,7 +179,7 @@ function Gate({ session: now }: { session: Extract<Session, { state: "closed" | 
       <h1>The console needs its link</h1>
       {now.why ? <p class="bad" role="alert">{seen(now.why.detail)}</p> : null}
       <p>Open the link that <code>keepward serve</code> printed. It works once, within ten minutes, and opens a session of twelve hours.</p>
-      <p class="soft">For another one, call as the owner, with the token in the file that <code>keepward serve</code> named:</p>
+      <p class="soft">For another one, call with the token in the file that <code>keepward serve</code> named, or with a token for reviewing:</p>
       <pre>{command}</pre>
       <div><Copy text={command}>Copy the command</Copy></div>
     </main>

@@ -27,6 +27,8 @@ export interface Screen {
   /** 1 what is done daily, 2 what one asks, 3 what one looks after. */
   group: 1 | 2 | 3;
   component: ComponentType;
+  /** Whether it is for the owner alone; a reviewer does not see it. */
+  owner?: boolean;
   /** A number beside its name. */
   count?: (status: Schemas["Status"]) => number;
 }
@@ -42,9 +44,9 @@ export const screens: readonly Screen[] = [
   { path: "/recall", title: "Recall lab", key: "l", group: 2, component: RecallLab },
   { path: "/map", title: "Map and time", key: "t", group: 2, component: MapAndTime },
   { path: "/sources", title: "Sources", key: "s", group: 3, component: Sources },
-  { path: "/erase", title: "Erase", key: "e", group: 3, component: Erase },
+  { path: "/erase", title: "Erase", key: "e", group: 3, component: Erase, owner: true },
   { path: "/jobs", title: "Jobs", key: "j", group: 3, component: Jobs },
-  { path: "/tokens", title: "Tokens", key: "k", group: 3, component: Tokens },
+  { path: "/tokens", title: "Tokens", key: "k", group: 3, component: Tokens, owner: true },
   { path: "/integrity", title: "Integrity", key: "i", group: 3, component: Integrity },
-  { path: "/settings", title: "Settings", key: ",", group: 3, component: Settings },
+  { path: "/settings", title: "Settings", key: ",", group: 3, component: Settings, owner: true },
 ];

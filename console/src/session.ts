@@ -5,7 +5,7 @@ import { api, ask, csrf, online, shut, type Answer, type Problem, type Schemas }
 
 export type Session =
   | { state: "opening" }
-  | { state: "open"; principal: string; until: number }
+  | { state: "open"; principal: string; owner: boolean; until: number }
   /** Reads are open to all on this server; nothing can be changed. */
   | { state: "reading" }
   | { state: "closed"; why: Problem | null }
@@ -23,7 +23,7 @@ export async function enter(): Promise<void> {
   if (found.ok) {
     csrf.value = found.data.csrf;
     shut.value = false;
-    session.value = { state: "open", principal: found.data.principal, until: Date.now() + found.data.expires_in * 1000 };
+    session.value = { state: "open", principal: found.data.principal, owner: found.data.owner, until: Date.now() + found.data.expires_in * 1000 };
     return;
   }
   if (!online.value) {
@@ -39,9 +39,14 @@ export async function enter(): Promise<void> {
   }
 }
 
-/** Whether this page may change anything. */
-export function mayChange(): boolean {
+/** Whether this page may decide on what waits: it is the owner's or a reviewer's. */
+export function mayDecide(): boolean {
   return session.value.state === "open";
+}
+
+/** Whether this page may change anything: it is the owner's. */
+export function mayChange(): boolean {
+  return session.value.state === "open" && session.value.owner;
 }
 
 /** End the session here and at the server. */

@@ -171,6 +171,42 @@ def test_of_two_reviewers_one_wins_and_the_other_is_told(console):
     assert texts(console) == []
 
 
+def test_two_reviewers_race_in_two_browsers_and_one_is_told(console):
+    propose(console, "Ship before Whitsun.")
+    rita, rob = (console.owner.create_token(name, rights="reviewer").token.id for name in ("rita", "rob"))
+    refused = ["409"]
+    with (
+        console.page("/review", credential=rita, expected=refused) as first,
+        console.page("/review", credential=rob, expected=refused) as second,
+    ):
+        settle(first)
+        settle(second)
+        for page in (first, second):
+            page.keyboard.press("a")
+        for page in (first, second):
+            page.get_by_text("Nothing waits for you").wait_for()
+    (commit,) = [each for each in console.owner.log() if each.details.approved_by]
+    assert commit.details.approved_by in {"operator:rita", "operator:rob"}
+    assert "Ship before Whitsun." in console.agent().context("what is the mission?").text
+
+
+def test_a_reviewer_sees_what_reviewers_may_do(console):
+    propose(console, "Ship before Whitsun.")
+    rita = console.owner.create_token("rita", rights="reviewer").token.id
+    with console.page("/", credential=rita) as page:
+        page.get_by_text("operator:rita").wait_for()
+        named = page.get_by_role("navigation", name="Console").get_by_role("link").all_inner_texts()
+        shown = {each.split("\n")[0].strip() for each in named}
+        assert {"Review", "Memories", "Commits"} <= shown
+        assert not {"Erase", "Tokens", "Settings"} & shown
+        page.goto(f"{console.url}/console/review")
+        settle(page)
+        page.keyboard.press("a")
+        page.get_by_text("Nothing waits for you").wait_for()
+    (commit,) = [each for each in console.owner.log() if each.details.approved_by]
+    assert commit.details.approved_by == "operator:rita"
+
+
 def test_what_was_decided_on_a_stale_base_is_told(console):
     mission = console.owner.remember("Ship before Easter.", tier="core", key="mission", reason="so").records[0]
     propose(console, "Ship before Whitsun.")

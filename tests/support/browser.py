@@ -128,11 +128,18 @@ class Console:
 
     @contextmanager
     def page(
-        self, path: str = "/", *, expected: Sequence[str] = (), context: BrowserContext | None = None, **settings: Any
+        self,
+        path: str = "/",
+        *,
+        expected: Sequence[str] = (),
+        context: BrowserContext | None = None,
+        credential: str = "",
+        **settings: Any,
     ) -> Iterator[Page]:
         """Lend a page on a screen, signed in by a link of its own; see (2).
 
         ``path`` begins with a slash and is within the console. ``expected`` are parts of messages that may be logged.
+        ``credential`` is the id of a reviewer's token; without one the page is the owner's.
         ``settings`` are those of a browser context, such as ``viewport`` or ``color_scheme``.
         """
         made = context or self.browser.new_context(**{"viewport": WIDE, "reduced_motion": "reduce", **settings})
@@ -145,7 +152,7 @@ class Console:
         foreign: list[str] = []
         page.on("request", lambda sent: None if sent.url.startswith((self.url, "data:")) else foreign.append(sent.url))
         try:
-            self.sign_in(page)
+            self.sign_in(page, credential)
             page.goto(f"{self.url}/console{path}")
             page.get_by_role("heading", level=1).wait_for()
             yield page
@@ -157,9 +164,9 @@ class Console:
             if context is None:
                 made.close()
 
-    def sign_in(self, page: Page) -> None:
-        """Open the console by a fresh link."""
-        page.goto(self.serving.console_link())
+    def sign_in(self, page: Page, credential: str = "") -> None:
+        """Open the console by a fresh link, as the owner or by a reviewer's token."""
+        page.goto(self.serving.console_link(credential))
         page.get_by_role("heading", level=1).wait_for()
 
 

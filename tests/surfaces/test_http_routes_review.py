@@ -273,3 +273,35 @@ def test_an_agent_amends_nothing(world, agent):
     name = held(agent)
     answer = agent.post(f"/memory/quarantine/{name}/amend", json={"text": "x y"}, headers=tag_of(world.owner, name))
     assert (answer.status_code, mission(world)) == (403, "Ship before Easter")
+
+
+@pytest.fixture
+def reviewing(world):
+    """A browser that a reviewer opened by a link of their own, their token, and what opening it answered."""
+    issued = world.memory.create_token("rita", rights="reviewer")
+    url = world.client(issued.secret).post("/session/link").json()["url"]
+    browser = world.client(None)
+    opened = browser.post("/session", json={"code": url.partition("#code=")[2]}).json()
+    browser.headers["Keepward-Csrf"] = opened["csrf"]
+    return browser, issued.token, opened
+
+
+def test_a_reviewers_link_opens_a_session_of_theirs(reviewing):
+    _, _, opened = reviewing
+    assert (opened["principal"], opened["owner"]) == ("operator:rita", False)
+
+
+def test_a_reviewer_decides_in_a_session_and_changes_nothing_else(world, agent, reviewing):
+    browser, _, _ = reviewing
+    name = held(agent)
+    approved = browser.post(f"/memory/quarantine/{name}/approve", json={}, headers=tag_of(browser, name)).status_code
+    written = browser.post("/memory/items", json={"text": "The crane is red"}).status_code
+    assert (approved, written, browser.get("/memory/tokens").status_code) == (201, 422, 403)
+    assert mission(world) == "Ship in summer"
+
+
+def test_a_reviewers_session_ends_with_their_token(world, reviewing):
+    browser, token, _ = reviewing
+    before = browser.get("/memory/status").status_code
+    world.memory.revoke_token(token.id)
+    assert (before, browser.get("/memory/status").status_code) == (200, 401)

@@ -7,7 +7,7 @@ import { useAddress } from "../address";
 import { useKeys } from "../keys";
 import { reviews } from "../live";
 import { useWindow } from "../pages";
-import { mayChange } from "../session";
+import { mayDecide } from "../session";
 import { Button } from "../parts/Button";
 import { MemoryText } from "../parts/MemoryText";
 import { Page } from "../parts/Page";
@@ -76,7 +76,7 @@ export function Review() {
     document.querySelector<HTMLElement>("[role=listbox]")?.focus();
   };
   const toggle = (each: Proposal | undefined, on?: boolean) => {
-    if (!each || !mayChange()) return;
+    if (!each || !mayDecide()) return;
     const next = new Map(chosen);
     if (on ?? !next.has(each.id)) next.set(each.id, each);
     else next.delete(each.id);
@@ -84,7 +84,7 @@ export function Review() {
   };
   const extend = (by: number) => {
     const next = list.at(index + by);
-    if (!item || !next || !mayChange()) return;
+    if (!item || !next || !mayDecide()) return;
     setChosen(new Map(chosen).set(item.id, item).set(next.id, next));
     move(index + by);
   };
@@ -110,7 +110,7 @@ export function Review() {
     },
   };
   const inList = (event: KeyboardEvent) => event.target instanceof Element && event.target.closest("[role=listbox]");
-  const may = mayChange();
+  const may = mayDecide();
   useKeys("Review", {
     j: { does: "Next", run: () => move(index + 1) },
     k: { does: "Previous", run: () => move(index - 1) },

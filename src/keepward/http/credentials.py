@@ -3,8 +3,9 @@
 Invariants
 (1) A request acts under its own credential: a token, else a session, else, where reads are open and the path is one
     of them, as a stranger. Anything else is a 401. A token is taken from ``Authorization: Bearer`` alone.
-(2) A one-time code opens one session, once, within ten minutes; a session lasts twelve hours, for as long as the
-    owner's token holds by which it was opened. Of both only SHA-256 is held.
+(2) A one-time code opens one session, once, within ten minutes; a session lasts twelve hours, for as long as the token
+    holds by which it was opened: the owner's, or that of the reviewer who asked for the code. Of both only SHA-256 is
+    held.
 (3) Ten wrong codes in a minute, whoever sent them, and further wrong ones are turned away for a minute; one that holds
     opens its session all the same. It has 192 bits: that guesses are many tells nothing of it.
 (4) A call of a session that is not a GET carries the session's CSRF token in ``Keepward-Csrf``.
@@ -53,7 +54,7 @@ _CALLER = "keepward.caller"
 class Session:
     """One browser's session."""
 
-    #: Id of the owner's token by which it was opened.
+    #: Id of the token by which it was opened.
     credential: str | None
     #: Instant of its end, in seconds of the state's clock.
     until: float
@@ -62,18 +63,19 @@ class Session:
 class Sessions:
     """The one-time codes and the sessions. ``random`` gives that many random bytes."""
 
-    CODES = Kind(name="code", of=bool, seconds=600, most=8)
+    #: Of each code the id of the reviewer's token that asked for it; the empty text where it is the owner's.
+    CODES = Kind(name="link", of=str, seconds=600, most=8)
     OPEN = Kind(name="session", of=Session, seconds=SESSION_TERM, most=64)
     WRONG = Kind(name="wrong code", of=tuple[float, ...], seconds=60, renewed=True, most=1)
 
     def __init__(self, state: State, random: Callable[[int], bytes]) -> None:
         self._state, self._random = state, random
 
-    def issue(self) -> str:
-        """Return a new one-time code."""
+    def issue(self, credential: str = "") -> str:
+        """Return a new one-time code: of the owner's, or of a reviewer's token by its id."""
         # 192 bits: as safe as 256 for ten minutes, and the link fits a line.
         code = self._secret(24)
-        self._state.change(self.CODES, _hash(code), lambda _: True)
+        self._state.change(self.CODES, _hash(code), lambda _: credential)
         return code
 
     def wait(self) -> float:
@@ -81,11 +83,11 @@ class Sessions:
         wrong = self._wrong(self._state.get(self.WRONG, ""))
         return max(0.0, wrong[0] + 60 - self._state.now()) if len(wrong) >= GUESSES else 0.0
 
-    def redeem(self, code: str) -> bool:
-        """Use up a code; return whether it was one that holds, however many were wrong before it (3)."""
-        held: list[bool] = []
-        self._state.change(self.CODES, _hash(code), lambda there: held.append(bool(there)))
-        if not held[0] and not self.wait():
+    def redeem(self, code: str) -> str | None:
+        """Use up a code; return whose it is, None for one that does not hold, however many were wrong before it (3)."""
+        held: list[str | None] = []
+        self._state.change(self.CODES, _hash(code), held.append)
+        if held[0] is None and not self.wait():
             self._state.change(self.WRONG, "", lambda wrong: (*self._wrong(wrong), self._state.now()))
         return held[0]
 
@@ -197,9 +199,10 @@ def caller_of(serving: Serving, headers: Headers, *, method: str = "POST", path:
     if "authorization" in headers:
         handle = _by_token(serving, headers)
     elif name and (session := serving.sessions.find(name)):
-        handle = serving.memory if session.credential is None else serving.owner(session.credential)
-        if handle.actor.credential != session.credential:
-            raise unauthenticated(wrong=True)
+        try:
+            handle = serving.bearer(session.credential)
+        except Unauthorised as fault:
+            raise unauthenticated(wrong=True) from fault
         if method not in _SAFE and not _same(headers.get(CSRF, ""), csrf_of(name)):
             raise Problem(403, "csrf", f"a changing call of a session carries its token in {CSRF}; GET /session has it")
     elif serving.options.open_reads and (method, path) in OPEN_READS:

@@ -91,6 +91,8 @@ class Opened(BaseModel):
 
     #: ``kind:name`` of who the page acts as.
     principal: str
+    #: Whether that is the owner, and not a reviewer, who decides on what waits and changes nothing else.
+    owner: bool
     #: To be sent as ``Keepward-Csrf`` with every call that is not a GET.
     csrf: str
     #: Seconds until it ends.
@@ -160,14 +162,15 @@ def open_session(request: Request, body: Code) -> Response:
     """Exchange the one-time code of a console link for a session."""
     serving = serving_of(request)
     wait = math.ceil(serving.sessions.wait())
-    if not serving.sessions.redeem(body.code):
+    credential = serving.sessions.redeem(body.code)
+    if credential is None:
         if wait:
             held = {"Retry-After": str(wait)}
             raise Problem(429, "rate_limited", "too many wrong codes; wait a minute", headers=held)
         detail = "the code was used or is older than ten minutes; ask for another link with POST /session/link"
         raise Problem(401, "unauthenticated", detail, headers={"WWW-Authenticate": 'Bearer realm="keepward"'})
     # Only now: the owner's token is made where there is none, which a wrong code must not cause.
-    handle = serving.owner()
+    handle = serving.bearer(credential) if credential else serving.owner()
     name, session = serving.sessions.open(handle.actor.credential)
     caller = Caller(handle=handle, session=session, name=name)
     response = JSONResponse(_opened(serving, caller).model_dump())
@@ -198,10 +201,13 @@ async def end_session(request: Request) -> Response:
 
 @private.post("/session/link", dependencies=[Writes], responses=problems_of(400, 401, 403, 421, 429))
 def new_link(request: Request, memory: Handle) -> Link:
-    """Return a link that opens the page as the owner; for the owner alone."""
-    if not memory.actor.is_owner:
-        raise Problem(403, "unauthorised", "links are the owner's to give; call with the owner's token")
-    return Link(url=serving_of(request).console_link())
+    """Return a link that opens the console as who calls: the owner, or a reviewer by their token."""
+    actor = memory.actor
+    if not actor.may_decide:
+        raise Problem(
+            403, "unauthorised", "the console is for people who decide: call with an owner's or reviewer's token"
+        )
+    return Link(url=serving_of(request).console_link("" if actor.is_owner else actor.credential or ""))
 
 
 @private.get("/metrics", response_class=Response, responses=problems_of(400, 401, 403, 421, 501))
@@ -236,7 +242,8 @@ def static(name: str) -> Response:
 
 def _opened(serving: Serving, caller: Caller) -> Opened:
     left = serving.sessions.remaining(caller.session) if caller.session else 0
-    return Opened(principal=caller.handle.actor.label, csrf=csrf_of(caller.name), expires_in=left)
+    actor = caller.handle.actor
+    return Opened(principal=actor.label, owner=actor.is_owner, csrf=csrf_of(caller.name), expires_in=left)
 
 
 def _set_cookie(serving: Serving, response: Response, value: str, age: int) -> None:

@@ -338,14 +338,25 @@ class Serving:
                 return bearer_of(self.memory, str(credential))
         return self._owner
 
+    def bearer(self, credential: str | None) -> Memory:
+        """Return the handle of a session: the owner's, or that of a reviewer's token by its id.
+
+        Raises:
+            Unauthorised: there is no such token, or it does not hold any more.
+        """
+        if credential is None:
+            return self.memory
+        owner = self.owner(credential)
+        return owner if owner.actor.credential == credential else bearer_of(self.memory, credential)
+
     def forget(self) -> None:
         """Forget what may hold text that was erased: answers and drafts."""
         self.answers.clear()
         self.state.clear(DRAFT)
 
-    def console_link(self) -> str:
-        """Return a link that opens the page once, within ten minutes."""
-        return f"{self.options.url}/#code={self.sessions.issue()}"
+    def console_link(self, credential: str = "") -> str:
+        """Return a link that opens the console once, within ten minutes, as the owner or by a reviewer's token."""
+        return f"{self.options.url}/#code={self.sessions.issue(credential)}"
 
     def newest(self, tenant: str) -> int:
         """Return the number of a tenant's newest commit."""

@@ -3,7 +3,7 @@
 import type { Schemas } from "../../api";
 import { useGet } from "../../load";
 import { reviews } from "../../live";
-import { mayChange } from "../../session";
+import { mayDecide } from "../../session";
 import { Button } from "../../parts/Button";
 import { MemoryText } from "../../parts/MemoryText";
 import { Shown } from "../../parts/States";
@@ -81,7 +81,7 @@ function One({ item, stored, busy, onApprove, onEdit, onReject, onBack }: Omit<P
           {(stored ?? []).map((each) => <div key={each.id} class="proposal-words mono"><MemoryText text={each.payload} limit={8_000} /></div>)}
         </details>
       </div>
-      {open && mayChange() ? (
+      {open && mayDecide() ? (
         <div class="proposal-acts">
           <Button tone="go" hint="a" busy={busy} aria-disabled={!read} onClick={() => onApprove(item)}>Approve</Button>
           {editable(item) ? <Button hint="e" busy={busy} onClick={() => onEdit(item)}>Edit and approve</Button> : null}

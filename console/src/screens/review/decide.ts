@@ -3,6 +3,7 @@
 import { api, ask, type Problem, type Schemas } from "../../api";
 import { changed } from "../../live";
 import { say } from "../../parts/Toasts";
+import { mayChange } from "../../session";
 import { gist, headline, type Proposal } from "./words";
 
 const SHORT = 60;
@@ -55,7 +56,7 @@ export async function approveAll(items: readonly Proposal[]): Promise<boolean> {
   const done = await ask(api.POST("/memory/quarantine/approve", { body }));
   if (!done.ok) return failed(done.problem);
   const commits = done.data.results.flatMap((each) => each.outcome?.commit ?? []);
-  summed(`Approved ${done.data.approved}`, done.data.results, () => undo(commits));
+  summed(`Approved ${done.data.approved}`, done.data.results, mayChange() ? () => undo(commits) : undefined);
   changed();
   return true;
 }
@@ -66,7 +67,8 @@ function tag(item: Proposal): string {
 
 function stored(text: string, outcome: Schemas["Written"]): true {
   const { commit } = outcome;
-  say(text, commit ? { undo: () => undo([commit]) } : {});
+  // A rollback is the owner's: a reviewer decides, and what was decided stands.
+  say(text, commit && mayChange() ? { undo: () => undo([commit]) } : {});
   changed();
   return true;
 }
