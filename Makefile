@@ -16,7 +16,7 @@ test: $(VENV)/.ready-dev
 
 ## the long tests: many processes, crashes, big stores
 test-slow: $(VENV)/.ready-dev
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -m "slow and not proof"
 
 ## the console in a browser, and what others wrote against ours: protocol conformance, other SDKs, fuzzing, a load run;
 ## needs the npm registry

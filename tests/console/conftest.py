@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
     """One Chromium; without one on this machine the tests say so and the rest goes on."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
@@ -42,7 +42,7 @@ def stage(tmp_path: Path, browser: Any) -> Iterator[Callable[..., Any]]:
         each.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def demo(tmp_path_factory: pytest.TempPathFactory, browser: Any) -> Iterator[Any]:
     """The store of `serve --demo` and its server, for tests that leave it as they found it."""
     from support.browser import Console, furnished
