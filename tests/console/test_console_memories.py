@@ -8,6 +8,8 @@ import zlib
 import pytest
 
 from keepward.model.memory import Status
+
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
 from support.browser import NARROW, faults_of_access, scrolls_sideways
 
 pytestmark = pytest.mark.proof

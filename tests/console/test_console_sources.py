@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
 from support.browser import NARROW, faults_of_access, scrolls_sideways
 
 pytestmark = pytest.mark.proof

@@ -10,6 +10,8 @@ import sqlite3
 
 import httpx2
 import pytest
+
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
 from playwright.sync_api import expect
 
 from keepward.config import load
