@@ -152,7 +152,7 @@ def test_a_picture_is_shown_and_what_could_run_is_only_handed_over(console):
     )
     with console.page(f"/memories/{shown.records[0].id}") as page:
         page.get_by_role("img", name="A loaf").wait_for()
-        page.wait_for_function("document.querySelector('figure img').naturalWidth === 1")
+        page.wait_for_function("() => document.querySelector('figure img').naturalWidth === 1")
     with console.page(f"/memories/{active.records[0].id}") as page:
         page.get_by_text("It could run in a browser").wait_for()
         assert page.locator("figure img").count() == 0

@@ -27,7 +27,13 @@ BEYOND_DESCRIPTION = (
     # What is in the store, or in the receipt, decides.
     (r"POST /memory/bisect", "invalid_input", r"nothing to look for"),
     (r"POST /memory/feedback", "invalid_input", r"not in it|shows|name it once"),
-    (r"POST /memory/items/merge", "invalid_input", r"can be merged"),
+    (r"POST /memory/items/merge", "invalid_input", r"can be merged|about whom its memories are"),
+    # An object as text, and names in it that are no field's; a time in one of several spellings.
+    (r".*", "invalid_input", r"^`where`|operator|^\$|condition"),
+    (r"POST /memory/messages", "invalid_input", r"^message \d+"),
+    # A change that changes nothing; a year that is far away.
+    (r"POST /memory/quarantine/\{id\}/amend", "invalid_input", r"nothing is changed"),
+    (r".*", "invalid_input", r"beyond 2\*\*53"),
     (r"POST /memory/drafts/\{draft_id\}/finish", "invalid_input", r"nothing to do"),
     # What each class of tokens can do; an instant that is past.
     (r"POST /memory/tokens", "invalid_input", r"of this class|can do everything|in the future"),

@@ -26,6 +26,8 @@ OUT_OF_REACH = {
     "POST /memory/adopt",
     # It names memories that one receipt shows, each in one of two lists.
     "POST /memory/feedback",
+    # It takes a proposal that waits, the tag of it, and a change that its gates let through.
+    "POST /memory/quarantine/{id}/amend",
 }
 #: Ids differ from run to run, and with them what a draw gets into.
 CHANCE = 2

@@ -322,7 +322,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "contradictions": row(),
     },
     "journal": {
-        "log": row(answer=answers.log, model=schemas.Commits, beside=_EVENTS),
+        "log": row(404, answer=answers.log, model=schemas.Commits, beside=_EVENTS),
         "show": row(404),
         "diff": row(
             404,

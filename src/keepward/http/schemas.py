@@ -177,7 +177,8 @@ Decision: Any = model(
     {"error": Failure | None},
 )
 shape(FoundHit, "Hit", "One recalled memory; ``score`` and ``parts`` are rounded, the exact ones stand beside.")
-Found: Any = shape(Recall, "Found", "The answer to a query, best first.", cursor=str | None)
+Recalled: Any = shape(Recall, "Recalled", "The answer to a query, best first.")
+Found: Any = model("Found", "A page of the answer to a query, best first.", {"cursor": str | None}, base=Recalled)
 Certificate: Any = model("Certificate", "What was erased, what proves it, and what it cannot promise.", base=Open)
 Destroyed: Any = model(
     "Destroyed", "An erasure that was carried out.", {"certificate": Certificate}, base=mirror(Erased)

@@ -102,11 +102,12 @@ class Add(Request[Added]):
 
     #: Objects with `role`, `content` and, where there is one, `name`, `id` and `timestamp`.
     messages: Annotated[list[Any], Limit("As chat APIs take them.", minItems=1, maxItems=fields.MOST)]
-    session: fields.Line | None = None
+    session: fields.ReadLine | None = None
     #: Whom the talk is about, and whose words those of the role `user` are.
-    subject: fields.Line | None = None
+    subject: fields.ReadLine | None = None
     extract: Annotated[bool, Limit("Whether facts are proposed.")] = True
-    reason: fields.Because = ""
+    # Refused at the edge: a talk without a word has nothing for a gate to judge.
+    reason: Annotated[str, Limit("Why.", maxLength=1000)] = ""
 
     def run(self, session: Session, *, on_progress: Any = None) -> Added:
         """Add them; ``on_progress`` is called with (done, total)."""
