@@ -63,12 +63,12 @@ def add(
         outcomes = propose_each(session, changes, reason=reason, conversation=conversation, kind="write")
         turns += outcomes
         if extract:
-            told = [
+            stored = [
                 (message, outcome.record)
                 for message, outcome in zip(part, outcomes, strict=True)
                 if outcome.record is not None
             ]
-            proposals, note = _facts(session, told, subject)
+            proposals, note = _facts(session, stored, subject)
             notes += [note] if note and note not in notes else []
             facts += propose_each(session, proposals, reason="told in a talk", conversation=conversation)
         if on_progress is not None:
@@ -97,11 +97,11 @@ def _waiting(session: Session, said: Sequence[Message]) -> set[tuple[str | None,
 def _left_out(said: Sequence[Message]) -> Iterator[str]:
     empty = sum(not each.text for each in said)
     others = sum(each.others for each in said if each.text)
-    told = sum(bool(each.text) and ROLES[each.role] is None for each in said)
+    instructions = sum(bool(each.text) and ROLES[each.role] is None for each in said)
     for count, what in (
         (empty, "messages without text (calls of tools, pictures)"),
         (others, "parts that are not text (pictures, files)"),
-        (told, "instructions to the model (system, developer)"),
+        (instructions, "instructions to the model (system, developer)"),
     ):
         if count:
             yield f"left out: {count} {what}"
@@ -126,7 +126,7 @@ def _event(session: Session, message: Message, conversation: str | None, subject
 
 
 def _facts(
-    session: Session, told: Sequence[tuple[Message, Record]], subject: str | None
+    session: Session, stored: Sequence[tuple[Message, Record]], subject: str | None
 ) -> tuple[list[Change], str | None]:
     """Return the facts that stored messages tell as changes, and what has to be said of how they were found."""
     turns = [
@@ -136,7 +136,7 @@ def _facts(
             text=record.text,
             said_at=None if record.occurred_at is None else to_micros(record.occurred_at),
         )
-        for message, record in told
+        for message, record in stored
     ]
     extractor: Extractor = session.engine.extractor or Rules()
     note = None
@@ -146,9 +146,9 @@ def _facts(
         found, note = Rules().extract(turns), f"facts were found by rules alone: {fault}"
     # A turn that no longer holds, such as one that was forgotten, tells nothing any more.
     changes = [
-        _change(session, fact, turns[fact.turn], told[fact.turn][1], subject)
+        _change(session, fact, turns[fact.turn], stored[fact.turn][1], subject)
         for fact in found
-        if told[fact.turn][1].status is Status.ACTIVE
+        if stored[fact.turn][1].status is Status.ACTIVE
     ]
     return [each for each in changes if each is not None], note
 

@@ -137,7 +137,7 @@ def facts_of(turn: Turn) -> list[Fact]:
         if sentence.endswith(("?", "？")) and not _tables().remember.match(sentence):
             continue
         for clause in _clauses(sentence.rstrip(" .!?。！？").lstrip("-*• ")):
-            fact = _told(clause, name)
+            fact = _fact_of(clause, name)
             if fact is not None:
                 dated = fact if turn.said_at is None else fact.saying(spelled_out(fact.text, turn.said_at), 0)
                 found.setdefault(dated.text.casefold(), dated)
@@ -167,7 +167,7 @@ def _without_openers(text: str) -> str:
         text = text[match.end() :]
 
 
-def _told(clause: str, name: str) -> Fact | None:
+def _fact_of(clause: str, name: str) -> Fact | None:
     match = _tables().remember.match(clause)
     if match is not None and not _tables().recalled.match(match["what"]):
         what = re.sub(r"^(?:remind me )?(?:that |about )?", "", match["what"].strip())
