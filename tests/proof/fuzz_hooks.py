@@ -30,6 +30,8 @@ BEYOND_DESCRIPTION = (
     (r"POST /memory/items/merge", "invalid_input", r"can be merged|about whom its memories are"),
     # An object as text, and names in it that are no field's; a time in one of several spellings.
     (r".*", "invalid_input", r"^`where`|operator|^\$|condition"),
+    # A scope and an instant, each in one of several spellings.
+    (r"GET .*", "invalid_input", r"^unknown scope|^(since|until) is an aware"),
     (r"POST /memory/messages", "invalid_input", r"^message \d+"),
     # A change that changes nothing; a year that is far away.
     (r"POST /memory/quarantine/\{id\}/amend", "invalid_input", r"nothing is changed"),
