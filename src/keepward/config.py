@@ -209,8 +209,8 @@ def in_force(settings: Settings, policy: Policy, server: ServerSettings) -> list
             found.append(
                 InForce(
                     name=prefix + name,
-                    value=_shown(value),
-                    default=_shown(getattr(default, name)),
+                    value=_plain_value(value),
+                    default=_plain_value(getattr(default, name)),
                     origin=origin,
                     waiting=settings.loosens.get(prefix + name) if prefix + name in settings.withheld else None,
                 )
@@ -228,7 +228,7 @@ def changed_since(settings: Settings) -> bool:
         return True
 
 
-def _shown(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     from keepward.model.plain import plain
 
     return str(value) if isinstance(value, Path) else plain(value)

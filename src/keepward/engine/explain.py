@@ -147,7 +147,7 @@ def _considered(
     left = facts["excluded"]
     records = _records(session, [*(item["id"] for _, item in inside), *(out["id"] for out in left)], known)
     found = [
-        _told(
+        _candidate_of(
             records.get(item["id"]),
             item,
             section=section,
@@ -162,7 +162,7 @@ def _considered(
     outside = []
     for out in left:
         score, parts = scores.get(out["id"], (None, {}))
-        told = _told(
+        told = _candidate_of(
             records.get(out["id"]),
             out,
             section=None,
@@ -185,7 +185,7 @@ def _place(section: str, item: Mapping[str, Any]) -> tuple[str, str]:
     return section, _IN[section]
 
 
-def _told(record: Record | None, item: Mapping[str, Any], **told: Any) -> Considered:
+def _candidate_of(record: Record | None, item: Mapping[str, Any], **told: Any) -> Considered:
     return Considered(
         id=item["id"],
         version=item["version"],

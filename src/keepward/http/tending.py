@@ -110,10 +110,10 @@ def drill(call: Call) -> Response:
     total, done = len(attacks()), count(1)
 
     def work(tell: Callable[[dict[str, Any]], None]) -> None:
-        def told(line: Line) -> None:
+        def send(line: Line) -> None:
             tell({"done": next(done), "total": total, "line": plain.plain(line)})
 
-        lines = attack(place, tenant=memory.tenant, policy=memory.policy, on_line=told)
+        lines = attack(place, tenant=memory.tenant, policy=memory.policy, on_line=send)
         counts = {word: sum(each.status == word for each in lines) for word in ("fired", "breached", "inconclusive")}
         result = {"ok": counts["fired"] == len(lines), **counts, "checks": [plain.plain(each) for each in lines]}
         tell({"result": result})

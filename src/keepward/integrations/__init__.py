@@ -55,7 +55,7 @@ def said(outcomes: Iterable[Outcome]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def told(outcomes: Iterable[Outcome], *, stacklevel: int = 4) -> None:
+def warn_of(outcomes: Iterable[Outcome], *, stacklevel: int = 4) -> None:
     """Warn of what was done otherwise than it was asked for.
 
     Raises:

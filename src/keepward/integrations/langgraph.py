@@ -19,7 +19,7 @@ from langgraph.store import base
 from langgraph.store.base.batch import AsyncBatchedBaseStore
 
 from keepward.errors import NotFound
-from keepward.integrations import KINDS, told
+from keepward.integrations import KINDS, warn_of
 from keepward.integrations.embedder import FunctionEmbedder
 from keepward.integrations.names import below, found_by, key_of, labels_below, name_of, texts_of
 from keepward.memory import Memory
@@ -88,7 +88,7 @@ class KeepwardStore(base.BaseStore):
         if isinstance(op, base.SearchOp):
             return self._search(op, renews)
         record = self._get(op.namespace, op.key)
-        return None if record is None else base.Item(**self._shown(record, renews))
+        return None if record is None else base.Item(**self._item_of(record, renews))
 
     def _at(self, namespace: Sequence[str]) -> Memory:
         return self.memory.at(scope=below(self.memory.scope, namespace))
@@ -107,18 +107,18 @@ class KeepwardStore(base.BaseStore):
         asked: dict[str, Any] = {"within": handle.scope, "where": where or None, "kinds": KINDS}
         if not op.query:
             listed = handle.find(**asked, sort="changed", offset=op.offset, limit=op.limit)
-            return [base.SearchItem(**self._shown(each, renews)) for each in listed]
+            return [base.SearchItem(**self._item_of(each, renews)) for each in listed]
         asked |= {"floor": 0.0, "order": "cosine" if self.index_config else "learned"}
         hits = handle.recall(op.query, **asked, limit=op.offset + op.limit).hits[op.offset :]
         scores = (hit.parts["cosine"] if self.index_config else hit.score for hit in hits)
-        shown = (self._shown(hit.memory, renews) for hit in hits)
+        shown = (self._item_of(hit.memory, renews) for hit in hits)
         return [base.SearchItem(**each, score=score) for each, score in zip(shown, scores, strict=True)]
 
-    def _shown(self, record: Record, renews: bool) -> dict[str, Any]:
+    def _item_of(self, record: Record, renews: bool) -> dict[str, Any]:
         if renews and record.expires_at is not None:
             term = record.expires_at - (record.updated_at or record.created_at)
             if (record.expires_at - self.memory.now) * 2 <= term:
-                told([self.memory.at(scope=record.scope).revise(record.id, ttl=term, reason="read")])
+                warn_of([self.memory.at(scope=record.scope).revise(record.id, ttl=term, reason="read")])
         value = record.metadata if record.content_type == "structured" else {"text": record.text, **record.metadata}
         return {
             "namespace": labels_below(self.memory.scope, record.scope),
@@ -133,14 +133,14 @@ class KeepwardStore(base.BaseStore):
         gone = [found for op in ops if op.value is None and (found := self._get(namespace, op.key))]
         if gone:
             outcome, _ = handle.forget_many([each.id for each in gone], reason="deleted")
-            told([outcome] if outcome else [])
+            warn_of([outcome] if outcome else [])
         kept = [op for op in ops if op.value is not None]
         outcomes = handle.remember_many([self._item(op) for op in kept], reason="put") if kept else []
-        told(outcomes)
+        warn_of(outcomes)
         for op, outcome in zip(kept, outcomes, strict=True):
             for record in getattr(outcome, "records", ()):
                 if op.ttl is None and record.expires_at is not None:
-                    told([handle.revise(record.id, ttl=None, reason="put")])
+                    warn_of([handle.revise(record.id, ttl=None, reason="put")])
 
     def _item(self, op: base.PutOp) -> dict[str, Any]:
         value = dict(op.value or {})

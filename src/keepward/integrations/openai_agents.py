@@ -19,7 +19,7 @@ from agents import SessionSettings
 from agents.memory import SessionABC
 from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
 
-from keepward.integrations import told
+from keepward.integrations import warn_of
 from keepward.integrations.names import found_by, key_of
 from keepward.memory import Memory
 from keepward.model.memory import Record, Tier
@@ -90,11 +90,11 @@ class KeepwardSession(SessionABC):
             outcomes = self.memory.remember_many(
                 turns[start : start + MOST], mode="atomic", reason="turns of a session"
             )
-            told(outcomes[:1])
+            warn_of(outcomes[:1])
 
     def _pop(self) -> Any | None:
         for record in self._newest(1):
-            told([self.memory.forget(record.id, reason="taken back")])
+            warn_of([self.memory.forget(record.id, reason="taken back")])
             return record.metadata
         return None
 
@@ -102,7 +102,7 @@ class KeepwardSession(SessionABC):
         records = self._newest(None)
         if records:
             outcome, _ = self.memory.forget_many([each.id for each in records], reason="the session was cleared")
-            told([outcome] if outcome else [])
+            warn_of([outcome] if outcome else [])
 
 
 async def _carried_out(function: Callable[..., Any], *given: Any) -> Any:
