@@ -141,7 +141,11 @@ Statuses = Annotated[
 ]
 Authors = Annotated[list[Word], Limit("Any of them, as `kind:name`.", maxItems=64), Wire("author")]
 Part = Annotated[str, Limit("A part of the text or key, whatever the case.", minLength=1, maxLength=1000)]
-When = Annotated[str, Limit("ISO 8601; without an offset it is UTC.", minLength=1, maxLength=64)]
+When = Annotated[
+    str,
+    Limit("ISO 8601; without an offset it is UTC.", minLength=1, maxLength=64),
+    Judged(pattern=rf"^{_DAY}(T{_TIME})?$"),
+]
 Where = Annotated[
     str,
     Limit(
@@ -151,7 +155,11 @@ Where = Annotated[
         maxLength=LONG,
     ),
 ]
-Within = Annotated[str, Limit("Only this scope and those below it, for who may see them.", minLength=1, maxLength=512)]
+Within = Annotated[
+    str,
+    Limit("Only this scope and those below it, for who may see them.", minLength=1, maxLength=512),
+    Judged(pattern=SCOPE_PATTERN),
+]
 Sort = Literal["created", "changed", "importance", "confidence", "trust", "tier", "kind", "scope", "source", "author"]
 
 #: Types of what a memory may be given, by name; ``model.change`` says which change takes which, and the defaults.
