@@ -111,6 +111,25 @@ def test_the_tests_of_a_framework_pass_but_for_those_that_are_named(python, tmp_
     assert counts == {"passed": suite.passed, "deselected": suite.left_out}, done.stdout[-4_000:]
 
 
+#: Programs that run a framework whose model answers from a script: what one process keeps, the next one finds.
+RUNS = ("langmem", "deepagents")
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_an_agent_finds_after_a_restart_what_it_kept_and_is_told_what_gates_did(python, tmp_path, name):
+    for step in ("remember", "recall"):
+        done = subprocess.run(
+            [str(python), str(HERE / f"run_{name}.py"), step],
+            cwd=tmp_path,
+            env=clean(tmp_path, KEEPWARD_EMBEDDER="none"),
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-4_000:]
+
+
 def snippets() -> list[str]:
     """Return the Python blocks of the page on integrations."""
     page = (ROOT / "docs" / "integrations.md").read_text()
