@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from pathlib import Path
 from typing import Any
 
 import schemathesis
 
 KEEP = frozenset(os.environ.get("KEEPWARD_FUZZ_KEEP", "").split())
-
+#: Where misfits are written to, a line of JSON each.
+MISFITS = Path(os.environ.get("KEEPWARD_FUZZ_MISFITS", "misfits.jsonl"))
 
 #: Refusals of what fits its description, by operation, code, and words of the detail: each hangs on something that a
 #: description of single fields cannot say.
@@ -50,16 +53,24 @@ BEYOND_DESCRIPTION = (
 
 @schemathesis.hook
 def filter_failure(context: Any, failure: Any, case: Any, response: Any) -> bool:
-    """Drop what is no fault, by ``BEYOND_DESCRIPTION``."""
+    """Keep faults of an answer; of what is a misfit of description and reading, keep a line; see ``misfit``."""
     del context
-    if type(failure).__name__ == "AcceptedNegativeData":
+    kind = type(failure).__name__
+    if kind not in {"AcceptedNegativeData", "RejectedPositiveData"}:
+        return True
+    if misfit(kind, case, response.json()):
+        with MISFITS.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps([case.operation.label, kind, str(failure), response.text[:400]]) + "\n")
+    return False
+
+
+def misfit(kind: str, case: Any, told: dict[str, Any]) -> bool:
+    """Return whether a description says something else than what is read, but for ``BEYOND_DESCRIPTION``."""
+    if kind == "AcceptedNegativeData":
         # What a gate judges is told in the description of a change, and judged when the draft is finished; where there
         # is but one memory to merge there is nothing to judge.
-        alone = case.operation.label == "POST /memory/items/merge" and response.json().get("outcome", "") is None
+        alone = case.operation.label == "POST /memory/items/merge" and told.get("outcome", "") is None
         return not alone and case.operation.label != "POST /memory/drafts/{draft_id}/changes"
-    if type(failure).__name__ != "RejectedPositiveData":
-        return True
-    told = response.json()
     return not any(
         re.fullmatch(operation, case.operation.label) and told["code"] == code and re.search(words, told["detail"])
         for operation, code, words in BEYOND_DESCRIPTION

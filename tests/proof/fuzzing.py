@@ -120,6 +120,8 @@ class Fuzzed:
     answered: Counter[int]
     #: Operations that no call got into: each answer was an error.
     unreached: list[str]
+    #: Operations by what of their description is not as they read: what, and an example of it.
+    misfits: dict[tuple[str, str], str]
 
     @property
     def calls(self) -> int:
@@ -143,10 +145,13 @@ def fuzz(server: Served, *, bearer: str = "owner", examples: int = 10, settings:
     command += ["--config-file", str(config), "--no-color", "run", str(described), "--url", server.url]
     command += ["--seed", str(SEED), "--max-examples", str(examples), "--generation-database", "none"]
     command += ["--continue-on-failure", "--workers", "1"]
+    misfits = server.folder / f"misfits-{bearer}.jsonl"
+    misfits.touch()
     environment = {
         **os.environ,
         "KEEPWARD_FUZZ_TOKEN": server.tokens[bearer],
         "KEEPWARD_FUZZ_KEEP": " ".join(server.bearers),
+        "KEEPWARD_FUZZ_MISFITS": str(misfits),
         "SCHEMATHESIS_HOOKS": "fuzz_hooks",
         "PYTHONPATH": str(HERE),
     }
@@ -159,7 +164,11 @@ def fuzz(server: Served, *, bearer: str = "owner", examples: int = 10, settings:
     for (_, _, status), count in fresh.items():
         by_status[status] += count
     return Fuzzed(
-        code=done.returncode, said=done.stdout + done.stderr, answered=by_status, unreached=unreached(server, fresh)
+        code=done.returncode,
+        said=done.stdout + done.stderr,
+        answered=by_status,
+        unreached=unreached(server, fresh),
+        misfits={(each[0], each[1]): "\n".join(each[2:]) for each in map(json.loads, misfits.open(encoding="utf-8"))},
     )
 
 

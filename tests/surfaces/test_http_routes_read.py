@@ -190,6 +190,13 @@ def test_a_query_that_cannot_be_read_is_refused_and_not_repeated(filled, query):
     assert (answer.status_code, "soul" in answer.text, "tomorrow" in answer.text) == (400, False, False)
 
 
+@pytest.mark.parametrize("asked", ["until=0", "since=0", "until=7", "since=tomorrow"])
+@pytest.mark.parametrize("path", ["/memory/items?", "/memory/search?query=ferry&", "/memory/activity?"])
+def test_digits_that_are_no_instant_narrow_nothing_silently(filled, path, asked):
+    answer = filled.owner.get(path + asked)
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_input")
+
+
 def test_a_recall_with_a_receipt_takes_feedback(world):
     name = world.memory.remember("The ferry leaves at six", tier="archival").records[0].id
     receipt = world.owner.get("/memory/search", params={"query": "ferry", "receipt": "true"}).json()["receipt"]

@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, Response
 from keepward.calls import send
 from keepward.errors import InvalidInput, KeepwardError, NotFound, StaleVersion, Unauthorised
 from keepward.http.credentials import serving_of
+from keepward.http.models import names_moment
 from keepward.http.reading import (
     STATUS,
     Moment,
@@ -54,8 +55,6 @@ from keepward.verbs.fields import ReadLine
 _STATUS = {"committed": 201, "quarantined": 202, "duplicate": 200}
 #: The most hits of one query, over all its pages.
 MOST_HITS = 1_000
-#: Arguments that name a moment: a commit's number or id, the name of a head, or an instant.
-_MOMENTS = frozenset({"as_of", "earlier", "later", "until"})
 
 
 def shape(value: Any) -> Any:
@@ -143,7 +142,9 @@ class Call:
         for wire, value in {**self.given, **instead}.items():
             argument = self.verb.arguments[wire]
             values = own if argument.within is None else own.setdefault(argument.within, {})
-            values[argument.name] = parse_as_of(value) if wire in _MOMENTS and isinstance(value, str) else value
+            values[argument.name] = (
+                parse_as_of(value) if isinstance(value, str) and names_moment(argument.kind) else value
+            )
         return self.verb.request(**own)
 
 

@@ -14,6 +14,7 @@ import dataclasses
 import re
 import types
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
@@ -102,6 +103,14 @@ def typed(kind: Any, *, query: bool = False, described: bool = True) -> Any:
         return list[typed(parts[0], query=query, described=described)]  # type: ignore[misc]
     reader = (_IN_QUERY if query else _IN_BODY).get(kind)
     return kind if reader is None else Annotated[kind, reader]
+
+
+@cache
+def names_moment(kind: Any) -> bool:
+    """Return whether a type takes a commit, a head or an instant as text, rather than an instant alone."""
+    notes = kind.__metadata__ if get_origin(kind) is Annotated else ()
+    here = any(isinstance(each, Limit) and each.schema.get("pattern") == AS_OF_PATTERN for each in notes)
+    return here or any(names_moment(part) for part in get_args(kind) if get_origin(part) in (Annotated, Union))
 
 
 def _bare(kind: Any) -> Any:

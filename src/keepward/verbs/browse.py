@@ -35,7 +35,9 @@ class Facets(Surveyed[Counted]):
     """Return how many memories pass all filters, and how many of each sort; a facet as if nothing of it was chosen."""
 
     function = "engine.browse:facets"
-    of: Annotated[fields.Words, Limit("Facets that are counted; all of them where none is named.", maxItems=16)] = NONE
+    of: Annotated[
+        list[fields.Facet], Limit("Facets that are counted; all of them where none is named.", maxItems=16)
+    ] = NONE
     most: Annotated[int, Limit("Most values listed of a facet.", minimum=1, maximum=100_000)] = 50
 
 

@@ -160,6 +160,10 @@ Within = Annotated[
     Limit("Only this scope and those below it, for who may see them.", minLength=1, maxLength=512),
     Judged(pattern=SCOPE_PATTERN),
 ]
+Facet = Literal[
+    "tier", "kind", "scope", "source", "trust", "status", "author", "session", "subject", "category", "content_type",
+    "tag",
+]  # fmt: skip
 Sort = Literal["created", "changed", "importance", "confidence", "trust", "tier", "kind", "scope", "source", "author"]
 
 #: Types of what a memory may be given, by name; ``model.change`` says which change takes which, and the defaults.

@@ -100,7 +100,7 @@ class Searched(Filtered[R]):
         filters = self.narrowed(session)
         if self.include_sensitive:
             ask_for_sensitive(session)
-        if any(getattr(self, name) is not None for name in ("since", "until", "within", "where")):
+        if _narrows(self):
             from keepward.engine.browse import among
 
             ids, scopes = among(session, self.selection())
@@ -175,6 +175,11 @@ class Browsed(Filtered[R]):
         )
 
 
+def _narrows(request: Any) -> bool:
+    """Return whether a request narrows by time, place or the memory's own fields; an empty text counts as given."""
+    return any(getattr(request, name) is not None for name in _NARROWING)
+
+
 def _narrowing(request: Any) -> dict[str, Any]:
     """Return what narrows a list and a search alike: time, place and the memory's own fields."""
     within = None if request.within is None else scope_named(request.within)
@@ -195,10 +200,9 @@ _SEVERAL = {
     "authors": "author",
 }
 #: Arguments of a list that only the catalogue answers.
-_WINDOWED = (
-    *("scopes", "sources", "trusts", "statuses", "authors", "text", "since", "until", "below", "ascending"),
-    *("within", "where"),
-)
+_WINDOWED = (*("scopes", "sources", "trusts", "statuses", "authors", "text", "below", "ascending"),)
+#: Arguments that narrow a list and a search alike, by the catalogue.
+_NARROWING = ("since", "until", "within", "where")
 
 
 @verb("find", "GET /memory/items", right="read", answer="items")
@@ -220,7 +224,8 @@ class Find(Browsed[Memories]):
     @property
     def windowed(self) -> bool:
         """Whether it asks for a window, with a total."""
-        return self.offset is not None or self.sort != "created" or any(getattr(self, name) for name in _WINDOWED)
+        ordered = self.offset is not None or self.sort != "created"
+        return ordered or _narrows(self) or any(getattr(self, name) for name in _WINDOWED)
 
     def run(self, session: Session) -> Memories:
         from keepward.engine.browse import window
