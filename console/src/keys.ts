@@ -1,7 +1,7 @@
 /** Keys: every screen says which ones it has; one listener carries them out, and `?` shows them all. */
 
 import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 /**
  * What a key does, by `KeyboardEvent.key`; two keys in a row are written with a blank, as `g h`.
@@ -24,7 +24,8 @@ const TOGETHER = 1_200;
 export function useKeys(title: string, keys: Keys): void {
   const current = useRef(keys);
   current.current = keys;
-  useEffect(() => {
+  // Before it is drawn: what is on screen takes its keys.
+  useLayoutEffect(() => {
     const group = { title, keys: () => current.current };
     groups.value = [...groups.peek(), group];
     return () => {

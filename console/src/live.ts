@@ -12,7 +12,8 @@ export const reviews = signal(0);
 export const connected = signal(false);
 
 /**
- * Call a function when a signal moves, not when it is first read; several moves at once are one.
+ * Call a function when a signal moves, not when it is first read; several moves at once are one, and moves without
+ * end do not put it off.
  *
  * `took` says how many milliseconds the last call took: what is slow is not asked for again at every commit.
  */
@@ -24,8 +25,10 @@ export function following(signal: Signal<unknown>, took: () => number, run: () =
       first = false;
       return;
     }
-    clearTimeout(due);
-    due = setTimeout(run, Math.min(SLOWEST, Math.max(SOON, 3 * took())));
+    due ??= setTimeout(() => {
+      due = undefined;
+      run();
+    }, Math.min(SLOWEST, Math.max(SOON, 3 * took())));
   });
   return () => {
     clearTimeout(due);

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
+from playwright.sync_api import expect
+
 pytestmark = pytest.mark.proof
 
 
 def test_the_link_opens_the_console_and_its_code_leaves_the_address(console):
     with console.page() as page:
-        assert (page.title(), "code" in page.url) == ("Home · Keepward", False)
+        expect(page).to_have_title("Home · Keepward")
+        assert "code" not in page.url
 
 
 def test_a_link_that_was_used_says_how_to_get_another(console):
@@ -17,7 +21,7 @@ def test_a_link_that_was_used_says_how_to_get_another(console):
     link = console.serving.console_link()
     console.serving.sessions.redeem(link.partition("#code=")[2])
     page.goto(link)
-    assert "ask for another link" in page.get_by_role("alert").inner_text()
+    expect(page.get_by_role("alert")).to_contain_text("ask for another link")
     page.close()
 
 
@@ -49,4 +53,4 @@ def test_a_server_that_stops_and_comes_back_is_said_and_forgotten(console):
         page.get_by_text("The server does not answer.").wait_for()
         console.start()
         page.get_by_text("live", exact=True).wait_for()
-        assert page.get_by_text("The server does not answer.").count() == 0
+        expect(page.get_by_text("The server does not answer.")).to_have_count(0)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
+from playwright.sync_api import expect
+
 from support.browser import loaded
 
 pytestmark = pytest.mark.proof
 
 
-def words_of(page, name):
-    """Return the words of a part of the page, by its label."""
-    return page.get_by_role("region", name=name).inner_text()
+def shows(page, name, *words):
+    """Wait until a part of the page, by its label, has all these words."""
+    for each in words:
+        expect(page.get_by_role("region", name=name)).to_contain_text(each, use_inner_text=True)
 
 
 @pytest.mark.promise("C117")
@@ -21,18 +24,16 @@ def test_home_shows_tiers_blocks_and_what_waits(console):
     console.owner.remember("The ovens come in May.", tier="archival", reason="heard")
     console.agent().remember("Ship before Whitsun.", tier="core", key="mission", reason="so")
     with console.page("/") as page:
-        loaded(page)
         tokens = console.owner.status()["blocks"]["mission"]["tokens"]
-        assert f"mission\n{tokens} of 300" in words_of(page, "Block budgets")
-        assert "archival\n1 of" in words_of(page, "Tiers")
-        assert "1" in page.get_by_role("link", name="Waiting for you").inner_text().split("\n")
+        shows(page, "Block budgets", f"mission {tokens} of 300")
+        shows(page, "Tiers", "archival 1 of")
+        page.get_by_role("link", name="Waiting for you").get_by_text("1", exact=True).wait_for()
 
 
 def test_home_says_who_wrote(console):
     console.agent("billing-bot").remember("The ovens come in May.", tier="archival", reason="heard")
     with console.page("/") as page:
-        loaded(page)
-        assert "agent:billing-bot" in words_of(page, "What each wrote")
+        shows(page, "What each wrote", "agent:billing-bot")
 
 
 def test_a_proposal_that_waits_leads_from_home_to_review(console):
@@ -52,9 +53,7 @@ def test_verifying_from_home_says_that_the_store_is_whole(console):
 
 def test_a_store_without_an_embedder_says_how_to_get_one(console):
     with console.page("/") as page:
-        loaded(page)
-        words = words_of(page, "To look at")
-        assert ("There is no embedder" in words, "Copy the command" in words) == (True, True)
+        shows(page, "To look at", "There is no embedder", "Copy the command")
 
 
 def test_a_job_that_failed_is_run_again_from_home(console):

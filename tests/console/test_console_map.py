@@ -7,7 +7,9 @@ import re
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
-from support.browser import NARROW, faults_of_access, scrolls_sideways
+from playwright.sync_api import expect
+
+from support.browser import NARROW, faults_of_access, loaded, scrolls_sideways
 
 pytestmark = pytest.mark.proof
 BREAD = [f"Rye bread number {n} rests for a day in the cold" for n in range(4)]
@@ -30,18 +32,27 @@ def brushed(page, count):
     return set(links.all_inner_texts())
 
 
+def drag(page, over, begin, end):
+    """Drag over an element, once nothing on the page moves any more; places are parts of its width and height."""
+    loaded(page)
+    over.scroll_into_view_if_needed()
+    edge = over.bounding_box()
+
+    def place(across, down):
+        return {"x": 1 + across * (edge["width"] - 2), "y": 1 + down * (edge["height"] - 2)}
+
+    over.hover(position=place(*begin))
+    page.mouse.down()
+    over.hover(position=place(*end))
+    page.mouse.up()
+
+
 def test_a_brush_over_one_side_lists_what_lies_there(console):
     found = console.owner.meaning_map()
     texts = {each.id: each.text for each in console.owner.find(limit=None)}
     left = {texts[name] for name, x in zip(found.ids, found.x, strict=True) if x <= 0}
     with console.page("/map") as page:
-        canvas = page.get_by_role("application")
-        canvas.wait_for()
-        edge = canvas.bounding_box()
-        page.mouse.move(edge["x"] + 1, edge["y"] + 1)
-        page.mouse.down()
-        page.mouse.move(edge["x"] + edge["width"] / 2, edge["y"] + edge["height"] - 1, steps=3)
-        page.mouse.up()
+        drag(page, page.get_by_role("application"), (0, 0), (0.5, 1))
         page.wait_for_url(re.compile("box="))
         page.get_by_role("heading", name=f"{len(left)} memories").wait_for()
         assert brushed(page, len(left)) == left
@@ -64,13 +75,8 @@ def test_by_keys_a_point_is_found_and_opened(console):
 
 def test_a_brush_over_days_keeps_what_was_written_then(console):
     with console.page("/map?days=30") as page:
-        chart = page.get_by_role("img", name="Versions written a day")
-        chart.wait_for()
-        edge = chart.bounding_box()
-        page.mouse.move(edge["x"] + edge["width"] * 0.25, edge["y"] + 40)
-        page.mouse.down()
-        page.mouse.move(edge["x"] + edge["width"] * 0.5, edge["y"] + 40, steps=4)
-        page.mouse.up()
+        # All of it was written today, and today is the last of these days.
+        drag(page, page.get_by_role("img", name="Versions written a day"), (0.25, 0.4), (0.5, 0.4))
         page.wait_for_url(re.compile("since=.*until="))
         page.get_by_text("No memory was written then").wait_for()
         page.get_by_role("button", name="all days").click()
@@ -82,7 +88,7 @@ def test_without_vectors_it_says_how_there_would_be_some(stage):
     made.agent().remember(BREAD[0])
     with made.page("/map") as page:
         page.get_by_text("keepward reindex").wait_for()
-        assert page.get_by_role("application").count() == 0
+        expect(page.get_by_role("application")).to_have_count(0)
     assert made.owner.meaning_map().model is None
 
 

@@ -10,6 +10,8 @@ import pytest
 from keepward.model.memory import Status
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
+from playwright.sync_api import expect
+
 from support.browser import NARROW, faults_of_access, scrolls_sideways
 
 pytestmark = pytest.mark.proof
@@ -27,6 +29,11 @@ def bakery(console):
     return {"rye": rye.id, "opening": opening.id, "web": web.records[0].id, "plan": plan.id}
 
 
+def listed(page):
+    """Return the links to the memories that are listed."""
+    return page.get_by_role("list", name="Memories").get_by_role("link")
+
+
 def test_facets_narrow_the_list_and_the_address_holds_them(console, bakery):
     with console.page("/memories") as page:
         page.get_by_role("link", name="Rye dough").wait_for()
@@ -35,8 +42,7 @@ def test_facets_narrow_the_list_and_the_address_holds_them(console, bakery):
         assert "source=web" in page.url
         page.reload()
         page.get_by_role("link", name="Refunds").wait_for()
-        shown = page.get_by_role("list", name="Memories").get_by_role("link").all_inner_texts()
-    assert shown == [each.text for each in console.owner.find(sources=["web"])]
+        expect(listed(page)).to_have_text([each.text for each in console.owner.find(sources=["web"])])
 
 
 def test_a_search_shows_why_each_was_found(console, bakery):
@@ -46,7 +52,7 @@ def test_a_search_shows_why_each_was_found(console, bakery):
         page.keyboard.press("Enter")
         found = page.get_by_role("region", name="Found")
         found.get_by_role("link", name="Rye dough").wait_for()
-        assert "found by words" in found.inner_text()
+        expect(found).to_contain_text("found by words")
         first = found.get_by_role("link").first.inner_text()
     assert first == console.owner.recall("rye dough").hits[0].memory.text
 
@@ -54,8 +60,7 @@ def test_a_search_shows_why_each_was_found(console, bakery):
 def test_an_earlier_commit_shows_what_held_then(console, bakery):
     with console.page("/memories?at=2") as page:
         page.get_by_role("link", name="The shop opens at eight").wait_for()
-        shown = page.get_by_role("list", name="Memories").get_by_role("link").all_inner_texts()
-    assert shown == [each.text for each in console.owner.find(as_of=2)]
+        expect(listed(page)).to_have_text([each.text for each in console.owner.find(as_of=2)])
 
 
 def test_several_are_retired_by_keys_and_come_back_by_undo(console, bakery):
@@ -155,7 +160,7 @@ def test_a_picture_is_shown_and_what_could_run_is_only_handed_over(console):
         page.wait_for_function("() => document.querySelector('figure img').naturalWidth === 1")
     with console.page(f"/memories/{active.records[0].id}") as page:
         page.get_by_text("It could run in a browser").wait_for()
-        assert page.locator("figure img").count() == 0
+        expect(page.locator("figure img")).to_have_count(0)
         with page.expect_download() as given:
             page.get_by_role("link", name="Download").click()
         assert given.value.path().read_bytes() == svg

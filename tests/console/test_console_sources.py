@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
+from playwright.sync_api import expect
+
 from support.browser import NARROW, faults_of_access, scrolls_sideways
 
 pytestmark = pytest.mark.proof
@@ -30,7 +32,7 @@ def test_a_page_is_looked_at_contained_and_brought_back_by_one_undo(console, poi
         impact.get_by_text("context held any").or_(impact.get_by_text("contexts held any")).wait_for()
         impact.get_by_role("button", name="Plan to contain").click()
         plan = page.get_by_role("dialog")
-        plan.get_by_text("2 memories").first.wait_for()
+        plan.get_by_text("Wire is how all refunds go").first.wait_for()
         assert "The shop opens" not in plan.inner_text()
         plan.get_by_label("Why; it stands").fill("the page was poisoned")
         plan.get_by_role("button", name="Contain 2 memories").click()
@@ -62,8 +64,8 @@ def test_what_an_agent_wrote_is_listed_with_its_memories(console, poisoned):
         page.get_by_role("link", name="Its memories").click()
         page.get_by_role("heading", name="Memories", exact=True).wait_for()
         page.get_by_role("link", name="The shop opens").wait_for()
-        shown = page.get_by_role("list", name="Memories").get_by_role("link").all_inner_texts()
-    assert shown == [each.text for each in console.owner.find(authors=["agent:claude"])]
+        listed = page.get_by_role("list", name="Memories").get_by_role("link")
+        expect(listed).to_have_text([each.text for each in console.owner.find(authors=["agent:claude"])])
 
 
 @pytest.mark.parametrize(

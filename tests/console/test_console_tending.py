@@ -46,7 +46,7 @@ def test_a_commit_is_rolled_back_after_its_preview_and_that_is_undone(console):
         page.get_by_role("button", name="Roll back…").click()
         preview = page.get_by_role("dialog")
         preview.get_by_text("Nothing stands in the way").wait_for()
-        assert "Ship before Easter." in preview.get_by_role("list", name="What would change").inner_text()
+        expect(preview.get_by_role("list", name="What would change")).to_contain_text("Ship before Easter.")
         assert "Whitsun" in prompt(console)
         preview.get_by_role("button", name="Roll back", exact=True).click()
         page.get_by_text(f"Rolled back commit {second}").first.wait_for()
@@ -92,7 +92,7 @@ def test_the_journal_is_sifted_and_the_address_keeps_it(console):
         expect(journal.get_by_role("listitem")).to_have_count(1)
         page.reload()
         expect(journal.get_by_role("listitem")).to_have_count(1)
-        assert "orions" in journal.inner_text()
+        expect(journal).to_contain_text("orions")
         told = page.request.get(console.url + page.get_by_role("link", name="JSON").first.get_attribute("href")).json()
     assert [each["actor"] for each in told["items"]] == ["agent:orion"]
 
@@ -215,8 +215,8 @@ def test_a_store_is_verified_with_its_progress(console):
     with console.page("/integrity") as page:
         page.keyboard.press("v")
         page.get_by_text("Everything holds.").wait_for()
-        shown = page.get_by_role("region", name="Verify").inner_text()
-    assert f"{console.owner.verify().checked['commits']} commits" in shown
+        commits = console.owner.verify().checked["commits"]
+        expect(page.get_by_role("region", name="Verify")).to_contain_text(f"{commits} commits")
 
 
 def test_what_does_not_hold_is_named(console):

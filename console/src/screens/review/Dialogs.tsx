@@ -145,6 +145,7 @@ function Item({ item }: { item: Proposal }) {
     <li ref={shown}>
       <div class="line small">
         <b>{seen(headline(item))}</b>
+        {watched.value.has(item.digest) ? <Tag tone="good">seen</Tag> : null}
         <span class="soft">{seen(proposer(item))}</span>
         {item.reasons.map((each) => <Tag key={each.code} tone={toneOf(each)} title={each.detail}>{each.code.replaceAll("_", " ")}</Tag>)}
       </div>

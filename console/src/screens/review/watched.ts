@@ -7,8 +7,10 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 
-/** Milliseconds without a break. */
+/** Milliseconds without a break, of frames that were drawn. */
 export const LONG_ENOUGH = 400;
+// As much as one frame counts at most: a page that hangs shows nothing new.
+const LONGEST_FRAME = 100;
 /** Digests that were on screen for so long. */
 export const watched = signal<ReadonlySet<string>>(new Set());
 
@@ -19,27 +21,35 @@ export function useWatched<E extends HTMLElement>(digest: string | undefined) {
     const shown = element.current;
     if (!shown || !digest) return undefined;
     let inView = false;
-    let due: ReturnType<typeof setTimeout> | undefined;
+    let frame = 0;
     const look = () => {
-      clearTimeout(due);
+      cancelAnimationFrame(frame);
       if (!inView || document.visibilityState !== "visible" || watched.peek().has(digest)) return;
-      due = setTimeout(() => {
-        watched.value = new Set(watched.peek()).add(digest);
-      }, LONG_ENOUGH);
+      let drawn = 0;
+      let last = performance.now();
+      const count = (now: number) => {
+        drawn += Math.min(LONGEST_FRAME, Math.max(0, now - last));
+        last = now;
+        // What was scrolled away while the page was busy is heard of here first.
+        const moved = observer.takeRecords();
+        if (moved.length) return turn(moved);
+        if (drawn < LONG_ENOUGH) frame = requestAnimationFrame(count);
+        else watched.value = new Set(watched.peek()).add(digest);
+      };
+      frame = requestAnimationFrame(count);
     };
-    const observer = new IntersectionObserver(
-      (entries) => {
-        const entry = entries.at(-1);
-        // Half of it, or as much as the window holds.
-        inView = !!entry && (entry.intersectionRatio >= 0.5 || entry.intersectionRect.height >= innerHeight * 0.4);
-        look();
-      },
-      { threshold: [0, 0.1, 0.25, 0.5, 0.75, 1] },
-    );
+    const turn = (entries: IntersectionObserverEntry[]) => {
+      const entry = entries.at(-1);
+      const before = inView;
+      // Half of it, or as much as the window holds.
+      inView = !!entry && (entry.intersectionRatio >= 0.5 || entry.intersectionRect.height >= innerHeight * 0.4);
+      if (inView !== before) look();
+    };
+    const observer = new IntersectionObserver(turn, { threshold: [0, 0.1, 0.25, 0.5, 0.75, 1] });
     observer.observe(shown);
     document.addEventListener("visibilitychange", look);
     return () => {
-      clearTimeout(due);
+      cancelAnimationFrame(frame);
       observer.disconnect();
       document.removeEventListener("visibilitychange", look);
     };
