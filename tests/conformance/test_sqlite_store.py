@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
 from keepward.adapters.home import FileAnchor
 from keepward.store.store import open_store
 from support.store_suite import StoreSuite
+from support.store_suite_reads import TENANT
 
 
 class TestSqliteStoreInAFile(StoreSuite):
@@ -14,6 +18,13 @@ class TestSqliteStoreInAFile(StoreSuite):
     def store(self, tmp_path):
         with open_store(tmp_path / "m.db", anchor=FileAnchor(tmp_path / "config")) as store:
             yield store
+
+    def test_facts_asked_again_count_what_was_edited_from_outside(self, store, make, tmp_path):
+        self.put(store, make, make.record())
+        before = store.facts(TENANT, make.now)["retired"]
+        with closing(sqlite3.connect(tmp_path / "m.db")) as db, db:
+            db.execute("UPDATE records SET status = 'retired'")
+        assert (before, store.facts(TENANT, make.now)["retired"]) == (0, 1)
 
 
 class TestSqliteStoreInMemory(StoreSuite):

@@ -255,3 +255,15 @@ class StoreSuite(ReadSuite, JobsSuite):
     def test_facts_count_what_is_live_at_an_instant(self, store: Store, make: Maker) -> None:
         self.put(store, make, make.record(), make.record("two", expires_at=make.now + timedelta(hours=1)))
         assert store.facts(TENANT, make.now + timedelta(hours=1))["by_status"] == {"active": 1, "expired": 1}
+
+    def test_facts_asked_again_count_what_was_written_and_what_ended_since(self, store: Store, make: Maker) -> None:
+        hour, found = timedelta(hours=1), []
+        one, two = make.record("one", expires_at=make.now + hour), make.record("two")
+        self.put(store, make, one)
+        found += [store.facts(TENANT, at)["by_status"] for at in (make.now, make.now + hour, make.now)]
+        self.put(store, make, two)
+        with store.write() as writer:
+            writer.count_use(TENANT, [one.id, two.id, two.id, "gone"], make.now)
+        facts = store.facts(TENANT, make.now)
+        assert found == [{"active": 1}, {"expired": 1}, {"active": 1}]
+        assert (facts["live"], facts["events"], facts["used"]) == (2, 2, 2)

@@ -12,6 +12,13 @@ SELECT e.payload FROM events e JOIN records r ON r.tenant = e.tenant AND r.posit
        OR position(CAST('"blob":' AS BYTEA) IN e.payload) > 0
        OR position(CAST('"derived_from":' AS BYTEA) IN e.payload) > 0);
 
+-- facts_usage --
+-- How many live memories were used, and how often in all.
+SELECT count(*),
+       CAST(coalesce(sum(CAST(CAST(convert_from(d.body, 'UTF8') AS JSON) ->> 'count' AS BIGINT)), 0) AS BIGINT)
+  FROM documents d JOIN records r ON r.tenant = d.tenant AND r.id = d.id
+ WHERE d.tenant = :tenant AND d.kind = 'usage' AND {{live}};
+
 -- holders --
 -- The memories under each mark that were touched last: positions rise with time.
 SELECT CAST(j.value AS BIGINT), string_agg(CAST(p.position AS TEXT), ' ' ORDER BY p.position DESC)

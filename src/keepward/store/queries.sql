@@ -383,12 +383,13 @@ SELECT seq, payload, id FROM commits WHERE tenant = :tenant AND kind = :kind ORD
 {{event_row}} FROM events e WHERE e.tenant = :tenant AND e.seq > :after ORDER BY e.seq, e.n;
 
 -- facts_records --
--- Status as it stands at an instant, and what is counted of it.
+-- How many memories are alike by status as it stands at an instant and by what they are counted by, with the sum of
+-- their importance, how many are topics and how many sensitive, and when the first of them ends.
 SELECT CASE WHEN r.status = 'active' AND r.expires_at <= :now THEN 'expired' ELSE r.status END,
-       r.tier, r.kind, r.scope, r.category, r.content_type, r.source, r.trust, r.importance,
-       CASE WHEN r.kind = 'state' AND r.key IS NOT NULL THEN 1 ELSE 0 END,
-       CASE r.sensitivity WHEN 'sensitive' THEN 1 ELSE 0 END, r.id
-  FROM records r WHERE r.tenant = :tenant;
+       r.tier, r.kind, r.scope, r.category, r.content_type, r.source, r.trust, r.model,
+       count(*), CAST(sum(r.importance) AS BIGINT), count(CASE WHEN r.kind = 'state' THEN r.key END),
+       count(CASE r.sensitivity WHEN 'sensitive' THEN 1 END), min(CASE WHEN r.expires_at > :now THEN r.expires_at END)
+  FROM records r WHERE r.tenant = :tenant GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9;
 
 -- facts_journal --
 SELECT (SELECT count(*) FROM events WHERE tenant = :tenant), (SELECT count(*) FROM commits WHERE tenant = :tenant),
@@ -399,9 +400,11 @@ SELECT (SELECT count(*) FROM events WHERE tenant = :tenant), (SELECT count(*) FR
 -- How many proposals wait, and when the first and the last of them were made.
 SELECT count(*), min(at), max(at) FROM documents WHERE tenant = :tenant AND kind = 'proposals' AND state = 'pending';
 
--- facts_vectors --
--- Live memories by the embedder of their vectors; NULL for those without.
-SELECT r.model, count(*) FROM records r WHERE r.tenant = :tenant AND {{live}} GROUP BY r.model;
+-- facts_usage --
+-- How many live memories were used, and how often in all.
+SELECT count(*), CAST(coalesce(sum(json_extract(CAST(d.body AS TEXT), '$.count')), 0) AS BIGINT)
+  FROM documents d JOIN records r ON r.tenant = d.tenant AND r.id = d.id
+ WHERE d.tenant = :tenant AND d.kind = 'usage' AND {{live}};
 
 -- unembedded --
 -- A live memory that has no vectors of an embedder.

@@ -15,6 +15,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from typing import Any
@@ -277,54 +278,84 @@ class MemoryReads(Snapshot):
         ``by_status`` counts all memories, with expiry computed; every other ``by_*`` counts live ones.
         ``bloat`` is events for each live memory. Averages are over live memories, 0 where there are none.
         """
-        values = {"tenant": tenant, "now": to_micros(now)}
-        statuses: Counter[str] = Counter()
-        by: dict[str, Counter[Any]] = {name: Counter() for name in _BY}
-        living, importance, topics, sensitive = set(), 0, 0, 0
+        return _facts(self._counts(tenant, to_micros(now)), scopes)
+
+    def _counts(self, tenant: str, now: int) -> Counts:
+        """Return what the database counts at an instant in microseconds."""
+        values = {"tenant": tenant, "now": now}
         with self._reading(tenant) as db:
-            for status, *cells in db.stream("facts_records", **values):
-                statuses[status] += 1
-                if status != "active":
-                    continue
-                living.add(cells[10])
-                hidden = () if scopes is None or cells[2] in scopes else _CHOSEN
-                for (name, counter), cell in zip(by.items(), cells, strict=False):
-                    if name not in hidden:
-                        counter[cell] += 1
-                importance, topics, sensitive = importance + cells[7], topics + cells[8], sensitive + cells[9]
-            events, commits, journal_bytes = db.run("facts_journal", tenant=tenant).fetchone()
-            depth, oldest, _ = db.run("facts_queue", tenant=tenant).fetchone()
-            embedded: dict[str | None, int] = dict(db.run("facts_vectors", values).fetchall())
-            used = [json.loads(row[6])["count"] for row in _rows(db, tenant, "usage") if row[2] in living]
             held = {name for (name,) in db.run("blobs_held", tenant=tenant)}
             blobs = {row[2]: json.loads(row[6])["blob"]["bytes"] for row in _rows(db, tenant, "blobs")}
-            schema = db.execute("SELECT max(number) FROM migrations").fetchone()[0]
-        by["trust"] = Counter({Trust(rank).label: count for rank, count in by["trust"].items() if rank in _RANKS})
-        found: dict[str, Any] = {"by_status": dict(sorted(statuses.items()))}
-        for name, counter in by.items():
-            found[f"by_{name}"] = {cell: counter[cell] for cell in sorted(counter.keys() - {None})}
-        live = len(living)
-        pending = embedded.pop(None, 0)
-        return found | {
-            "live": live,
-            "total": sum(statuses.values()),
-            "retired": statuses["retired"],
-            "events": events,
-            "commits": commits,
-            "bloat": round(events / live, 4) if live else 0.0,
-            "quarantine": depth,
-            "quarantine_oldest": None if oldest is None else from_micros(oldest).isoformat(),
-            "topics": topics,
-            "sensitive": sensitive,
-            "average_importance": round(importance / live / 10_000, 4) if live else 0.0,
-            "average_uses": round(sum(used) / live, 4) if live else 0.0,
-            "used": len(used),
-            "vectors_pending": pending,
-            "vectors_by_embedder": dict(sorted(embedded.items())),
-            "blobs": {"count": len(blobs), "bytes": sum(blobs.values()), "unattached": len(blobs.keys() - held)},
-            "schema": schema,
-            "journal_bytes": journal_bytes,
-        }
+            return Counts(
+                at=now,
+                records=db.run("facts_records", values).fetchall(),
+                journal=db.run("facts_journal", tenant=tenant).fetchone(),
+                queue=db.run("facts_queue", tenant=tenant).fetchone(),
+                usage=db.run("facts_usage", values).fetchone(),
+                blobs={"count": len(blobs), "bytes": sum(blobs.values()), "unattached": len(blobs.keys() - held)},
+                schema=db.execute("SELECT max(number) FROM migrations").fetchone()[0],
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What the database counts of a tenant at one instant; rows are as the statements of these names have them."""
+
+    at: int
+    records: list[Row]
+    journal: Row
+    queue: Row
+    usage: Row
+    blobs: dict[str, int]
+    schema: int
+
+    def hold(self, now: int) -> bool:
+        """Whether they are the same at another instant, as long as nobody writes: no memory ends in between."""
+        return self.at <= now < min((row[-1] for row in self.records if row[-1] is not None), default=now + 1)
+
+
+def _facts(counts: Counts, scopes: Collection[str] | None) -> dict[str, Any]:
+    """Return counts as ``status`` has them; see ``MemoryReads.facts``."""
+    statuses: Counter[str] = Counter()
+    by: dict[str, Counter[Any]] = {name: Counter() for name in _BY}
+    embedded: Counter[str | None] = Counter()
+    live, importance, topics, sensitive = 0, 0, 0, 0
+    for status, *cells, model, count, weight, keyed, guarded, _ in counts.records:
+        statuses[status] += count
+        if status != "active":
+            continue
+        live, importance, topics, sensitive = live + count, importance + weight, topics + keyed, sensitive + guarded
+        embedded[model] += count
+        hidden = () if scopes is None or cells[2] in scopes else _CHOSEN
+        for (name, counter), cell in zip(by.items(), cells, strict=True):
+            if name not in hidden:
+                counter[cell] += count
+    by["trust"] = Counter({Trust(rank).label: count for rank, count in by["trust"].items() if rank in _RANKS})
+    found: dict[str, Any] = {"by_status": dict(sorted(statuses.items()))}
+    for name, counter in by.items():
+        found[f"by_{name}"] = {cell: counter[cell] for cell in sorted(counter.keys() - {None})}
+    pending = embedded.pop(None, 0)
+    (events, commits, journal_bytes), (depth, oldest, _), (used, uses) = counts.journal, counts.queue, counts.usage
+    return found | {
+        "live": live,
+        "total": sum(statuses.values()),
+        "retired": statuses["retired"],
+        "events": events,
+        "commits": commits,
+        "bloat": round(events / live, 4) if live else 0.0,
+        "quarantine": depth,
+        "quarantine_oldest": None if oldest is None else from_micros(oldest).isoformat(),
+        "topics": topics,
+        "sensitive": sensitive,
+        "average_importance": round(importance / live / 10_000, 4) if live else 0.0,
+        "average_uses": round(uses / live, 4) if live else 0.0,
+        "used": used,
+        "vectors_pending": pending,
+        "vectors_by_embedder": dict(sorted(embedded.items())),
+        "blobs": counts.blobs.copy(),
+        "schema": counts.schema,
+        "journal_bytes": journal_bytes,
+    }
 
 
 class Reader(MemoryReads, JournalReads, DocumentReads, CandidateReads):

@@ -38,7 +38,7 @@ from keepward.store import anew
 from keepward.store import tenant as tenants
 from keepward.store.erasing import NOTE
 from keepward.store.file import confirm, open_unsealed, prepare
-from keepward.store.reads import Reader
+from keepward.store.reads import Counts, Reader
 from keepward.store.seals import Sealer
 from keepward.store.shared import SharedState
 from keepward.store.sql import Connector, Session
@@ -52,6 +52,8 @@ from keepward.store.writer import Writer
 #: What the address of a database begins with.
 URLS = ("postgresql://", "postgres://")
 _log = logging.getLogger(__name__)
+#: Tenants whose counts are held.
+_COUNTED = 100
 #: Tables that are empty in a store that is new.
 _CONTENT = ("tenants", "commits", "events", "records", "documents")
 _UNKNOWN = (
@@ -125,6 +127,8 @@ class Store(Reader):
         #: ``spread`` and ``replica``, whether replicas may answer, and whether one did.
         self._shared = threading.local()
         self._watch = Watch(connector)
+        #: By tenant, what was counted last, and what is another once anybody has written.
+        self._counted: dict[str, tuple[tuple[int, int], Counts]] = {}
         #: Names the store for as long as it exists, whatever place it is at; also beside it and in the anchor.
         self.store_id = store_id
 
@@ -285,6 +289,21 @@ class Store(Reader):
             "anchor": self._state,
             "adopted": self.foreign is None,
         }
+
+    def _counts(self, tenant: str, now: int) -> Counts:
+        # Asked before the snapshot is taken, as for what is withheld.
+        mark = self._watch.mark()
+        with self.together(tenant):
+            if mark is None:
+                return super()._counts(tenant, now)
+            state = (mark, self.writes(tenant))
+            before, counts = self._counted.get(tenant, (None, None))
+            if counts is None or before != state or not counts.hold(now):
+                counts = super()._counts(tenant, now)
+                if len(self._counted) >= _COUNTED:
+                    self._counted.clear()
+                self._counted[tenant] = (state, counts)
+        return counts
 
     def tails(self) -> dict[str, Head]:
         """Return each tenant's head as the store has it, unchecked."""
