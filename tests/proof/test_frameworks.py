@@ -112,7 +112,7 @@ def test_the_tests_of_a_framework_pass_but_for_those_that_are_named(python, tmp_
 
 
 #: Programs that run a framework whose model answers from a script: what one process keeps, the next one finds.
-RUNS = ("langmem", "deepagents")
+RUNS = ("langmem", "deepagents", "agent_framework")
 
 
 @pytest.mark.parametrize("name", RUNS)

@@ -36,8 +36,9 @@ class GateWarning(UserWarning):
 
 #: What is an item or a file: turns of a conversation are not.
 KINDS = ("fact", "state", "rule", "summary", "document")
-#: What a gate may say of what was stored as it was given.
-_AS_GIVEN = frozenset({"duplicate", "shape"})
+#: What a gate may say of what was stored as it was given, by gate and by code: that what a user said to an agent counts
+#: as the agent's is so for each message.
+_AS_GIVEN = frozenset({"duplicate", "shape", "claimed_source"})
 
 
 def said(outcomes: Iterable[Outcome]) -> list[str]:
@@ -51,7 +52,18 @@ def said(outcomes: Iterable[Outcome]) -> list[str]:
         if outcome.outcome == "refused":
             raise NotStored(outcome)
         found += ["it is held until a person decides"] if outcome.outcome == "quarantined" else []
-        found += [each.detail for each in outcome.reasons if each.gate not in _AS_GIVEN]
+        found += [each.detail for each in outcome.reasons if not {each.gate, each.code} & _AS_GIVEN]
+    return list(dict.fromkeys(found))
+
+
+def notes_of(outcomes: Iterable[Outcome]) -> list[str]:
+    """Return in sentences what was refused, held or changed."""
+    found: list[str] = []
+    for outcome in outcomes:
+        try:
+            found += said([outcome])
+        except NotStored as fault:
+            found.append(f"nothing was stored: {fault}")
     return list(dict.fromkeys(found))
 
 
