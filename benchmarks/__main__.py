@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from benchmarks import bulk, contexts, crowd, embedding, floors, postgres, remember, served, size, start
+from benchmarks import bulk, contexts, crowd, embedding, floors, hooks, postgres, remember, served, size, start
 
 
 def index() -> None:
@@ -21,6 +21,7 @@ ALL = {
     "index": index,
     "embedding": embedding.run,
     "start": start.run,
+    "hooks": hooks.run,
     "size": size.run,
     "crowd": crowd.run,
     "postgres": postgres.run,

@@ -12,9 +12,12 @@ Names are imported on first use, so that ``import keepward`` costs next to nothi
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+# What type checkers take for true, and a start does not pay for.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from keepward.aio import AsyncMemory as AsyncMemory
     from keepward.calls.draft import Draft as Draft
     from keepward.calls.tools import ToolResult as ToolResult

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from keepward import folders
 from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.model.policy import EthicsRule, Policy
 from keepward.model.query import PURPOSES
@@ -248,23 +249,8 @@ def maintained(environ: Mapping[str, str] | None = None) -> bool:
 
 
 def home(environ: Mapping[str, str] | None = None) -> Path:
-    """Return the folder where keys and head anchors live; it need not exist.
-
-    `KEEPWARD_HOME`, else `keepward` in an absolute `XDG_CONFIG_HOME`, else in `.config` of the home
-    folder. A user without a home folder gets `.keepward` in the working folder.
-    """
-    env = os.environ if environ is None else environ
-    if env.get("KEEPWARD_HOME"):
-        return Path(env["KEEPWARD_HOME"]).expanduser()
-    # The XDG specification says that a relative path there is to be ignored.
-    if Path(env.get("XDG_CONFIG_HOME", "")).is_absolute():
-        return Path(env["XDG_CONFIG_HOME"]) / "keepward"
-    if env.get("HOME"):
-        return Path(env["HOME"]) / ".config" / "keepward"
-    try:
-        return Path.home() / ".config" / "keepward"
-    except RuntimeError:
-        return Path.cwd() / ".keepward"
+    """Return the folder where keys and head anchors live; see ``folders``."""
+    return Path(folders.home(os.environ if environ is None else environ))
 
 
 def data_folder(environ: Mapping[str, str] | None = None) -> Path:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
 
-from keepward.hooks import local
+from keepward.hooks import local, quick
 
 ASKED = {"session_id": "s1", "cwd": "/srv/bakery", "hook_event_name": "UserPromptSubmit"}
 
@@ -63,54 +64,154 @@ def test_nothing_is_printed_where_nothing_is_known(hook):
     assert hook("start").out == ""
 
 
-@pytest.mark.slow
-def test_a_running_server_of_the_same_agent_answers(run, hook, monkeypatch, saved):
+@pytest.fixture
+def served(run, monkeypatch, saved):
+    """Run `keepward mcp` beside a store that holds a memory; gives the command line of a hook that means it."""
     # The path of a socket has to be short.
-    folder = tempfile.mkdtemp()
-    monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
-    command = [sys.executable, "-m", "keepward", "mcp", "--name", "claude", "--embedder", "hashed"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
-        assert server.stdin
-        assert server.stdout
-        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-        line = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
-        server.stdin.write(json.dumps(line).encode() + b"\n")
-        server.stdin.flush()
-        assert server.stdout.readline()
-        monkeypatch.setattr("keepward.hooks.act.act", None)  # this process would fail if it answered by itself
-        told = hook("prompt", prompt="tabs")
-        server.stdin.close()
-        server.wait(20)
-    shutil.rmtree(folder)
+    with tempfile.TemporaryDirectory() as folder, monkeypatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", folder)
+        options = ["--db", str(Path("keepward.db").absolute()), "--embedder", "hashed"]
+        command = [sys.executable, "-m", "keepward", "mcp", "--name", "claude", *options]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as server:
+            assert server.stdin
+            assert server.stdout
+            hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+            line = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+            server.stdin.write(json.dumps(line).encode() + b"\n")
+            server.stdin.flush()
+            assert server.stdout.readline()
+            yield ["prompt", *options]
+            server.stdin.close()
+            server.wait(20)
+
+
+@pytest.mark.slow
+def test_a_running_server_of_the_same_agent_answers(run, served, monkeypatch):
+    monkeypatch.setattr("keepward.hooks.act.act", None)  # this process would fail if it answered by itself
+    told = run("hook", *served, stdin=json.dumps({**ASKED, "prompt": "tabs"}).encode())
     assert "tabs" in json.loads(told.out)["hookSpecificOutput"]["additionalContext"]
+
+
+@pytest.mark.slow
+def test_a_running_server_answers_before_the_rest_of_the_package_is_loaded(served):
+    told = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "keepward", "hook", *served],
+        input=json.dumps({**ASKED, "prompt": "tabs"}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = {line.rpartition("|")[2].strip() for line in told.stderr.splitlines()}
+    ours = {name for name in loaded if name.startswith("keepward")}
+    assert "tabs" in json.loads(told.stdout)["hookSpecificOutput"]["additionalContext"]
+    # `python -m` reads the file of `__main__` by itself.
+    assert ours <= {"keepward", "keepward.folders", "keepward.hooks", "keepward.hooks.quick"}
+    assert not loaded & {"typing", "json", "pathlib", "click", "numpy"}
+
+
+def asked(path, message):
+    end = quick.connected(str(path), 5)
+    return end and quick.ask(end, message)
 
 
 def test_a_socket_that_nobody_answers_is_as_good_as_none(tmp_path):
     path = tmp_path / "gone.sock"
-    with local.listening(path, lambda line: line.upper()) as heard:
+    with local.listening(path, lambda what, client, data: f"{what}, {client}: {data}") as heard:
         assert heard
-        assert local.ask(path, "hello") == "HELLO"
-    assert local.ask(path, "hello") is None
+        assert asked(path, b"prompt claude\nhello") == b"prompt, claude: hello"
+    assert asked(path, b"prompt claude\nhello") is None
 
 
 def test_a_second_process_leaves_the_socket_to_the_first(tmp_path):
     path = tmp_path / "one.sock"
-    with local.listening(path, lambda _: "first"), local.listening(path, lambda _: "second") as heard:
-        assert (heard, local.ask(path, "x")) == (False, "first")
+    with local.listening(path, lambda *_: "first"), local.listening(path, lambda *_: "second") as heard:
+        assert (heard, asked(path, b"x")) == (False, b"first")
 
 
 def test_an_answer_that_fails_leaves_the_socket_open(tmp_path):
-    def reply(line):
-        if line == "bad":
+    def reply(what, client, data):
+        if data == "bad":
             raise ValueError
-        return line
+        return data
 
     path = tmp_path / "one.sock"
     with local.listening(path, reply):
-        assert [local.ask(path, each) for each in ("bad", "good")] == [None, "good"]
+        assert [asked(path, b"prompt claude\n" + each) for each in (b"bad", b"good")] == [None, b"good"]
+
+
+@pytest.fixture
+def heard(tmp_path, monkeypatch):
+    """Send an event through the socket that its command line means, or none; gives what was printed, or None."""
+
+    def call(*arguments, data=b"{}", reply=lambda *_: "known", environ=None):
+        out, inside = io.TextIOWrapper(io.BytesIO()), io.TextIOWrapper(io.BytesIO(data))
+        monkeypatch.setattr("sys.stdout", out)
+        monkeypatch.setattr("sys.stdin", inside)
+        environ = {"XDG_RUNTIME_DIR": str(tmp_path), **(environ or {})}
+        where = quick.place(environ, store="/srv/m.db", tenant="default", scope="/", agent="claude")
+        with local.listening(Path(where), reply):
+            done = quick.answered(arguments, environ)
+        return out.buffer.getvalue().decode() if done else None
+
+    return call
+
+
+def test_what_the_server_answers_is_printed(heard):
+    assert heard("prompt", "--db", "/srv/m.db") == "known"
+
+
+def test_the_store_may_be_named_by_the_environment(heard):
+    assert heard("prompt", environ={"KEEPWARD_DB": "/srv/m.db"}) == "known"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("prompt",),
+        ("prompt", "--db"),
+        ("dance", "--db", "/srv/m.db"),
+        ("prompt", "--db", "m.db"),
+        ("prompt", "--db", "/srv/./m.db"),
+        ("prompt", "--db", "/srv/m.db", "--db", "/srv/m.db"),
+        ("prompt", "--db", "/srv/m.db", "--name", "ben"),
+        ("prompt", "--db", "/srv/m.db", "--scope", "/bakery"),
+        ("prompt", "--db", "/srv/m.db", "--no-such-option", "x"),
+    ],
+)
+def test_what_is_not_plain_goes_the_long_way(heard, arguments):
+    assert heard(*arguments) is None
+
+
+def test_what_the_server_did_not_take_is_read_again_the_long_way(heard):
+    def reply(*_):
+        raise ValueError
+
+    assert heard("prompt", "--db", "/srv/m.db", data=b"said", reply=reply) is None
+    assert sys.stdin.read() == "said"
+
+
+def test_a_server_that_is_too_slow_is_left_and_nobody_else_asked(heard, monkeypatch, tmp_path):
+    monkeypatch.setitem(quick.LIMIT, "prompt", 0.01)
+    free = threading.Event()
+
+    def reply(*_):
+        free.wait(5)
+        return "late"
+
+    told = heard("prompt", "--db", "/srv/m.db", reply=reply, environ={"KEEPWARD_HOME": str(tmp_path)})
+    free.set()
+    assert (told, len((tmp_path / "hook.log").read_text().splitlines())) == ("", 1)
+
+
+@pytest.mark.parametrize("word", ["off", "OFF", "0", "no"])
+def test_switched_off_nobody_is_asked(heard, word):
+    assert heard("prompt", "--db", "/srv/m.db", environ={"KEEPWARD_HOOKS": word}) == ""
 
 
 def test_the_socket_is_its_users_alone(tmp_path):
     path = tmp_path / "run" / "one.sock"
-    with local.listening(path, lambda line: line):
+    with local.listening(path, lambda *_: ""):
         assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)

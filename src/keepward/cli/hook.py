@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -19,16 +18,11 @@ from typing import TYPE_CHECKING
 
 from keepward.cli.call import Call
 from keepward.cli.command import argument, command, option
+from keepward.hooks import quick
 
 if TYPE_CHECKING:
     from keepward.hooks.seen import Seen
     from keepward.memory import Memory
-
-#: Switches hooks off in one shell or program.
-SWITCH = "KEEPWARD_HOOKS"
-#: Seconds that an event may take, and bytes that its log may have before it begins anew.
-_LIMIT = {"start": 8.0, "prompt": 4.0, "compact": 8.0, "end": 8.0}
-_LOG = 256 << 10
 
 
 @command(
@@ -43,66 +37,68 @@ def hook(call: Call, event: str, client: str, name: str | None) -> None:
     of the session, and at compaction and at its end the session is summed up. It goes through a running
     `keepward mcp` of the same agent where there is one. KEEPWARD_HOOKS=off switches it off.
     """
-    if call.environ.get(SWITCH, "").lower() in {"off", "0", "false", "no"}:
+    if quick.is_off(call.environ):
         return
+    limit = quick.LIMIT.get(event, quick.DEFAULT_LIMIT)
     try:
-        with _in_time(_LIMIT.get(event, 4.0)):
-            sys.stdout.write(_answer(call, event, client, name or client))
+        with _in_time(limit):
+            sys.stdout.write(_answer(call, event, client, name or client, limit))
             sys.stdout.flush()
     except Exception as fault:  # noqa: BLE001  (1)
-        _note(call, f"{event} {client}: {type(fault).__name__}: {fault}")
+        quick.note(call.environ, f"{event} {client}: {type(fault).__name__}: {fault}")
 
 
-def _answer(call: Call, what: str, name: str, agent: str) -> str:
+def _answer(call: Call, what: str, client: str, agent: str, limit: float) -> str:
+    data = sys.stdin.read()
+    end = quick.connected(str(_socket(call, agent)), limit)
+    answer = quick.ask(end, f"{what} {client}\n{data}".encode()) if end else None
+    if answer is not None:
+        return answer.decode()
+    # What is due runs elsewhere: a hook has no time for it.
+    environ = {**call.environ, "KEEPWARD_MAINTENANCE": "off"}
+    with replace(call, quiet=True, actor=f"agent:{agent}", environ=environ) as quiet:
+        return _carried_out(lambda: quiet.memory(create=True), _seen(call), what, client, data)
+
+
+def _carried_out(memory: Callable[[], Memory], seen: Seen, what: str, name: str, data: str) -> str:
+    """Do what an event asks for; return what its client is to read. The store is opened once the event is known.
+
+    Raises:
+        InvalidInput: it is no event of a client.
+    """
     from keepward.errors import InvalidInput
-    from keepward.hooks import events, local
+    from keepward.hooks import events
 
     client = events.CLIENTS.get(name)
     if client is None or not events.name_of(client, what):
         raise InvalidInput(f"an event is start, prompt, compact or end, of {', '.join(events.CLIENTS)}")
-    event = events.read(client, what, sys.stdin.read())
+    event = events.read(client, what, data)
     if event is None:
         raise InvalidInput("standard input held no event of this client")
-    where = _socket(call, agent)
-    text = local.ask(where, events.packed(event))
-    if text is None:
-        from keepward.hooks.act import act
+    from keepward.hooks.act import act
 
-        # What is due runs elsewhere: a hook has no time for it.
-        environ = {**call.environ, "KEEPWARD_MAINTENANCE": "off"}
-        with replace(call, quiet=True, actor=f"agent:{agent}", environ=environ) as quiet:
-            text = act(quiet.memory(create=True), event, _seen(call))
-    return events.answer(client, event, text)
+    return events.answer(client, event, act(memory(), event, seen))
 
 
 def answered(call: Call, memory: Memory) -> AbstractContextManager[object]:
     """Answer hooks of the same agent for as long as its server runs."""
-    from keepward.hooks import events, local
-    from keepward.hooks.act import act
+    from keepward.hooks import local
 
-    where = _socket(replace(call, scope=memory.scope, tenant=memory.tenant), memory.actor.name)
-    if call.environ.get(SWITCH, "").lower() == "off":
+    if quick.is_off(call.environ):
         return nullcontext()
+    where = _socket(replace(call, scope=memory.scope, tenant=memory.tenant), memory.actor.name)
     seen, lock = _seen(call), threading.Lock()
 
-    def reply(line: str) -> str:
-        event = events.unpacked(line)
-        if event is None:
-            return ""
+    def reply(what: str, client: str, data: str) -> str:
         with lock:
-            return act(memory, event, seen)
+            return _carried_out(lambda: memory, seen, what, client, data)
 
     return local.listening(where, reply)
 
 
 def _socket(call: Call, agent: str) -> Path:
-    from keepward.config import home
-    from keepward.hooks import local
-
     tenant, scope = call.tenant or "default", call.scope or "/"
-    runtime = call.environ.get("XDG_RUNTIME_DIR", "")
-    folder = Path(runtime) / "keepward" if Path(runtime).is_absolute() else home(call.environ) / "run"
-    return local.place(folder, store=call.url, tenant=tenant, scope=scope, agent=agent)
+    return Path(quick.place(call.environ, store=call.url, tenant=tenant, scope=scope, agent=agent))
 
 
 def _seen(call: Call) -> Seen:
@@ -122,17 +118,3 @@ def _in_time(seconds: float) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-
-
-def _note(call: Call, line: str) -> None:
-    from keepward.config import home
-
-    try:
-        log = home(call.environ) / "hook.log"
-        log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        whole = log.exists() and log.stat().st_size > _LOG
-        with log.open("w" if whole else "a", encoding="utf-8") as out:
-            out.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {' '.join(line.split())[:500]}\n")
-    except OSError:
-        # There is nowhere to say it.
-        return

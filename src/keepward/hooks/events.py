@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Literal
 
@@ -104,19 +104,6 @@ def read(client: Client, what: str, data: str) -> Event | None:
         afresh=_text(given, "source") != "resume",
         adds=name in client.adds,
     )
-
-
-def packed(event: Event) -> str:
-    """Return an event as a line of JSON."""
-    return json.dumps(asdict(event))
-
-
-def unpacked(line: str) -> Event | None:
-    """Return the event that ``packed`` wrote; None where it did not."""
-    try:
-        return Event(**json.loads(line))
-    except (ValueError, TypeError):
-        return None
 
 
 def answer(client: Client, event: Event, text: str) -> str:

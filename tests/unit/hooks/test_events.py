@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepward.hooks.events import CLIENTS, answer, packed, read, unpacked
+from keepward.hooks.events import CLIENTS, answer, read
 
 CLAUDE = CLIENTS["claude"]
 
@@ -58,12 +58,3 @@ def test_without_a_text_nothing_is_answered():
 
 def test_codex_has_no_event_for_the_end():
     assert event(CLIENTS["codex"], "end") is None
-
-
-def test_an_event_survives_the_way_to_another_process():
-    assert unpacked(packed(event())) == event()
-
-
-@pytest.mark.parametrize("line", ["", "{}", "[]", '{"what": "prompt", "other": 1}'])
-def test_a_line_that_is_no_event_is_none(line):
-    assert unpacked(line) is None

@@ -1,0 +1,30 @@
+"""Folders of a user, by the environment alone; as texts, and without a library, for what has to start at once."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def home(environ: Mapping[str, str]) -> str:
+    """Return the folder where keys and head anchors live; it need not exist.
+
+    `KEEPWARD_HOME`, else `keepward` in an absolute `XDG_CONFIG_HOME`, else in `.config` of the home
+    folder. A user without a home folder gets `.keepward` in the working folder.
+    """
+    if environ.get("KEEPWARD_HOME"):
+        return os.path.expanduser(environ["KEEPWARD_HOME"])
+    # The XDG specification says that a relative path there is to be ignored.
+    if os.path.isabs(environ.get("XDG_CONFIG_HOME", "")):
+        return os.path.join(environ["XDG_CONFIG_HOME"], "keepward")
+    own = environ.get("HOME") or os.path.expanduser("~")
+    return os.path.join(os.getcwd(), ".keepward") if own == "~" else os.path.join(own, ".config", "keepward")
+
+
+def runtime(environ: Mapping[str, str]) -> str:
+    """Return the folder of what lives no longer than a login: the system's, or one in `home`."""
+    given = environ.get("XDG_RUNTIME_DIR", "")
+    return os.path.join(given, "keepward") if os.path.isabs(given) else os.path.join(home(environ), "run")

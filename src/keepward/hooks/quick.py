@@ -1,0 +1,153 @@
+"""The short way of `keepward hook`: a running server is asked before the rest of this package is loaded.
+
+A message is a line `EVENT CLIENT` and behind it what the client wrote; an answer is `=` and what the client is to read.
+
+Invariants
+(1) Nothing is imported here that takes more than a few milliseconds: of this package only `folders`.
+(2) What is not plainly answered goes the long way, which reads the command line anew.
+(3) An event that a server has taken is given to nobody else: it would be kept twice.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+
+from keepward import folders
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+#: Switches hooks off in one shell or program.
+SWITCH = "KEEPWARD_HOOKS"
+#: Seconds that an event may take, by its name and by default.
+LIMIT, DEFAULT_LIMIT = {"start": 8.0, "prompt": 4.0, "compact": 8.0, "end": 8.0}, 4.0
+#: Bytes of an event.
+LARGEST = 4 << 20
+#: Bytes that the log may have before it begins anew.
+_LOG = 256 << 10
+_OPTIONS = ("--client", "--name", "--db", "--tenant", "--scope", "--embedder", "--config")
+
+
+def answered(arguments: Sequence[str], environ: Mapping[str, str]) -> bool:
+    """Answer a hook through a running server, or leave it out where it is switched off; whether that was done."""
+    if is_off(environ):
+        return True
+    path = _socket_of(arguments, environ)
+    end = None if path is None else connected(path, LIMIT[arguments[0]])
+    if end is None:
+        return False
+    data = sys.stdin.buffer.read()
+    try:
+        answer = ask(end, f"{arguments[0]} {_options(arguments).get('--client', 'claude')}\n".encode() + data)
+    except TimeoutError:
+        # It may have taken it: (3).
+        note(environ, f"{arguments[0]}: the running server took too long")
+        return True
+    if answer is None:
+        import io
+
+        sys.stdin = io.TextIOWrapper(io.BytesIO(data), "utf-8")
+        return False
+    sys.stdout.buffer.write(answer)
+    sys.stdout.flush()
+    return True
+
+
+def is_off(environ: Mapping[str, str]) -> bool:
+    """Whether hooks are switched off."""
+    return environ.get(SWITCH, "").lower() in {"off", "0", "false", "no"}
+
+
+def place(environ: Mapping[str, str], *, store: str, tenant: str, scope: str, agent: str) -> str:
+    """Return the path of the socket of an agent at a store and scope."""
+    import hashlib
+
+    name = hashlib.sha256("\0".join((store, tenant, scope, agent)).encode()).hexdigest()[:20]
+    return os.path.join(folders.runtime(environ), f"{name}.sock")
+
+
+def connected(path: str, patience: float) -> socket.socket | None:
+    """Return a connection to whoever listens, which waits for so many seconds; None where nobody does."""
+    if not hasattr(socket, "AF_UNIX") or not os.path.exists(path):
+        return None
+    end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    end.settimeout(patience)
+    try:
+        end.connect(path)
+    except OSError:
+        end.close()
+        return None
+    return end
+
+
+def ask(end: socket.socket, message: bytes) -> bytes | None:
+    """Return the answer to a message, and close the connection; None where it was not taken.
+
+    Raises:
+        TimeoutError: the answer did not come in time.
+    """
+    with end:
+        try:
+            end.sendall(message)
+            end.shutdown(socket.SHUT_WR)
+            answer = whole(end)
+        except TimeoutError:
+            raise
+        except (OSError, ValueError):
+            return None
+    return answer[1:] if answer[:1] == b"=" else None
+
+
+def whole(end: socket.socket) -> bytes:
+    """Return all that comes until the other side is done.
+
+    Raises:
+        ValueError: it is more than an event may be.
+    """
+    parts, size = [], 0
+    while part := end.recv(65_536):
+        parts.append(part)
+        size += len(part)
+        if size > LARGEST:
+            raise ValueError("an event is at most 4 MB")
+    return b"".join(parts)
+
+
+def note(environ: Mapping[str, str], line: str) -> None:
+    """Add a line to the log of hooks; where it cannot be written there is nowhere to say so."""
+    import time
+    from pathlib import Path
+
+    log = Path(folders.home(environ)) / "hook.log"
+    try:
+        log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        is_full = log.exists() and log.stat().st_size > _LOG
+        with log.open("w" if is_full else "a", encoding="utf-8") as out:
+            out.write(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {' '.join(line.split())[:500]}\n")
+    except OSError:
+        return
+
+
+def _options(arguments: Sequence[str]) -> dict[str, str]:
+    return dict(zip(arguments[1::2], arguments[2::2], strict=False))
+
+
+def _socket_of(arguments: Sequence[str], environ: Mapping[str, str]) -> str | None:
+    """Return the socket that a command line means; None where that is not plain without the rest of the package."""
+    options, store = _options(arguments), environ.get("KEEPWARD_DB", "")
+    flags = arguments[1::2]
+    is_plain = arguments[:1] and arguments[0] in LIMIT and len(arguments) % 2 and set(flags) <= set(_OPTIONS)
+    store = options.get("--db", store)
+    # Any other spelling of the same place is left to those who can read it.
+    if not is_plain or len(set(flags)) < len(flags) or not store.startswith("/") or os.path.normpath(store) != store:
+        return None
+    return place(
+        environ,
+        store=store,
+        tenant=options.get("--tenant") or "default",
+        scope=options.get("--scope") or "/",
+        agent=options.get("--name") or options.get("--client") or "claude",
+    )
