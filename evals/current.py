@@ -5,7 +5,8 @@
 Each pair is told to one tenant among all other pairs of its group, the newer one a month later, as facts or as turns of
 a conversation, and asked for through the front door. In ``sets_recall/current.txt`` lines at even places are the first
 half, on which the rules were written; those at odd places, the second, were counted while the rules were tuned. The
-unread groups were written before anything was counted on them; properties were added since.
+unread groups were written before anything was counted on them; properties were added since. The fresh
+groups were written by somebody who had not read the rules; their second half stays unread.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from keepward import Memory
 from keepward.models.tokens import choose_counter
 
 TOLD = datetime(2025, 1, 6, 9, tzinfo=UTC)
-GROUPS = ("facts", "turns", "others", "unread", "unread others")
+GROUPS = ("facts", "turns", "others", "unread", "unread others", "fresh facts", "fresh turns", "fresh others")
 HALVES = {"first": (0,), "second": (1,), "both": (0, 1)}
 
 

@@ -10,22 +10,29 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from evals import sets_recall
 from evals.locomo import read_date
-from evals.sets_recall.assistant import chats
+from evals.sets_recall import fresh
+from evals.sets_recall.assistant import Chat, chats
 
 #: Categories of LoCoMo; those apart are asked and reported, and counted in no total.
 CATEGORIES = {"1": "several turns", "2": "time", "3": "open", "4": "one turn", "5": "adversarial"}
 APART = frozenset({"5"})
 
-#: Names of the sets of chats with an assistant: of the half that is developed on, and of the other.
-ASSISTANT, UNREAD = "assistant", "unread"
+#: Names of the sets of chats with an assistant: the half that is developed on, the other, and one by another hand.
+ASSISTANT, UNREAD, FRESH = "assistant", "unread", "fresh"
+_CHATS: dict[str, Callable[[], list[Chat]]] = {
+    ASSISTANT: chats,
+    UNREAD: partial(chats, unread=True),
+    FRESH: fresh.chats,
+}
 
 _CLEAN = re.compile(r"D[1-9]\d*:[1-9]\d*")
 _ID = re.compile(r"D\s*:?\s*(\d+)\s*:\s*(\d+)")
@@ -159,20 +166,20 @@ def own() -> list[DataSet]:
     return [*found, together(found)]
 
 
-def assistant(*, unread: bool = False) -> DataSet:
-    """Return the chats of users with an assistant; of the unread half nobody looks at more than the total."""
+def assistant(name: str = ASSISTANT) -> DataSet:
+    """Return the chats of users with an assistant; of all but the first set nobody looks at more than totals."""
     conversations = tuple(
         Conversation(
-            name=name,
+            name=chat,
             told=tuple(_remembered(turn) for turn in told),
             asked=tuple(
-                Asked(id=f"{name}#{index}", text=question, category=kind, evidence=frozenset(ids))
+                Asked(id=f"{chat}#{index}", text=question, category=kind, evidence=frozenset(ids))
                 for index, (question, kind, ids) in enumerate(asked)
             ),
         )
-        for name, told, asked in chats(unread=unread)
+        for chat, told, asked in _CHATS[name]()
     )
-    return DataSet(name=UNREAD if unread else ASSISTANT, conversations=conversations)
+    return DataSet(name=name, conversations=conversations)
 
 
 def together(sets: Sequence[DataSet], *, name: str = "together") -> DataSet:

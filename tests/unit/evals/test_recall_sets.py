@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
+from statistics import median
 
 import pytest
-from evals.recall_sets import assistant, evidence_of, locomo, own, together
+from evals.current import pairs
+from evals.recall_sets import ASSISTANT, FRESH, UNREAD, assistant, evidence_of, locomo, own, together
+from evals.sets_recall.assistant import KINDS
 
 KNOWN = ("D8:6", "D9:17", "D11:26", "D30:5")
 
@@ -92,9 +97,9 @@ def test_sets_told_together_are_told_in_the_order_of_time():
     assert days == sorted(days)
 
 
-@pytest.mark.parametrize("unread", [False, True])
-def test_most_evidence_of_the_chats_with_an_assistant_is_in_what_the_user_said(unread):
-    chats = assistant(unread=unread).conversations
+@pytest.mark.parametrize("name", [ASSISTANT, UNREAD])
+def test_most_evidence_of_the_chats_with_an_assistant_is_in_what_the_user_said(name):
+    chats = assistant(name).conversations
     speakers = {(chat.name, told.id): told.speaker for chat in chats for told in chat.told}
     said = [speakers[chat.name, name] for chat in chats for asked in chat.asked for name in asked.evidence]
     assert 0.7 < said.count("user") / len(said) < 0.8
@@ -106,7 +111,45 @@ def test_the_chats_with_an_assistant_are_the_same_each_time():
 
 def test_the_unread_chats_share_no_question_with_the_others():
     first, second = (
-        {asked.text for chat in assistant(unread=unread).conversations for asked in chat.asked}
-        for unread in (False, True)
+        {asked.text for chat in assistant(name).conversations for asked in chat.asked} for name in (ASSISTANT, UNREAD)
     )
     assert not first & second
+
+
+def test_replies_of_the_fresh_chats_are_long_and_what_users_say_is_short():
+    turns = [told for chat in assistant(FRESH).conversations for told in chat.told]
+    replies, said = (
+        median(len(told.text) for told in turns if told.speaker == speaker) for speaker in ("assistant", "user")
+    )
+    assert replies > 1_200
+    assert said < 300
+
+
+def test_the_fresh_chats_ask_at_least_five_questions_of_every_kind():
+    asked = Counter(each.category for chat in assistant(FRESH).conversations for each in chat.asked)
+    assert set(asked) == set(KINDS.values())
+    assert min(asked.values()) >= 5
+
+
+def test_every_question_of_the_fresh_chats_is_answered_by_turns_but_those_about_what_was_never_said():
+    asked = [each for chat in assistant(FRESH).conversations for each in chat.asked]
+    assert all(bool(each.evidence) == (each.category != KINDS["never"]) for each in asked)
+
+
+def test_most_questions_of_the_fresh_chats_share_less_than_half_of_their_words_with_their_evidence():
+    shared = []
+    for chat in assistant(FRESH).conversations:
+        texts = {told.id: told.text.casefold() for told in chat.told}
+        for asked in chat.asked:
+            words = {word.casefold() for word in re.findall(r"\w{4,}", asked.text)}
+            said = " ".join(texts[name] for name in asked.evidence)
+            if said:
+                shared.append(sum(word in said for word in words) / max(1, len(words)))
+    assert sum(share < 0.5 for share in shared) > len(shared) / 2
+
+
+@pytest.mark.parametrize(("group", "size"), [("fresh facts", 20), ("fresh turns", 20), ("fresh others", 40)])
+def test_halves_of_the_fresh_pairs_are_of_one_size_and_share_no_statement(group, size):
+    halves = [{text for pair in pairs(group, (half,)) for text in (pair.older, pair.newer)} for half in (0, 1)]
+    assert [len(half) for half in halves] == [size, size]
+    assert not halves[0] & halves[1]
