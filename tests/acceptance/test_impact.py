@@ -157,6 +157,7 @@ def test_a_delivery_that_no_receipt_backs_is_not_believed(owner, agent, poisoned
     ids=["delete", "insert", "another tenant", "update"],
 )
 def test_verify_names_a_bent_index_of_deliveries(owner, poisoned, tmp_path, edit):
+    owner.run_job("reinforce", force=True)
     with sqlite3.connect(tmp_path / "m.db") as raw:
         raw.execute(edit)
     raw.close()
@@ -164,6 +165,7 @@ def test_verify_names_a_bent_index_of_deliveries(owner, poisoned, tmp_path, edit
 
 
 def test_a_rebuild_writes_the_index_of_deliveries_anew(owner, poisoned, tmp_path):
+    owner.run_job("reinforce", force=True)
     with sqlite3.connect(tmp_path / "m.db") as raw:
         raw.execute("DELETE FROM deliveries")
     raw.close()

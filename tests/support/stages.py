@@ -101,6 +101,11 @@ class Maker:
             facts=facts,
         )
 
+    def context(self, tenant: str, *held: str, weak: Sequence[str] = ()) -> Receipt:
+        """Return the receipt of a context that held some memories at their first version."""
+        items = [{"id": name, "version": 1, "weak": name in weak} for name in held]
+        return replace(self.receipt(tenant, sections=[{"name": "recalled", "items": items}]), kind="compile")
+
     def waiting(self, tenant: str, records: Sequence[Record], **fields: Any) -> Waiting:
         """Return a proposal that waits for a person."""
         steps = tuple(Step(op="insert", before=None, after=each) for each in records)

@@ -417,9 +417,6 @@ def _keep(session: Session, inputs: Inputs, compiled: Compiled, gathered: Gather
     notes, given = notes_on(inputs, compiled, gathered), held_in(inputs, compiled)
     facts = {**compiled.facts, "context_id": compiled.context_id, "signals": list(gathered.used)}
     note_handed(session, given)
-    session.engine.count_uses(
-        session.tenant, (item.id for section in compiled.sections for item in section.items if not item.weak)
-    )
     receipt, unkept = keep_read(
         session,
         "compile",
@@ -429,6 +426,10 @@ def _keep(session: Session, inputs: Inputs, compiled: Compiled, gathered: Gather
         head=inputs.head,
         also=lambda writer: _keep_documents(writer, session, inputs),
     )
+    if unkept:
+        # A receipt that is kept counts them by itself.
+        shown = (item.id for section in compiled.sections for item in section.items if not item.weak)
+        session.engine.count_uses(session.tenant, shown)
     return CompiledContext(
         text=compiled.text,
         context_id=compiled.context_id,

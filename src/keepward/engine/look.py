@@ -165,9 +165,6 @@ SHARED_MARKS = 2
 CROWD = 64
 
 
-_PAGE = 1_000
-
-
 _USER_SOURCES = frozenset({"user_message", "user", "chat"})
 
 
@@ -367,10 +364,7 @@ def least_useful(reader: Reader, tenant: str, records: Sequence[Record], now: da
 
     Least important by now first, then least used, least trusted, oldest, by id.
     """
-    ids = [record.id for record in records]
-    uses: dict[str, tuple[int, datetime]] = {}
-    for start in range(0, len(ids), _PAGE):
-        uses |= reader.usage(tenant, ids[start : start + _PAGE])
+    uses = reader.usage(tenant, [record.id for record in records])
 
     def useful(record: Record) -> tuple[float, int, Trust, datetime, str]:
         used = uses[record.id][0] if record.id in uses else 0

@@ -32,7 +32,6 @@ BATCH = 200
 #: Memories that one run expires; the rest is for the next.
 MOST_EXPIRED = 20_000
 QUESTIONS = 20
-_PAGE = 500
 _KEPT = frozenset({Access.READ_ONLY, Access.APPROVAL})
 
 
@@ -154,9 +153,7 @@ def faded(on: Planning) -> list[Record]:
     What was used within its half-life is of use, however little its numbers say.
     """
     low = [each for each in on.live(Tier.ARCHIVAL) if confidence_at(each, on.now) < on.policy.fade_confidence]
-    used: dict[str, tuple[int, datetime]] = {}
-    for start in range(0, len(low), _PAGE):
-        used |= on.reader.usage(on.tenant, [each.id for each in low[start : start + _PAGE]])
+    used = on.reader.usage(on.tenant, [each.id for each in low])
 
     def useless(record: Record) -> bool:
         count, last = used.get(record.id, (0, record.created_at))

@@ -9,7 +9,7 @@ from keepward.model.commit import EMPTY_HASH, Commit, Event, Head, Place, recomp
 from keepward.model.memory import Status
 from keepward.ports.world import Anchor
 from keepward.store import tenant as tenants
-from keepward.store.documents import Document, due_deliveries
+from keepward.store.documents import Document
 from keepward.store.erasing import empty_places
 from keepward.store.journal import payload_fits, walk_chain
 from keepward.store.rows import (
@@ -24,6 +24,7 @@ from keepward.store.rows import (
 from keepward.store.seals import Sealer
 from keepward.store.sql import TABLES, Connector, Row, Session
 from keepward.store.tenant import State
+from keepward.store.uses import due_deliveries
 from keepward.store.writer import Writer, add_marks, commit_row, link_rows, sealed_row
 
 _PAGE = 1000

@@ -10,8 +10,8 @@ Invariants
 (3) Hashes of tokens are compared whole and in constant time; the index is asked for their first 4 bytes alone.
 (4) Feedback of a tenant is numbered from 1 without a gap; a second one of the same actor on the same receipt takes
     the place of the first, under its number.
-(5) ``deliveries`` and what is under ``links`` are computed, from compile receipts and from records: they can be
-    dropped and written anew, and count only as far as their receipt or record says the same.
+(5) What is under ``links`` is computed, from records: it can be dropped and written anew, and counts only as far as
+    its record says the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import heapq
 import hmac
 import json
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -35,7 +34,7 @@ from keepward.model.job import JobRow
 from keepward.model.proposal import Waiting, waiting_from_dict, waiting_to_dict
 from keepward.model.query import Feedback
 from keepward.model.trust import Token
-from keepward.model.value import from_micros, to_micros
+from keepward.model.value import to_micros
 from keepward.ports.store import PREFIX
 from keepward.store.rows import listed
 from keepward.store.seals import Sealer
@@ -45,7 +44,6 @@ from keepward.store.tenant import State
 _ALIKE = 8
 _LEFT_OUT = "a row of %s does not match its seal and was left out: %s"
 _HANDED = "handed"
-_NEW = "new"
 _ENDED = frozenset({"rejected", "expired", "stale"})
 _TYPES: dict[str, Any] = {"feedback": Feedback, "tokens": Token, "jobs": JobRow, "blobs": Kept}
 _log = logging.getLogger(__name__)
@@ -261,13 +259,6 @@ class DocumentReads(Snapshot):
         rows = self._documents(tenant, "documents_in", kind="receipts", state=_HANDED)
         return [each.json() for each in sorted(rows, key=lambda row: row.id) if each.id > after]
 
-    def deliveries(self, tenant: str, ids: Sequence[str]) -> list[tuple[str, int, str]]:
-        """Return (memory id, version, receipt id) of the compiled contexts that held any of these memories.
-
-        Oldest receipt first, then by memory and version. The receipt itself is the proof.
-        """
-        return [(row[0], row[1], row[2]) for row in self._run("deliveries", tenant, ids=listed(ids))]
-
     def queue(self, tenant: str, *, state: str | None = "pending") -> list[Waiting]:
         """Return proposals, oldest first; None means all states. One that does not hold is left out and logged."""
         name, values = ("documents_dated", {}) if state is None else ("documents_in", {"state": state})
@@ -320,18 +311,7 @@ class DocumentReads(Snapshot):
         rows = self._documents(tenant, "documents", kind="artefacts")
         return sorted((*_pair(each.id), each.body.decode()) for each in rows)
 
-    # --- uses and feedback
-
-    def usage(self, tenant: str, ids: Iterable[str]) -> dict[str, tuple[int, datetime]]:
-        """Return (count, last use) by id."""
-        rows = self._documents(tenant, "documents_by_id", kind="usage", ids=listed(ids))
-        return {each.id: (each.json()["count"], from_micros(each.at)) for each in rows}
-
-    def unlearned(self, tenant: str) -> dict[str, int]:
-        """Return, by memory id in order, uses that importance has not learned from."""
-        rows = self._documents(tenant, "documents_in", kind="usage", state=_NEW)
-        uses = {each.id: each.json() for each in sorted(rows, key=lambda row: row.id)}
-        return {name: told["count"] - told["learned"] for name, told in uses.items()}
+    # --- feedback
 
     def feedback(self, tenant: str, *, limit: int) -> list[Feedback]:
         """Return the newest feedback, oldest first, without what fails its seal."""
@@ -450,9 +430,6 @@ class DocumentWrites(DocumentReads):
         at = to_micros(receipt.at)
         document = Document(receipt.tenant, "receipts", receipt.id, _HANDED if lent else None, at, None, body)
         self._put(document, new=True, anyway=True)
-        if receipt.kind == "compile":
-            rows = [(receipt.tenant, *pair, receipt.id) for pair in delivered(receipt.facts)]
-            self._db.many("add_delivery", rows)
 
     def rewrite_receipt(self, tenant: str, receipt_id: str, body: Mapping[str, Any]) -> None:
         """Put what may stay of a receipt in its place."""
@@ -489,34 +466,6 @@ class DocumentWrites(DocumentReads):
         for row in rows:
             if version is None or row[2] == f"{kind}/{version}":
                 self._drop(Document._make(row))
-
-    def count_use(self, tenant: str, ids: Sequence[str], at: datetime) -> None:
-        """Count one use of each memory, beside the journal."""
-        counted, micros = Counter(ids), to_micros(at)
-        self._turn_uses(tenant, counted, lambda count, learned, times: (count + times, learned), micros, make=True)
-
-    def learn_uses(self, tenant: str, uses: Mapping[str, int]) -> None:
-        """Note that importance has learned from so many more uses of each memory."""
-        self._turn_uses(tenant, uses, lambda count, learned, more: (count, min(count, learned + more)), 0, make=False)
-
-    def _turn_uses(self, tenant: str, given: Mapping[str, int], turned: Any, at: int, *, make: bool) -> None:
-        """Change counts of uses; one that does not match its seal stays as it is: it must not get a good one."""
-        state = self.state(tenant)
-        rows = self._db.run("documents_by_id", tenant=tenant, kind="usage", ids=listed(given)).fetchall()
-        before = {row[2]: Document._make(row) for row in rows}
-        fresh = []
-        for name, number in given.items():
-            old = before.get(name)
-            if (old is None and not make) or (old is not None and not old.holds(self._sealer)):
-                continue
-            told = {"count": 0, "learned": 0} if old is None else old.json()
-            count, learned = turned(told["count"], told["learned"], number)
-            body = body_of({"count": count, "learned": learned})
-            last = max(at, 0 if old is None else old.at)
-            new = Document(tenant, "usage", name, _NEW if count > learned else None, last, None, body)
-            fresh.append(new.sealed(self._sealer))
-            state.turn(self._sealer, "usage", old and old.seal, fresh[-1].seal)
-        self._db.many("put_document", fresh)
 
     def put_feedback(self, given: Feedback) -> Feedback:
         """Keep feedback; return it with its number. A second of one actor on one receipt replaces the first.
@@ -555,23 +504,6 @@ class DocumentWrites(DocumentReads):
             return False
         self._drop(Document._make(rows[0]))
         return True
-
-
-def delivered(receipt: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """Return (memory id, version) of what a compile receipt put into its context, in order, each once."""
-    pairs = ((item["id"], item["version"]) for section in receipt["sections"] for item in section["items"])
-    return list(dict.fromkeys(pairs))
-
-
-def due_deliveries(db: Session, sealer: Sealer, tenant: str) -> Iterator[tuple[str, str, int, str]]:
-    """Yield the rows of ``deliveries`` that a tenant's receipts call for; one that does not hold calls for none."""
-    for document in found(db, sealer, "documents", tenant=tenant, kind="receipts"):
-        try:
-            body = document.json()
-            pairs = delivered(body) if body["kind"] == "compile" else []
-        except (Tampered, KeyError, TypeError):
-            continue
-        yield from ((tenant, memory_id, version, document.id) for memory_id, version in pairs)
 
 
 def refs_in(db: Session, tenant: str) -> set[str]:

@@ -29,7 +29,6 @@ from keepward.model.value import from_micros, to_micros
 from keepward.ports.store import Features, Found, Indexed, Likely, Profile
 from keepward.store import tenant as tenants
 from keepward.store.candidates import CandidateReads
-from keepward.store.documents import DocumentReads
 from keepward.store.erasing import record_or_blank
 from keepward.store.journal import JournalReads
 from keepward.store.rows import (
@@ -46,6 +45,7 @@ from keepward.store.rows import (
 )
 from keepward.store.seals import Sealer
 from keepward.store.sql import Row, Session, Snapshot, between
+from keepward.store.uses import UseReads
 
 #: Most candidates for one text.
 CANDIDATES = 8
@@ -358,7 +358,7 @@ def _facts(counts: Counts, scopes: Collection[str] | None) -> dict[str, Any]:
     }
 
 
-class Reader(MemoryReads, JournalReads, DocumentReads, CandidateReads):
+class Reader(MemoryReads, JournalReads, UseReads, CandidateReads):
     """All that may be asked of one state: of the store, or, of a writer, of what its own transaction sees."""
 
 

@@ -22,7 +22,7 @@ from keepward.model.value import to_micros
 from keepward.ports.store import Destruction, Features, Stage
 from keepward.store import candidates
 from keepward.store import tenant as tenants
-from keepward.store.documents import Document, DocumentWrites, body_of
+from keepward.store.documents import body_of
 from keepward.store.erasing import NOTE, erased, named_places
 from keepward.store.reads import Reader
 from keepward.store.rows import (
@@ -42,6 +42,7 @@ from keepward.store.rows import (
 from keepward.store.seals import Sealer, sha256
 from keepward.store.sql import Row, Session
 from keepward.store.tenant import State
+from keepward.store.uses import UseWrites
 
 _UNCLEAN = (
     "content was erased, and its bytes may still lie in free pages or in the log of the file: close other readers "
@@ -49,7 +50,7 @@ _UNCLEAN = (
 )
 
 
-class Writer(DocumentWrites, Reader):
+class Writer(UseWrites, Reader):
     """One open transaction; ``meet`` holds a tenant against what this machine has seen of it, before it is used."""
 
     def __init__(self, db: Session, sealer: Sealer, meet: Callable[[Session, State], None]) -> None:
@@ -290,9 +291,7 @@ class Writer(DocumentWrites, Reader):
             self._put(erased(tenant, (seq, n), by_seq, promise, remains), new=True)
         self._db.many("erase_event", [(tenant, *place) for place in what.events])
         self._db.many("erase_details", [(tenant, seq) for seq in what.details])
-        for name in what.ids:
-            for row in self._run("document", tenant, kind="usage", id=name):
-                self._drop(Document._make(row))
+        self.forget_uses(tenant, what.ids)
         for kind, version in what.artefacts:
             self.drop_artefacts(tenant, kind, version)
         for receipt_id, body in what.receipts.items():
