@@ -51,6 +51,9 @@ WINDOW, OVERLAP = 65_536, 8_192
 
 #: A word with a number, ``Heron-2``: of the shape of a ticket, but for the place where a password is told.
 _NUMBERED = re.compile("(?:[A-Z][a-z]{3,}-[0-9]{1,4}|[a-z]{4,}-[0-9]{2,4})")
+#: An instant, cut at the colon by which a name and its password are told: its day and hour, and the rest.
+_HOUR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:\Z")
+_MINUTES = re.compile(r"[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?")
 #: Kinds of phrases that leave no other reading than that a password follows.
 _SURE = frozenset({"said", "set", "wanted", "script"})
 
@@ -343,6 +346,8 @@ def _tells_secret(text: str, start: int, end: int, kind: str, groups: Groups) ->
         ) or (noun == "n" and number and len(value) >= 4)
         return compound not in _listed("compounds") and (strong(value) or plain)
     if value.lower() in _listed("not_values") or placeholder(value):
+        return False
+    if kind == "pair" and _MINUTES.fullmatch(value) and _HOUR.search(text, max(0, start - 14), start):
         return False
     if noun == "n" and number:
         said = text[slice(*groups["n"])].lower()

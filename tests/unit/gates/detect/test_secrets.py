@@ -74,6 +74,7 @@ def test_a_told_secret_is_found(text, value):
         "order 123456789 at 1700000000123",
         "heartbeat interval is 30 s on the ephemeral volume",
         "hotel check-in is at 15:00",
+        '{"part_kind":"user-prompt","timestamp":"2026-11-23T00:02:17.168340Z"}',
         "commit 9fceb02d0ae598e95dc970b74767f19372d61af8 in 123e4567-e89b-42d3-a456-426614174000",
         'password = os.environ["DB_PASSWORD"]',
     ],
