@@ -112,7 +112,12 @@ def test_the_tests_of_a_framework_pass_but_for_those_that_are_named(python, tmp_
 
 
 #: Programs that run a framework whose model answers from a script: what one process keeps, the next one finds.
-RUNS = ("langmem", "deepagents", "agent_framework")
+RUNS = (
+    "langmem",
+    "deepagents",
+    "agent_framework",
+    "pydantic_ai",
+)
 
 
 @pytest.mark.parametrize("name", RUNS)

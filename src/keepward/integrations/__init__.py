@@ -76,3 +76,15 @@ def warn_of(outcomes: Iterable[Outcome], *, stacklevel: int = 4) -> None:
     notes = said(outcomes)
     if notes:
         warnings.warn("; ".join(notes), GateWarning, stacklevel=stacklevel)
+
+
+def stored(outcome: Outcome | None, *, stacklevel: int = 5) -> None:
+    """Warn as ``warn_of`` does, of what only makes sense once it is stored.
+
+    Raises:
+        NotStored: it was refused, or it waits for a person.
+    """
+    if outcome is not None:
+        if not outcome.ok:
+            raise NotStored(outcome)
+        warn_of([outcome], stacklevel=stacklevel)

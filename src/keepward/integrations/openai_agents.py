@@ -6,13 +6,12 @@ and read it in the session. Needs the extra ``openai-agents``.
 Invariants
 (1) Items come back as they went in, in their order. Those of one call are stored together or not at all.
 (2) What is taken back is retired: it can be restored, and the journal has it.
-(3) A cancelled await ends when what it began is over.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from agents import SessionSettings
@@ -20,12 +19,10 @@ from agents.memory import SessionABC
 from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
 
 from keepward.integrations import warn_of
-from keepward.integrations.names import found_by, key_of
+from keepward.integrations.names import key_of
+from keepward.integrations.turns import carried_out, turn, turns
 from keepward.memory import Memory
-from keepward.model.memory import Record, Tier
 
-#: Fields of an item, and of the parts of its content, in which something is said.
-_SAID = ("text", "content", "output", "arguments", "summary", "refusal", "transcript")
 #: Most items that are stored together.
 MOST = 500
 
@@ -43,7 +40,7 @@ class KeepwardSession(SessionABC):
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """Return the items, oldest first; with a limit the newest so many."""
         most = resolve_session_limit(limit, self.session_settings)
-        records = await asyncio.to_thread(self._newest, most)
+        records = await asyncio.to_thread(turns, self.memory, self._name, most)
         return [each.metadata for each in reversed(records)]
 
     async def add_items(self, items: Sequence[Any]) -> None:
@@ -53,75 +50,32 @@ class KeepwardSession(SessionABC):
             NotStored: a gate refused one of them, and none is stored.
         """
         if items:
-            await _carried_out(self._add, list(items))
+            await carried_out(self._add, list(items))
 
     async def pop_item(self) -> Any | None:
         """Take the newest item back and return it; None where there is none."""
-        return await _carried_out(self._pop)
+        return await carried_out(self._pop)
 
     async def clear_session(self) -> None:
         """Take all items back."""
-        await _carried_out(self._clear)
-
-    def _newest(self, most: int | None) -> list[Record]:
-        """Return the newest items, newest first."""
-        if most is not None and most < 1:
-            return []
-        asked: dict[str, Any] = {"session": self._name, "kinds": ["event"], "content_types": ["structured"]}
-        found = self.memory.find(**asked, scopes=[self.memory.scope], limit=most)
-        return list(found)
+        await carried_out(self._clear)
 
     def _add(self, items: list[Any]) -> None:
-        most = self.memory.policy.text_limit[Tier.EPISODIC]
-        turns = [
-            {
-                "text": found_by(_said(item), most),
-                "metadata": dict(item),
-                "content_type": "structured",
-                "kind": "event",
-                "tier": "episodic",
-                "stability": "stable",
-                "session": self._name,
-                "speaker": item.get("role"),
-            }
-            for item in items
-        ]
-        for start in range(0, len(turns), MOST):
+        items = [turn(self.memory, self._name, dict(item), item, item.get("role")) for item in items]
+        for start in range(0, len(items), MOST):
             outcomes = self.memory.remember_many(
-                turns[start : start + MOST], mode="atomic", reason="turns of a session"
+                items[start : start + MOST], mode="atomic", reason="turns of a session"
             )
             warn_of(outcomes[:1])
 
     def _pop(self) -> Any | None:
-        for record in self._newest(1):
+        for record in turns(self.memory, self._name, 1):
             warn_of([self.memory.forget(record.id, reason="taken back")])
             return record.metadata
         return None
 
     def _clear(self) -> None:
-        records = self._newest(None)
+        records = turns(self.memory, self._name)
         if records:
             outcome, _ = self.memory.forget_many([each.id for each in records], reason="the session was cleared")
             warn_of([outcome] if outcome else [])
-
-
-async def _carried_out(function: Callable[..., Any], *given: Any) -> Any:
-    """Call in a thread and wait for it, also where the await is cancelled (3)."""
-    task = asyncio.ensure_future(asyncio.to_thread(function, *given))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        raise
-
-
-def _said(item: Any) -> Iterator[str]:
-    """Yield what is said in an item."""
-    if isinstance(item, str):
-        yield item
-    elif isinstance(item, list):
-        for part in item:
-            yield from _said(part)
-    elif isinstance(item, dict):
-        for name in _SAID:
-            yield from _said(item.get(name))

@@ -1,0 +1,63 @@
+"""Turns of a conversation: JSON objects of a framework as events of a session, found by what is said in them.
+
+Invariants
+(1) An item comes back as it went in; the text beside it is what it is found by.
+(2) A cancelled await ends when what it began is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from keepward.integrations.names import found_by
+from keepward.memory import Memory
+from keepward.model.memory import Record, Tier
+
+#: Fields of an item, and of the parts of its content, in which something is said.
+_SAID = ("text", "content", "parts", "output", "arguments", "summary", "refusal", "transcript")
+
+
+def turn(mem: Memory, session: str, item: dict[str, Any], said: Any, speaker: str | None) -> dict[str, Any]:
+    """Return an item as what ``remember`` takes: an event of a session, found by what is said in ``said``."""
+    return {
+        "text": found_by(_said(said), mem.policy.text_limit[Tier.EPISODIC]),
+        "metadata": item,
+        "content_type": "structured",
+        "kind": "event",
+        "tier": "episodic",
+        "stability": "stable",
+        "session": session,
+        "speaker": speaker,
+    }
+
+
+def turns(mem: Memory, session: str, most: int | None = None, **asked: Any) -> list[Record]:
+    """Return the turns of a session at a handle's scope, newest first; ``asked`` are more filters of ``find``."""
+    if most is not None and most < 1:
+        return []
+    asked |= {"session": session, "kinds": ["event"], "content_types": ["structured"]}
+    return list(mem.find(**asked, scopes=[mem.scope], limit=most))
+
+
+async def carried_out(function: Callable[..., Any], *given: Any) -> Any:
+    """Call in a thread and wait for it, also where the await is cancelled (2)."""
+    task = asyncio.ensure_future(asyncio.to_thread(function, *given))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
+
+
+def _said(item: Any) -> Iterator[str]:
+    """Yield what is said in an item."""
+    if isinstance(item, str):
+        yield item
+    elif isinstance(item, list):
+        for part in item:
+            yield from _said(part)
+    elif isinstance(item, dict):
+        for name in _SAID:
+            yield from _said(item.get(name))
