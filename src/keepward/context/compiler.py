@@ -8,8 +8,8 @@ Invariants
 (4) Nothing is rendered that does not hold at ``now``, or that was not screened; a memory is screened at most once.
 (5) When room is short, what was recalled goes first, then working, then what is pinned and state. Of what was recalled
     the less relevant goes first; of about equally relevant memories archival goes before episodic, and within a tier
-    the lowest confidence first; ties by lower score, then older, then lower id. What another one brought in goes first,
-    and never stands without it.
+    the lowest confidence first, faded by whole days; ties by lower score, then older, then lower id. What another one
+    brought in goes first, and never stands without it.
 (6) Tokens by section and by tier are whole numbers of at least 0 that sum to the tokens of the text.
 """
 
@@ -19,6 +19,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from keepward.context.facts import facts_of
@@ -54,6 +55,7 @@ SHORTER = 2
 TOKENS_A_RANK = 100
 #: Of one character. A counter that takes one for more tokens than bytes costs a screening in vain, no more.
 _MOST_BYTES = 4
+_DAY = timedelta(days=1)
 
 _ORDER: dict[str, Callable[[Record], Any]] = {
     "core": core_order,
@@ -120,6 +122,16 @@ def _last_to_go(entries: Iterable[Entry]) -> list[Entry]:
 
 def _is_summary(entry: Entry) -> bool:
     return entry.record.kind is Kind.SUMMARY and entry.record.tier is Tier.EPISODIC
+
+
+def _sureness(record: Record, now: datetime) -> float:
+    """Return confidence, 0..1, faded by whole days since it was confirmed.
+
+    Within a day nothing is surer for being newer: else, of memories that are about equally relevant, the minutes
+    between two writes would decide, and the seconds until the question.
+    """
+    days = max(now - record.reinforced_at, timedelta(0)) // _DAY
+    return confidence_at(record, record.reinforced_at + days * _DAY)
 
 
 def _cap_order(entry: Entry) -> tuple[int, float, int, str]:
@@ -209,7 +221,7 @@ class _Assembly:
                         Entry(
                             record=record,
                             section=section,
-                            confidence=confidence_at(record, now),
+                            confidence=_sureness(record, now),
                             rank=rank,
                             score=_finite(each.score) if recalled else None,
                             strength=_finite(each.score if each.strength is None else each.strength),

@@ -110,7 +110,7 @@ class Entry:
 
     record: Record
     section: str
-    #: Faded to the instant of the context, 0..1.
+    #: Faded by the whole days to the instant of the context, 0..1.
     confidence: float
     #: Position among what was recalled, from 0.
     rank: int = 0

@@ -64,6 +64,15 @@ def test_confidence_counts_as_it_has_faded() -> None:
     assert set(why(compile_context(inputs(recalled=recalled, budget_tokens=full - 1)))) == {"old"}
 
 
+@pytest.mark.parametrize("waited", [timedelta(0), timedelta(minutes=7), timedelta(hours=20)])
+def test_of_two_of_one_day_the_more_relevant_stays_whenever_it_is_asked(waited: timedelta) -> None:
+    first = record("first", f"x {TEN}", reinforced_at=NOW - timedelta(hours=3))
+    recalled = alike(first, record("second", f"y {TEN}", reinforced_at=NOW))
+    full = compile_context(inputs(recalled=recalled)).tokens
+    short = inputs(recalled=recalled, budget_tokens=full - 1, now=NOW + waited)
+    assert set(why(compile_context(short))) == {"second"}
+
+
 def test_what_is_far_less_relevant_goes_before_what_is_less_sure() -> None:
     recalled = found(record("sought", f"x {TEN}", confidence=0.3), event("other", f"y {TEN}", confidence=0.9))
     full = compile_context(inputs(recalled=recalled)).tokens
