@@ -117,6 +117,7 @@ RUNS = (
     "deepagents",
     "agent_framework",
     "pydantic_ai",
+    "llama_index",
 )
 
 

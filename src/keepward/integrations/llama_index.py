@@ -1,0 +1,62 @@
+"""A memory block of LlamaIndex over a handle on memories.
+
+The block gives the compiled context for the newest message of the user. Messages that leave the short-term memory are
+added to the session, with the facts that they tell. Needs the extra ``llama-index``.
+
+Invariants
+(1) What gates held, refused or changed is a warning; no chat fails by it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from itertools import groupby
+from typing import Any
+
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.bridge.pydantic import Field
+from llama_index.core.memory import BaseMemoryBlock
+
+from keepward.integrations import GateWarning, notes_of
+from keepward.integrations.names import key_of
+from keepward.memory import Memory
+from keepward.model.talk import ROLES
+
+#: What some models call themselves.
+_ASSISTANTS = frozenset({"chatbot", "model"})
+
+
+class KeepwardMemoryBlock(BaseMemoryBlock[str]):
+    """What is remembered that bears on a chat, and what becomes of its older messages."""
+
+    name: str = "Memories"
+    mem: Memory = Field(exclude=True, description="The handle.")
+    subject: str | None = Field(None, description="Whom the chats are about: the user.")
+    budget_tokens: int | None = Field(None, description="Most tokens of the block; None: as policy says.")
+    extract: bool = Field(default=True, description="Whether facts are taken from what was said.")
+
+    async def _aget(self, messages: list[ChatMessage] | None = None, **_: Any) -> str:
+        said = (each.content for each in reversed(messages or ()) if each.role == "user" and each.content)
+        objective = next(said, None)
+        if objective is None:
+            return ""
+        compiled = await asyncio.to_thread(self.mem.context, objective, budget_tokens=self.budget_tokens)
+        return compiled.text
+
+    async def _aput(self, messages: list[ChatMessage]) -> None:
+        for session, part in groupby(messages, lambda each: each.additional_kwargs.get("session_id")):
+            added = await asyncio.to_thread(
+                self.mem.add,
+                [message for each in part if (message := _message(each))],
+                session=None if session is None else key_of(session),
+                subject=self.subject,
+                extract=self.extract,
+            )
+            for note in notes_of((*added.turns, *added.facts)):
+                warnings.warn(note, GateWarning, stacklevel=2)
+
+
+def _message(given: ChatMessage) -> dict[str, Any] | None:
+    role = "assistant" if given.role.value in _ASSISTANTS else given.role.value
+    return {"role": role, "content": given.content} if given.content and role in ROLES else None
