@@ -98,7 +98,8 @@ JSON_KEYS = {
     "doctor": "ok checks[]",
     "export": "path lines head tenant weights lost_weights[]",
     "restore-export": "applied digest tenant head versions live core[] blobs weights notes[]",
-    "import": "format total committed duplicates quarantined refused failed[] refusals[] tenants[] notes[]",
+    "import": "format total committed duplicates quarantined refused failed[] refusals[] tenants[] notes[] "
+    "reference facts dry_run",
     "version": "version python sqlite",
     "mcp": "profile tools[] resources[] prompts[]",
     "connect": "client path action dry_run diff backup command[] token ended hooks next",

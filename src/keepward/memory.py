@@ -12,7 +12,7 @@ Invariants
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -35,9 +35,10 @@ if TYPE_CHECKING:
     from keepward.engine.session import Engine, Session
     from keepward.jobs.maintenance import Handover, Maintenance
     from keepward.model.blob import Blob
-    from keepward.model.commit import Commit, Event, Head
+    from keepward.model.commit import Commit, Event, Head, Reason
     from keepward.model.copies import Backup, Moved, Rescued, Restored
-    from keepward.model.proposal import Shown, Waiting
+    from keepward.model.memory import Record
+    from keepward.model.proposal import Outcome, Shown, Waiting
     from keepward.ports.models import Embedder, Extractor, Redactor, Summarizer, TokenCounter
     from keepward.ports.world import Clock, IdSource
     from keepward.store.shared import SharedState
@@ -485,6 +486,26 @@ def write_weights(memory: Memory, name: str, text: str) -> None:
     with session.store.write() as writer:
         writer.put_artefact(session.tenant, KEY, name, text)
         writer.put_artefact(session.tenant, CARRIED, name, "")
+
+
+def rehearsed(memory: Memory, reason: str) -> Callable[[Sequence[Any]], list[tuple[str, tuple[Reason, ...]]]]:
+    """Return what gives the outcome that each item of ``remember_many`` would have, with its reasons, in order.
+
+    One call builds on those before it; nothing is stored.
+    """
+    from keepward.engine.write import Rehearsal
+    from keepward.verbs.write import RememberMany
+
+    session = memory._session  # noqa: SLF001  a handle's own
+    rehearsal = Rehearsal(session, reason)
+    return lambda items: rehearsal.judge(RememberMany(items=list(items)).changes(session))
+
+
+def propose_told(memory: Memory, turns: Sequence[Record], subject: str | None) -> tuple[list[Outcome], str | None]:
+    """Propose the facts that stored turns of one session tell, as ``add`` does; return them, and what to say of it."""
+    from keepward.engine.talk import propose_told as propose
+
+    return propose(memory._session, turns, subject)  # noqa: SLF001  a handle's own
 
 
 def shared_state(memory: Memory, monotonic: Callable[[], float]) -> SharedState | None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from support import foreign
+
 
 def test_an_export_to_stdout_is_json_lines(run, saved):
     lines = run("export").out.splitlines()
@@ -72,3 +76,37 @@ def test_an_export_says_what_is_not_in_it(run, saved):
 def test_an_export_counts_the_weights_of_the_reranker(run, saved):
     told = run("export", "vault.jsonl", "--json").json
     assert (told["weights"], told["lost_weights"]) == (0, [])
+
+
+@pytest.fixture
+def foreign_folder(tmp_path):
+    foreign.written(tmp_path)
+
+
+def test_an_import_says_how_to_see_and_to_undo_it(run, foreign_folder):
+    ran = run("import", "chatgpt-export.zip")
+    assert "keepward impact --source import:chatgpt-export.zip" in ran.err
+
+
+def test_a_dry_run_says_what_would_come_and_stores_nothing(run, foreign_folder):
+    ran = run("import", "mem0.json", "--dry-run")
+    assert ("would import" in ran.out, run("list", "--json").json["memories"]) == (True, [])
+
+
+def test_an_import_takes_facts_on_request(run, foreign_folder):
+    found = run("import", "chatgpt-export.zip", "--facts", "--subject", "Ana", "--as", "operator", "--json").json
+    assert found["facts"]["committed"] >= 1
+
+
+def test_a_wrong_name_of_a_format_is_a_usage_error_that_names_the_right_one(run, foreign_folder):
+    ran = run("import", "zep.json", "--from", "mem0")
+    assert (ran.code, "looks like zep" in ran.err) == (2, True)
+
+
+def test_notes_are_exported_into_a_folder(run, saved, tmp_path):
+    told = run("export", "notes", "--markdown", "--json").json
+    assert (told["lines"], len(list((tmp_path / "notes").glob("*.md")))) == (1, 1)
+
+
+def test_notes_need_a_folder(run, saved):
+    assert run("export", "--markdown").code == 2

@@ -14,6 +14,7 @@ from keepward import Actor
 from keepward.http import streams
 from keepward.http.serving import IMPORTS
 from keepward.http.streams import AHEAD, Piped
+from support import foreign
 
 
 @pytest.fixture
@@ -219,6 +220,17 @@ def test_each_line_of_an_import_has_an_answer_of_its_own(world):
     told = answers(world.bearer().post("/memory/import", content=body))
     outcomes = {each["line"]: each["outcome"] for each in told if "line" in each}
     assert (outcomes, told[-1]["summary"]["total"]) == ({1: "committed", 2: "refused", 3: "failed", 4: "committed"}, 4)
+
+
+def test_an_archive_of_another_system_is_imported_under_its_name_or_only_tried(world, tmp_path):
+    path = foreign.zipped(tmp_path / "a.zip", {"conversations.json": foreign.chatgpt_export()})
+    told = [
+        answers(world.bearer().post(f"/memory/import?name=chats.zip{more}", content=path.read_bytes()))[-1]["summary"]
+        for more in ("&dry_run=true", "&facts=true&subject=Ana", "")
+    ]
+    assert [each["format"] for each in told] == ["chatgpt"] * 3
+    assert [(each["committed"], each["duplicates"]) for each in told] == [(4, 0), (4, 0), (0, 4)]
+    assert {each["reference"] for each in told} == {"import:chats.zip"}
 
 
 def test_an_import_that_is_sent_again_stores_nothing_again(world):

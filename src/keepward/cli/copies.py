@@ -7,6 +7,7 @@ Invariants
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections import Counter
 from pathlib import Path
@@ -21,6 +22,7 @@ from keepward.model.value import counted
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
+    from keepward.interchange.imports import Imported
     from keepward.model.proposal import Outcome
 
 #: What became of a message or a fact, in words.
@@ -241,14 +243,28 @@ def _show_adoption(screen: Screen, data: dict[str, Any]) -> None:
         screen.ids(data, "digest")
 
 
-@command(argument("[PATH]", "File to write; - or none is stdout.", "path", default="-"))
-def export(call: Call, path: str) -> Answer:
-    """Write every version of every memory of the tenant as JSON lines."""
-    from keepward.interchange import write_vault
+@command(
+    argument(
+        "[PATH]", "File to write; - or none is stdout. With --markdown a folder that is new.", "path", default="-"
+    ),
+    option("--markdown", "Write what holds now as notes, one a memory, for Obsidian or any editor."),
+)
+def export(call: Call, path: str, markdown: bool) -> Answer:
+    """Write every version of every memory of the tenant as JSON lines, or what holds now as a folder of notes."""
+    from keepward.interchange import write_notes, write_vault
     from keepward.interchange.exports import Tally
 
     tally = Tally()
     memory = call.memory("decide")
+    if markdown:
+        if path == "-":
+            raise InvalidInput("--markdown takes a folder: keepward export FOLDER --markdown")
+        count = write_notes(memory, Path(path).expanduser())
+        told = f"{path}: {counted(count, 'note', 'notes')}, tenant {memory.tenant}"
+        left = "not in it: earlier versions, what no longer holds, and the bytes of blobs"
+        data = {"path": path, "lines": count, "head": memory.status()["head"], "tenant": memory.tenant}
+        data |= {"weights": 0, "lost_weights": []}
+        return Answer(data, lambda screen, _: screen.line(told), talk=(left,))
     head = memory.status()["head"]
     if path == "-" and call.as_json:
         # One object on stdout is the promise of --json, so the lines need a file.
@@ -274,19 +290,26 @@ def export(call: Call, path: str) -> Answer:
 
 
 @command(
-    argument("PATH", "File to read; - is stdin.", "path"),
-    option("--format", "auto, vault, messages, legacy-jsonl or markdown.", "WORD", default="auto"),
+    argument("PATH", "A file, a folder or a zip archive; - is stdin.", "path"),
+    option(
+        "--from, --format", "Its format, where it is not to be told by its content.", "WORD", "format", default="auto"
+    ),
     option("--session", "Session of messages. [default: the file's name]", "NAME"),
+    option("--facts", "Also propose what users tell of themselves in conversations."),
+    option("--subject", "With --facts: who the user is.", "NAME"),
+    option("--dry-run", "Judge everything and store nothing."),
     name="import",
 )
-def import_(call: Call, path: str, format: str, session: str | None) -> Answer:  # noqa: A002
-    """Bring memories in from a file, each through the gates. A missing store is made.
+def import_(call: Call, path: str, format: str, dry_run: bool, **how: Any) -> Answer:  # noqa: A002
+    """Bring memories in from another system or a file, each through the gates. A missing store is made.
 
-    It comes in as an agent's, an export too: `keepward restore-export` brings back one of your own as it was.
+    Known are exports of ChatGPT and Claude (the zip as it is downloaded), mem0, Letta, Zep and Graphiti, MCP's
+    memory server, a LangGraph store, folders of Markdown such as Obsidian's, basic-memory's and Claude Code's,
+    messages, and our own. It comes in as an agent's; `keepward restore-export` brings back an export as it was.
     """
     from keepward.interchange import FORMATS, load
-    from keepward.interchange.imports import recognise
-    from keepward.interchange.reading import opened
+    from keepward.interchange.archive import bundled
+    from keepward.interchange.imports import formats_of
     from keepward.model.value import unknown
 
     if format not in FORMATS:
@@ -294,27 +317,41 @@ def import_(call: Call, path: str, format: str, session: str | None) -> Answer: 
     target: Any = sys.stdin.buffer if path == "-" else Path(path).expanduser()
     if path != "-":
         # Before a store is made for it.
-        with opened(target) as source:
-            format = recognise(source) if format == "auto" else format  # noqa: A001
+        with bundled(target) as bundle:
+            formats_of(bundle, format)
     memory = call.memory(create=True)
     with call.progress("importing") as report:
-        result = load(memory, target, format=format, session=session, on_progress=report)
+        result = load(memory, target, format=format, dry_run=dry_run, on_progress=report, **how)
     tenants = list(result.tenants) or [memory.tenant]
     unused = {
         name: [{"line": line, "reason": why} for line, why in getattr(result, name)] for name in ("failed", "refusals")
     }
-    talk = ("held for review: see them with `keepward pending`",) if result.quarantined else ()
+    talk = _import_talk(result)
     if call.as_json:
         talk = (f"imported {result.total} items into {', '.join(tenants)}", *talk)
     stored = result.committed or result.duplicates or not result.total
-    code = 0 if stored else 6 if result.quarantined else 5
+    code = 0 if stored or dry_run else 6 if result.quarantined else 5
     return Answer(data_of(result, **unused, tenants=tenants), _show_import, code, talk)
+
+
+def _import_talk(result: Imported) -> tuple[str, ...]:
+    """Return what one does next."""
+    if result.dry_run:
+        return ("nothing was stored; import it without --dry-run",)
+    held = ("held for review: see them with `keepward pending`",) if result.quarantined else ()
+    source = shlex.quote(result.reference)
+    undone = (
+        f"see all of it with `keepward impact --source {source}`; `contain` takes it out of use, `erase` destroys it"
+    )
+    return (*held, *((undone,) if result.committed or result.quarantined else ()))
 
 
 def _show_import(screen: Screen, data: dict[str, Any]) -> None:
     names = ("committed", "duplicates", "quarantined", "refused")
     told = ", ".join(f"{data[name]} {'held for review' if name == 'quarantined' else name}" for name in names)
-    screen.labelled("imported", f"{data['total']} items ({data['format']}): {told}, {len(data['failed'])} unusable")
+    label = "would import" if data["dry_run"] else "imported"
+    screen.labelled(label, f"{data['total']} items ({data['format']}): {told}, {len(data['failed'])} unusable")
+    screen.labelled("facts", ", ".join(f"{count} {_ADDED[name]}" for name, count in data["facts"].items()))
     screen.labelled("tenants", ", ".join(data["tenants"]))
     for word, rows in (("unusable", data["failed"]), ("refused", data["refusals"])):
         screen.labelled(word, [f"{row['line']}: {row['reason']}" for row in rows[:_SHOWN]], "yellow")

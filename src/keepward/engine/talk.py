@@ -19,7 +19,7 @@ from keepward.engine.session import Session
 from keepward.engine.view import occupant
 from keepward.engine.write import propose_each
 from keepward.errors import InvalidInput, ModelUnavailable
-from keepward.model.change import Change, Insert
+from keepward.model.change import Insert
 from keepward.model.memory import Record, Status
 from keepward.model.proposal import Outcome
 from keepward.model.talk import ROLES, Added, Fact, Message, Turn, message_of
@@ -63,14 +63,10 @@ def add(
         outcomes = propose_each(session, changes, reason=reason, conversation=conversation, kind="write")
         turns += outcomes
         if extract:
-            stored = [
-                (message, outcome.record)
-                for message, outcome in zip(part, outcomes, strict=True)
-                if outcome.record is not None
-            ]
-            proposals, note = _facts(session, stored, subject)
+            stored = [outcome.record for outcome in outcomes if outcome.record is not None]
+            found, note = propose_told(session, stored, subject)
             notes += [note] if note and note not in notes else []
-            facts += propose_each(session, proposals, reason="told in a talk", conversation=conversation)
+            facts += found
         if on_progress is not None:
             on_progress(len(turns), len(kept))
     unkept = sum(outcome.record is None for outcome in turns)
@@ -125,18 +121,18 @@ def _event(session: Session, message: Message, conversation: str | None, subject
     )
 
 
-def _facts(
-    session: Session, stored: Sequence[tuple[Message, Record]], subject: str | None
-) -> tuple[list[Change], str | None]:
-    """Return the facts that stored messages tell as changes, and what has to be said of how they were found."""
+def propose_told(session: Session, stored: Sequence[Record], subject: str | None) -> tuple[list[Outcome], str | None]:
+    """Propose the facts that stored turns of one session tell; return them, and what to say of how they were found."""
     turns = [
         Turn(
-            role=message.role,
-            speaker=message.name or subject or NOBODY,
+            role=str(record.metadata.get("role")),
+            speaker=record.speaker
+            if record.speaker and record.speaker != record.metadata.get("role")
+            else subject or NOBODY,
             text=record.text,
             said_at=None if record.occurred_at is None else to_micros(record.occurred_at),
         )
-        for message, record in stored
+        for record in stored
     ]
     extractor: Extractor = session.engine.extractor or Rules()
     note = None
@@ -146,11 +142,13 @@ def _facts(
         found, note = Rules().extract(turns), f"facts were found by rules alone: {fault}"
     # A turn that no longer holds, such as one that was forgotten, tells nothing any more.
     changes = [
-        _change(session, fact, turns[fact.turn], stored[fact.turn][1], subject)
+        _change(session, fact, turns[fact.turn], stored[fact.turn], subject)
         for fact in found
-        if stored[fact.turn][1].status is Status.ACTIVE
+        if stored[fact.turn].status is Status.ACTIVE
     ]
-    return [each for each in changes if each is not None], note
+    proposals = [each for each in changes if each is not None]
+    session_of = stored[0].session if stored else None
+    return propose_each(session, proposals, reason="told in a talk", conversation=session_of), note
 
 
 def _change(session: Session, fact: Fact, turn: Turn, record: Record, subject: str | None) -> Insert | None:

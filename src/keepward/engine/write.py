@@ -9,7 +9,7 @@ Invariants
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -162,6 +162,40 @@ def propose(
     return _transact(session, decide, carry_out, len(changes))
 
 
+def _judge_each(session: Session, changes: Sequence[Change], reason: str, draft: Draft) -> Draft:
+    """Judge changes one by one, each on what those before it would store."""
+    for change, folded in zip(changes, _fold_ahead(session, changes, reason, draft), strict=True):
+        try:
+            judged = _judge(session, change, reason, draft, folded)
+        except (NotFound, Unauthorised) as fault:
+            # What builds on a memory that is not there is refused by itself and spoils no other.
+            detail = "it builds on a memory that is not there" if isinstance(fault, NotFound) else str(fault)
+            judged = _refused(Reason(gate="shape", code="unknown_memory", detail=detail))
+        draft.items.append(judged)
+    return draft
+
+
+class Rehearsal:
+    """Judge changes as ``propose_each`` would, batch after batch, and store nothing."""
+
+    _OUTCOMES: Mapping[str, str] = {
+        "allow": "committed",
+        "quarantine": "quarantined",
+        "same": "duplicate",
+        "refuse": "refused",
+    }
+
+    def __init__(self, session: Session, reason: str) -> None:
+        self._session, self._reason = session, reason
+        self._draft = Draft(atomic=False, heard=least_handed(session))
+
+    def judge(self, changes: Sequence[Change]) -> list[tuple[str, tuple[Reason, ...]]]:
+        """Return the outcome that each change would have, with its reasons."""
+        first = len(self._draft.items)
+        judged = _judge_each(self._session, changes, self._reason, self._draft).items[first:]
+        return [(self._OUTCOMES[item.decision], item.reasons) for item in judged]
+
+
 def propose_each(
     session: Session, changes: Sequence[Change], *, reason: str, conversation: str | None = None, kind: str = "write"
 ) -> list[Outcome]:
@@ -170,15 +204,7 @@ def propose_each(
 
     def decide(session: Session) -> Draft:
         draft = Draft(atomic=False, personal=found, heard=least_handed(session))
-        for change, folded in zip(changes, _fold_ahead(session, changes, reason, draft), strict=True):
-            try:
-                judged = _judge(session, change, reason, draft, folded)
-            except (NotFound, Unauthorised) as fault:
-                # What builds on a memory that is not there is refused by itself and spoils no other.
-                detail = "it builds on a memory that is not there" if isinstance(fault, NotFound) else str(fault)
-                judged = _refused(Reason(gate="shape", code="unknown_memory", detail=detail))
-            draft.items.append(judged)
-        return draft
+        return _judge_each(session, changes, reason, draft)
 
     def carry_out(transaction: Transaction, draft: Draft) -> list[Outcome]:
         allowed = [each for item in draft.items if item.decision == "allow" for each in item.reasons]

@@ -109,11 +109,20 @@ class Export(Asked[Any]):
 class Import(Asked[Any]):
     """Bring memories in, each through the gates, those of an export too; it counts as one change.
 
-    Where the caller goes away half way, what was stored stays, and sending all of it again stores nothing twice.
+    The body is a file of any system that `keepward import` knows: lines, a document, or the bytes of a zip archive or
+    of a SQLite file. Where the caller goes away half way, what was stored stays, and sending all of it again stores
+    nothing twice.
     """
 
     format: Format = "auto"
     session: Word | None = None
+    #: Name of the file; `import:` and this stand in the evidence of all that came with it.
+    name: Word | None = None
+    #: Whether what users tell of themselves in conversations is proposed as facts, and who they are.
+    facts: bool = False
+    subject: Word | None = None
+    #: Whether everything is judged and nothing stored.
+    dry_run: bool = False
 
 
 @over_http("plan_restore_export", "POST /memory/restore-export/plan", right="owner", changes=True)
@@ -350,15 +359,16 @@ def export(call: Call) -> Response:
 
 def bring_in(call: Call) -> Response:
     upload: Upload = call.beside["received"]
-    chosen, session = call.given["format"], call.given.get("session")
+    how = {name: call.given.get(name) for name in ("format", "session", "facts", "subject", "dry_run")}
+    upload.name = call.given.get("name") or upload.name
     try:
-        return Piped(lambda put: _import(call.memory, upload, chosen, session, put))
+        return Piped(lambda put: _import(call.memory, upload, how, put))
     except BaseException:
         upload.close()
         raise
 
 
-def _import(memory: Memory, upload: Upload, chosen: Format, session: str | None, put: Put) -> None:
+def _import(memory: Memory, upload: Upload, how: dict[str, Any], put: Put) -> None:
     begun = False
 
     def line(value: dict[str, Any]) -> None:
@@ -372,7 +382,7 @@ def _import(memory: Memory, upload: Upload, chosen: Format, session: str | None,
 
     with upload:
         try:
-            done = load(memory, upload, format=chosen, session=session, on_result=tell)
+            done = load(memory, upload, **how, on_result=tell)
         except KeepwardError as fault:
             if not begun:
                 raise

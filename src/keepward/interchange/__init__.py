@@ -2,6 +2,7 @@
 
 from keepward.interchange.exports import plan_restore_export, restore_export, write_vault
 from keepward.interchange.imports import FORMATS, Format, Imported, load
+from keepward.interchange.notes import write_notes
 
 __all__ = [
     "FORMATS",
@@ -10,5 +11,6 @@ __all__ = [
     "load",
     "plan_restore_export",
     "restore_export",
+    "write_notes",
     "write_vault",
 ]

@@ -166,8 +166,8 @@ def _owned(mem: Memory) -> None:
 
 
 def _planned(mem: Memory, source: Source) -> tuple[ExportPlan, Memory, vault.Survey]:
-    if recognise(source) != "vault":
-        raise InvalidInput("the file is no export of Keepward; import it instead")
+    if (told := recognise(source)) != "vault":
+        raise InvalidInput(f"the file is no export of a whole journal, it looks like {told}: import it instead")
     found = vault.survey(source)
     if not (mem.policy.enabled and mem.policy.capture):
         raise Conflict("memory is switched off by policy; switch it on first")

@@ -1,47 +1,71 @@
-"""Import: memories from a file in any of the formats here, each through the gates, with source ``import``.
+"""Import: memories from files, folders and archives of many systems, each through the gates, with source ``import``.
 
-The format is told by content, not by name: a vault by its seals, messages by role and content, a legacy vault by its
-ids, and what is no JSON by its headings and lists.
+The format is told by content, not by name, of each file by itself: a vault by its seals, a ChatGPT export by the
+tree of its conversations, and what is no JSON by its headings and lists.
 
 Invariants
-(1) A file that cannot be read, or that was cut, is an error; nothing of it is stored.
+(1) A file that cannot be read, or that was cut, is an error; nothing of it is stored. In a folder or an archive it is
+    reported with its name and the others are read.
 (2) A line or item that cannot be used is reported with its number and never stops the others.
 (3) Importing the same file again stores nothing again. An item is known by the file's own name for it, whatever its
     text is by now: a correction or a redaction here is not undone by the file. An item known only by its place is the
     same when the text is, or when what is stored begins alike and was redacted or edited since.
 (4) Nothing enters without passing the gates as new text, whoever imports it; ``exports`` brings an export back.
+(5) Everything that came with one import names it in its evidence, so that it is seen, contained and erased by one name.
+(6) A dry run passes the same gates and stores nothing.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, fields
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import Enum
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, assert_never, get_args
+from pathlib import Path, PurePosixPath
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from keepward.errors import InvalidInput, NotFound
-from keepward.interchange import legacy, markdown, messages, vault
-from keepward.interchange.reading import Flaw, Item, Plan, Source, Unusable, opened, parse
-from keepward.model.change import Insert
+from keepward.errors import InvalidInput
+from keepward.interchange import chats, graphs, legacy, markdown, messages, notes, stores, vault
+from keepward.interchange.archive import Bundle, bundled
+from keepward.interchange.known import Known
+from keepward.interchange.reading import SQLITE, Flaw, Item, Plan, Source, Unusable, parse
+from keepward.memory import propose_told, rehearsed
 from keepward.model.commit import Reason
 from keepward.model.memory import Record, Status, Tier
-from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused
+from keepward.model.proposal import Refused
 from keepward.model.trust import RESERVED, Actor
 from keepward.model.value import Value, unknown
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
 
-Format = Literal["auto", "vault", "messages", "legacy-jsonl", "markdown"]
+Format = Literal[
+    "auto",
+    "vault",
+    "messages",
+    "legacy-jsonl",
+    "markdown",
+    "records",
+    "chatgpt",
+    "claude",
+    "mcp-memory",
+    "mem0",
+    "letta",
+    "zep",
+    "langgraph",
+]
 FORMATS: tuple[Format, ...] = get_args(Format)
 #: Memories in one commit.
 BATCH = 100
 #: How many lines ``auto`` looks at before it gives up on damaged ones.
 _PROBE = 50
+_LONGEST_NAME = 200
+#: Files that are named among those left out.
+_NAMED = 5
 
 
 class Importer(NamedTuple):
@@ -59,28 +83,26 @@ def recognise(source: Source) -> Format:
     Raises:
         InvalidInput: it looks like none of them, or like damaged JSON.
     """
-    fault = ""
-    is_json = source.first() in {"{", "["}
-    for _, value in itertools.islice(source.values(), _PROBE if is_json else 0):
-        if isinstance(value, Unusable):
-            fault = fault or str(value)
-        elif known := _format_of(value):
+    if source.begins(SQLITE):
+        return "langgraph"
+    fault, opens = "", source.first()
+    values = source.elements() if opens == "[" else source.values() if opens == "{" else iter(())
+    try:
+        for _, value in itertools.islice(values, _PROBE):
+            if isinstance(value, Unusable):
+                fault = fault or str(value)
+            elif known := _format_of(value):
+                return known
+        if opens == "{" and (known := _format_of(parse(source.text()))):
             return known
-    if is_json:
-        try:
-            known = _format_of(parse(source.text()))
-        except Unusable as problem:
-            raise InvalidInput(f"{source.name} cannot be read: {fault or problem}") from problem
-        if known is not None:
-            return known
-    elif markdown.looks_like(source.text(), source.suffix):
+    except Unusable as problem:
+        raise InvalidInput(f"{source.name} cannot be read: {fault or problem}") from problem
+    if opens not in {"{", "["} and markdown.looks_like(source.text(), source.suffix):
         return "markdown"
     raise InvalidInput(f"{source.name} is in no format known here: name one of {', '.join(FORMATS[1:])}")
 
 
 def _format_of(value: Any) -> Format | None:
-    if isinstance(value, list):
-        value = next((each for each in value if isinstance(each, dict)), None)
     return next((name for name, importer in IMPORTERS.items() if importer.looks_like(value)), None)
 
 
@@ -104,6 +126,12 @@ class Imported(Value):
     tenants: tuple[str, ...]
     #: Plain sentences on what was done otherwise than one might expect.
     notes: tuple[str, ...]
+    #: Stands in the evidence of all that came with it; what ``impact``, ``contain`` and ``erase`` take as a source.
+    reference: str
+    #: Facts that conversations told, by what became of them.
+    facts: Mapping[str, int]
+    #: Whether nothing was stored, and the counts say what would have been.
+    dry_run: bool
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result as plain JSON values."""
@@ -127,24 +155,30 @@ def load(
     *,
     format: Format = "auto",  # noqa: A002 - the word people use
     session: str | None = None,
+    facts: bool = False,
+    subject: str | None = None,
+    dry_run: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
     on_result: Callable[[Result], None] | None = None,
 ) -> Imported:
-    """Import a file into the tenant of the handle, under the name of its actor.
+    """Import a file, a folder or a zip archive into the tenant of the handle, under the name of its actor.
 
-    ``session`` names the session of ``messages``; default is the file's name. ``on_progress`` gets
-    (done, total) after every batch; ``total`` may grow where long texts are split. ``on_result`` gets what became
-    of each line as it is known, in the order of deciding.
+    ``session`` names the session of ``messages``; default is the file's name. With ``facts``, what users tell of
+    themselves in conversations is proposed as facts, as ``Memory.add`` does; ``subject`` is who they are. With
+    ``dry_run`` everything is judged and nothing stored. ``on_progress`` gets (done, total) after every batch; ``total``
+    may grow. ``on_result`` gets what became of each line as it is known, in the order of deciding.
 
     Raises:
         InvalidInput: unreadable, cut, empty or unrecognised; nothing was stored.
     """
-    if format not in FORMATS:
-        raise InvalidInput(unknown("format", format, FORMATS))
-    with opened(target) as source:
-        chosen = recognise(source) if format == "auto" else format
-        plan = IMPORTERS[chosen].plan(source, mem, session)
-        return take(mem, plan, chosen, source.name, on_progress=on_progress, on_result=on_result)
+    with bundled(target) as bundle, ExitStack() as stack:
+        chosen = formats_of(bundle, format)
+        plan = _plan_of(bundle, chosen, mem, session, stack, keep=not dry_run)
+        if facts and dry_run:
+            plan.notes.append("facts are not looked for in a dry run")
+        most = Counter(chosen.values()).most_common(1)[0][0]
+        how: dict[str, Any] = {"on_progress": on_progress, "on_result": on_result, "dry_run": dry_run}
+        return take(mem, plan, most, bundle.name, facts=facts, subject=subject, **how)
 
 
 def take(
@@ -153,11 +187,98 @@ def take(
     format: Format,  # noqa: A002 - the word people use
     name: str,
     *,
+    facts: bool = False,
+    subject: str | None = None,
+    dry_run: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
     on_result: Callable[[Result], None] | None = None,
 ) -> Imported:
-    """Import what a plan holds; ``name`` is the file's, for the reasons of the commits."""
-    return _Intake(mem=mem, format=format, name=name, report=on_progress, result=on_result, known=Known(mem)).take(plan)
+    """Import what a plan holds as ``load`` does; ``name`` is the file's, for the reasons of the commits."""
+    return _Intake(
+        mem=mem,
+        plan=plan,
+        format=format,
+        name=name,
+        report=on_progress,
+        result=on_result,
+        known=Known(mem),
+        facts=facts and not dry_run,
+        subject=subject,
+        rehearsal=rehearsed(mem, f"import of {name}") if dry_run else None,
+    ).take()
+
+
+def formats_of(bundle: Bundle, format: Format) -> dict[str, Format]:  # noqa: A002 - the word people use
+    """Return the format of each file that is read, by its path; what is left out is added to the notes.
+
+    Raises:
+        InvalidInput: there is nothing to read, or a file that stands alone is of another format than was named.
+    """
+    if format not in FORMATS:
+        raise InvalidInput(unknown("format", format, FORMATS))
+    found: dict[str, Format] = {}
+    other: dict[str, str] = {}
+    for inside, opened in bundle.files.items():
+        try:
+            with opened() as source:
+                told = recognise(source)
+        except InvalidInput as fault:
+            if format == "auto" or bundle.many:
+                other[inside] = str(fault)
+                continue
+            told = format
+        if format not in {"auto", told} and (bundle.many or told not in _ALIKE or format not in _ALIKE):
+            other[inside] = f"{inside} looks like {told}, not {format}: leave the format out, or name {told}"
+            continue
+        found[inside] = told if format == "auto" else format
+    if not found:
+        raise InvalidInput(next(iter(other.values()), f"{bundle.name} holds no file that could be read"))
+    named = f"{', '.join(itertools.islice(other, _NAMED))}{', …' if len(other) > _NAMED else ''}"
+    bundle.notes += [f"left out as of another format, or of none that is known: {named}"] if other else []
+    return found
+
+
+def _plan_of(
+    bundle: Bundle, chosen: dict[str, Format], mem: Memory, session: str | None, stack: ExitStack, *, keep: bool
+) -> Plan:
+    """Return the plans of all files as one; that of a file which stands alone is made at once, so that it may fail."""
+    paths = [each for each in bundle.files if bundle.many]
+    beside = {name.lower(): each for each in paths for name in (PurePosixPath(each).stem, each.rpartition(".")[0])}
+
+    def planned(inside: str) -> Plan:
+        source = stack.enter_context(bundle.files[inside]())
+        source = replace(source, beside=beside, keep=keep)
+        return IMPORTERS[chosen[inside]].plan(source, mem, session)
+
+    if not bundle.many:
+        return planned(next(iter(chosen)))
+    made = Plan(total=len(chosen), entries=iter(()), notes=bundle.notes)
+
+    def entries() -> Iterator[Item | Flaw]:
+        for inside in chosen:
+            try:
+                plan = planned(inside)
+            except InvalidInput as fault:
+                yield Flaw(number=0, reason=f"{inside}: {fault}")
+                continue
+            made.total += plan.total - 1
+            for each in plan.entries:
+                yield Flaw(number=each.number, reason=f"{inside}: {each.reason}") if isinstance(each, Flaw) else each
+            made.notes += plan.notes
+            stack.pop_all().close()
+
+    made.entries = entries()
+    return made
+
+
+def _summed(sentences: Sequence[str]) -> Iterator[str]:
+    """Yield sentences that differ in their first number alone as one, with the sum."""
+    sums: Counter[str] = Counter()
+    for each in sentences:
+        number = re.search(r"\d+", each)
+        sums[re.sub(r"\d+", "{}", each, count=1)] += int(number[0]) if number else 0
+    for sentence, total in sums.items():
+        yield sentence.replace("{}", str(total), 1)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -165,25 +286,36 @@ class _Intake:
     """One import under way."""
 
     mem: Memory
+    plan: Plan
     format: Format
     name: str
     report: Callable[[int, int], None] | None
     result: Callable[[Result], None] | None
     known: Known
+    facts: bool
+    subject: str | None
+    #: Judges items as they would be, in a dry run.
+    rehearsal: Callable[[Sequence[Mapping[str, Any]]], list[tuple[str, tuple[Reason, ...]]]] | None
     counts: Counter[str] = field(default_factory=Counter)
+    told: Counter[str] = field(default_factory=Counter)
     failed: list[tuple[int, str]] = field(default_factory=list)
     refusals: list[tuple[int, str]] = field(default_factory=list)
+    more: list[str] = field(default_factory=list)
     done: int = 0
-    total: int = 0
-    told: int = 0
+    reported: int = 0
     #: Whether anything was read that could be stored.
     met: bool = False
 
-    def take(self, plan: Plan) -> Imported:
-        self.total = plan.total
+    @property
+    def reference(self) -> str:
+        """What stands in the evidence of all that comes with it (5)."""
+        return f"import:{' '.join(self.name.split())[:_LONGEST_NAME]}"
+
+    def take(self) -> Imported:
         self._tell()
         waiting: dict[bool, list[Item]] = {}
-        for entry in plan.entries:
+        heard: list[Record] = []
+        for entry in self.plan.entries:
             self.done += 1
             if isinstance(entry, Flaw):
                 self._failed(entry.number, entry.reason)
@@ -192,7 +324,10 @@ class _Intake:
             if self.known.meets(entry):
                 self.counts["duplicate"] += 1
                 self._result(entry.number, "duplicate", detail="known already, in memory or waiting for review")
+                # What an import before this one was not asked for, or was broken off at, is made up for.
+                heard += [self.known.found] if self.known.found is not None else []
                 continue
+            entry.fields["evidence"] = (*entry.fields.get("evidence", ()), self.reference)
             unowned = entry.review == "unless_owner" and not self.mem.actor.is_owner
             held = entry.review == "always" or unowned
             waiting.setdefault(held, []).append(entry)
@@ -200,6 +335,7 @@ class _Intake:
                 self._flush(waiting, held)
         for held in list(waiting):
             self._flush(waiting, held)
+        self._listen(heard)
         self._tell()
         return Imported(
             format=self.format,
@@ -211,12 +347,17 @@ class _Intake:
             failed=tuple(sorted(self.failed)),
             refusals=tuple(sorted(self.refusals)),
             tenants=(self.mem.tenant,) if self.met else (),
-            notes=(*plan.notes, *self._notes()),
+            notes=(*_summed(self.plan.notes), *self._notes()),
+            reference=self.reference,
+            facts=dict(sorted(self.told.items())),
+            dry_run=self.rehearsal is not None,
         )
 
     def _flush(self, waiting: dict[bool, list[Item]], held: bool) -> None:
         batch = waiting.pop(held)
-        if held:
+        if self.rehearsal is not None:
+            self._rehearse(batch, held)
+        elif held:
             # The owner decides what waits, so somebody else has to ask.
             asker = Actor.importer(self.mem.actor.name) if self.mem.actor.is_owner else self.mem.actor
             self._propose(self.mem.acting_as(asker), batch)
@@ -226,10 +367,20 @@ class _Intake:
 
     def _tell(self, open_items: int = 0) -> None:
         """Report how many items are through; ``open_items`` were read and are not."""
-        through = max(self.told, self.done - open_items)
-        self.told = through
+        through = max(self.reported, self.done - open_items)
+        self.reported = through
         if self.report is not None:
-            self.report(through, max(self.total, self.done))
+            self.report(through, max(self.plan.total, self.done))
+
+    def _rehearse(self, batch: list[Item], held: bool) -> None:
+        assert self.rehearsal is not None
+        try:
+            judged = self.rehearsal([{**item.fields, "source": "import"} for item in batch])
+        except InvalidInput as fault:
+            self._halve(batch, fault, lambda half: self._rehearse(half, held))
+            return
+        for item, (outcome, reasons) in zip(batch, judged, strict=True):
+            self._count(item, "quarantined" if held and outcome == "committed" else outcome, reasons)
 
     def _remember(self, batch: list[Item]) -> None:
         rows = [{**item.fields, "source": "import"} for item in batch]
@@ -246,7 +397,16 @@ class _Intake:
             self._halve(batch, fault, self._remember)
             return
         for item, outcome in zip(batch, outcomes, strict=True):
-            self._count(item, outcome)
+            self._count(item, outcome.outcome, outcome.reasons)
+        self._listen([each.record for each in outcomes if each.record is not None])
+
+    def _listen(self, records: Sequence[Record]) -> None:
+        """Propose the facts that conversations tell, of each session by itself."""
+        said = [each for each in records if self.facts and each.tier is Tier.EPISODIC and each.status is Status.ACTIVE]
+        for _, group in itertools.groupby(said, lambda each: each.session):
+            outcomes, note = propose_told(self.mem, list(group), self.subject)
+            self.told.update(each.outcome for each in outcomes)
+            self.more += [note] if note and note not in self.more else []
 
     def _propose(self, mem: Memory, batch: list[Item]) -> None:
         """Put a batch before a person as one proposal; what cannot be part of it is singled out."""
@@ -263,7 +423,7 @@ class _Intake:
             self._halve(batch, None, lambda half: self._propose(mem, half))
             return
         for item in batch:
-            self._count(item, outcome)
+            self._count(item, outcome.outcome, outcome.reasons)
 
     def _halve(self, batch: list[Item], fault: InvalidInput | None, again: Callable[[list[Item]], None]) -> None:
         if len(batch) == 1:
@@ -281,22 +441,15 @@ class _Intake:
         if self.result is not None:
             self.result(Result(number=number, outcome=outcome, reasons=reasons, detail=detail))
 
-    def _count(self, item: Item, outcome: Outcome) -> None:
-        self._result(item.number, outcome.outcome, outcome.reasons)
-        match outcome:
-            case Committed() | Quarantined():
-                self.counts[outcome.outcome] += 1
-            case Duplicate():
-                self.counts["duplicate"] += 1
-                self.counts["alike"] += 1
-            case Refused():
-                self.counts["refused"] += 1
-                detail = "; ".join(reason.detail for reason in outcome.reasons) or "refused"
-                self.refusals.append((item.number, detail))
-            case _:
-                assert_never(outcome)
+    def _count(self, item: Item, outcome: str, reasons: tuple[Reason, ...]) -> None:
+        self._result(item.number, outcome, reasons)
+        self.counts[outcome] += 1
+        self.counts["alike"] += outcome == "duplicate"
+        if outcome == "refused":
+            self.refusals.append((item.number, "; ".join(reason.detail for reason in reasons) or "refused"))
 
     def _notes(self) -> Iterator[str]:
+        yield from self.more
         if self.counts["alike"]:
             yield f"{self.counts['alike']} say what another memory says already and were not stored beside it"
         for what, sentence in (
@@ -306,117 +459,6 @@ class _Intake:
         ):
             if count := getattr(self.known, what):
                 yield f"{count} {sentence}"
-
-
-_Said = tuple[Any, Any, Any]
-
-
-class Known:
-    """The memories and waiting proposals of one tenant that an import may meet again."""
-
-    def __init__(self, mem: Memory) -> None:
-        self._mem = mem
-        # Nothing can be known in an empty tenant; asking for each item would double the time.
-        self._empty = not mem.log(limit=1)
-        self._views: dict[str, Memory] = {}
-        self._loaded: tuple[str, str] | None = None
-        self._by_alias: dict[str, Record] = {}
-        self._by_said: dict[_Said, list[Record]] = {}
-        self._claimed: set[str] = set()
-        self._seen: set[tuple[str | None, str]] = set()
-        #: Text by session and alias, and texts by session.
-        self._waiting: dict[tuple[str | None, str], str] = {}
-        self._waiting_texts: set[tuple[str | None, str]] = set()
-        for item in mem.pending():
-            for step in item.steps:
-                after = step.after
-                self._waiting |= {(after.session, alias): after.text for alias in after.aliases}
-                self._waiting_texts.add((after.session, after.text))
-        #: How many were found, and what is odd about them.
-        self.differing = 0
-        self.ended = 0
-        self.waiting = 0
-
-    def meets(self, item: Item) -> bool:
-        """Whether the item is known; a place name that belongs to another memory is taken off the item."""
-        session, aliases = item.fields.get("session"), item.fields.get("aliases", ())
-        name = (session, aliases[0]) if aliases else None
-        if name in self._seen and item.named:
-            return True
-        if name is not None:
-            self._seen.add(name)
-        if self._waits(item, name, session):
-            self.waiting += 1
-            return True
-        if self._empty or not (aliases or session):
-            return False
-        # A reader sees its own scope and those above, so each item is looked for from where it goes.
-        view = self._from(item.fields.get("scope") or self._mem.scope)
-        found = self._of_session(view, item, session) if session is not None else _named(view, aliases[0])
-        if found is None:
-            if aliases and session is not None and aliases[0] in self._by_alias:
-                item.fields["aliases"] = aliases[1:]
-            return False
-        self._claimed.add(found.id)
-        self.differing += found.text != item.fields["text"]
-        self.ended += found.status is not Status.ACTIVE
-        return True
-
-    def _waits(self, item: Item, name: tuple[str | None, str] | None, session: str | None) -> bool:
-        text = item.fields["text"]
-        if (session, text) in self._waiting_texts:
-            return True
-        held = self._waiting.get(name) if name else None
-        return held is not None and (item.named or _redacted(held, text))
-
-    def _from(self, scope: str) -> Memory:
-        if scope not in self._views:
-            self._views[scope] = self._mem if scope == self._mem.scope else self._mem.at(scope=scope)
-        return self._views[scope]
-
-    def _of_session(self, view: Memory, item: Item, session: str) -> Record | None:
-        if (view.scope, session) != self._loaded:
-            self._load(view, session)
-        aliases = item.fields.get("aliases", ())
-        named = self._by_alias.get(aliases[0]) if aliases else None
-        if item.named:
-            return named
-        for record in self._by_said.get(_said(item.fields), ()):
-            if record.id not in self._claimed:
-                return record
-        if named is not None and named.id not in self._claimed and _same_place(named, item.fields):
-            return named
-        return None
-
-    def _load(self, view: Memory, session: str) -> None:
-        self._loaded = (view.scope, session)
-        self._by_alias = {}
-        said: defaultdict[_Said, list[Record]] = defaultdict(list)
-        for record in view.find(session=session, limit=None, include_ended=True):
-            self._by_alias |= dict.fromkeys(record.aliases, record)
-            said[(record.speaker, record.occurred_at, record.text)].append(record)
-        self._by_said = dict(said)
-
-
-def _named(view: Memory, alias: str) -> Record | None:
-    try:
-        return view.get(alias)
-    except NotFound:
-        return None
-
-
-def _said(fields: dict[str, Any]) -> _Said:
-    return (fields.get("speaker"), fields.get("occurred_at"), fields["text"])
-
-
-def _same_place(record: Record, fields: dict[str, Any]) -> bool:
-    same = (record.speaker, record.occurred_at) == _said(fields)[:2]
-    return same and (record.version > 1 or _redacted(record.text, fields["text"]))
-
-
-def _redacted(stored: str, text: str) -> bool:
-    """Whether ``stored`` may be ``text`` with a marker in place of something."""
-    return "[" in stored and text.startswith(stored.split("[", 1)[0])
 
 
 def _vault_plan(source: Source, mem: Memory, session: str | None) -> Plan:
@@ -433,38 +475,33 @@ def _vault_plan(source: Source, mem: Memory, session: str | None) -> Plan:
         notes.append(f"memories that no longer hold left out: {len(wanted) - live - own}")
     if found.weights:
         notes.append("the learned reranker was left out: it goes with its history alone")
-    beside = vault.Sidecar(folder=source.path and vault.folder_of(source.path))
+    folder = source.path and vault.folder_of(source.path)
+    beside = vault.Sidecar(folder=folder) if source.keep else None
     return Plan(total=live, entries=_entries(mem, source, wanted, now, beside), notes=notes)
 
 
 def _entries(
-    mem: Memory, source: Source, wanted: frozenset[int], now: datetime, beside: vault.Sidecar
+    mem: Memory, source: Source, wanted: frozenset[int], now: datetime, beside: vault.Sidecar | None
 ) -> Iterator[Item | Flaw]:
     for number, record in vault.records(source, wanted):
         if not record.is_live(now):
             continue
-        if record.blob is not None and not beside.take(mem, record.blob):
+        if beside is not None and record.blob is not None and not beside.take(mem, record.blob):
             yield Flaw(number=number, reason=f"it refers to a blob: {beside.flaws[record.blob]}")
             continue
-        yield Item(number=number, fields=_fields(record, now), named=True, review=_review(record))
+        yield Item(
+            number=number,
+            fields=_fields(record, now, taken=beside is not None),
+            named=True,
+            review=notes.review_of(record.tier, pinned=record.pinned),
+        )
 
 
-def _review(record: Record) -> Literal["no", "unless_owner", "always"]:
-    # A block that is there already must not be overwritten by a file without anybody looking.
-    if record.tier is Tier.CORE:
-        return "always"
-    return "unless_owner" if record.pinned else "no"
-
-
-#: What a memory brings from one store to another as it is.
-_CARRIED = {each.name for each in fields(Insert)} & {each.name for each in fields(Record)} - {
-    *("id", "source", "derived_from"),
-}
-
-
-def _fields(record: Record, now: datetime) -> dict[str, Any]:
-    found = {name: getattr(record, name) for name in sorted(_CARRIED)}
+def _fields(record: Record, now: datetime, *, taken: bool) -> dict[str, Any]:
+    found = {name: getattr(record, name) for name in sorted(notes.CARRIED)}
     return {name: value.value if isinstance(value, Enum) else value for name, value in found.items()} | {
+        # Bytes that are not taken over cannot be referred to.
+        "blob": record.blob if taken else None,
         "metadata": record.metadata or None,
         # A core block was judged by a person there, and is judged again here: its floor is not in question.
         "confidence": None if record.tier is Tier.CORE else record.confidence,
@@ -473,10 +510,20 @@ def _fields(record: Record, now: datetime) -> dict[str, Any]:
     }
 
 
-#: In the order in which a value is tried; Markdown is told by the whole text, see ``recognise``.
+#: In the order in which a value is tried; Markdown and SQLite are told by the whole file, see ``recognise``.
 IMPORTERS: dict[Format, Importer] = {
     "vault": Importer(vault.looks_like, _vault_plan),
+    "records": Importer(notes.is_record, notes.plan_records),
+    "chatgpt": Importer(chats.is_chatgpt, chats.plan_chatgpt),
+    "claude": Importer(chats.is_claude, chats.plan_claude),
+    "mcp-memory": Importer(graphs.is_server_memory, graphs.plan_server_memory),
+    "mem0": Importer(stores.is_mem0, stores.plan_mem0),
+    "letta": Importer(stores.is_letta, stores.plan_letta),
+    "zep": Importer(graphs.is_zep, graphs.plan_zep),
+    "langgraph": Importer(lambda _: False, stores.plan_langgraph),
     "messages": Importer(messages.looks_like, messages.plan),
     "legacy-jsonl": Importer(legacy.looks_like, legacy.plan),
     "markdown": Importer(lambda _: False, markdown.plan),
 }
+#: What one may well be read as another, where it is named.
+_ALIKE = frozenset({"vault", "records", "messages", "legacy-jsonl", "markdown"})

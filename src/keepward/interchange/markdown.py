@@ -1,21 +1,33 @@
 """Markdown: each list item or paragraph under headings becomes one archival memory.
 
 A list item, with what is nested in it, is a fact; a paragraph, table, quotation or code block is a
-document. The headings above it, outermost first, are its category. Front matter, comments and rules
-hold nothing to remember. Numbers are lines of the file. The file is the session of its blocks, and a
-block is known again by its text there, since lines move when a file is edited.
+document. The headings above it, outermost first, are its category. Comments and rules hold nothing to
+remember. Numbers are lines of the file. The file is the session of its blocks, and a block is known
+again by its text there, since lines move when a file is edited.
+
+Of the properties at its beginning, the title is the subject of what it says where it is a note of
+basic-memory, tags are tags, and all of them stand in the metadata. Notes that a block links to are
+among its evidence, by their path where they came with it. ``[category] …`` is an observation of
+basic-memory, and ``relation [[Note]]`` a relation; lines that do no more than name another file of
+instructions (``@path``) or of an index of memories are left out and counted. A note that we have
+written is a memory, see ``notes``.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from keepward.errors import InvalidInput
+from keepward.interchange.notes import ID, front_matter, plan_note
 from keepward.interchange.reading import Flaw, Item, Plan, Source, Unusable, numbered, well_formed
 from keepward.model.memory import Tier
+from keepward.model.talk import instant_of
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -28,6 +40,12 @@ _RULE = re.compile(r" {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})"
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _ENDINGS = frozenset({".md", ".markdown", ".mdown", ".mkd", ".txt"})
 _LONGEST_CATEGORY = 256
+_MOST_LINKS = 32
+_LINK = re.compile(r"\[\[([^\[\]\n]{1,300})\]\]|\]\((?!\w+:)([^()\s]{1,300}\.md)(?:#[^()\s]*)?\)")
+_POINTER = re.compile(r"@[~\w./-]+|\[[^\[\]\n]*\]\((?!\w+:)([^()\s]+\.md)\)(?:\s*[-–—:].*)?")
+_OBSERVATION = re.compile(r"\[([^\[\]()]{2,60})\][ \t]+(.*)", re.DOTALL)
+_RELATION = re.compile(r"([\w \"'-]{0,60}?)\s*\[\[([^\[\]\n]+)\]\](?:\s*\((.*)\))?")
+_TAG = re.compile(r"(?<!\S)#([\w/-]+)")
 
 
 def looks_like(text: str, suffix: str) -> bool:
@@ -44,16 +62,26 @@ def plan(source: Source, mem: Memory, session: str | None) -> Plan:
         InvalidInput: there is nothing in it but headings and comments.
     """
     del session  # a file is the session of its blocks
-    text, comments = _COMMENT.subn(lambda match: "\n" * match[0].count("\n"), source.text())
+    whole = source.text()
+    properties, body = front_matter(whole)
+    if isinstance(properties.get(ID), str):
+        return plan_note(properties, body.removeprefix("\n").removesuffix("\n"), mem.now)
+    text, comments = _COMMENT.subn(lambda match: "\n" * match[0].count("\n"), body)
     reader = _Reader()
-    for number, row in _after_front_matter(text.split("\n")):
+    before = whole.count("\n") - body.count("\n")
+    for number, row in enumerate(text.split("\n"), before + 1):
         reader.take(number, row.rstrip("\r"))
     reader.close()
+    blocks = [block for block in reader.blocks if not _points_on(block, source)]
     if not reader.blocks:
         raise InvalidInput(f"{source.name} holds no list item and no paragraph")
     limit = mem.policy.text_limit[Tier.ARCHIVAL]
-    notes = [f"comments left out: {comments}"] if comments else []
-    entries = [entry for block in reader.blocks for entry in _entries(block, source.name, limit)]
+    left = {
+        "comments left out": comments,
+        "lines that only name another file left out": len(reader.blocks) - len(blocks),
+    }
+    notes = [f"{what}: {count}" for what, count in left.items() if count]
+    entries = [entry for block in blocks for entry in _entries(block, source, properties, limit)]
     return Plan(total=len(entries), entries=iter(entries), notes=notes)
 
 
@@ -137,26 +165,62 @@ class _Reader:
             self.fence = opening[1]
 
 
-def _entries(block: _Block, name: str, limit: int) -> Iterator[Item | Flaw]:
+def _entries(block: _Block, source: Source, properties: dict[str, Any], limit: int) -> Iterator[Item | Flaw]:
+    name, text = source.name, "\n".join(block.rows).strip()
     fields: dict[str, Any] = {
-        "text": "\n".join(block.rows).strip(),
+        "text": text,
         "tier": "archival",
         "kind": block.kind,
         "category": block.category,
         "session": " ".join(name.split())[:_LONGEST_CATEGORY] or None,
-        "evidence": (f"{name}:{block.line}",),
+        "evidence": (f"{name}:{block.line}", *_linked(text, source)),
     }
+    if properties:
+        fields |= _noted(text, source, properties)
     try:
         well_formed(fields)
+        with suppress(InvalidInput):
+            fields["occurred_at"] = instant_of(properties.get("date") or properties.get("created"))
         for part in numbered(fields, limit):
             yield Item(number=block.line, fields=part)
     except Unusable as fault:
         yield Flaw(number=block.line, reason=str(fault))
 
 
-def _after_front_matter(rows: list[str]) -> Iterator[tuple[int, str]]:
-    start = 0
-    if rows[0].strip() == "---":
-        ends = [place for place, row in enumerate(rows[1:200], 1) if row.strip() in {"---", "..."}]
-        start = ends[0] + 1 if ends else 0
-    yield from enumerate(rows[start:], start + 1)
+def _points_on(block: _Block, source: Source) -> bool:
+    """Whether a block does no more than name another file of instructions, or a note that came with it."""
+    found = _POINTER.fullmatch("\n".join(block.rows).strip())
+    return found is not None and (found[1] is None or _plain(found[1]) in source.beside)
+
+
+def _noted(text: str, source: Source, properties: dict[str, Any]) -> dict[str, Any]:
+    """Return what the properties of a note, and basic-memory's way of writing, say of a block."""
+    title = " ".join(str(properties.get("title") or source.stem).split())[:_LONGEST_CATEGORY]
+    given = properties.get("tags") or []
+    tags = given if isinstance(given, list) else str(given).split(",")
+    short = {name: value for name, value in properties.items() if len(str(value)) <= _LONGEST_CATEGORY}
+    found: dict[str, Any] = {"metadata": {"note": dict(itertools.islice(short.items(), _MOST_LINKS))}}
+    if "permalink" in properties:
+        found["subject"] = title
+    if said := _OBSERVATION.fullmatch(text):
+        found |= {"category": said[1].strip(), "text": said[2].strip()}
+        tags = [*tags, *_TAG.findall(said[2])]
+    elif related := _RELATION.fullmatch(text):
+        target = related[2].split("|")[0].split("#")[0].strip()
+        words = related[1].strip(" \"'").replace("_", " ") or "links to"
+        context = f" ({related[3]})" if related[3] else ""
+        found |= {"category": "relation", "text": f"{title} {words} {target}{context}"}
+    named = (str(each).strip().removeprefix("#") for each in tags)
+    return found | {"tags": tuple(dict.fromkeys(each for each in named if each))}
+
+
+def _linked(text: str, source: Source) -> tuple[str, ...]:
+    """Return what a text links to: the path of a note that came with it, else the link as it is written."""
+    targets = (wiki or path for wiki, path in _LINK.findall(text))
+    found = (source.beside.get(_plain(each), f"[[{each.strip()}]]") for each in targets)
+    return tuple(dict.fromkeys(each[:_LONGEST_CATEGORY] for each in found))[:_MOST_LINKS]
+
+
+def _plain(target: str) -> str:
+    """Return the target of a link as notes are named in ``Source.beside``."""
+    return unquote(target).split("|")[0].split("#")[0].strip().lower().removesuffix(".md").removeprefix("./")

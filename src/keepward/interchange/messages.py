@@ -47,6 +47,33 @@ def plan(source: Source, mem: Memory, session: str | None) -> Plan:
     return made
 
 
+def turns(
+    rows: Iterable[tuple[int, Any]], session: str, limit: int, skipped: Counter[str], number: int | None = None
+) -> Iterator[Item | Flaw]:
+    """Yield the events of one session from (place, message) in order; what has no text is counted in ``skipped``.
+
+    ``number`` is that of all of them; by default each has its place.
+    """
+    for place, row in rows:
+        at = place if number is None else number
+        try:
+            if isinstance(row, Unusable):
+                raise row
+            fields = _fields(row, session, place, skipped)
+            if fields is None:
+                continue
+            named = isinstance(row.get("id"), str) and bool(row["id"].strip())
+            for part in numbered(fields, limit):
+                yield Item(number=at, fields=part, named=named)
+        except Unusable as fault:
+            yield Flaw(number=at, reason=str(fault))
+
+
+def told(skipped: Counter[str]) -> list[str]:
+    """Return what was left out in sentences."""
+    return [f"skipped: {count} {what}" for what, count in sorted(skipped.items()) if count]
+
+
 def messages_in(source: Source) -> list[Any]:
     """Return the messages of a file in their order, as they stand there.
 
@@ -105,18 +132,8 @@ def _through(rows: Iterator[_Row], session: str, limit: int, plan: Plan) -> Iter
     skipped: Counter[str] = Counter()
     for number, own, place, row in rows:
         name = session if own is None else f"{session}{own}" if own.startswith("#") else own[:_LONGEST_NAME]
-        try:
-            if isinstance(row, Unusable):
-                raise row
-            fields = _fields(row, name, place, skipped)
-            if fields is None:
-                continue
-            named = isinstance(row.get("id"), str) and bool(row["id"].strip())
-            for part in numbered(fields, limit):
-                yield Item(number=number, fields=part, named=named)
-        except Unusable as fault:
-            yield Flaw(number=number, reason=str(fault))
-    plan.notes += [f"skipped: {count} {what}" for what, count in sorted(skipped.items())]
+        yield from turns([(place, row)], name, limit, skipped, number)
+    plan.notes += told(skipped)
 
 
 def _fields(row: Any, session: str, place: int, skipped: Counter[str]) -> dict[str, Any] | None:
@@ -142,5 +159,5 @@ def _fields(row: Any, session: str, place: int, skipped: Counter[str]) -> dict[s
         "occurred_at": message.said_at,
         "aliases": (message.id or f"{session}#{place}",),
         "evidence": (f"{session}#{place}",),
-        "metadata": {"role": message.role},
+        "metadata": {"role": message.role} | ({"title": row["title"]} if isinstance(row.get("title"), str) else {}),
     }

@@ -12,26 +12,35 @@ Invariants
 
 from __future__ import annotations
 
+import codecs
+import hashlib
 import io
+import itertools
 import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import IO, Any, Literal, cast
 
 from keepward.errors import InvalidInput
+from keepward.model.talk import instant_of
 
 #: Longest line of a JSONL file; largest file that is read as one JSON or Markdown document, and largest stream that
 #: cannot be read twice; in bytes.
 LINE_LIMIT = 16 * 1024 * 1024
 DOCUMENT_LIMIT = 512 * 1024 * 1024
 STREAM_LIMIT = DOCUMENT_LIMIT
+#: How archives and SQLite files begin; anything else with a NUL at its beginning is not read.
+ZIP, SQLITE = b"PK\x03\x04", b"SQLite format 3\0"
 _PIECE = 1 << 20
+#: How many lines are looked at for an object.
+_PROBE = 50
 _BOM = b"\xef\xbb\xbf"
+_BLANKS: Any = re.compile(r"[ \t\r\n]*")
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -48,6 +57,10 @@ class Source:
     name: str
     #: Where the file lies; None for a stream.
     path: Path | None = None
+    #: Paths of the notes that came with it, by their names in lower case without an ending.
+    beside: Mapping[str, str] = field(default_factory=dict)
+    #: Whether what lies beside it, such as blobs, may be taken over while it is read.
+    keep: bool = True
 
     @property
     def stem(self) -> str:
@@ -71,6 +84,11 @@ class Source:
             if start:
                 return start[:1].decode("ascii", "ignore")
         return ""
+
+    def begins(self, magic: bytes) -> bool:
+        """Whether the file begins with these bytes."""
+        self.stream.seek(0)
+        return self.stream.read(len(magic)) == magic
 
     def lines(self) -> Iterator[tuple[int, str | Unusable]]:
         """Yield (line number from 1, text without its line end) for each line that is not blank.
@@ -116,6 +134,52 @@ class Source:
             return parse(self.text())
         except Unusable as fault:
             raise InvalidInput(f"{self.name} cannot be read, nothing was imported: {fault}") from fault
+
+    def elements(self) -> Iterator[tuple[int, Any]]:
+        """Yield (number from 1, value) of each element of a JSON list, or of the one value, holding one at a time.
+
+        In a list NULs and lone surrogates are not looked for. One pass at a time, as with ``lines``.
+
+        Raises:
+            Unusable: it is no JSON from here on, or was cut.
+        """
+        if self.first() != "[":
+            yield 1, parse(self.text())
+            return
+        self.stream.seek(0)
+        decode = codecs.getincrementaldecoder("utf-8-sig")().decode
+        text, at, number, mark, ended = "", 0, 0, "[", False
+        while True:
+            try:
+                at = _BLANKS.match(text, at).end()
+                if number and text[at : at + 1] == "]":
+                    break
+                start = _BLANKS.match(text, at + 1).end()
+                if text[at : at + 1] != mark or start >= len(text):
+                    raise json.JSONDecodeError("nothing more is read", text, at)
+                if not number and text[start] == "]":
+                    at = start
+                    break
+                value, end = _DECODER.raw_decode(text, start)
+                if end >= len(text):
+                    # The end of the list is still to come, or a number goes on.
+                    raise json.JSONDecodeError("nothing more is read", text, end)
+            except json.JSONDecodeError as fault:
+                if ended:
+                    raise Unusable(f"not valid JSON behind item {number}: it seems damaged or cut") from fault
+                # As much again as is there, so that a long item is not tried once for each piece.
+                piece = self.stream.read(max(_PIECE, len(text) - at))
+                try:
+                    text, at, ended = text[at:] + decode(piece, not piece), 0, not piece
+                except UnicodeDecodeError as wrong:
+                    raise Unusable(f"not UTF-8 text behind item {number}") from wrong
+            except RecursionError as fault:
+                raise Unusable(f"item {number + 1} is nested too deeply") from fault
+            else:
+                number, at, mark = number + 1, end, ","
+                yield number, value
+        if text[at + 1 :].strip() or self.stream.read().strip():
+            raise Unusable("something follows the end of the list")
 
     def checked_lines(self) -> int:
         """Return the number of lines of a JSONL file that holds at least one object and was not cut.
@@ -169,7 +233,7 @@ def opened(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Source]:
         with suppress(OSError, ValueError):
             again = isinstance(target, io.BytesIO | io.BufferedReader) and target.seekable() and target.tell() == 0
         with io.BytesIO() as held:
-            yield _checked(Source(stream=cast("IO[bytes]", target) if again else _held(target, held, name), name=name))
+            yield checked(Source(stream=cast("IO[bytes]", target) if again else _held(target, held, name), name=name))
         return
     try:
         stream = path.open("rb")
@@ -178,7 +242,7 @@ def opened(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Source]:
     with stream, io.BytesIO() as held:
         again = stream.seekable()
         source = stream if again else _held(stream, held, path.name)
-        yield _checked(Source(stream=source, name=path.name, path=path if again else None))
+        yield checked(Source(stream=source, name=path.name, path=path if again else None))
 
 
 def _held(stream: Any, held: io.BytesIO, name: str) -> io.BytesIO:
@@ -194,7 +258,12 @@ def _held(stream: Any, held: io.BytesIO, name: str) -> io.BytesIO:
     return held
 
 
-def _checked(source: Source) -> Source:
+def checked(source: Source) -> Source:
+    """Return a source that can be read and is not empty.
+
+    Raises:
+        InvalidInput: it cannot be read, is empty or blank, or is no text and no file of another kind that is known.
+    """
     try:
         source.stream.seek(0)
         start = source.stream.read(4096)
@@ -203,7 +272,7 @@ def _checked(source: Source) -> Source:
         raise InvalidInput(f"cannot read {source.name}: {fault.strerror or 'input error'}") from fault
     if start[:2] in _WIDE:
         raise InvalidInput(f"{source.name} is UTF-16; save it as UTF-8")
-    if b"\0" in start:
+    if b"\0" in start and not start.startswith((ZIP, SQLITE)):
         raise InvalidInput(f"{source.name} is not a text file")
     if blank:
         raise InvalidInput(f"{source.name} is empty; nothing was imported. Check that it was written to its end")
@@ -228,6 +297,31 @@ def parse(text: str, *, pairs: Callable[[list[tuple[str, Any]]], Any] | None = N
     if "\\u" in text:
         well_formed(value)
     return value
+
+
+def records(source: Source, *names: str) -> list[tuple[int, Any]]:
+    """Return (number from 1, value) of the items of a list, of an object's lists of these names, or one a line.
+
+    Raises:
+        InvalidInput: it cannot be read, or was cut.
+    """
+    first = next((value for _, value in itertools.islice(source.values(), _PROBE) if isinstance(value, dict)), None)
+    if source.first() != "[" and first is not None and not any(isinstance(first.get(name), list) for name in names):
+        source.checked_lines()
+        return list(source.values())
+    found: list[Any] = []
+    try:
+        for _, value in source.elements():
+            lists = [value[name] for name in names if isinstance(value, dict) and isinstance(value.get(name), list)]
+            found += itertools.chain(*lists) if lists else [value]
+    except Unusable as fault:
+        raise InvalidInput(f"{source.name} cannot be read, nothing was imported: {fault}") from fault
+    return list(enumerate(found, 1))
+
+
+def listed(value: Any) -> list[Any]:
+    """Return a JSON value that is a list; none where it is something else."""
+    return value if isinstance(value, list) else []
 
 
 def well_formed(value: Any) -> None:
@@ -275,6 +369,9 @@ def _finite(digits: str) -> float:
     if not math.isfinite(value):
         raise Unusable("a number too large to be read")
     return value
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_int=_whole, parse_float=_finite)
 
 
 #: Where a text may be cut, best first: paragraphs, lines, sentences, words. What matches falls away.
@@ -357,6 +454,30 @@ def numbered(fields: dict[str, Any], limit: int) -> Iterator[dict[str, Any]]:
         aliases = tuple(f"{alias}/{place}" for alias in fields.get("aliases", ()))
         metadata = {**(fields.get("metadata") or {}), "part": place, "parts": len(pieces)}
         yield {**fields, "text": piece, "aliases": aliases, "metadata": metadata}
+
+
+def noted(
+    number: int, limit: int, text: Any, *, name: Any = None, when: Any = None, **fields: Any
+) -> Iterator[Item | Flaw]:
+    """Yield what a file says for good, in parts where it is long, as a fact unless ``fields`` say otherwise.
+
+    ``name`` is the file's own name for it, by default a digest of what it says; ``when`` is any form of an instant.
+    """
+    try:
+        if not isinstance(text, str) or not text.strip():
+            raise Unusable("it has no text")
+        given: dict[str, Any] = {"text": text.strip(), "tier": "archival", "kind": "fact", **fields}
+        well_formed(given)
+        if when not in (None, ""):
+            given["occurred_at"] = instant_of(when)
+        digest = hashlib.sha256(json.dumps([fields.get("category"), text]).encode()).hexdigest()
+        given["aliases"] = (name if isinstance(name, str) and name.strip() else f"text:{digest[:32]}",)
+        for part in numbered(given, limit):
+            yield Item(number=number, fields=part, named=True)
+    except Unusable as fault:
+        yield Flaw(number=number, reason=str(fault))
+    except InvalidInput:
+        yield Flaw(number=number, reason="its time is neither ISO 8601 nor a number since 1970")
 
 
 def _pointed_at(text: str) -> list[tuple[int, int]]:

@@ -16,7 +16,6 @@ Invariants
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -24,9 +23,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from keepward.errors import InvalidInput
+from keepward.interchange.graphs import ENTITY, OBSERVATION, RELATION, entity_item, observation_item, relation_item
 from keepward.mcp.tool import Answer, Run, Tool, items, obj, text, texts, tool, yes_no
 from keepward.mcp.tools import outcome
-from keepward.model.memory import Kind, Tier
+from keepward.model.memory import Tier
 from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused
 from keepward.model.trust import visible_from
 
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from keepward.memory import Memory
     from keepward.model.memory import Record
 
-ENTITY, OBSERVATION, RELATION = "graph entity", "graph observation", "graph relation"
-#: Longest name that is a subject and stands in a key.
-_SUBJECT, _SLUG = 256, 80
 #: From, to, type.
 Triple = tuple[str, str, str]
 
@@ -116,35 +113,8 @@ def _relation(triple: Triple) -> dict[str, str]:
     return dict(zip(("from", "to", "relationType"), triple, strict=True))
 
 
-def _item(category: str, words: str, facts: dict[str, Any], *identity: str) -> dict[str, Any]:
-    """Return what ``Memory.remember`` takes for a record of the graph; ``identity`` begins with its entity."""
-    line = " ".join(identity[0].split())
-    mark = hashlib.sha256(json.dumps([category, *identity]).encode()).hexdigest()[:16]
-    return {
-        "text": words,
-        "tier": Tier.ARCHIVAL.value,
-        "kind": Kind.FACT.value,
-        # Prefixed, so that an entity called `mission` is not taken for the block.
-        "key": f"graph/{line[:_SLUG].strip()}/{mark}",
-        "subject": line[:_SUBJECT] or None,
-        "category": category,
-        "metadata": facts,
-    }
-
-
 def _observation(memory: Memory, name: str, content: str) -> dict[str, Any]:
-    """Return what ``Memory.remember`` takes for an observation.
-
-    A content beyond the tier's limit stands whole in the metadata, which every gate reads too, and its beginning in
-    the text.
-    """
-    limit = memory.policy.text_limit[Tier.ARCHIVAL]
-    if len(content) <= limit:
-        return _item(OBSERVATION, content, {"entity": name}, name, content)
-    head = content[: limit - 1]
-    # A word is not cut: half of a secret would not be known for one.
-    shown = (head.rsplit(None, 1)[0] if head.split() else head) + "…"
-    return _item(OBSERVATION, shown, {"entity": name, "content": content}, name, content)
+    return observation_item(name, content, memory.policy.text_limit[Tier.ARCHIVAL])
 
 
 _ENTITY = obj(
@@ -196,7 +166,7 @@ def create_entities(memory: Memory, given: dict[str, Any]) -> Answer:
             continue
         known.add(name)
         # An entity is stored with its observations as one, or not at all.
-        facts = [_item(ENTITY, f"{name} ({kind})", {"name": name, "type": kind}, name)]
+        facts = [entity_item(name, kind)]
         facts += [_observation(memory, name, content) for content in dict.fromkeys(entity["observations"])]
         result = memory.remember_many(facts, mode="atomic", reason="entity created")[0]
         if isinstance(result, Committed):
@@ -214,7 +184,7 @@ def create_relations(memory: Memory, given: dict[str, Any]) -> Answer:
     """Create new relations between entities in the knowledge graph; relations should be in active voice"""
     there = load(memory).relations
     new = [triple for triple in _triples(given) if triple not in there]
-    facts = [_item(RELATION, f"{a} {kind} {b}", {"from": a, "to": b, "type": kind}, a, b, kind) for a, b, kind in new]
+    facts = [relation_item(a, kind, b) for a, b, kind in new]
     results = memory.remember_many(facts, reason="relation created")
     created = [_relation(_triple(each)) for each in _stored(results)]
     return _answer({"relations": created}, created, _notes(results, "relation", numbered=True))

@@ -88,12 +88,12 @@ def _time_of(value: Mapping[str, Any]) -> datetime | None:
     if found is None or isinstance(found, datetime):
         return found
     try:
-        return _instant(found)
+        return instant_of(found)
     except InvalidInput as fault:
         raise InvalidInput("the timestamp is ISO 8601 or seconds or milliseconds since 1970") from fault
 
 
-def _instant(value: Any) -> datetime:
+def instant_of(value: Any) -> datetime:
     """Read ISO 8601, or seconds, milliseconds or microseconds since 1970, told apart by their size.
 
     Raises:

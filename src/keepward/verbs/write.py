@@ -80,7 +80,7 @@ class RememberMany(Request[list[Outcome]]):
 
         reason = self.reason or "remembered"
         chosen("mode", self.mode, ("each", "atomic"))
-        changes = [_one_of_many(session, item) for item in self.items]
+        changes = self.changes(session)
         if self.mode == "atomic":
             return [propose(session, changes, reason=reason, kind=kind)] * len(changes) if changes else []
         outcomes: list[Outcome] = []
@@ -90,6 +90,10 @@ class RememberMany(Request[list[Outcome]]):
             if on_progress is not None:
                 on_progress(len(outcomes), len(changes))
         return outcomes
+
+    def changes(self, session: Session) -> list[Insert]:
+        """Return the changes that make them, each with an id."""
+        return [_one_of_many(session, item) for item in self.items]
 
 
 @verb("add", "POST /memory/messages", right="propose", status=201)

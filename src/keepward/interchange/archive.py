@@ -1,0 +1,141 @@
+"""Folders and zip archives as the files in them: which can be read, and what is left out.
+
+Invariants
+(1) Nothing is unpacked to disk: a member is read where it lies.
+(2) An archive that could harm its reader is refused whole, before anything of it is used: a name that leads out of it,
+    a member that unpacks to more than it may, encryption, damage.
+(3) Links are not followed, and what is hidden is not entered; both are said.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import IO
+
+from keepward.errors import InvalidInput
+from keepward.interchange.reading import DOCUMENT_LIMIT, ZIP, Source, checked, opened
+
+#: Endings of files that are looked into.
+_READ = frozenset({".json", ".jsonl", ".af", ".md", ".markdown", ".mdown", ".mkd"})
+#: Files in one folder or archive, bytes that its members may unpack to in all, and to how many times their size each.
+_MOST, _UNPACKED, _RATIO = 100_000, 4 * DOCUMENT_LIMIT, 250
+_PIECE = 1 << 20
+
+
+@dataclass(slots=True, kw_only=True)
+class Bundle:
+    """What was named for an import: one file, or those of a folder or an archive."""
+
+    name: str
+    #: How each file is opened, by its path inside, in order; a file that stands alone has its own name.
+    files: dict[str, Callable[[], AbstractContextManager[Source]]] = field(default_factory=dict)
+    #: Plain sentences on what was left out.
+    notes: list[str] = field(default_factory=list)
+    #: Whether it is a folder or an archive.
+    many: bool = False
+
+
+@contextmanager
+def bundled(target: str | Path | IO[str] | IO[bytes]) -> Iterator[Bundle]:
+    """Open a file, a stream, a folder or an archive.
+
+    Raises:
+        InvalidInput: it cannot be read, or an archive breaks (2); nothing was read of it.
+    """
+    if isinstance(target, str | Path) and Path(target).is_dir():
+        yield _folder(Path(target))
+        return
+    with opened(target) as source:
+        if not source.begins(ZIP):
+            yield Bundle(name=source.name, files={source.name: lambda: nullcontext(source)})
+            return
+        source.stream.seek(0)
+        try:
+            with zipfile.ZipFile(source.stream) as archive:
+                yield _archive(archive, source.name)
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as fault:
+            raise InvalidInput(f"{source.name} is a damaged archive; fetch it again") from fault
+
+
+def _folder(folder: Path) -> Bundle:
+    found, left = Bundle(name=folder.resolve().name or "folder", many=True), Counter[str]()
+    for place, folders, names in os.walk(folder):
+        kept = [each for each in sorted(folders) if not each.startswith(".") and not Path(place, each).is_symlink()]
+        left["hidden folders or links to folders"] += len(folders) - len(kept)
+        folders[:] = kept
+        for name in sorted(names):
+            path = Path(place, name)
+            if path.is_symlink():
+                left["links"] += 1
+            elif name.startswith(".") or path.suffix.lower() not in _READ or not path.is_file():
+                left["files of other kinds"] += 1
+            else:
+                inside = path.relative_to(folder).as_posix()
+                found.files[inside] = partial(_file, path, inside)
+        _counted(found)
+    found.notes += _told(left)
+    return found
+
+
+@contextmanager
+def _file(path: Path, inside: str) -> Iterator[Source]:
+    with opened(path) as source:
+        yield Source(stream=source.stream, name=inside, path=path)
+
+
+def _archive(archive: zipfile.ZipFile, name: str) -> Bundle:
+    found, left, kept = Bundle(name=name, many=True), Counter[str](), list[zipfile.ZipInfo]()
+    for info in archive.infolist():
+        inside = PurePosixPath(info.filename.replace("\\", "/"))
+        rooted = inside.is_absolute() or PureWindowsPath(info.filename).drive
+        if rooted or ".." in inside.parts or "\0" in info.orig_filename:
+            raise InvalidInput(f"{name} names a file outside of itself; nothing was imported")
+        if info.is_dir():
+            continue
+        if stat.S_ISLNK(info.external_attr >> 16):
+            left["links"] += 1
+            continue
+        if any(part.startswith((".", "__MACOSX")) for part in inside.parts) or inside.suffix.lower() not in _READ:
+            left["files of other kinds"] += 1
+            continue
+        if info.flag_bits & 1:
+            raise InvalidInput(f"{name} is encrypted; unpack it and import the folder")
+        kept.append(info)
+        swollen = info.file_size > _PIECE and info.file_size > _RATIO * info.compress_size
+        if swollen or info.file_size > DOCUMENT_LIMIT or sum(each.file_size for each in kept) > _UNPACKED:
+            raise InvalidInput(
+                f"{name} unpacks to far more than its size; nothing was imported. Is it what you expect?"
+            )
+        found.files[inside.as_posix()] = partial(_member, archive, info, inside.as_posix())
+        _counted(found)
+    for info in kept:
+        # All of it is unpacked once, so that damage shows before anything is stored.
+        with archive.open(info) as member:
+            while member.read(_PIECE):
+                pass
+    found.notes += _told(left)
+    return found
+
+
+@contextmanager
+def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, inside: str) -> Iterator[Source]:
+    with archive.open(info) as member:
+        yield checked(Source(stream=member, name=inside))
+
+
+def _counted(found: Bundle) -> None:
+    if len(found.files) > _MOST:
+        raise InvalidInput(f"{found.name} holds more than {_MOST} files; import a part of it")
+
+
+def _told(left: Counter[str]) -> list[str]:
+    return [f"left out: {count} {what}" for what, count in sorted(left.items()) if count]

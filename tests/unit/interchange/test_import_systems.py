@@ -1,0 +1,251 @@
+"""Exports of other systems come in whole, once, and with no more trust than an import has."""
+
+import json
+import zipfile
+from datetime import UTC, datetime
+
+import pytest
+
+from keepward.errors import InvalidInput
+from keepward.interchange import load
+from keepward.model.trust import Actor, Trust
+from support import foreign
+
+#: What is in each file, by what it is told to be.
+FILES = {
+    "chatgpt-export.zip": "chatgpt",
+    "claude-export.zip": "claude",
+    "memory.jsonl": "mcp-memory",
+    "mem0.json": "mem0",
+    "openmemory.zip": "mem0",
+    "agent.af": "letta",
+    "zep.json": "zep",
+    "store.db": "langgraph",
+    "basic-memory": "markdown",
+    "obsidian": "markdown",
+    "memory": "markdown",
+    "CLAUDE.md": "markdown",
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    foreign.written(tmp_path)
+    return tmp_path
+
+
+def texts(mem, **asked):
+    return {each.text for each in mem.find(within="/", limit=None, **asked)}
+
+
+def counts(done):
+    return (done.committed, done.duplicates, done.quarantined, done.refused, len(done.failed))
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("actor", [Actor.operator(), Actor.agent("lyra")])
+def test_each_system_is_told_by_its_content_and_comes_in_once(make_store, folder, name, actor):
+    mem = make_store(actor=actor)
+    first, again = load(mem, folder / name), load(mem, folder / name)
+    assert (first.format, first.failed, first.refused) == (FILES[name], (), 0)
+    assert first.total > 0
+    assert counts(again) == (0, first.total, 0, 0, 0)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_dry_run_counts_what_would_come_and_stores_nothing(make_store, folder, name):
+    mem = make_store(actor=Actor.agent("lyra"))
+    tried = load(mem, folder / name, dry_run=True)
+    assert (mem.log(limit=1), mem.pending()) == ([], [])
+    assert counts(tried) == counts(load(mem, folder / name))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_comes_in_is_trusted_as_an_import_and_names_it_whoever_imports(mem, folder, name):
+    done = load(mem, folder / name)
+    found = mem.find(within="/", limit=None)
+    assert {(each.trust, each.source, done.reference in each.evidence) for each in found} == {
+        (Trust.IMPORT, "import", True)
+    }
+    assert done.reference == f"import:{name}"
+
+
+def test_a_conversation_is_a_session_with_its_own_dates_and_its_title(mem, folder):
+    load(mem, folder / "chatgpt-export.zip")
+    first, second = mem.find(session="c-pottery", limit=None, ascending=True)
+    assert (first.text, first.speaker) == ("I moved to Bristol. My favourite colour is teal.", "user")
+    assert first.occurred_at == datetime.fromtimestamp(foreign.MARCH + 10, UTC)
+    assert (second.speaker, second.metadata["title"]) == ("assistant", "Pottery plans")
+
+
+def test_the_branch_that_was_shown_last_is_the_conversation(mem, folder):
+    done = load(mem, folder / "chatgpt-export.zip")
+    assert "A question that was edited away." not in texts(mem)
+    assert "skipped: 1 messages of branches that were not shown last" in done.notes
+
+
+def test_what_chatgpt_noted_of_the_user_comes_along(mem, folder):
+    load(mem, folder / "chatgpt-export.zip")
+    assert {"The user takes pottery classes.", "I teach geography in Porto."} <= texts(mem, tiers=["archival"])
+
+
+def test_a_tree_that_is_a_circle_gives_each_message_once(mem, put):
+    said = [foreign.chatgpt_message(f"m{n}", "user", f"Turn {n} of a circle", at=foreign.MARCH + n) for n in range(3)]
+    talk = foreign.chatgpt_conversation("c-circle", "Circle", said)
+    talk["mapping"]["m0"]["parent"] = "m2"
+    load(mem, put("conversations.json", json.dumps([talk])))
+    assert texts(mem) == {f"Turn {n} of a circle" for n in range(3)}
+
+
+def test_parts_of_a_sharded_export_come_in_together(mem, tmp_path):
+    shards = {
+        f"conversations-00{n}.json": [
+            foreign.chatgpt_conversation(
+                f"c{n}", "T", [foreign.chatgpt_message(f"m{n}", "user", f"Shard {n} says so", at=foreign.MARCH)]
+            )
+        ]
+        for n in range(2)
+    }
+    load(mem, foreign.zipped(tmp_path / "export.zip", shards))
+    assert texts(mem) == {"Shard 0 says so", "Shard 1 says so"}
+
+
+def test_claudes_memory_projects_and_documents_come_along(mem, folder):
+    load(mem, folder / "claude-export.zip")
+    assert {
+        "When does the ferry to Almada leave?",
+        "The harbour project uses metric units.",
+        "Answer in short sentences.",
+        "Pier four is closed.",
+    } <= texts(mem)
+
+
+def test_the_graph_of_the_memory_server_is_read_back_by_the_same_tools(mem, folder):
+    from keepward.mcp import graph
+
+    load(mem, folder / "memory.jsonl")
+    found = graph.read_graph.run(mem, {}).data
+    assert found["entities"][0] == {
+        "name": "Ana",
+        "entityType": "person",
+        "observations": ["Prefers tabs", "Lives in Lisbon"],
+    }
+    assert found["relations"] == [{"from": "Ana", "to": "Atlas", "relationType": "leads"}]
+
+
+def test_an_agents_graph_waits_as_one_proposal(make_store, folder):
+    mem = make_store(actor=Actor.agent("lyra"))
+    assert load(mem, folder / "memory.jsonl").quarantined == 5
+    assert len(mem.pending()) == 1
+
+
+def test_an_item_of_a_langgraph_store_is_a_key_in_the_scope_of_its_namespace(mem, folder):
+    load(mem, folder / "store.db")
+    (item,) = mem.find(within="/", limit=None)
+    assert (item.scope, item.key, item.metadata) == ("/users/ana", "tabs", {"text": "Ana prefers tabs", "stars": 4})
+
+
+def test_an_item_that_ran_out_is_left_out(mem, tmp_path):
+    rows = [("a", "old", {"text": "gone"}, "2025-01-01 00:00:00+00:00"), ("a", "new", {"text": "stays"}, None)]
+    foreign.langgraph_store(tmp_path / "store.db", rows)
+    assert load(mem, tmp_path / "store.db").notes == ("skipped: 1 items that ran out",)
+
+
+def test_a_store_comes_in_from_a_stream_too(mem, folder):
+    with (folder / "store.db").open("rb") as stream:
+        assert load(mem, stream).committed == 1
+
+
+def test_a_langgraph_checkpointer_is_named(mem, tmp_path):
+    import sqlite3
+    from contextlib import closing
+
+    with closing(sqlite3.connect(tmp_path / "c.db")) as base, base:
+        base.execute("CREATE TABLE checkpoints (thread_id text)")
+    with pytest.raises(InvalidInput, match="holds checkpoints"):
+        load(mem, tmp_path / "c.db")
+
+
+def test_a_memory_of_mem0_keeps_its_user_tags_and_time(mem, folder):
+    load(mem, folder / "mem0.json")
+    found = mem.get("7c9d5f2e-0000-4000-8000-000000000001")
+    assert (found.subject, found.tags, found.metadata["mem0"]["run_id"]) == ("ana", ("health",), "monday")
+    assert found.occurred_at == datetime(2025, 5, 1, 17, tzinfo=UTC)
+
+
+def test_what_a_letta_agent_sent_is_what_it_said(mem, folder):
+    load(mem, folder / "agent.af")
+    assert [each.text for each in mem.find(session="harbour-bot", ascending=True)] == [
+        "Is the pier open?",
+        "It opens at nine.",
+    ]
+
+
+def test_a_fact_that_no_longer_holds_is_left_out_and_one_that_does_names_its_episode(mem, folder):
+    load(mem, folder / "zep.json")
+    assert "The lighthouse is painted red" not in texts(mem)
+    assert "e-1" in mem.get("f-1").evidence
+
+
+def test_notes_keep_their_properties_and_what_they_link_to(mem, folder):
+    load(mem, folder / "obsidian")
+    lamp = next(each for each in mem.find(limit=None) if "lamp" in each.text)
+    assert (lamp.tags, "people/Keeper.md" in lamp.evidence) == (("harbour",), True)
+    assert lamp.occurred_at == datetime(2025, 2, 3, tzinfo=UTC)
+    assert {each.text for each in mem.impact(source="people/Keeper.md").direct} >= {lamp.text}
+
+
+def test_observations_and_relations_of_basic_memory_are_facts_about_their_note(mem, folder):
+    load(mem, folder / "basic-memory")
+    found = {each.text: each for each in mem.find(subject="Coffee Brewing", limit=None)}
+    observed = found["Pour over shows the flavour of light roasts #brewing (from tests)"]
+    assert (observed.category, observed.tags) == ("method", ("brewing", "coffee"))
+    assert found["Coffee Brewing relates to Bean Origins"].category == "relation"
+
+
+def test_an_index_of_notes_that_came_along_says_nothing_twice(mem, folder):
+    assert load(mem, folder / "memory").committed == 1
+
+
+def test_facts_are_proposed_on_request_derived_from_their_message(mem, folder):
+    done = load(mem, folder / "chatgpt-export.zip", facts=True, subject="Ana")
+    fact = next(each for each in mem.find(key="ana.home", limit=None))
+    assert (done.facts["committed"] >= 1, fact.trust) == (True, Trust.IMPORT)
+    assert mem.get(fact.derived_from[0]).session == "c-pottery"
+
+
+def test_facts_that_an_import_was_not_asked_for_are_found_by_the_next(mem, folder):
+    load(mem, folder / "chatgpt-export.zip")
+    assert load(mem, folder / "chatgpt-export.zip", facts=True, subject="Ana").facts["committed"] >= 1
+
+
+def test_an_unpacked_export_is_read_as_the_archive_is(mem, folder, tmp_path):
+    with zipfile.ZipFile(folder / "chatgpt-export.zip") as archive:
+        archive.extractall(tmp_path / "unpacked")
+    load(mem, folder / "chatgpt-export.zip")
+    assert load(mem, tmp_path / "unpacked").committed == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"), [("chatgpt-export.zip", "mem0"), ("mem0.json", "letta"), ("store.db", "zep")]
+)
+def test_a_wrong_format_is_named(mem, folder, name, wrong):
+    with pytest.raises(InvalidInput, match=f"looks like {FILES[name]}, not {wrong}"):
+        load(mem, folder / name, format=wrong)
+
+
+def test_all_that_came_is_contained_in_one_step_and_comes_back_in_one(mem, folder):
+    done = load(mem, folder / "chatgpt-export.zip", facts=True, subject="Ana")
+    before = texts(mem)
+    plan = mem.contain(source=done.reference)
+    commit = mem.contain(plan.digest, source=done.reference, reason="not mine").commit
+    assert texts(mem) == set()
+    mem.rollback(commit.id)
+    assert texts(mem) == before
+
+
+def test_all_that_came_is_erased_by_one_name(mem, folder):
+    mem.remember("The bakery opens at six")
+    done = load(mem, folder / "chatgpt-export.zip", facts=True, subject="Ana")
+    mem.erase(mem.plan_erase(source=done.reference).digest, source=done.reference)
+    assert texts(mem, include_ended=True) - {""} == {"The bakery opens at six"}
