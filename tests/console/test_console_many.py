@@ -72,7 +72,7 @@ def test_a_queue_of_ten_thousand_is_scrolled_to_its_end_without_paging(large):
     assert large.owner.pending(state="approved")[0].steps[0].after.text.startswith("Guess 9999")
 
 
-def test_something_is_seen_within_a_second_after_the_document(large, record_property):
+def test_numbers_are_seen_within_a_second_after_the_document(large, record_property):
     with large.page("/") as page:
         # Once, so that what the server reads for the first time is not counted, nor what the sign-in asked for.
         loaded(page)
@@ -84,7 +84,7 @@ def test_something_is_seen_within_a_second_after_the_document(large, record_prop
     record_property("ratios", {"first paint": first / bare, "tiles": all_of_it / bare})
     print(f"\nfirst paint {first:.0f} ms, tiles {all_of_it:.0f} ms, a bare status {bare:.0f} ms")
     # A machine that is busy with something else takes longer for the bare call too.
-    assert first < max(1_000, 3 * bare)
+    assert (first < max(1_000, 3 * bare), all_of_it < max(1_000, 20 * bare)) == (True, True)
 
 
 def test_a_key_answers_within_a_tenth_of_a_second(large, record_property):

@@ -145,6 +145,19 @@ class StoreSuite(ReadSuite, JobsSuite):
             self.put(store, make, make.record(str(n)))
         assert [view.commit.seq for view in store.commits(TENANT, before=4, limit=2)] == [3, 2]
 
+    def test_commits_of_a_kind_and_of_an_actor_come_newest_first(self, store: Store, make: Maker) -> None:
+        for actor, kind in (("agent:o\u00f6", "write"), ("agent:oo", "write"), ("agent:o\u00f6", "rollback")):
+            self.put(store, make, make.record(), kind=kind, details=replace(make.details(), actor=actor))
+
+        def seqs(**wanted: str) -> list[int]:
+            return [view.commit.seq for view in store.commits(TENANT, before=None, limit=9, **wanted)]
+
+        assert [seqs(kind="write"), seqs(actor="o\u00f6"), seqs(actor="agent:o\u00f6", kind="rollback")] == [
+            [2, 1],
+            [3, 1],
+            [3],
+        ]
+
     def test_a_commit_is_found_by_id_by_seq_and_by_prefix(self, store: Store, make: Maker) -> None:
         stage = self.put(store, make, make.record())
         names = [stage.commit_id, "1", stage.commit_id[:35]]

@@ -27,10 +27,6 @@ _MEANING = {"none": " alone", "hashed": " and their parts"}
 STUCK = timedelta(days=7)
 
 
-#: Commits that are read at once where only some are looked for.
-_SIFTED = 200
-
-
 def log(
     session: Session,
     *,
@@ -50,12 +46,11 @@ def log(
         last = (seq_of(session, until) or 0) + 1
         before = last if before is None else min(before, last)
     found: list[CommitView] = []
-    size = limit if actor is None and kind is None else max(limit, _SIFTED)
     while len(found) < limit and before != 1:
-        page = session.store.commits(session.tenant, before=before, limit=size)
-        wanted = (each for each in page if kind in {None, each.commit.kind} and _made_by(each, actor))
+        page = session.store.commits(session.tenant, before=before, limit=limit, kind=kind, actor=actor)
+        wanted = (each for each in page if _made_by(each, actor))
         found += [view for view in (readable(session, each) for each in wanted) if view.steps]
-        if len(page) < size:
+        if len(page) < limit:
             break
         before = page[-1].commit.seq
     return found[:limit]

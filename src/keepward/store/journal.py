@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from keepward.errors import InvalidInput, KeepwardError, Tampered
-from keepward.model.codec import decode_record
+from keepward.model.codec import canonical, decode_record
 from keepward.model.commit import (
     EMPTY_HASH,
     ERASED,
@@ -71,10 +71,17 @@ def event_of(row: Row) -> Event:
 class JournalReads(Snapshot):
     """What may be asked about the journal; a part of ``Reader``."""
 
-    def commits(self, tenant: str, *, before: int | None, limit: int) -> list[CommitView]:
-        """Return commits, newest first, with seq below ``before``."""
+    def commits(
+        self, tenant: str, *, before: int | None, limit: int, kind: str | None = None, actor: str | None = None
+    ) -> list[CommitView]:
+        """Return commits, newest first, with seq below ``before``, of one ``kind`` where that is given.
+
+        ``actor`` leaves out most commits that it neither made nor approved, without reading what they changed.
+        """
+        sifted = {"kind": kind, "part": None if actor is None else canonical(actor)[1:]}
+        values = {"tenant": tenant, "before": _END if before is None else before, "limit": limit}
         with self._reading(tenant) as db:
-            rows = db.run("commits_before", tenant=tenant, before=_END if before is None else before, limit=limit)
+            rows = db.run("commits_before", values | sifted)
             return [self._view(db, tenant, row) for row in rows.fetchall()]
 
     def commit(self, tenant: str, commit_id: str) -> CommitView | None:

@@ -5,6 +5,13 @@
 SELECT payload FROM events
  WHERE tenant = :tenant AND payload IS NOT NULL AND position(CAST('"blob":"' AS BYTEA) IN payload) > 0;
 
+-- commits_before --
+-- Of a kind and with a part in their details, where these are named; what was erased may have had it.
+{{commit_row}} WHERE c.tenant = :tenant AND c.seq < :before
+   AND (CAST(:kind AS TEXT) IS NULL OR c.kind = :kind)
+   AND (CAST(:part AS BYTEA) IS NULL OR c.payload IS NULL OR position(CAST(:part AS BYTEA) IN c.payload) > 0)
+ ORDER BY c.seq DESC LIMIT :limit;
+
 -- naming_payloads --
 -- The newest versions that name memories or blobs.
 SELECT e.payload FROM events e JOIN records r ON r.tenant = e.tenant AND r.position = e.seq * 1048576 + e.n

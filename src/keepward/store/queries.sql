@@ -368,7 +368,10 @@ SELECT c.seq, c.id, c.at, c.kind, c.actor_kind, c.prev, c.events_hash, c.salt, c
   FROM commits c
 
 -- commits_before --
-{{commit_row}} WHERE c.tenant = :tenant AND c.seq < :before ORDER BY c.seq DESC LIMIT :limit;
+-- Of a kind and with a part in their details, where these are named; what was erased may have had it.
+{{commit_row}} WHERE c.tenant = :tenant AND c.seq < :before
+   AND (CAST(:kind AS TEXT) IS NULL OR c.kind = :kind) AND (:part IS NULL OR c.payload IS NULL OR instr(c.payload, :part) > 0)
+ ORDER BY c.seq DESC LIMIT :limit;
 
 -- commits_after --
 {{commit_row}} WHERE c.tenant = :tenant AND c.seq > :after ORDER BY c.seq;
