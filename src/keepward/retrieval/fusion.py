@@ -45,6 +45,10 @@ CROWD_FROM: Final = 4
 #: Words count in full from this coverage of the best memory on, and in proportion below: what no memory holds more of
 #: is held by chance.
 TELLING: Final = 0.2
+#: Above that they count in full where the best memory holds this share of the query, or far more than the one at the
+#: rank below: what many memories hold alike tells none of them apart.
+PLENTY: Final = 0.6
+ALIKE_AT: Final = 20
 #: Weight of words in a request for advice: what bears on it is a liking, told in other words.
 ADVICE_WORDS: Final = 0.7
 #: Share of what all requests for advice have in common that is taken off the vector of one.
@@ -94,9 +98,19 @@ def luck(counts: Places) -> Doubles:
     return LUCK * np.sqrt(2.0 * np.log(np.maximum(counts, 1))) + crowd(counts)
 
 
-def words_weight(covered: Doubles, *, advice: bool) -> float:
-    """Weight of what candidates cover of a query, beside their cosines."""
-    return min(1.0, float(covered.max(initial=0.0)) / TELLING) * (ADVICE_WORDS if advice else 1.0)
+def words_weight(covered: Doubles, *, advice: bool, remark: bool) -> float:
+    """Weight of what candidates cover of a query, beside their cosines.
+
+    Full where one covers much of it, or far more than most do; little where many cover the same little. A remark is
+    mostly about something else than what explains it, so nothing covers much of one.
+    """
+    most = float(covered.max(initial=0.0))
+    if most <= 0.0:
+        return 0.0
+    usual = float(np.partition(covered, -ALIKE_AT)[-ALIKE_AT]) if len(covered) > ALIKE_AT else 0.0
+    singled_out = (1.0 - usual / most) ** 2
+    known = 1.0 if remark else max(min(1.0, most / PLENTY), singled_out)
+    return min(1.0, most / TELLING) * known * (ADVICE_WORDS if advice else 1.0)
 
 
 def particular(query: Floats, usual: Floats) -> Floats:

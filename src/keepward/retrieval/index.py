@@ -287,8 +287,8 @@ class Index:
         near, sight, cover = found.near, found.sight, found.cover
         covered = np.zeros(len(near.rows)) if cover is None else rounded(cover.full[near.rows])
         if near.compared.any():
-            advice = relevance.asks_advice(found.query.text)
-            covered = rounded(fusion.words_weight(covered, advice=advice) * covered)
+            advice, remark = relevance.asks_advice(found.query.text), relevance.remarks(found.query.text)
+            covered = rounded(fusion.words_weight(covered, advice=advice, remark=remark) * covered)
         feature = self._speaks(found.query, near.rows) + self._wished(found)
         score = covered + fusion.cosine_weight(near.mean) * near.cosine + feature
         best = rounded(fusion.session_best(score, sight.session[near.rows], sight.sessions))

@@ -291,6 +291,22 @@ def test_a_wish_among_as_many_wishes_is_found_by_what_it_says_alone() -> None:
     assert many < few / 10
 
 
+def weight(covered: list[float], *, remark: bool = False) -> float:
+    return fusion.words_weight(np.array(covered), advice=False, remark=remark)
+
+
+def test_words_that_many_memories_hold_alike_count_less_than_those_that_single_one_out() -> None:
+    assert weight([0.3] * 30) < 0.6 * weight([0.3] + [0.01] * 29)
+
+
+def test_words_that_a_memory_holds_most_of_count_in_full_however_many_hold_some() -> None:
+    assert weight([0.7] + [0.4] * 29) == 1.0
+
+
+def test_words_of_a_remark_count_however_little_of_it_a_memory_holds() -> None:
+    assert weight([0.3] * 30, remark=True) == 1.0
+
+
 def test_words_that_no_memory_holds_many_of_count_less_beside_vectors() -> None:
     asked = "harbour " + " ".join(f"unheard{n}" for n in range(12))
     memory = entry(1, "harbour", units=turned(0.5, 2), vector_model="m")
