@@ -20,13 +20,17 @@ if TYPE_CHECKING:
     from keepward.model.proposal import Outcome
 
 
+_HELD = "it is held until a person decides"
+
+
 class NotStored(KeepwardError):
-    """Nothing of it was stored; ``outcome`` says why, and has a receipt."""
+    """Nothing of it was stored, or not yet; ``outcome`` says why, and has a receipt."""
 
     code = "not_stored"
 
     def __init__(self, outcome: Outcome) -> None:
-        super().__init__("; ".join(dict.fromkeys(each.detail for each in outcome.reasons)))
+        held = [_HELD] if outcome.outcome == "quarantined" else []
+        super().__init__("; ".join(dict.fromkeys([*held, *(each.detail for each in outcome.reasons)])))
         self.outcome = outcome
 
 
@@ -51,7 +55,7 @@ def said(outcomes: Iterable[Outcome]) -> list[str]:
     for outcome in outcomes:
         if outcome.outcome == "refused":
             raise NotStored(outcome)
-        found += ["it is held until a person decides"] if outcome.outcome == "quarantined" else []
+        found += [_HELD] if outcome.outcome == "quarantined" else []
         found += [each.detail for each in outcome.reasons if not {each.gate, each.code} & _AS_GIVEN]
     return list(dict.fromkeys(found))
 

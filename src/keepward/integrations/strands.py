@@ -1,0 +1,111 @@
+"""A memory store of Strands Agents over a handle on memories, for its ``MemoryManager``.
+
+Needs the extra ``strands``.
+
+Invariants
+(1) What a gate refuses or holds is an error, which the tool ``add_memory`` tells the model; what it changes is a
+    warning.
+(2) Messages are added once, however often a batch of them is sent again: each has an id made of its session, number
+    and text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from hashlib import sha256
+from typing import Any
+
+from strands.memory import MemoryEntry, MemoryStore
+
+from keepward.integrations import GateWarning, NotStored, notes_of, warn_of
+from keepward.integrations.names import key_of
+from keepward.memory import Memory
+from keepward.model.memory import Record
+from keepward.model.talk import Added
+
+#: Most memories that a search returns unless it is said otherwise.
+MOST = 10
+
+
+class KeepwardMemoryStore(MemoryStore):
+    """What is remembered in reach of a handle.
+
+    ``session`` names the conversation that messages are added to, and ``subject`` whom it is about: the user. With
+    ``extraction`` the facts in messages are found as ``Memory.add`` finds them, by rules, without a call of a model.
+    """
+
+    def __init__(
+        self,
+        mem: Memory,
+        *,
+        name: str = "keepward",
+        description: str | None = None,
+        max_search_results: int | None = None,
+        writable: bool = True,
+        extraction: Any = None,
+        session: str | None = None,
+        subject: str | None = None,
+    ) -> None:
+        if not name.strip():
+            raise ValueError("name must not be empty")
+        self.memory, self.name, self.description, self.writable = mem, name, description, writable
+        self.max_search_results = None if max_search_results is None else _checked(max_search_results)
+        self.extraction, self.session, self.subject = extraction, session, subject
+
+    async def search(self, query: str, options: Any = None) -> list[MemoryEntry]:
+        """Return what bears on a query, best first, with id, score and trust of each in its metadata."""
+        asked = (options or {}).get("max_search_results")
+        limit = _checked(asked) if asked is not None else self.max_search_results or MOST
+        if not any(map(str.isalnum, query)):
+            return []
+        hits = (await asyncio.to_thread(self.memory.recall, query, limit=limit)).hits
+        return [MemoryEntry(content=each.memory.text, metadata=_metadata(each.memory, each.score)) for each in hits]
+
+    async def add(self, content: str, metadata: dict[str, Any] | None = None) -> Record:
+        """Remember a text; the same text again strengthens what is there.
+
+        Raises:
+            NotStored: a gate refused it, or holds it for a person.
+            ValueError: the store takes no writes, or there is no text.
+        """
+        self._writes()
+        if not content.strip():
+            raise ValueError("content must not be empty")
+        outcome = await asyncio.to_thread(
+            self.memory.remember, content, kind="fact", tier="archival", metadata=metadata or {}, reason="added"
+        )
+        if outcome.record is None:
+            raise NotStored(outcome)
+        warn_of([outcome], stacklevel=3)
+        return outcome.record
+
+    async def add_messages(self, messages: list[Any], context: Any = None) -> Added:
+        """Add messages to the session, with the facts that they tell; what gates held or refused is a warning."""
+        self._writes()
+        numbers = getattr(context, "sequence_numbers", None) or range(len(messages))
+        talk = [self._message(each, number) for each, number in zip(messages, numbers, strict=True)]
+        name = None if self.session is None else key_of(self.session)
+        added = await asyncio.to_thread(self.memory.add, talk, session=name, subject=self.subject)
+        for note in notes_of((*added.turns, *added.facts)):
+            warnings.warn(note, GateWarning, stacklevel=2)
+        return added
+
+    def _writes(self) -> None:
+        if not self.writable:
+            raise ValueError("the store is not writable")
+
+    def _message(self, message: Any, number: int) -> dict[str, Any]:
+        text = "\n\n".join(block["text"] for block in message["content"] if block.get("text"))
+        digest = sha256(f"{self.session}\n{number}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        return {"role": message["role"], "content": text, "id": digest}
+
+
+def _checked(limit: int) -> int:
+    if limit < 1:
+        raise ValueError("max_search_results must be at least 1")
+    return limit
+
+
+def _metadata(record: Record, score: float) -> dict[str, Any]:
+    return {**record.metadata, "id": record.id, "score": round(score, 4), "trust": record.trust.label}
