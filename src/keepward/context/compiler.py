@@ -159,8 +159,9 @@ class _Assembly:
         self._recalled: dict[tuple[str, int], Entry] = {}
         #: Ids of what was recalled and is outdone, with the id of what says otherwise and is newer.
         self._outdone: Mapping[str, str] = {}
-        #: Ids of answers by those of their questions.
+        #: Ids of answers by those of their questions; and of these and of neighbours, what brings them in.
         self._answers = {question: answer for answer, question in inputs.questions.items()}
+        self._bringers = {**inputs.neighbours, **self._answers}
         #: Headings that are paid for, and estimated tokens of what is in.
         self._opened: Opened = {}
         self._spent = 0
@@ -351,7 +352,8 @@ class _Assembly:
     def _drop(self, entry: Entry) -> None:
         """Put an entry out for lack of room, and what is only in as outdone by it."""
         name = entry.record.id
-        along = (it for it in [*self._recalled.values()] if name in {self._outdone.get(it.record.id), self._answer(it)})
+        recalled = [*self._recalled.values()]
+        along = (it for it in recalled if name in {self._outdone.get(it.record.id), self._bringer(it)})
         for each in (entry, *along):
             self._kept.pop(each.key, None)
             self._recalled.pop(each.key, None)
@@ -430,6 +432,9 @@ class _Assembly:
                     waiting.append((rank + later, question))
         for _, question in waiting:
             room -= self._offer(question, room)
+        # Best first, as what stands beside them was ranked.
+        for neighbour in (by_id[name] for name in self._inputs.neighbours if name in by_id):
+            room -= self._offer(neighbour, room)
         for each in shown:
             if each.brought and each.key not in self._kept:
                 self._reasons.setdefault(each.key, NO_ROOM)
@@ -440,14 +445,14 @@ class _Assembly:
             return 0
         return entry.cost
 
-    def _answer(self, entry: Entry) -> str | None:
-        """Return the id of the answer that brings an entry in; None for what comes in by itself."""
-        return self._answers.get(entry.record.id) if entry.brought else None
+    def _bringer(self, entry: Entry) -> str | None:
+        """Return the id of the answer, or of the turn beside it, that brings an entry in; None for what needs none."""
+        return self._bringers.get(entry.record.id) if entry.brought else None
 
     def _within_caps(self, entry: Entry) -> bool:
         """Whether no limit but the room keeps a recalled entry out; note which one does."""
         newer = self._outdone.get(entry.record.id)
-        needed = {newer, self._answer(entry)} - {None}
+        needed = {newer, self._bringer(entry)} - {None}
         if needed:
             if not needed <= {each.record.id for each in self._kept.values()}:
                 self._reasons[entry.key] = NO_ROOM
@@ -585,5 +590,6 @@ class _Assembly:
             weak=entry.brought or (entry.score is not None and entry.score < self._inputs.policy.relevance_weak),
             block=line.block if line else None,
             outdone_by=self._outdone.get(record.id) if entry.section == "recalled" else None,
-            question_of=self._answer(entry),
+            question_of=self._answers.get(record.id) if entry.brought else None,
+            neighbour_of=self._inputs.neighbours.get(record.id) if entry.brought else None,
         )

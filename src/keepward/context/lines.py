@@ -119,7 +119,7 @@ class Entry:
     score: float | None = None
     strength: float = 0.0
     parts: Mapping[str, float] = field(default_factory=dict)
-    #: Whether it comes in only with the answer to its question.
+    #: Whether it comes in only with what brings it: the answer to its question, or the turn beside it.
     brought: bool = False
     #: Set once it is screened.
     masks: tuple[Mask, ...] = ()

@@ -41,7 +41,7 @@ class Candidate:
     strength: float | None = None
     #: Named parts of the score.
     parts: Mapping[str, float] = field(default_factory=dict)
-    #: Whether it was not recalled itself and comes in only with the answer to its question.
+    #: Whether it was not recalled itself and comes in only with the answer to its question, or the turn beside it.
     brought: bool = False
 
 
@@ -93,6 +93,8 @@ class Inputs:
     recalled: Sequence[Candidate] = ()
     #: By the id of a turn that was recalled, that of the question before which it answers.
     questions: Mapping[str, str] = field(default_factory=dict)
+    #: By the id of a turn that was not recalled, that of the best recalled one beside it.
+    neighbours: Mapping[str, str] = field(default_factory=dict)
     #: What was left out before: id, version, reason. It is never rendered.
     excluded: Sequence[tuple[str, int, Reason]] = ()
     #: Name and function of the token counter; 0 for the empty text.

@@ -5,31 +5,27 @@ Invariants
 (2) A context and its receipt are kept in one transaction; a store that cannot be written still compiles
     and says that the receipt was not kept.
 (3) A replay reads records at the versions the receipt names, and nothing else.
-(4) What one more look at a text finds is a function of the text, its names and its origin alone; it is remembered for
-    these, by their hash and without their words.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 
 from keepward.context.compiler import NO_ROOM, compile_context, memory_block, snapshot
 from keepward.context.render import Artefact, Fetch, digest
 from keepward.context.render import replay as render_again
-from keepward.context.sections import Candidate, Compiled, Format, Inputs, Screened, is_turn
+from keepward.context.sections import Candidate, Compiled, Format, Inputs, is_turn
 from keepward.engine.audit import core_of
 from keepward.engine.commit import keep_read
 from keepward.engine.contradictions import outdone_among
 from keepward.engine.features import may_answer
 from keepward.engine.read import Need, Stand, below_floor, floor_of, search, stand
 from keepward.engine.review import pending
+from keepward.engine.screening import screen
 from keepward.engine.session import Engine, Session, note_handed
 from keepward.engine.view import (
     COMPILED,
@@ -44,7 +40,7 @@ from keepward.engine.view import (
     withheld,
 )
 from keepward.errors import InvalidInput
-from keepward.gates.content import BETWEEN, TOGETHER, scrub_private, scrub_secret, softly_worded_counts
+from keepward.gates.content import scrub_private, scrub_secret
 from keepward.model.commit import Reason
 from keepward.model.compiled import CompiledContext, Replayed
 from keepward.model.memory import Kind, Record, Sensitivity, Stability, Status, Tier
@@ -241,7 +237,7 @@ def _gather(
     notes = at.notes
     reranker = calibration = None
     origin: dict[str, str] = {}
-    asked: dict[str, str] = {}
+    brought = Brought()
     room = min(budget, session.policy.retrieved_budget)
     need = _need(session, least, now, room, sensitive=include_sensitive)
     if objective.strip():
@@ -263,10 +259,11 @@ def _gather(
         origin = found.origin
         damaged.extend(found.withheld)
         low = _untrusted([hit.memory for hit in found.hits], least)
-        asked, brought = _questions(session, found, need, at, fixed, room)
-        left = (each for each in need.left if each.id not in brought)
+        untrusted = {name for name, _, _ in low}
+        brought = _brought(session, found, need, at, fixed, untrusted, room)
+        left = (each for each in need.left if each.id not in brought.records)
         excluded += [*low, *((each.id, each.version, NO_ROOM) for each in left)]
-        recalled = _candidates(found, brought, without={name for name, _, _ in low})
+        recalled = _candidates(found, brought.records, without=untrusted)
     if seq is None and on:
         excluded += [
             (item.id, 0, Reason(gate="compile", code="quarantine", detail="it waits for a person's decision"))
@@ -287,7 +284,8 @@ def _gather(
         state=[each for each in state if each.id not in barred],
         working=[each for each in working if each.id not in barred],
         recalled=recalled,
-        questions=asked,
+        questions=brought.questions,
+        neighbours=brought.neighbours,
         excluded=excluded,
         counter_name=session.engine.counter.name,
         count=session.engine.counter.count,
@@ -327,32 +325,76 @@ def _candidates(found: Recall, brought: Mapping[str, Record], *, without: Collec
     ]
 
 
-def _questions(
-    session: Session, found: Recall, need: Need, at: Stand, fixed: Collection[str], room: int
-) -> tuple[dict[str, str], dict[str, Record]]:
-    """Return, by the ids of leading turns, the questions that they answer, and of these by id what was not recalled."""
-    turns = {hit.memory.id: hit.memory for hit in found.hits if is_turn(hit.memory) and hit.memory.session is not None}
-    leading = [*turns][: max(room - WITHOUT_QUESTIONS, 0) // TOKENS_A_QUESTION]
-    index = need.index
-    if not leading or index is None or need.allowed is None:
-        return {}, {}
-    if found.candidates == "database":
-        from keepward.engine.candidates import around
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brought:
+    """What comes into a context with a turn that was recalled."""
 
-        # What was gathered for the question has the turns around the very first ones alone.
-        index = around(session.store, session.tenant, leading)
-    with session.indexes.lock:
-        before = index.before(leading, need.allowed)
-    unread = [name for name in before.values() if name not in turns and name not in fixed]
-    records = session.store.records(session.tenant, unread, as_of=at.seq).records if unread else []
-    if at.seq is not None:
-        records = still_shown(session, records)
-    others = {record.id: record for record in records if record.is_live(at.now)}
+    #: By the ids of leading turns, the questions that they answer.
+    questions: Mapping[str, str] = field(default_factory=dict)
+    #: By id, the best turn beside it; the best first.
+    neighbours: Mapping[str, str] = field(default_factory=dict)
+    #: What of these was not recalled itself, by id.
+    records: Mapping[str, Record] = field(default_factory=dict)
+
+
+def _brought(
+    session: Session,
+    found: Recall,
+    need: Need,
+    at: Stand,
+    fixed: Collection[str],
+    untrusted: Collection[str],
+    room: int,
+) -> Brought:
+    """Return the questions that turns answer and, where what was recalled leaves room, what stands beside turns."""
+    records = (hit.memory for hit in found.hits if hit.memory.id not in untrusted)
+    turns = {each.id: each for each in records if is_turn(each) and each.session is not None}
+    leading = [*turns][: max(room - WITHOUT_QUESTIONS, 0) // TOKENS_A_QUESTION]
+    sides = _beside(session, found, need, leading)
+    before = {answer: name for answer, (name, _) in sides.items() if name is not None}
+    others = _live(session, at, [name for name in before.values() if name not in turns and name not in fixed])
     known = turns | others
     asked = {
         answer: name for answer, name in before.items() if name in known and may_answer(turns[answer], known[name])
     }
-    return asked, {name: others[name] for name in asked.values() if name in others}
+    brought = {name: others[name] for name in asked.values() if name in others}
+    if need.left:
+        return Brought(questions=asked, records=brought)
+    count = session.engine.counter.count
+    shown = (*(hit.memory for hit in found.hits), *brought.values())
+    spare = room - sum(count(each.text) + BESIDE_A_TEXT for each in shown)
+    brings: dict[str, str] = {}
+    for turn, names in _beside(session, found, need, [*turns][: max(spare, 0) // TOKENS_A_READ]).items():
+        for name in names:
+            if name is not None and name not in turns and name not in fixed and name not in brought:
+                brings.setdefault(name, turn)
+    near = _live(session, at, [*brings])
+    neighbours = {name: turn for name, turn in brings.items() if name in near}
+    return Brought(questions=asked, neighbours=neighbours, records=brought | near)
+
+
+def _beside(
+    session: Session, found: Recall, need: Need, turns: Sequence[str]
+) -> dict[str, tuple[str | None, str | None]]:
+    """Return by id the turns before and after in the same session, among those that the reader may see."""
+    index = need.index
+    if not turns or index is None or need.allowed is None:
+        return {}
+    if found.candidates == "database":
+        from keepward.engine.candidates import around
+
+        # What was gathered for the question has the turns around the very first ones alone.
+        index = around(session.store, session.tenant, turns)
+    with session.indexes.lock:
+        return index.beside(turns, need.allowed)
+
+
+def _live(session: Session, at: Stand, ids: Sequence[str]) -> dict[str, Record]:
+    """Return by id, in order, those memories that hold at the instant of a read."""
+    records = session.store.records(session.tenant, ids, as_of=at.seq).records if ids else []
+    if at.seq is not None:
+        records = still_shown(session, records)
+    return {record.id: record for record in records if record.is_live(at.now)}
 
 
 def _need(session: Session, least: Trust, now: datetime, room: int, *, sensitive: bool) -> Need:
@@ -480,86 +522,3 @@ def sources(session: Session) -> tuple[Fetch, Artefact]:
         return versions[memory_id].get(version)
 
     return fetch, lambda kind, version: session.store.artefact(session.tenant, kind, version)
-
-
-#: Findings that are remembered.
-SCREENED = 16_384
-_known: OrderedDict[bytes, Screened] = OrderedDict()
-_lock = Lock()
-
-
-def screen(records: Sequence[Record]) -> list[Screened]:
-    """Look once more at texts about to be rendered: mask secrets, leave out orders to the model.
-
-    What a person wrote or approved is not taken for an order.
-    """
-    keys = [_key(record) for record in records]
-    with _lock:
-        found = {key: _known[key] for key in keys if key in _known}
-    fresh = {key: record for key, record in zip(keys, records, strict=True) if key not in found}
-    for batch in _batches(fresh):
-        calm = len(batch) > 1 and _calm(batch.values())
-        found |= {key: Screened() if calm else _screened(record) for key, record in batch.items()}
-    with _lock:
-        for key in found:
-            _known[key] = found[key]
-            _known.move_to_end(key)
-        while len(_known) > SCREENED:
-            _known.popitem(last=False)
-    return [found[key] for key in keys]
-
-
-def _batches(fresh: dict[bytes, Record]) -> Iterator[dict[bytes, Record]]:
-    """Yield records whose texts are short enough to be looked at together."""
-    batch: dict[bytes, Record] = {}
-    size = 0
-    for key, record in fresh.items():
-        length = sum(map(len, _words(record)))
-        if batch and size + length > TOGETHER:
-            yield batch
-            batch, size = {}, 0
-        batch[key] = record
-        size += length
-    if batch:
-        yield batch
-
-
-def _words(record: Record) -> list[str]:
-    return [words for words in (record.text, record.key, record.speaker) if words]
-
-
-def _calm(records: Iterable[Record]) -> bool:
-    """Whether one look at texts together rules out that there is anything to find in any of them."""
-    from keepward.gates.detect import injection, secrets
-    from keepward.gates.detect.text import Text
-
-    text = Text(BETWEEN.join(words for record in records for words in _words(record)))
-    return text.is_plain and secrets.calm(text) and injection.calm(text)
-
-
-def _key(record: Record) -> bytes:
-    judged = (record.text, record.key, record.speaker, int(record.trust), softly_worded_counts(record))
-    return hashlib.blake2b(repr(judged).encode("utf-8", "surrogatepass"), digest_size=20).digest()
-
-
-def _screened(record: Record) -> Screened:
-    from keepward.gates.detect.engine import marker
-    from keepward.gates.detect.injection import scan as orders
-    from keepward.gates.detect.secrets import calm, scan
-    from keepward.gates.detect.text import Text
-
-    names = "\n".join(name for name in (record.key, record.speaker) if name)
-    if names and scan(names):
-        detail = "its key or speaker holds what looks like a secret"
-        return Screened(drop=Reason(gate="compile", code="secret", detail=detail))
-    # One look rules out a secret in most texts, for a fifth of what it takes to find one.
-    text = Text(record.text)
-    found = () if calm(text) else scan(text)
-    masks = tuple((each.start, each.end, marker(each.detector).strip("[]")) for each in found)
-    soft = softly_worded_counts(record)
-    if record.trust < Trust.USER and any(
-        each.certainty == "certain" or soft for each_text in (text, Text(names)) for each in orders(each_text)
-    ):
-        reason = Reason(gate="compile", code="injection", detail="the text reads like an instruction to the model")
-        return Screened(text_masks=masks, drop=reason)
-    return Screened(text_masks=masks)

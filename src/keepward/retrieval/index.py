@@ -427,14 +427,17 @@ class Index:
             found[known] = store.floats(first[known])
         return found, known
 
-    def before(self, ids: Sequence[str], allowed: Allowed) -> dict[str, str]:
-        """Return by id the turn before in the same session, of those that have one which the reader may see."""
+    def beside(self, ids: Sequence[str], allowed: Allowed) -> dict[str, tuple[str | None, str | None]]:
+        """Return by id the turns before and after in the same session; None where the reader may see none."""
         sight, last = self._sight(allowed), len(self._columns)
         if not sight.sessions:
             return {}
-        rows = self._columns.rows(ids)
-        before = np.where(rows >= 0, sight.before[rows], last).tolist()
-        return {name: self._columns.ids[row] for name, row in zip(ids, before, strict=True) if row < last}
+        names, rows = self._columns.ids, self._columns.rows(ids)
+        sides = (
+            [names[row] if row < last else None for row in np.where(rows >= 0, turns[rows], last).tolist()]
+            for turns in (sight.before, sight.after)
+        )
+        return dict(zip(ids, zip(*sides, strict=True), strict=True))
 
     def _first(self, model: str, dim: int, rows: Places) -> tuple[Places, Mask, vectors.UnitStore | None]:
         store = self._units.get((model, dim))

@@ -252,6 +252,36 @@ def test_a_question_that_was_recalled_itself_stands_by_itself() -> None:
     assert {item.question_of for item in compiled.sections[-1].items} == {None}
 
 
+AFTER = event("n", "The cake there was dry", speaker="Ana", session="s1", created_at=NOW)
+
+
+def beside(**given: Any) -> Inputs:
+    """Return inputs of a turn that was recalled and the one that stands beside it."""
+    recalled = [*found(TALK[1]), Candidate(record=AFTER, score=0.9, strength=0.0, brought=True)]
+    return inputs(**{"recalled": recalled, "neighbours": {"n": "a"}, **given})
+
+
+def test_a_turn_brings_its_neighbour_into_the_room_left_over() -> None:
+    compiled = compile_context(beside())
+    told = {item.id: (item.neighbour_of, item.question_of, item.weak) for item in compiled.sections[-1].items}
+    assert told == {"a": (None, None, False), "n": ("a", None, True)}
+    assert again(compiled, beside()).same
+
+
+def test_a_neighbour_waits_until_everything_else_had_its_chance() -> None:
+    far = record("far", "The bakery closes at six in the evening on most days")
+    recalled = [*found(TALK[1], far), Candidate(record=AFTER, score=0.9, strength=0.0, brought=True)]
+    both = compile_context(inputs(recalled=found(TALK[1], far))).tokens
+    assert why(compile_context(beside(recalled=recalled, budget_tokens=both + 1))) == {"n": "budget"}
+
+
+def test_no_neighbour_is_in_without_the_turn_beside_it() -> None:
+    long = replace(TALK[1], text="We took the ferry " * 50)
+    recalled = [*found(long), Candidate(record=AFTER, score=0.9, strength=0.0, brought=True)]
+    compiled = compile_context(beside(recalled=recalled, budget_tokens=60))
+    assert (compiled.text, why(compiled)) == ("", {"a": "budget", "n": "budget"})
+
+
 def test_a_trusted_origin_is_not_marked() -> None:
     assert "unverified" not in compile_context(inputs(recalled=found(record("a", "tabs")))).text
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from keepward.engine import contexts as screening
+from keepward.engine import screening
 from keepward.gates.detect import injection as orders
 from keepward.gates.detect import secrets
 from keepward.model.trust import Trust
