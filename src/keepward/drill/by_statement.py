@@ -137,11 +137,12 @@ for _name, (_title, _statements) in EDITS.items():
     attack(_title, _name)(_edit(_statements))
 
 
-def _bend(stage: Stage, name: str, word: str, bent: str) -> None:
+def _bend(stage: Stage, kind: str, name: str, word: str, bent: str) -> None:
     """Replace a word in the body of a document."""
-    ((body,),) = stage.target.rows("SELECT body FROM documents WHERE id = :id", {"id": name})
-    values = {"id": name, "body": bytes(body).replace(word.encode(), bent.encode())}
-    stage.target.execute("UPDATE documents SET body = :body WHERE id = :id", values)
+    key = {"kind": kind, "id": name}
+    ((body,),) = stage.target.rows("SELECT body FROM documents WHERE kind = :kind AND id = :id", key)
+    values = {**key, "body": bytes(body).replace(word.encode(), bent.encode())}
+    stage.target.execute("UPDATE documents SET body = :body WHERE kind = :kind AND id = :id", values)
 
 
 @attack("a receipt is edited")
@@ -151,7 +152,7 @@ def bend_receipt(stage: Stage) -> Tried:
     control = stage.owner.replay(receipt).same
     with _closed(stage):
         control = control and _look(stage, memory_id).whole
-        _bend(stage, receipt, '"version":1', '"version":2')
+        _bend(stage, "receipts", receipt, '"version":1', '"version":2')
         with stage.opened() as again:
             code, faults = refusal(again.replay, receipt), again.verify().faults
     return Tried(bool(code and faults), control, f"replay: {code}")
@@ -164,7 +165,7 @@ def bend_proposal(stage: Stage) -> Tried:
         return Tried(not committed(said), False, said.outcome)
     item = said.item
     with _closed(stage):
-        _bend(stage, item.id, WORD, BENT)
+        _bend(stage, "proposals", item.id, WORD, BENT)
         with stage.opened() as again:
             code = refusal(again.approve, item.id, digest=item.digest)
             held = bool(code) and BENT not in again.snapshot().text
