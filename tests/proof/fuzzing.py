@@ -168,7 +168,7 @@ def fuzz(server: Served, *, bearer: str = "owner", examples: int = 10, settings:
         said=done.stdout + done.stderr,
         answered=by_status,
         unreached=unreached(server, fresh),
-        misfits={(each[0], each[1]): "\n".join(each[2:]) for each in map(json.loads, misfits.open(encoding="utf-8"))},
+        misfits={(each[0], each[1]): "\n".join(each[2:]) for each in map(json.loads, misfits.read_text().splitlines())},
     )
 
 
