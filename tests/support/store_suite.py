@@ -134,6 +134,23 @@ class StoreSuite(ReadSuite, JobsSuite):
         self.put(store, make, second)
         assert [step.after for _, step in store.history(TENANT, first.id)] == [first, second]
 
+    def test_steps_are_those_of_the_history(self, store: Store, make: Maker) -> None:
+        first = make.record()
+        self.put(store, make, first)
+        self.put(store, make, make.revised(first, text="newer"))
+        assert store.steps(TENANT, first.id) == [step for _, step in store.history(TENANT, first.id)]
+
+    def test_a_commit_of_many_is_read_once_for_the_histories_of_all(
+        self, store: Store, make: Maker, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        records = [make.record() for _ in range(5)]
+        self.put(store, make, *records)
+        alone = {each.id: store.history(TENANT, each.id) for each in records}
+        read: list[int] = []
+        whole = type(store)._checked
+        monkeypatch.setattr(type(store), "_checked", lambda own, *given: read.append(1) or whole(own, *given))
+        assert (store.histories(TENANT, alone), len(read)) == (alone, 1)
+
     def test_history_tells_what_stood_before(self, store: Store, make: Maker) -> None:
         first = make.record()
         self.put(store, make, first)

@@ -513,11 +513,11 @@ def sources(session: Session) -> tuple[Fetch, Artefact]:
 
     def fetch(memory_id: str, version: int) -> Record | None:
         if memory_id not in versions:
-            steps = session.store.history(session.tenant, memory_id)
+            steps = session.store.steps(session.tenant, memory_id)
             if steps:
-                see_readable(session, steps[-1][1].after, own=False)
+                see_readable(session, steps[-1].after, own=False)
             versions[memory_id] = {
-                step.after.version: step.after for _, step in steps if step.after.status is not Status.ERASED
+                step.after.version: step.after for step in steps if step.after.status is not Status.ERASED
             }
         return versions[memory_id].get(version)
 

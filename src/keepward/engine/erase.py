@@ -280,9 +280,7 @@ def gather(session: Session, chosen: Selection, reason: str) -> Gathered:
     copies: set[str] = set()
     while True:
         ids = named | copies
-        histories = {
-            name: [step.after for _, step in session.store.history(session.tenant, name)] for name in sorted(ids)
-        }
+        histories = {name: [step.after for step in session.store.steps(session.tenant, name)] for name in sorted(ids)}
         held = [record for versions in proposed.values() for record in versions]
         traces = traces_of([*(record for versions in histories.values() for record in versions), *held])
         lineage = set(closure(session, ids)) - ids

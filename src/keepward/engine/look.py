@@ -120,7 +120,7 @@ def echoes(
         # A fact that was corrected more often than that is a state in all but name.
         if not 1 < record.version <= REVISED or record.kind is Kind.STATE or text_digest(record.text) == digest:
             continue
-        history = (step.after for _, step in session.store.history(session.tenant, record.id))
+        history = (step.after for step in session.store.steps(session.tenant, record.id))
         earlier += [version for version in history if text_digest(version.text) == digest]
     old = session.store.superseded(session.tenant, after.scope, digest).records if known else []
     return (*earlier, *old)
@@ -337,7 +337,7 @@ def look(session: Session, change: Change, before: Record | None, after: Record,
     if isinstance(change, Supersede):
         seen["successor"] = overlay.records.get(change.by) or fetch(session, change.by, own=True)
     if isinstance(change, Restore):
-        seen["contained"] = session.store.history(session.tenant, after.id)[-1][1].op == "contain"
+        seen["contained"] = session.store.steps(session.tenant, after.id)[-1].op == "contain"
     if not isinstance(change, Insert):
         return View(**seen)
     near = neighbours(session, after, overlay) if before is None else ()

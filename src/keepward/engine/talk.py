@@ -159,8 +159,8 @@ def _change(session: Session, fact: Fact, turn: Turn, record: Record, subject: s
     if holder is not None and _when(holder) > _when(record):
         # An older talk that comes in later, or comes again, does not set back what holds.
         key = None
-        versions = session.store.history(session.tenant, holder.id)
-        if any(record.id in step.after.evidence for _, step in versions):
+        versions = session.store.steps(session.tenant, holder.id)
+        if any(record.id in step.after.evidence for step in versions):
             return None
     return Insert(
         id=session.ids.new_id(session.clock.now()),

@@ -149,6 +149,7 @@ def _reach(session: Session, view: CommitView, *, with_later: bool) -> tuple[lis
     chosen = {view.commit.seq: view}
     conflicts: dict[tuple[str, int], Conflicting] = {}
     waiting = [step.after.id for step in view.steps]
+    histories = session.store.histories(session.tenant, dict.fromkeys(waiting))
     seen: set[str] = set()
     while waiting:
         memory_id = waiting.pop()
@@ -157,7 +158,7 @@ def _reach(session: Session, view: CommitView, *, with_later: bool) -> tuple[lis
         seen.add(memory_id)
         if fetch(session, memory_id, own=True).status is Status.ERASED:
             continue
-        steps = session.store.history(session.tenant, memory_id)
+        steps = histories[memory_id]
         since = min((made.commit.seq for made, _ in steps if made.commit.seq in chosen), default=view.commit.seq)
         cancelled = _cancelled(session, steps, since)
         for later, step in steps:
@@ -174,7 +175,9 @@ def _reach(session: Session, view: CommitView, *, with_later: bool) -> tuple[lis
             if whole is None:
                 raise Conflict("a later commit cannot be read; run `keepward verify`")
             chosen[later.commit.seq] = whole
-            waiting += [step.after.id for step in whole.steps]
+            fresh = [step.after.id for step in whole.steps]
+            waiting += fresh
+            histories |= session.store.histories(session.tenant, {each for each in fresh if each not in histories})
     return [chosen[seq] for seq in sorted(chosen, reverse=True)], [conflicts[key] for key in sorted(conflicts)]
 
 
@@ -234,7 +237,7 @@ def _steps(session: Session, targets: dict[str, int]) -> tuple[list[Step], tuple
 
 
 def _at_version(session: Session, memory_id: str, version: int) -> Record:
-    for _, step in session.store.history(session.tenant, memory_id):
+    for step in session.store.steps(session.tenant, memory_id):
         if step.after.version == version:
             return step.after
     raise Conflict(f"version {version} of memory {memory_id} is no longer kept")
@@ -309,7 +312,7 @@ def _is_gone(session: Session, record: Record) -> bool:
     """Whether a memory is contained already, or erased."""
     if record.status is Status.ERASED:
         return True
-    return record.status is Status.ARCHIVED and session.store.history(session.tenant, record.id)[-1][1].op == CONTAIN
+    return record.status is Status.ARCHIVED and session.store.steps(session.tenant, record.id)[-1].op == CONTAIN
 
 
 def _digest(tenant: str, selector: Selector, items: tuple[Record, ...]) -> str:

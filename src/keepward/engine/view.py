@@ -193,7 +193,7 @@ def says_the_same(session: Session, record: Record, version: int) -> bool:
     """Whether nothing but bookkeeping has come between an earlier version of a memory and this newest one."""
     if not 0 < version < record.version:
         return version == record.version
-    later = [step for _, step in session.store.history(session.tenant, record.id) if step.after.version > version]
+    later = [step for step in session.store.steps(session.tenant, record.id) if step.after.version > version]
     return bool(later) and all(step.op in BOOKKEEPING for step in later)
 
 

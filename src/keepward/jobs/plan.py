@@ -71,7 +71,7 @@ class Planning:
         return record.version > 1 and [op for _, op in self._changes(record)][-1:] in (["restore"], ["revert"])
 
     def _changes(self, record: Record) -> list[tuple[int, str]]:
-        steps = [step for _, step in self.reader.history(self.tenant, record.id)]
+        steps = self.reader.steps(self.tenant, record.id)
         return [(step.after.version, step.op) for step in steps if step.op not in BOOKKEEPING]
 
     def live(self, *tiers: Tier) -> list[Record]:

@@ -8,7 +8,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from keepward.errors import InvalidInput, KeepwardError, Tampered
 from keepward.model.codec import canonical, decode_record
@@ -102,32 +102,45 @@ class JournalReads(Snapshot):
                 row = rows[0] if rows else None
             return None if row is None else self._view(db, tenant, row)
 
+    def steps(self, tenant: str, memory_id: str) -> list[Step]:
+        """Return what became of one memory, oldest first: every version held against its own seal, without commits."""
+        with self._reading(tenant) as db:
+            return [step for _, step in self._steps_of(db, tenant, memory_id)]
+
     def history(self, tenant: str, memory_id: str) -> list[tuple[CommitView, Step]]:
         """Return every version of one memory, oldest first; each view holds that memory's steps alone."""
-        steps: list[Step] = []
-        before = None
-        seqs = []
-        entries = []
+        return self.histories(tenant, [memory_id])[memory_id]
+
+    def histories(self, tenant: str, ids: Iterable[str]) -> dict[str, list[tuple[CommitView, Step]]]:
+        """Return the history of each of these; a commit of many of them is read once."""
         views: dict[int, tuple[Commit, CommitDetails]] = {}
+        found: dict[str, list[tuple[CommitView, Step]]] = {}
         with self._reading(tenant) as db:
-            for row in db.run("versions", tenant=tenant, id=memory_id).fetchall():
-                record = record_or_blank(db, self._sealer, tenant, row)
-                if record.version != len(steps) + 1:
-                    raise Tampered("a version of the memory is missing; run `keepward verify`")
-                steps.append(Step(op=row[2], before=before, after=record))
-                seqs.append(row[0])
-                before = record
-            for seq, step in zip(seqs, steps, strict=True):
-                if seq not in views:
-                    row = db.run("commit_by_seq", tenant=tenant, seq=seq).fetchone()
-                    if row is None:
-                        raise Tampered("a commit is missing; run `keepward verify`")
-                    events = db.run("events_of_commit", tenant=tenant, seq=seq).fetchall()
-                    views[seq] = self._checked(db, tenant, row, events)
-                commit, details = views[seq]
-                own = tuple(each for each, at in zip(steps, seqs, strict=True) if at == seq)
-                entries.append((CommitView(commit=commit, details=details, steps=own), step))
-        return entries
+            for memory_id in ids:
+                numbered = self._steps_of(db, tenant, memory_id)
+                entries = found[memory_id] = []
+                for seq, step in numbered:
+                    if seq not in views:
+                        row = db.run("commit_by_seq", tenant=tenant, seq=seq).fetchone()
+                        if row is None:
+                            raise Tampered("a commit is missing; run `keepward verify`")
+                        events = db.run("events_of_commit", tenant=tenant, seq=seq).fetchall()
+                        views[seq] = self._checked(db, tenant, row, events)
+                    commit, details = views[seq]
+                    own = tuple(each for at, each in numbered if at == seq)
+                    entries.append((CommitView(commit=commit, details=details, steps=own), step))
+        return found
+
+    def _steps_of(self, db: Session, tenant: str, memory_id: str) -> list[tuple[int, Step]]:
+        steps: list[tuple[int, Step]] = []
+        before = None
+        for row in db.run("versions", tenant=tenant, id=memory_id).fetchall():
+            record = record_or_blank(db, self._sealer, tenant, row)
+            if record.version != len(steps) + 1:
+                raise Tampered("a version of the memory is missing; run `keepward verify`")
+            steps.append((row[0], Step(op=row[2], before=before, after=record)))
+            before = record
+        return steps
 
     def events(self, tenant: str, *, after: int = 0) -> Iterator[tuple[Commit, list[Event]]]:
         """Yield commits after a seq with their events as stored, oldest first.
