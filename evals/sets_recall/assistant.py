@@ -5,7 +5,7 @@ the user said. Replies repeat what the user said before they go on about the sam
 
 Invariants
 (1) The same chats each time: every choice is drawn from a hash of the chat's name.
-(2) `chats(unread=True)` are about other topics than `chats()`; nobody looks at anything of theirs but the total.
+(2) `chats(unread=True)` are about other topics than `chats()`; four of them were opened once, to see what goes wrong.
 (3) Every question has its kind as category; what was never said has no evidence.
 """
 

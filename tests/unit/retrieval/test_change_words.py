@@ -38,6 +38,12 @@ def test_nothing_is_told_of_a_change(text: str) -> None:
         "It works now. Please always name the version you mean.",
         "When you write me a plan, put it into a table",
         "And never mention the price to me!",
+        "Sign with my initials whenever you draft a mail",
+        "Answer me in Portuguese, it is quicker",
+        "Use metric units with us",
+        "Please send at most three links",
+        "Thanks. Don't suggest flights",
+        "Call me Bea",
         "I don't like coriander",
         "I am badly allergic to bees",
         "Ab jetzt bitte ohne Anrede",
@@ -50,7 +56,17 @@ def test_a_wish_is_told(text: str) -> None:
     assert tells_wish(text)
 
 
-@pytest.mark.parametrize("text", ["Could you explain how to seal it?", "The train was late", "Is it always so?", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Could you explain how to seal it?",
+        "The train was late",
+        "Is it always so?",
+        "They answer in Portuguese",
+        "He came with me to use the lift",
+        "",
+    ],
+)
 def test_nothing_is_told_of_a_wish(text: str) -> None:
     assert not tells_wish(text)
 
