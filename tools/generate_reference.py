@@ -69,6 +69,7 @@ JSON_KEYS = {
     "approve": "results[] approved failed",
     "amend": WRITE,
     "reject": "results[] rejected failed",
+    "reopen": "results[] reopened failed",
     "log": "commits[] next_before",
     "show": "id seq at kind actor reason receipt policy session proposal approved_by undoes[] hash prev changes[] "
     "events[]",

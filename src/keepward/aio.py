@@ -338,6 +338,7 @@ class AsyncMemory:
     approve = hop(Memory.approve)
     amend = hop(Memory.amend)
     reject = hop(Memory.reject)
+    reopen = hop(Memory.reopen)
     approve_many = hop(Memory.approve_many)
     reject_many = hop(Memory.reject_many)
     shown = hop(Memory.shown)

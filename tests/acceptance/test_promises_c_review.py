@@ -79,6 +79,38 @@ def test_nobody_without_the_right_to_decide_approves_or_rejects(mem: Memory, own
     assert mem.context("").text == ""
 
 
+def test_a_reviewer_takes_back_a_rejection_and_the_proposal_is_approved_as_it_was(mem: Memory, owner: Memory) -> None:
+    waiting = held(mem.remember("Sail to Oslo", **MISSION))
+    rita, rob = (owner.acting_as(Actor.reviewer(name)) for name in ("rita", "rob"))
+    rita.reject(waiting.id, reason="no ship")
+    receipt = owner.receipt(rob.reopen(waiting.id, reason="there is one").id)
+    assert (receipt["kind"], receipt["proposal"], receipt["reasons"][0]["detail"]) == (
+        "reopening",
+        waiting.id,
+        "there is one",
+    )
+    kept(rita.approve(waiting.id, digest=waiting.digest))
+    assert mem.context("").text == "## mission\n\nSail to Oslo"
+
+
+def test_only_what_was_rejected_and_could_still_be_decided_waits_again(mem: Memory, owner: Memory, clock: Any) -> None:
+    waiting = held(mem.remember("Sail to Oslo", **MISSION))
+    with pytest.raises(Conflict, match="only one that was rejected"):
+        owner.reopen(waiting.id, reason="x")
+    owner.reject(waiting.id, reason="no")
+    with pytest.raises(Unauthorised):
+        mem.reopen(waiting.id, reason="x")
+    with pytest.raises(InvalidInput, match="say why"):
+        owner.reopen(waiting.id, reason=" ")
+    clock.move(seconds=owner.policy.review_ttl.total_seconds())
+    with pytest.raises(Conflict, match="expired"):
+        owner.reopen(waiting.id, reason="x")
+    clock.move(seconds=owner.policy.review_keep.total_seconds())
+    owner.run_job("sweep_blobs")
+    with pytest.raises(Conflict, match="no longer there"):
+        owner.reopen(waiting.id, reason="x")
+
+
 @pytest.mark.promise("C66", "C67")
 @pytest.mark.parametrize("actor", [Actor.operator("olga"), Actor.reviewer("rita")])
 def test_an_agents_handle_cannot_turn_itself_into_one_that_decides(mem: Memory, actor: Actor) -> None:

@@ -117,6 +117,7 @@ RIGHTS: dict[str, Callable[[Memory, Stage], Any]] = {
     "receipts": lambda mem, at: mem.receipts(),
     "reindex": lambda mem, at: mem.reindex(),
     "reject": lambda mem, at: mem.reject(at.id, reason="x"),
+    "reopen": lambda mem, at: mem.reopen(at.id, reason="x"),
     "restore_journal": lambda mem, at: mem.restore_journal(iter(())),
     "revoke_token": lambda mem, at: mem.revoke_token(at.id),
     "run_due": lambda mem, at: mem.run_due(),

@@ -61,6 +61,7 @@ def harbour(tmp_path_factory):
         "amend.id": [held.id],
         "background.id": [held.id],
         "reject.id": [held.id],
+        "reopen.id": [held.id],
         "ids": [ferry.id, held.id],
         "commit_id": ["1", "2"],
         "memory": [ferry.id],

@@ -122,6 +122,24 @@ def test_a_rejection_has_a_reason_that_its_proposer_is_told(console):
     assert [each.decision for each in console.agent().notices()] == ["Easter it is"]
 
 
+@pytest.mark.parametrize("keys", ["r", "Jr"], ids=["one", "many"])
+def test_rejections_are_taken_back_and_wait_as_they_did(console, keys):
+    propose(console, "First mission.", "Second mission.")
+    before = [(each.id, each.digest) for each in console.owner.pending()]
+    rita = console.owner.create_token("rita", rights="reviewer").token.id
+    with console.page("/review", credential=rita) as page:
+        settle(page)
+        for key in keys:
+            page.keyboard.press(key)
+        page.get_by_label("Why; the proposer is told").fill("not now")
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Undo").click()
+        page.get_by_text("again").first.wait_for()
+    assert [(each.id, each.digest) for each in console.owner.pending()] == before
+    kinds = [each.kind for each in console.owner.receipts(limit=4).items]
+    assert (kinds.count("rejection"), kinds.count("reopening")) == (len(keys), len(keys))
+
+
 def test_reasons_that_were_given_lately_are_offered(console):
     propose(console, "Ship before Whitsun.", "Ship before Easter.")
     console.owner.reject(console.owner.pending()[0].id, reason="Ask Tom first")

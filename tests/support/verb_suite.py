@@ -320,6 +320,12 @@ class VerbSuite(AskingSuite):
         held = agent.remember("ship the release", tier="core", key="mission")
         assert [each.receipt.kind for each in reviewer.reject_many([held.item.id], reason="not yet")] == ["rejection"]
 
+    def test_a_rejection_is_taken_back(self, agent: Any, reviewer: Any) -> None:
+        held = agent.remember("ship the release", tier="core", key="mission").item
+        reviewer.reject(held.id, reason="not yet")
+        assert reviewer.reopen(held.id, reason="by mistake").kind == "reopening"
+        assert [(each.id, each.digest, each.decision) for each in reviewer.pending()] == [(held.id, held.digest, None)]
+
     def test_what_waits_can_be_shown_byte_for_byte(self, agent: Any, reviewer: Any) -> None:
         agent.remember("ship\u200b the release", tier="core", key="mission")
         [item] = reviewer.pending()

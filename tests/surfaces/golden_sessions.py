@@ -108,6 +108,8 @@ REQUESTS: list[tuple[Any, ...]] = [
     ("forbidden", "agent", "POST /memory/quarantine/{held.proposal}/approve", None, {"If-Match": "{proposal#etag}"}),
     ("approve", "owner", "POST /memory/quarantine/{held.proposal}/approve", None, {"If-Match": "{proposal#etag}"}),
     ("reject", "owner", "POST /memory/quarantine/{held2.proposal}/reject", {"reason": "not now"}),
+    ("reopen", "owner", "POST /memory/quarantine/{held2.proposal}/reopen", {"reason": "by mistake"}),
+    ("reject-again", "owner", "POST /memory/quarantine/{held2.proposal}/reject", {"reason": "not now"}),
     ("proposal3", "owner", "GET /memory/quarantine/{held3.proposal}"),
     (
         "approve-many",
@@ -301,6 +303,8 @@ train              | train
 pending            | pending
 approve            | approve {held.proposal}
 reject             | reject {held2.proposal} --reason no
+reopen             | reopen {held2.proposal} --reason mistake
+reject-again       | reject {held2.proposal} --reason no
 held3              | remember "Be plan" --tier core --key operating_rules
 amend              | amend {held3.proposal} "Be plain" --tag style
 pending-all        | pending --state all

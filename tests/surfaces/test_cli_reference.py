@@ -34,6 +34,7 @@ ARGUMENTS = {
     "approve": ("{proposal}",),
     "amend": ("{proposal}", "--tag", "seen"),
     "reject": ("{proposal}", "--reason", "no"),
+    "reopen": ("{proposal}", "--reason", "no"),
     "show": ("1",),
     "diff": ("0", "1"),
     "receipt": ("{receipt}",),

@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str], set[str]]] = {
     "approve": ("approve", {"ids": "proposal_id"}, set()),
     "amend": ("amend", {}, set()),
     "reject": ("reject", {"ids": "proposal_id"}, set()),
+    "reopen": ("reopen", {"ids": "proposal_id"}, set()),
     "log": ("log", {"writer": "actor"}, set()),
     "show": ("show", {}, set()),
     "diff": ("diff", {}, set()),

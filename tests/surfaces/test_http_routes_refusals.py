@@ -53,6 +53,7 @@ CALLS = {
     "approve": ("POST", "/memory/quarantine/{proposal}/approve"),
     "reject": ("POST", "/memory/quarantine/{proposal}/reject", {"reason": "x"}),
     "approve_many": ("POST", "/memory/quarantine/approve", {"items": [{"id": "{proposal}"}]}),
+    "reopen": ("POST", "/memory/quarantine/{proposal}/reopen", {"reason": "x"}),
     "reject_many": ("POST", "/memory/quarantine/reject", {"ids": ["{proposal}"], "reason": "x"}),
     "notices": ("GET", "/memory/notices"),
     "log": ("GET", "/memory/commits"),

@@ -45,8 +45,8 @@ OTHER = {
     "/memory/blobs/{ref}", "/memory/blobs/{ref}/about", "/memory/drafts/{draft_id}", "/memory/drafts/{draft_id}/changes",
     "/memory/drafts/{draft_id}/finish", "/memory/certificates/{name}", "/memory/quarantine/{id}",
     "/memory/quarantine/{id}/approve", "/memory/quarantine/{id}/amend", "/memory/quarantine/{id}/background",
-    "/memory/quarantine/{id}/reject", "/memory/tokens/{id}", "/memory/jobs/{name}/run", "/memory/jobs/{name}/pause",
-    "/memory/keys/{key}",
+    "/memory/quarantine/{id}/reject", "/memory/quarantine/{id}/reopen", "/memory/tokens/{id}",
+    "/memory/jobs/{name}/run", "/memory/jobs/{name}/pause", "/memory/keys/{key}",
 }  # fmt: skip
 #: Tools that take an id.
 TOOLS = {"revise": {"text": "Nobody keeps it", "reason": "x"}, "forget": {"reason": "x"}, "history": {}}

@@ -101,6 +101,10 @@ class Govern(Calls):
     def reject(self, proposal_id: str, *, reason: str) -> Receipt:
         """Discard a proposal; what held before still holds."""
 
+    @sends("review")
+    def reopen(self, proposal_id: str, *, reason: str) -> Receipt:
+        """Put a rejected proposal back into the queue, where it waits as it did."""
+
     def approve_many(self, ids: Iterable[str] | Mapping[str, str | None]) -> list[Decided]:
         """Approve each by id, or by id with the digest that was seen; each gets its own answer, in the order given."""
         wanted = dict(ids) if isinstance(ids, Mapping) else dict.fromkeys(ids)

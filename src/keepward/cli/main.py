@@ -45,7 +45,7 @@ SECTIONS = {
     "memories.restore memories.blob",
     "Read": "memories.recall memories.context memories.replay memories.list_ memories.get memories.history",
     "Learn": "memories.feedback memories.train",
-    "Decide": "review.pending review.approve review.amend review.reject",
+    "Decide": "review.pending review.approve review.amend review.reject review.reopen",
     "Audit and undo": "review.log review.show review.diff review.receipt review.rollback review.impact review.contain "
     "review.blame review.bisect review.context_diff review.contradictions",
     "Look after the store": "store.token store.config store.jobs copies.erase copies.backup copies.restore_backup "

@@ -128,6 +128,22 @@ def reject(call: Call, ids: tuple[str, ...], reason: str) -> Answer:
     return _decided(memory, ids, decide, "rejected")
 
 
+@command(IDS, option("--reason", "Why; the receipt keeps it.", "TEXT", required=True))
+def reopen(call: Call, ids: tuple[str, ...], reason: str) -> Answer:
+    """Take rejections back: the proposals wait again, as they did."""
+    memory = call.memory("decide")
+
+    def decide(name: str) -> dict[str, Any]:
+        receipt = memory.reopen(name, reason=reason)
+        return {"outcome": "reopened", "receipt": receipt.id, "reasons": as_json(receipt.reasons)}
+
+    return _decided(memory, ids, decide, "reopened")
+
+
+#: What is said of a decision that stored nothing.
+_SAID = {"rejected": "what held before still holds", "reopened": "it waits again"}
+
+
 def _decided(memory: Memory, ids: tuple[str, ...], decide: Callable[[str], dict[str, Any]], word: str) -> Answer:
     """Decide on one after the other; one that fails does not stop the rest. The first failure gives the code."""
     items = {each.id: each.to_dict() for each in memory.pending()}
@@ -148,8 +164,8 @@ def _show_decided(screen: Screen, data: dict[str, Any]) -> None:
     for each in data["results"]:
         if each["error"]:
             screen.labelled("failed", f"{each['id']}: {each['error']['message']}", "red")
-        elif each["outcome"] == "rejected":
-            screen.labelled("rejected", f"{each['id']}; what held before still holds", "bold")
+        elif each["outcome"] in _SAID:
+            screen.labelled(each["outcome"], f"{each['id']}; {_SAID[each['outcome']]}", "bold")
             screen.ids(each, "receipt")
         else:
             screen.labelled("approved", each["id"], "bold green")

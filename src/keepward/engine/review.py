@@ -16,6 +16,8 @@ Invariants
     is refused, and the proposal goes on waiting; where policy asks for four eyes, so is what authority would hold.
 (7) A reviewer sees every field of the payload, byte for byte, but that every character no reader sees is written as
     ``⟦U+200B⟧``; two payloads that differ never look the same.
+(8) A rejection is taken back by whoever may decide, which decides nothing: the proposal waits as it did, under the
+    digest and until the day that it had. Its receipt and that of the rejection both stay.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ from keepward.model.change import (
     operation,
 )
 from keepward.model.codec import encode_record
-from keepward.model.commit import Reason, Receipt, Step
+from keepward.model.commit import Reason, Receipt, ReceiptKind, Step
 from keepward.model.fold import Frame, apply
 from keepward.model.memory import VERSION_FIELDS, Record, Sensitivity, Status
 from keepward.model.proposal import Committed, Decided, ProposalState, Refused, Shown, Waiting, digest_of
@@ -332,14 +334,38 @@ def reject(session: Session, proposal_id: str, *, reason: str) -> Receipt:
         Conflict: decided already.
         InvalidInput: no reason.
     """
+    _check_reason(reason, "the proposer is told the reason of a rejection")
+    item = _settled(session, lambda: _open(session, proposal_id, may_be_own=True))
+    return _decide(session, item, "rejected", reason)
+
+
+def _check_reason(reason: str, why: str) -> None:
     if not reason.strip():
-        raise InvalidInput("say why: the proposer is told the reason of a rejection")
+        raise InvalidInput(f"say why: {why}")
     if len(reason) > REASON:
         raise InvalidInput(f"a reason is at most {REASON} characters")
     if scrub_secret(reason) != reason:
         raise InvalidInput("the reason holds what looks like a secret; leave it out")
-    item = _settled(session, lambda: _open(session, proposal_id, may_be_own=True))
-    return _decide(session, item, "rejected", reason)
+
+
+def reopen(session: Session, proposal_id: str, *, reason: str) -> Receipt:
+    """Put a rejected proposal back into the queue, as it was and until the day it had; see (8).
+
+    Raises:
+        Unauthorised: this handle may not decide.
+        Conflict: it is not rejected, its time is over, or what it proposed is no longer there.
+        InvalidInput: no reason.
+    """
+    _check_reason(reason, "the receipt keeps why a decision was taken back")
+    item = _within_queue(session, proposal_id)
+    if item.state != "rejected":
+        raise Conflict(f"the proposal is {item.state}; only one that was rejected goes back into the queue")
+    if not item.steps:
+        raise Conflict("what it proposed is no longer there; propose it again")
+    if item.expires_at <= session.clock.now():
+        raise Conflict("the proposal has expired; propose it again")
+    again = replace(item, state="pending", decided_by=None, decided_at=None, decision=None, told=False)
+    return _noted(session, again, "reopening", Reason(gate="review", code="reopened", detail=reason), was="rejected")
 
 
 def notices(session: Session) -> list[Waiting]:
@@ -377,12 +403,17 @@ def drop_bodies(session: Session) -> int:
     return len(old)
 
 
-def _open(session: Session, proposal_id: str, *, may_be_own: bool = False) -> Waiting:
+def _within_queue(session: Session, proposal_id: str) -> Waiting:
     if not session.actor.may_decide:
         raise Unauthorised("deciding takes a reviewer or the owner; an agent cannot approve or reject")
     item = session.store.waiting(session.tenant, proposal_id)
     if item is None:
         raise NotFound(f"there is no proposal {proposal_id} in this tenant; `keepward pending` lists them")
+    return item
+
+
+def _open(session: Session, proposal_id: str, *, may_be_own: bool = False) -> Waiting:
+    item = _within_queue(session, proposal_id)
     decided = session.policy.decides(session.actor)
     if not (may_be_own or decided) and any(item.proposer.could_be(actor) for actor in (session.actor, *session.via)):
         raise Unauthorised(
@@ -450,11 +481,17 @@ def _still_fits(session: Session, item: Waiting, steps: Sequence[Step]) -> None:
 def _decide(session: Session, item: Waiting, state: ProposalState, why: str) -> Receipt:
     now = session.clock.now()
     decided = replace(item, state=state, decided_by=session.actor.label, decided_at=now, decision=why)
+    return _noted(session, decided, "rejection", Reason(gate="review", code=state, detail=why), was="pending", at=now)
+
+
+def _noted(
+    session: Session, item: Waiting, kind: ReceiptKind, reason: Reason, *, was: str, at: datetime | None = None
+) -> Receipt:
+    """Keep the new state of a proposal with its receipt; see (3)."""
     facts = {"proposal": item.id, "digest": item.digest, **session.credential}
     with session.store.write() as writer:
-        writer.put_waiting(decided, was="pending")
-        reason = Reason(gate="review", code=state, detail=why)
-        return Transaction(session.inside(writer), writer).receipt("rejection", facts, (reason,), at=now)
+        writer.put_waiting(item, was=was)
+        return Transaction(session.inside(writer), writer).receipt(kind, facts, (reason,), at=at)
 
 
 def objection(engine: Engine, item: Waiting) -> str | None:

@@ -447,6 +447,7 @@ def _compared(call: Call, found: list[Any]) -> dict[str, Any]:
 approve_many, reject_many = adding(_decided("approved")), adding(_decided("rejected"))
 diff, revoke_token = adding(_compared), adding(_named)
 reject = adding(lambda call, _: {"id": call.given["id"], "state": "rejected"})
+reopen = adding(lambda call, _: {"id": call.given["id"], "state": "pending"})
 history = adding(lambda _, versions: {"id": versions[-1].record.id})
 doctor = adding(lambda _, found: {"ok": all(each.ok for each in found)})
 rebuild = adding(lambda call, _: {"head": call.memory.head})

@@ -279,6 +279,7 @@ BODIES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "memory_block": ("Block", "What memories are to be relevant to.", {}),
     "amend": ("Amend", "What to change of what a proposal would store.", _SENT),
     "reject": ("Reject", "Why a proposal is rejected; its proposer is told.", {}),
+    "reopen": ("Reopen", "Why a rejection is taken back; the receipt keeps it.", {}),
     "approve_many": ("Approvals", "Proposals to approve, each by the digest that was seen.", {}),
     "reject_many": ("Rejections", "Proposals to reject, for one reason.", {}),
     "create_token": ("CreateToken", "A token to be.", {}),

@@ -214,6 +214,7 @@ Core: Any = model(
     {"withheld": list[str], "notes": list[str]},
 )
 Rejected: Any = model("Rejected", "A proposal that was rejected.", {"id": str, "state": Literal["rejected"], **_ONE})
+Reopened: Any = model("Reopened", "A proposal that waits again.", {"id": str, "state": Literal["pending"], **_ONE})
 Approved: Any
 RejectedMany: Any
 Approved, RejectedMany = (
@@ -328,6 +329,7 @@ _LINKS: Mapping[str, Mapping[str, str]] = {
         "approve": "approve id=id If-Match=header.ETag",
         "amend": "amend id=id If-Match=header.ETag",
         "reject": "reject id=id",
+        "reopen": "reopen id=id",
     },
     "create_token": {"revoke": "revoke_token id=token/id"},
     "jobs": {"run": "run_job name=items/0/name"},

@@ -225,6 +225,7 @@ ReceiptKind = Literal[
     "quarantine",
     "approval",
     "rejection",
+    "reopening",
     "rollback",
     "contain",
     "compile",

@@ -113,6 +113,15 @@ class Reject(Request[Receipt]):
     reason: fields.Why
 
 
+@verb("reopen", "POST /memory/quarantine/{id}/reopen", right="approve", answer="receipt_record")
+class Reopen(Request[Receipt]):
+    """Put a rejected proposal back into the queue: it waits as it did, and nothing else changes."""
+
+    function = "engine.review:reopen"
+    proposal_id: fields.NamedId
+    reason: fields.Why
+
+
 @verb("approve_many", "POST /memory/quarantine/approve", right="approve", answer="results")
 class ApproveMany(Request[list[Decided]]):
     """Approve each by the digest that was seen; each gets its own answer, and one that fails stops no other."""

@@ -40,11 +40,12 @@ export async function reject(items: readonly Proposal[], reason: string): Promis
   if (items.length === 1 && only) {
     const done = await ask(api.POST("/memory/quarantine/{id}/reject", { params: { path: { id: only.id } }, body: { reason } }));
     if (!done.ok) return failed(done.problem);
-    say(`Rejected ${named(only)}; the proposer is told why`);
+    say(`Rejected ${named(only)}; the proposer is told why`, { undo: () => reopen([only.id]) });
   } else {
     const done = await ask(api.POST("/memory/quarantine/reject", { body: { ids: items.map((each) => each.id), reason } }));
     if (!done.ok) return failed(done.problem);
-    summed(`Rejected ${done.data.rejected}`, done.data.results);
+    const rejected = done.data.results.filter((each) => each.ok).map((each) => each.id);
+    summed(`Rejected ${done.data.rejected}`, done.data.results, () => reopen(rejected));
   }
   changed();
   return true;
@@ -59,6 +60,17 @@ export async function approveAll(items: readonly Proposal[]): Promise<boolean> {
   summed(`Approved ${done.data.approved}`, done.data.results, mayChange() ? () => undo(commits) : undefined);
   changed();
   return true;
+}
+
+/** Put rejected proposals back into the queue; returns what came of it. */
+async function reopen(ids: readonly string[]): Promise<string> {
+  for (const [count, id] of ids.entries()) {
+    const body = { reason: "taken back in the console" };
+    const done = await ask(api.POST("/memory/quarantine/{id}/reopen", { params: { path: { id } }, body }));
+    if (!done.ok) return count ? `Took back ${count} of ${ids.length}: ${done.problem.detail}` : done.problem.detail;
+  }
+  changed();
+  return ids.length === 1 ? "Taken back; it waits again" : `Took back all ${ids.length}; they wait again`;
 }
 
 function tag(item: Proposal): string {
