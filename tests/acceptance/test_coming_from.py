@@ -1,0 +1,87 @@
+"""Coming from another memory: every command of the page runs, and a year comes in, is seen, approved, undone and erased."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from keepward.cli.main import main
+from support import foreign
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "coming-from.md").read_text()
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Any]:
+    for name in [name for name in os.environ if name.startswith("KEEPWARD_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("KEEPWARD_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("KEEPWARD_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("KEEPWARD_EMBEDDER", "none")
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str) -> dict[str, Any]:
+        code = main([*arguments, "--json"])
+        printed = capsys.readouterr()
+        assert code in {0, 6}, printed.err
+        answer: dict[str, Any] = json.loads(printed.out)
+        return answer
+
+    return call
+
+
+@pytest.mark.slow
+def test_every_command_of_the_page_does_what_it_says(run: Callable[..., Any], tmp_path: Path) -> None:
+    foreign.written(tmp_path)
+    commands = re.findall(r"^\$ keepward (.*)$", PAGE, re.MULTILINE)
+    assert len(commands) >= 15
+    for command in commands:
+        done = run(*shlex.split(command))
+        if command.startswith("import"):
+            assert (done["failed"], done["refused"], done["total"] > 0) == ([], 0, True)
+
+
+def test_every_format_has_its_place_on_the_page() -> None:
+    from keepward.interchange import FORMATS
+
+    page = (ROOT / "docs" / "interchange.md").read_text()
+    assert [name for name in FORMATS if f"`{name}`" not in page and name != "auto"] == []
+
+
+@pytest.mark.slow
+def test_a_year_comes_in_by_one_command_and_is_seen_approved_undone_and_erased(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    foreign.zipped(tmp_path / "year.zip", {"conversations.json": foreign.chatgpt_year(120, 20)})
+    source = ("--source", "import:year.zip")
+
+    def live() -> int:
+        return int(run("status")["by_status"].get("active", 0))
+
+    came = run("import", "year.zip", "--facts", "--subject", "Ana")
+    assert (came["committed"], came["quarantined"], came["refused"], came["failed"]) == (2402, 2, 0, [])
+    assert came["reference"] == source[1]
+    seen = run("impact", *source)
+    assert (len(seen["direct"]), len(seen["waiting"])) == (2402, 4)
+    home = next(each for each in run("pending")["proposals"] if "Bristol" in json.dumps(each))
+    run("approve", home["id"])
+    assert live() == 2403
+    digest = run("contain", *source)["digest"]
+    contained = run("contain", *source, "--apply", digest)
+    assert live() == 0
+    run("rollback", contained["commit"] if isinstance(contained["commit"], str) else contained["commit"]["id"])
+    assert live() == 2403
+    digest = run("erase", *source)["plan"]["digest"]
+    run("erase", *source, "--apply", digest)
+    assert (live(), run("pending")["proposals"], run("verify")["ok"]) == (0, [], True)
+    assert b"stands beside the" not in b"".join(
+        path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file()
+    )
