@@ -13,8 +13,9 @@ Invariants
 
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
@@ -25,7 +26,7 @@ import numpy.typing as npt
 
 from keepward.model.memory import Record
 from keepward.model.value import to_micros
-from keepward.retrieval.analyze import analyse, term_hash
+from keepward.retrieval.analyze import IRREGULAR, MONTHS, STOP_WORDS, WEEKDAYS, analyse, term_hash
 
 Vectors = npt.NDArray[np.float32]
 Cosines = npt.NDArray[np.float64]
@@ -37,6 +38,12 @@ Read = TypeVar("Read")
 CHANGED: Final = 0.48
 CHANGED_APART: Final = 0.73
 SAME_PROPERTY: Final = 0.28
+#: The same where both speak of one thing, by "the", a possessive or a name before it, and give different values.
+SAME_TOPIC: Final = 0.42
+#: The same where one denies what the other says.
+SAME_SAID: Final = 0.6
+#: Share of the older one's words that a denial of one topic repeats.
+DENIED: Final = 0.66
 #: Least share of words in common, where there are no vectors of meaning.
 COMMON: Final = 0.34
 #: Words of a text up to which a property that both name is enough, and beyond which a change may be of anything.
@@ -45,11 +52,28 @@ LONGEST: Final = 16
 #: Words from which one form is told, and after which two of one form end.
 _BEGIN: Final = 3
 _END: Final = 4
+#: Words that may stand for as many others in a sentence of one form.
+_SWAPPED: Final = 2
 _REMEMBERED: Final = 16_384
+#: Words from which somebody may be spoken to.
+_CALLED: Final = 3
+#: Integers of a filter of words, and bits of each.
+_COLUMNS: Final = 4
+_BITS: Final = 63
 
 _LISTS: Final[dict[str, Any]] = tomllib.loads(files(__package__).joinpath("current.toml").read_text("utf-8"))
 _VERBS, _KIN, _OPENERS, _PRONOUNS = (frozenset(_LISTS[name]) for name in ("verbs", "kin", "openers", "pronouns"))
 _ONE_VALUE: Final = frozenset(map(term_hash, _LISTS["one_value"]))
+_DETERMINERS, _NUMBERS, _DENIALS, _SORTS = (
+    frozenset(_LISTS[name]) for name in ("determiners", "numbers", "denials", "sorts")
+)
+_DATES: Final = (frozenset(WEEKDAYS), frozenset(map(str.lower, MONTHS)))
+_TIMES: Final = frozenset(map(term_hash, _LISTS["times"]))
+_DOING: Final = frozenset(term_hash(term) for verb in _VERBS for term in analyse(verb).terms)
+_VERB_HASHES: Final = _ONE_VALUE | frozenset(map(term_hash, _VERBS))
+_OPENING: Final = frozenset(("", *".!?:;"))
+_CALLING: Final = frozenset(("", *",.!?"))
+_TITLE: Final = re.compile(r"\b[A-Z][a-z]{0,2}\.$")
 _FAVOURITE: Final = re.compile(r"\bfavou?rite (\w+)|\bprefers? \w+ to any other (\w+)", re.IGNORECASE)
 _TOKEN: Final = re.compile(r"\w+(?:[-.']\w+)*")
 
@@ -58,8 +82,8 @@ class Newer(NamedTuple):
     """What outdoes a statement, and what shows that it does."""
 
     id: str
-    #: Of ``property``, both name one; ``form``, they begin alike and end differently; ``change``, the newer one tells
-    #: of one.
+    #: Of ``property``, both name one; ``form``, they begin alike and end differently; ``value``, they give values of
+    #: one kind to one thing; ``denial``, one denies what the other says; ``change``, the newer one tells of one.
     signs: tuple[str, ...]
     #: How close the two are, 0..1: in meaning, or without vectors of meaning by the words that they have in common.
     score: float
@@ -77,6 +101,11 @@ class _Glance:
     #: The words in their order, as hashes: the first of them.
     form: tuple[int, ...]
     length: int
+    #: Bits of the kinds of value in a short text, of its words by their hash (`_filter`), and of those of its phrases.
+    kinds: int
+    mentions: tuple[int, ...]
+    topics: tuple[int, ...]
+    denies: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +119,16 @@ class _Words:
     things: frozenset[int]
     kin: frozenset[int]
     favourites: frozenset[str]
+    #: What is spoken of as one that both sides know ("the clinic's emergency line"): its last word and those before it.
+    phrases: tuple[tuple[int, frozenset[int]], ...]
+    #: All words in their order, and by their kind those that are values: numbers, days, months, names.
+    order: tuple[int, ...]
+    values: tuple[frozenset[int], ...]
+    #: What the numbers count.
+    units: frozenset[int]
+    #: The first verb where it is one of a certain meaning, and whether it tells of what happened once.
+    verb: int | None
+    past: bool
     #: Who says it of themselves; empty where it is said in the third person.
     oneself: frozenset[int]
 
@@ -102,8 +141,9 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, New
     """
     if len(records) < 2:
         return {}
-    order = sorted(range(len(records)), key=lambda at: (*instant(records[at]), records[at].id))
-    given = [records[at] for at in order]
+    instants = [(*instant(record), record.id) for record in records]
+    order = sorted(range(len(records)), key=instants.__getitem__)
+    given, when = [records[at] for at in order], [instants[at][:2] for at in order]
     seen = [_remembered(_glanced, _GLANCES, record) for record in given]
     near: Cosines = np.ones((len(given), len(given)))
     if vectors is not None:
@@ -114,7 +154,7 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, New
     # From the newest on, so that what outdoes another is known not to be outdone itself.
     for newer, older in pairs[np.lexsort((pairs[:, 1], -pairs[:, 0]))].tolist():
         after, before = given[newer], given[older]
-        if after.id in found or before.id in found or instant(before) >= instant(after):
+        if after.id in found or before.id in found or when[older] >= when[newer]:
             continue
         for at in {newer, older} - words.keys():
             words[at] = _remembered(_worded, _WORDS, given[at])
@@ -133,6 +173,12 @@ def _comparable(given: Sequence[Record], seen: Sequence[_Glance], near: Cosines,
     told = np.array([not glance.asks for glance in seen], dtype=np.bool_)
     able: Mask = ((properties[:, None] & properties) != 0) | (begin[:, None] == begin)
     able &= near >= SAME_PROPERTY
+    kinds = np.array([glance.kinds for glance in seen], dtype=np.int64)
+    denies = np.array([glance.denies for glance in seen], dtype=np.bool_)
+    denied = denies[:, None] != denies
+    able |= _topical(seen) & (((kinds[:, None] & kinds) != 0) | denied) & (near >= SAME_TOPIC)
+    short = np.array([glance.length <= SHORT for glance in seen], dtype=np.bool_)
+    able |= denied & short[:, None] & short & (near >= SAME_SAID)
     # Without vectors of meaning every pair would have to be read.
     if by_meaning:
         brief = np.array([glance.length <= LONGEST for glance in seen], dtype=np.bool_)
@@ -142,11 +188,22 @@ def _comparable(given: Sequence[Record], seen: Sequence[_Glance], near: Cosines,
     return np.tril(able, -1)
 
 
+def _topical(seen: Sequence[_Glance]) -> Mask:
+    """Return which may speak of one thing that both sides know: what the one calls so, the other mentions."""
+    mentions = np.array([glance.mentions for glance in seen], dtype=np.int64)
+    topics = np.array([glance.topics for glance in seen], dtype=np.int64)
+    named: Mask = np.zeros((len(seen), len(seen)), dtype=np.bool_)
+    for column in range(_COLUMNS):
+        named |= (mentions[:, column, None] & topics[:, column]) != 0
+    return named | named.T
+
+
 def could_outdo(record: Record) -> bool:
     """Whether there can be a statement that this one outdoes."""
     seen = _remembered(_glanced, _GLANCES, record)
     one_form = not _ONE_VALUE.isdisjoint(seen.form)
-    return not seen.asks and bool(seen.properties or one_form or (seen.changes and seen.length <= LONGEST))
+    changes = seen.changes and seen.length <= LONGEST
+    return not seen.asks and bool(seen.properties or seen.kinds or seen.denies or one_form or changes)
 
 
 def instant(record: Record) -> tuple[int, int]:
@@ -163,35 +220,91 @@ def _outdoes(
     apart = (after.subject - before.every and before.subject - after.every) or after.kin != before.kin
     # A turn often opens with the name of whom it is said to.
     apart = apart or bool(after.oneself and before.oneself and after.oneself != before.oneself)
-    if not common or apart or after.every == before.every:
+    if not common or apart or (after.every == before.every and new.denies == old.denies):
         return None
+    values = _values(after, before)
     if new.properties and old.properties:
         favourites = after.favourites | before.favourites
-        if not new.properties & old.properties or (favourites and after.favourites != before.favourites):
+        if favourites and after.favourites != before.favourites:
+            return None
+        if not new.properties & old.properties and not (values and _one_topic(after, before)):
             return None
     share = len(common) / min(len(after.every), len(before.every))
-    same = {"property": bool(new.properties & old.properties), "form": _one_form(new.form, old.form)}
+    form = _one_form(new.form, old.form)
+    told = (values and (form or _one_topic(after, before))) and not _elsewhere(after, before)
+    same = {
+        "property": bool(new.properties & old.properties),
+        "form": form and (told or not values),
+        "value": told and not form,
+        "denial": new.denies != old.denies and _repeats(after, before),
+    }
+    by_topic = not (same["property"] or same["form"])
     if any(same.values()):
         if likeness is None:
-            holds = bool(common & after.subject or not after.subject)
+            holds = bool(common & after.subject or not after.subject) and (share >= COMMON or not by_topic)
         else:
             # Longer ones tell of many things.
-            told = new.changes and likeness >= CHANGED_APART
-            holds = max(new.length, old.length) <= SHORT or told
+            changed = new.changes and likeness >= CHANGED_APART
+            holds = max(new.length, old.length) <= SHORT or changed
+            holds = holds and (not by_topic or likeness >= SAME_TOPIC)
     else:
         least = CHANGED if common & (after.things | before.things) else CHANGED_APART
-        holds = new.changes and (share >= COMMON if likeness is None else likeness >= least)
+        near = share >= COMMON if likeness is None else likeness >= least
+        holds = near and new.changes and max(new.length, old.length) <= LONGEST
     if not holds:
         return None
     signs = same | {"change": new.changes}
     return tuple(sign for sign, is_there in signs.items() if is_there), share if likeness is None else likeness
 
 
+def _one_topic(after: _Words, before: _Words) -> bool:
+    """Whether they speak of one thing that both sides know, and what was said first is no event of the past."""
+    phrases = {word for words in (after, before) for head, sort in words.phrases for word in (head, *sort)}
+    for head, sort in after.phrases:
+        # A laptop's bag is no laptop, and a lesson of cello and one of pottery are two things.
+        phrases -= sort if head in after.subject - before.every else frozenset()
+        others = [other for known, other in before.phrases if known == head]
+        phrases -= {head for other in others if sort - before.every or other - after.every}
+    topics = (phrases & after.every & before.every) - _TIMES
+    # "The library closes" and "the library opens": of one thing, and not the same of it.
+    verbs = {after.verb, before.verb} if topics & after.subject & before.subject else {None}
+    return bool(topics) and not before.past and (None in verbs or len(verbs) == 1)
+
+
+def _values(after: _Words, before: _Words) -> bool:
+    """Whether each gives a value of a kind that the other does not give."""
+    return any(new - before.every and old - after.every for new, old in zip(after.values, before.values, strict=True))
+
+
+def _elsewhere(after: _Words, before: _Words) -> bool:
+    """Whether what stands beside two values differs as well, so that they are values of two things.
+
+    Such as "my daughter starts school in May" and "my daughter starts piano in June".
+    """
+    if after.units and before.units and not after.units & before.units:
+        return True
+    for _, old, old_end, new, new_end in SequenceMatcher(None, before.order, after.order, autojunk=False).get_opcodes():
+        gone, come = set(before.order[old:old_end]) & before.things, set(after.order[new:new_end]) & after.things
+        few = max(old_end - old, new_end - new) <= _SWAPPED
+        if few and gone - after.every - _DOING and come - before.every - _DOING:
+            return True
+    return False
+
+
+def _repeats(after: _Words, before: _Words) -> bool:
+    """Whether the newer one repeats what the older one says: all of it and no more, or most of it of one topic."""
+    more = after.things - before.every - _TIMES
+    if not before.things - after.every and not more and not any(after.values):
+        return not before.past
+    return len(before.things & after.every) >= DENIED * len(before.things) and _one_topic(after, before)
+
+
 def _one_form(newer: Sequence[int], older: Sequence[int]) -> bool:
     """Whether two statements begin alike up to a verb that takes one value, and end differently."""
     least, most = sorted((len(newer), len(older)))
     shared = next((at for at in range(least) if newer[at] != older[at]), least)
-    return _BEGIN <= shared < least and most - shared <= _END and not _ONE_VALUE.isdisjoint(newer[:shared])
+    verb = next((word for word in reversed(newer[:shared]) if word in _VERB_HASHES), None)
+    return _BEGIN <= shared < least and most - shared <= _END and verb in _ONE_VALUE
 
 
 _GLANCES: Final[dict[bytes, _Glance]] = {}
@@ -229,14 +342,72 @@ def _patterns() -> tuple[Any, Any]:
 def _glanced(record: Record) -> _Glance:
     properties, change = _patterns()
     data = record.text.encode("utf-8", "replace").decode()
-    words = [word.lower() for word in _TOKEN.findall(data.replace("’", "'"))]
+    tokens = _TOKEN.findall(data.replace("’", "'"))
+    words = [token.lower() for token in tokens]
+    kinds, mentioned, topics = 0, list[int](), list[int]()
+    if len(words) <= SHORT:
+        kinds = sum(1 << kind for kind in {kind for kind in _kinds(data) if kind is not None})
+        rough = [() if word in STOP_WORDS else (word.removesuffix("'s").removesuffix("s"),) for word in words]
+        mentioned = [term_hash(word) for each in rough for word in each]
+        topics = [word for head, sort in _phrases(tokens, rough) for word in (head, *sort)]
     return _Glance(
         properties=sum(1 << place for place in properties.Match(data) or ()),
         changes=change.search(data) is not None,
         asks=data.rstrip().endswith("?"),
         form=tuple(map(term_hash, words[:24])),
         length=len(words),
+        kinds=kinds,
+        mentions=_filter(mentioned),
+        topics=_filter(topics),
+        denies=any(word in _DENIALS or word.endswith("n't") for word in words),
     )
+
+
+def _filter(hashes: Iterable[int]) -> tuple[int, ...]:
+    """Return a Bloom filter: `_BITS` in each of `_COLUMNS`."""
+    columns = [0] * _COLUMNS
+    for word in set(hashes):
+        columns[word % _COLUMNS] |= 1 << word // _COLUMNS % _BITS
+    return tuple(columns)
+
+
+def _kind(token: str, before: str, behind: str) -> int | None:
+    """Return the place of a value's kind: 0 a number, 1 a day, 2 a month, 3 a name; None where it is no value.
+
+    A capital that begins a sentence names nothing, and who is spoken to ("Thanks, Ana!", "Hey Ana,") is no value.
+    """
+    word = token.lower()
+    if word in _NUMBERS or token[0].isdigit():
+        return 0
+    for place, dates in enumerate(_DATES, start=1):
+        if word.removesuffix("s") in dates or word in dates:
+            return place
+    if not token[0].isupper() or len(token) == 1 or word in STOP_WORDS:
+        return None
+    opens = before[-1:] in _OPENING and _TITLE.search(before) is None
+    called = behind[:1] in _CALLING and (before.endswith(",") or len(before.split()) < _CALLED)
+    return None if called or (opens and token[1:].islower()) else 3
+
+
+def _kinds(text: str) -> Iterator[int | None]:
+    for found in _TOKEN.finditer(text):
+        yield _kind(found[0], text[: found.start()].rstrip(), text[found.end() :])
+
+
+def _phrases(tokens: Sequence[str], terms: Sequence[Sequence[str]]) -> Iterator[tuple[int, frozenset[int]]]:
+    """Yield what stands behind "the", a possessive or a name's, up to a word that means nothing or is a verb."""
+    words: list[int] | None = None
+    for token, kept in zip((*tokens, ""), (*terms, ()), strict=True):
+        lower = token.lower()
+        ends = not kept or lower in _VERBS or lower.endswith("ed")
+        if words and (ends or token.istitle()):
+            yield words[-1], frozenset(words[:-1])
+        if ends or lower in _DETERMINERS:
+            words = [] if lower in _DETERMINERS else None
+        elif lower.endswith("'s"):
+            words = []
+        elif words is not None and lower not in _SORTS:
+            words.extend(map(term_hash, kept))
 
 
 def _worded(record: Record) -> _Words:
@@ -245,16 +416,27 @@ def _worded(record: Record) -> _Words:
     lowered = [token.lower().removesuffix("'s") for token in tokens]
     opening: list[str] = []
     kin: set[str] = set()
-    begun = False
-    for token, word in zip(tokens[:10], lowered, strict=False):
+    begun = past = False
+    verb = None
+    for token, word, following in zip(tokens[:10], lowered, (*tokens[1:], ""), strict=False):
         plural = token.islower() and len(word) > 3 and word.endswith("s") and not word.endswith("ss")
-        if word in _VERBS or (begun and (word.endswith("ed") or plural)):
+        if word in _VERBS or (begun and (word.endswith("ed") or (plural and following.lower() not in _VERBS))):
+            past = word.endswith("ed") or word in IRREGULAR
+            verb = None if word in _VERBS else term_hash(analyse(word).terms[0])
             break
         if word in _OPENERS:
             continue
         opening.extend(analyse(word).kept)
-        kin |= {word} & _KIN
+        # "my boyfriend Kasper" is named, and who names him speaks of the same one.
+        if not following.istitle():
+            kin |= {word} & _KIN
         begun = bool(opening) or word in _PRONOUNS
+    terms = [analyse(token).kept for token in tokens]
+    kinds = [*_kinds(text)]
+    values: tuple[set[int], ...] = (set(), set(), set(), set())
+    for kind, kept, token in zip(kinds, terms, tokens, strict=True):
+        if kind is not None:
+            values[kind].update(map(term_hash, kept or [token.lower()]))
     first_person = not {"i", "i'm", "i've", "my", "we", "our", "me"}.isdisjoint(lowered)
     return _Words(
         every=frozenset(map(term_hash, (*analyse(text).kept, *speaker))),
@@ -262,5 +444,15 @@ def _worded(record: Record) -> _Words:
         things=frozenset(term_hash(term) for token in tokens if token.islower() for term in analyse(token).kept),
         kin=frozenset(map(term_hash, kin)),
         oneself=frozenset(map(term_hash, speaker)) if first_person else frozenset(),
+        phrases=tuple(_phrases(tokens, terms)),
+        order=tuple(term_hash(kept[0] if kept else word) for kept, word in zip(terms, lowered, strict=True)),
+        values=tuple(map(frozenset, values)),
+        units=frozenset(
+            term_hash(kept[0])
+            for kind, kept, following in zip(kinds, terms[1:], kinds[1:], strict=False)
+            if kind == 0 and kept and following in {None, 3}
+        ),
+        verb=verb,
+        past=past,
         favourites=frozenset((found[1] or found[2]).lower() for found in _FAVOURITE.finditer(text)),
     )
