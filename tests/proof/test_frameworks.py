@@ -76,7 +76,7 @@ SUITES = {
 
 
 #: Frameworks of the second environment, by the names of our modules.
-OLDER = {"strands"}
+OLDER = {"strands", "google_adk"}
 
 
 def requirements(*frameworks: str) -> Path:
@@ -140,6 +140,7 @@ RUNS = (
     "agent_framework",
     "pydantic_ai",
     "llama_index",
+    "google_adk",
     "strands",
 )
 

@@ -82,6 +82,12 @@ def warn_of(outcomes: Iterable[Outcome], *, stacklevel: int = 4) -> None:
         warnings.warn("; ".join(notes), GateWarning, stacklevel=stacklevel)
 
 
+def warn_notes(outcomes: Iterable[Outcome], *, stacklevel: int = 3) -> None:
+    """Warn of what was refused, held or changed, each by itself."""
+    for note in notes_of(outcomes):
+        warnings.warn(note, GateWarning, stacklevel=stacklevel)
+
+
 def stored(outcome: Outcome | None, *, stacklevel: int = 5) -> None:
     """Warn as ``warn_of`` does, of what only makes sense once it is stored.
 

@@ -10,7 +10,6 @@ Invariants
 from __future__ import annotations
 
 import asyncio
-import warnings
 from itertools import groupby
 from typing import Any
 
@@ -18,7 +17,7 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.memory import BaseMemoryBlock
 
-from keepward.integrations import GateWarning, notes_of
+from keepward.integrations import warn_notes
 from keepward.integrations.names import key_of
 from keepward.memory import Memory
 from keepward.model.talk import ROLES
@@ -53,8 +52,7 @@ class KeepwardMemoryBlock(BaseMemoryBlock[str]):
                 subject=self.subject,
                 extract=self.extract,
             )
-            for note in notes_of((*added.turns, *added.facts)):
-                warnings.warn(note, GateWarning, stacklevel=2)
+            warn_notes((*added.turns, *added.facts))
 
 
 def _message(given: ChatMessage) -> dict[str, Any] | None:

@@ -160,7 +160,7 @@ class KeepwardConversationStore(ConversationStore):
             if held is not None:
                 draft.replace(held.id, metadata=value, if_version=held.version)
             else:
-                about: Any = {"tags": [_TAG], "tier": "archival", "kind": "document", "content_type": "structured"}
+                about: Any = {"tags": [_TAG], "tier": "archival", "kind": "fact", "content_type": "structured"}
                 draft.insert(f"Conversation {name}", key=key_of(f"{_TAG}:{name}"), metadata=value, **about)
 
     def _delete(self, name: str, expected: str) -> None:

@@ -1,0 +1,150 @@
+"""Sessions of Google's Agent Development Kit as memories: events are turns, states are structured, with a key.
+
+Invariants
+(1) An event and what it changes in states are one commit, based on the versions that were read.
+(2) An event is one turn of its session, by its id, however often it is given.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from google.adk.errors.already_exists_error import AlreadyExistsError
+from google.adk.errors.session_not_found_error import SessionNotFoundError
+from google.adk.events import Event
+from google.adk.sessions import Session, State
+from google.adk.sessions.base_session_service import GetSessionConfig
+from google.genai.types import Content
+from pydantic_core import to_jsonable_python
+
+from keepward.calls.draft import Draft
+from keepward.errors import StaleVersion
+from keepward.integrations import stored
+from keepward.integrations.names import below, found_by, key_of, labels_below, name_of, segment_of, texts_of
+from keepward.integrations.turns import turn, turns
+from keepward.memory import Memory
+from keepward.model.memory import Record, Tier
+from keepward.model.value import from_micros
+
+#: Tag of sessions and states.
+KEPT = "adk"
+_FIELDS: Any = {"tags": [KEPT], "tier": "archival", "kind": "fact", "content_type": "structured"}
+#: Keys of states: of a session with its name, of a user and of an app.
+SESSION, USER_STATE, APP_STATE = "session:", "user_state", "app_state"
+
+
+class User:
+    """What one user has in an app."""
+
+    def __init__(self, mem: Memory, app_name: str, user_id: str) -> None:
+        self.names = {"app_name": app_name, "user_id": user_id}
+        #: Whom memories are about: an id that has other letters, such as an address, is one of a scope alone.
+        self.subject = user_id if segment_of(user_id) == user_id else None
+        self.app, self.own = (mem.at(scope=below(mem.scope, each)) for each in ([app_name], [app_name, user_id]))
+
+    def session(self, name: str, config: GetSessionConfig | None = None, *, bare: bool = False) -> Session | None:
+        """Return a session, with its events unless it is to be ``bare``; None where there is none."""
+        held = _kept(self.own, SESSION + name)
+        if held is None:
+            return None
+        config, session = config or GetSessionConfig(), key_of(name)
+        since = {"timestamp": {"$gte": config.after_timestamp}} if config.after_timestamp is not None else None
+        events = [] if bare else turns(self.own, session, config.num_recent_events, where=since)
+        latest = events[:1] or turns(self.own, session, 1)
+        scoped = {State.APP_PREFIX: value_of(self.app, APP_STATE), State.USER_PREFIX: value_of(self.own, USER_STATE)}
+        above = {prefix + key: each for prefix, state in scoped.items() for key, each in state.items()}
+        return Session(
+            **self.names,
+            id=name,
+            state=held.metadata["state"] | above,
+            events=[Event.model_validate(each.metadata) for each in reversed(events)],
+            last_update_time=latest[0].metadata["timestamp"] if latest else held.metadata["created"],
+        )
+
+    def write(self, name: str, delta: dict[str, Any], event: Event | None = None) -> bool:
+        """Make a session, or append an event to one; False where it has that event already."""
+        while True:
+            held = _kept(self.own, SESSION + name)
+            if event is None and held is not None:
+                raise AlreadyExistsError(f"Session with id {name} already exists.")
+            if event is not None and held is None:
+                raise SessionNotFoundError(f"Session {name} not found.")
+            if event is not None and turns(self.own, key_of(name), 1, where={"id": event.id}):
+                return False
+            with suppress(StaleVersion):
+                with self.own.draft(reason="a session went on") as draft:
+                    self._set(draft, held, name, _split(delta))
+                    if event is not None:
+                        item = event.model_dump(mode="json", by_alias=True, exclude_none=True) | {
+                            "role": role_of(event)
+                        }
+                        fields = turn(self.own, key_of(name), item, said_in(event.content), event.author or None)
+                        occurred = from_micros(round(event.timestamp * 1_000_000))
+                        draft.insert(**fields, aliases=[event.id], subject=self.subject, occurred_at=occurred)
+                stored(draft.outcome)
+                return True
+
+    def _set(self, draft: Draft, held: Record | None, name: str, states: dict[str, dict[str, Any]]) -> None:
+        for mem, key, prefix in ((self.own, USER_STATE, State.USER_PREFIX), (self.app, APP_STATE, State.APP_PREFIX)):
+            if states[prefix]:
+                _put(draft, mem, _kept(mem, key), key, value_of(mem, key) | states[prefix])
+        new = {"id": name, "state": {}, "created": self.own.now.timestamp()}
+        value: dict[str, Any] = new if held is None else held.metadata
+        if held is None or states[""]:
+            _put(draft, self.own, held, SESSION + name, {**value, "state": value["state"] | states[""]})
+
+    def delete(self, name: str) -> None:
+        """Retire a session."""
+        held = _kept(self.own, SESSION + name)
+        if held is not None:
+            gone = [held, *turns(self.own, key_of(name))]
+            stored(self.own.forget_many([each.id for each in gone], reason="a session was deleted")[0])
+
+
+def sessions_of(mem: Memory, app_name: str, user_id: str | None) -> list[Session]:
+    """Return the sessions of a user in an app, or of all users, without their events."""
+    where = below(mem.scope, [app_name] if user_id is None else [app_name, user_id])
+    records = mem.at(scope=where).find(tags=[KEPT], within=where, limit=None)
+    kept = [each for each in records if name_of(each.key or "").startswith(SESSION)]
+    users = (User(mem, *labels_below(mem.scope, each.scope)) for each in kept)
+    found = (user.session(each.metadata["id"], bare=True) for user, each in zip(users, kept, strict=True))
+    return [each for each in found if each is not None]
+
+
+def _kept(mem: Memory, key: str) -> Record | None:
+    found = mem.find(key=key_of(key), tags=[KEPT], scopes=[mem.scope], limit=1)
+    return found[0] if found else None
+
+
+def value_of(mem: Memory, key: str) -> dict[str, Any]:
+    """Return a state; an empty one where there is none."""
+    held = _kept(mem, key)
+    return {} if held is None else held.metadata
+
+
+def _put(draft: Draft, mem: Memory, held: Record | None, key: str, value: dict[str, Any]) -> None:
+    text = found_by([key, *texts_of(value.get("state", value))], mem.policy.text_limit[Tier.ARCHIVAL])
+    if held is None:
+        draft.insert(text, key=key_of(key), scope=mem.scope, metadata=value, **_FIELDS)
+    else:
+        draft.replace(held.id, text, metadata=value, if_version=held.version)
+
+
+def _split(state: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return what is set of the state of an app, of a user and of a session, by prefix."""
+    found: dict[str, dict[str, Any]] = {State.APP_PREFIX: {}, State.USER_PREFIX: {}, State.TEMP_PREFIX: {}, "": {}}
+    for name, value in to_jsonable_python(state, fallback=str).items():
+        prefix = next(each for each in found if name.startswith(each))
+        found[prefix][name.removeprefix(prefix)] = value
+    return found
+
+
+def role_of(event: Event) -> str:
+    """Return whose turn an event is; facts are taken from those of users."""
+    return "user" if event.author == "user" else "assistant"
+
+
+def said_in(content: Content | None) -> list[str]:
+    """Return the texts of a message, without what a model thought."""
+    return [each.text for each in (content.parts if content else None) or () if each.text and not each.thought]
