@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
 
 import pytest
@@ -65,6 +67,28 @@ def files(store, tmp_path):
         }
 
     return look
+
+
+def test_what_an_attack_makes_the_store_say_is_not_logged_and_what_others_say_is(store, caplog):
+    logger = logging.getLogger("keepward.store.rows")
+
+    def elsewhere():
+        logger.warning("of another store")
+
+    def run(_):
+        logger.warning("of the copy")
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        # Another drill of the same process begins and ends meanwhile.
+        lines(store, "no_such_attack")
+        logger.warning("of the copy")
+        return Tried(True, True, "")
+
+    drill(store, tenant="default", policy=Policy(), chosen=[Attack("x", "x", run)])
+    logger.warning("of the store")
+    said = [each.message for each in caplog.records if each.name == logger.name]
+    assert said == ["of another store", "of the store"]
 
 
 def test_a_store_that_is_obeyed_unknown_turns_a_line_red(store, monkeypatch):

@@ -3,7 +3,7 @@
 Invariants
 (1) A check is one stream of lines: `done` of `total`, at the end the whole result. What fails before the first line is
     an error of the call; a reader that goes away ends the check.
-(2) A drill attacks a copy; while it runs, the log of this process is silent, since what is attacked would fill it.
+(2) A drill attacks a copy, and what that makes the copy say is not logged; requests are logged as ever.
 (3) Settings are read and never changed here: what loosens is accepted where the server runs.
 """
 
