@@ -51,8 +51,6 @@ PLENTY: Final = 0.6
 ALIKE_AT: Final = 20
 #: Weight of words in a request for advice: what bears on it is a liking, told in other words.
 ADVICE_WORDS: Final = 0.7
-#: Share of what all requests for advice have in common that is taken off the vector of one.
-ADVICE_USUAL: Final = 0.4
 #: Share of what all memories have in common that is taken off the vector of any other question.
 COMMON: Final = 0.6
 #: Added where the speaker of the memory is named in the query.
@@ -114,11 +112,11 @@ def words_weight(covered: Doubles, *, advice: bool, remark: bool) -> float:
 
 
 def particular(query: Floats, usual: Floats) -> Floats:
-    """Return the vector of a request for advice without what is `usual`, of length 1, in such requests.
+    """Return the vector of a request for advice without what it has of the `usual`, of length 1, in such requests.
 
     Some memories are close to any request, whatever it is about; this leaves them with what they share with this one.
     """
-    return np.asarray(query - np.float32(ADVICE_USUAL) * usual, dtype=np.float32)
+    return np.asarray(query - np.dot(query, usual) * usual, dtype=np.float32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
