@@ -30,7 +30,7 @@ def segment_of(label: str) -> str:
         each if _PLAIN.match(each) else "".join(f".{byte:02x}" for byte in each.encode("utf-8", "surrogatepass"))
         for each in label
     )
-    segment = f"_..{bare}" if bare[:1] in {".", "-"} else bare
+    segment = f"_..{bare}" if bare[:1] in {"", ".", "-"} else bare
     if len(segment) > _LONGEST:
         raise ValueError(f"a label has at most {_LONGEST} characters, where letters and digits count one")
     return segment

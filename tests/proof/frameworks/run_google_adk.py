@@ -10,6 +10,7 @@ from typing import Any
 
 from google.adk.agents import LlmAgent
 from google.adk.errors.already_exists_error import AlreadyExistsError
+from google.adk.events import Event, EventActions
 from google.adk.models import BaseLlm, LlmRequest, LlmResponse
 from google.adk.runners import Runner
 from google.adk.sessions import Session
@@ -109,10 +110,14 @@ async def recall(chat: Chat, mem: Memory) -> None:
     assert found.memories[0].content.parts[0].text == "My cat is called Tom.", found
     recalled = mem.at(scope="/app/editor/ana").call_tool("recall", {"query": "the cat Tom"})
     assert "My cat is called Tom." in recalled.text
+    copies = [session.model_copy(deep=True) for _ in range(4)]
+    events = [Event(author="helper", actions=EventActions(state_delta={f"user:{n}": n})) for n in range(4)]
+    await asyncio.gather(*map(chat.sessions.append_event, copies, events))
+    assert len(await chat.sessions.get_user_state(**ANA)) == 5
     await chat.memories.delete_memory(**ANA, memory_id=found.memories[0].id)
     await chat.sessions.delete_session(**ANA, session_id="friday")
     assert await chat.sessions.get_session(**ANA, session_id="friday") is None
-    assert len((await chat.session("monday")).events) == 3
+    assert len((await chat.session("monday")).events) == 4 + 4 - 1
 
 
 with Memory.open("memory.db", scope="/app") as mem:

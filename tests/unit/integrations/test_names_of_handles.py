@@ -10,7 +10,7 @@ from keepward.model.memory import CORE_BLOCKS
 from keepward.model.trust import is_scope
 from keepward.model.value import plain_key
 
-LABELS = st.text(min_size=1, max_size=5)
+LABELS = st.text(max_size=5)
 
 
 @given(LABELS)
