@@ -60,6 +60,18 @@ SUITES = {
         passed=57,
         left_out=14,
     ),
+    "crewai": Suite(
+        package="crewai",
+        plugin="crewai_storage",
+        tests=(
+            "--noconftest",
+            *("-o", "addopts=", "-W", "ignore"),
+            *(f"tests/memory/test_{name}.py" for name in ("unified_memory", "memory_root_scope", "storage_factory")),
+            *(f"tests/memory/test_lancedb_{name}.py" for name in ("filter_escaping", "update")),
+        ),
+        passed=151,
+        left_out=6,
+    ),
     "strands": Suite(
         package="strands-agents",
         plugin="strands_store",
@@ -75,8 +87,10 @@ SUITES = {
 }
 
 
+#: What keeps frameworks from calling home.
+SILENT = {"CREWAI_DISABLE_TELEMETRY": "true", "CREWAI_TRACING_ENABLED": "false", "OTEL_SDK_DISABLED": "true"}
 #: Frameworks of the second environment, by the names of our modules.
-OLDER = {"strands", "google_adk"}
+OLDER = {"crewai", "google_adk", "strands"}
 
 
 def requirements(*frameworks: str) -> Path:
@@ -120,7 +134,7 @@ def test_the_tests_of_a_framework_pass_but_for_those_that_are_named(tmp_path, ca
     done = subprocess.run(
         command,
         cwd=sources(suite.package, requirements(name)),
-        env=clean(tmp_path, PYTHONPATH=str(HERE)),
+        env=clean(tmp_path, PYTHONPATH=str(HERE), **SILENT),
         capture_output=True,
         text=True,
         timeout=900,
@@ -142,6 +156,7 @@ RUNS = (
     "llama_index",
     "google_adk",
     "strands",
+    "crewai",
 )
 
 
@@ -151,7 +166,7 @@ def test_an_agent_finds_after_a_restart_what_it_kept_and_is_told_what_gates_did(
         done = subprocess.run(
             [interpreter(name), str(HERE / f"run_{name}.py"), step],
             cwd=tmp_path,
-            env=clean(tmp_path, KEEPWARD_EMBEDDER="none"),
+            env=clean(tmp_path, KEEPWARD_EMBEDDER="none", **SILENT),
             capture_output=True,
             text=True,
             timeout=100,
@@ -173,7 +188,7 @@ def test_what_the_page_on_integrations_says_runs(tmp_path, number):
     done = subprocess.run(
         [python, "-W", "error::UserWarning", "-c", snippet],
         cwd=tmp_path,
-        env=clean(tmp_path, KEEPWARD_EMBEDDER="none"),
+        env=clean(tmp_path, KEEPWARD_EMBEDDER="none", **SILENT),
         capture_output=True,
         text=True,
         timeout=100,

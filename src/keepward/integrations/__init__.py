@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from keepward.errors import KeepwardError
 
 if TYPE_CHECKING:
+    from keepward.model.memory import Record
     from keepward.model.proposal import Outcome
 
 
@@ -98,3 +99,17 @@ def stored(outcome: Outcome | None, *, stacklevel: int = 5) -> None:
         if not outcome.ok:
             raise NotStored(outcome)
         warn_of([outcome], stacklevel=stacklevel)
+
+
+def all_stored(outcomes: Iterable[Outcome], *, stacklevel: int = 4) -> list[Record]:
+    """Return the memories, and warn of what was changed.
+
+    Raises:
+        NotStored: something was refused, or is held.
+    """
+    found = list(outcomes)
+    for each in found:
+        if not each.records:
+            raise NotStored(each)
+    warn_of(found, stacklevel=stacklevel + 1)
+    return [record for each in found for record in each.records]

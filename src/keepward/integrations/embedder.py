@@ -1,7 +1,8 @@
-"""An embedding function of a framework as the embedder of a store."""
+"""Embedding functions of frameworks: as the embedder of a store, and as the way back from a vector to its text."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,3 +23,40 @@ class FunctionEmbedder:
         """Return vectors of length 1, float32, shape (len(texts), dim)."""
         found = np.asarray(self.function(list(texts)), dtype=np.float32)
         return np.asarray(found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9), dtype=np.float32)
+
+
+class KnownTexts:
+    """An embedding function that knows again of which text a vector was made: for searches that are given vectors."""
+
+    #: Texts that are known again; the oldest are forgotten first.
+    MOST = 10_000
+
+    def __init__(self, function: Callable[[list[str]], Any]) -> None:
+        self._function = function
+        self._texts: OrderedDict[bytes, str] = OrderedDict()
+
+    def __call__(self, texts: Sequence[str]) -> list[list[float]]:
+        """Return a vector for each text."""
+        vectors = [np.asarray(each, dtype=np.float32).tolist() for each in self._function(list(texts))]
+        for vector, text in zip(vectors, texts, strict=True):
+            self.learn(vector, text)
+        return vectors
+
+    def learn(self, vector: Sequence[float], text: str) -> None:
+        """Know of which text a vector was made."""
+        name = np.asarray(vector, dtype=np.float32).tobytes()
+        self._texts[name] = text
+        self._texts.move_to_end(name)
+        if len(self._texts) > self.MOST:
+            self._texts.popitem(last=False)
+
+    def text_of(self, vector: Sequence[float]) -> str:
+        """Return the text that a vector was made of.
+
+        Raises:
+            ValueError: it was not made here.
+        """
+        found = self._texts.get(np.asarray(vector, dtype=np.float32).tobytes())
+        if found is None:
+            raise ValueError("this vector is of another embedder: search by those of the embedder that is here")
+        return found

@@ -60,6 +60,11 @@ def labels_below(scope: str, found: str) -> tuple[str, ...]:
     return tuple(map(label_of, found[len(scope.removesuffix(SHARED)) + 1 :].split("/"))) if found != scope else ()
 
 
+def labels_of(path: str | None) -> list[str]:
+    """Return the labels in a path such as ``/team/ana``."""
+    return [each for each in (path or "").split("/") if each]
+
+
 def key_of(name: str) -> str:
     """Return a name as the key of a memory (1)."""
     plain = name.isprintable() and name == plain_key(name) and name[:1] not in {"", "%"}

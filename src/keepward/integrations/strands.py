@@ -18,7 +18,7 @@ from typing import Any
 
 from strands.memory import MemoryEntry, MemoryStore
 
-from keepward.integrations import GateWarning, NotStored, notes_of, warn_of
+from keepward.integrations import GateWarning, all_stored, notes_of
 from keepward.integrations.names import key_of
 from keepward.memory import Memory
 from keepward.model.memory import Record
@@ -75,10 +75,7 @@ class KeepwardMemoryStore(MemoryStore):
         outcome = await asyncio.to_thread(
             self.memory.remember, content, kind="fact", tier="archival", metadata=metadata or {}, reason="added"
         )
-        if outcome.record is None:
-            raise NotStored(outcome)
-        warn_of([outcome], stacklevel=3)
-        return outcome.record
+        return all_stored([outcome], stacklevel=2)[0]
 
     async def add_messages(self, messages: list[Any], context: Any = None) -> Added:
         """Add messages to the session, with the facts that they tell; what gates held or refused is a warning."""

@@ -1,0 +1,200 @@
+"""The storage of CrewAI's memory over a handle on memories.
+
+A scope of CrewAI is one below the handle's own, a record a memory whose tags are its categories. CrewAI searches by
+vectors: its memory is given ``embedder`` of the storage as well, which knows again of which text a vector was made, so
+that a search is a recall. Needs the extra ``crewai``.
+
+Invariants
+(1) What a gate refuses or holds is an error, which CrewAI tells as a failed save; the other records are stored.
+(2) What is deleted is retired: it can be restored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from crewai.memory.types import MemoryRecord, ScopeInfo
+
+from keepward.errors import NotFound
+from keepward.integrations import KINDS, all_stored, warn_of
+from keepward.integrations.embedder import KnownTexts
+from keepward.integrations.names import below, key_of, labels_below, labels_of, name_of
+from keepward.memory import Memory
+from keepward.model.memory import Record
+from keepward.models.hashed import HashedEmbedder
+
+#: What keys of CrewAI's records begin with; what other surfaces keep is named by its id.
+_OURS = "crewai:"
+_PRIVATE = "_private"
+
+
+def _awaited(name: str) -> Any:
+    async def method(self: KeepwardStorage, *given: Any, **named: Any) -> Any:
+        return await asyncio.to_thread(getattr(self, name), *given, **named)
+
+    return method
+
+
+class KeepwardStorage:
+    """CrewAI's storage over a handle; scopes lie below the handle's.
+
+    ``embed`` makes the vectors by which CrewAI itself compares what it is about to save; without one they are made of
+    hashed words. What is recalled is decided by the embedder of the handle's store.
+    """
+
+    def __init__(self, mem: Memory, embed: Callable[[list[str]], Any] | None = None) -> None:
+        self.memory = mem
+        self.embedder = KnownTexts(embed or HashedEmbedder().embed)
+
+    def save(self, records: list[MemoryRecord]) -> None:
+        """Save records.
+
+        Raises:
+            NotStored: a gate refused one, or holds it for a person; the others are stored.
+        """
+        outcomes = []
+        for scope in dict.fromkeys(each.scope for each in records):
+            part = [_item(each) for each in records if each.scope == scope]
+            outcomes += self._at(scope).remember_many(part, reason="saved")
+        all_stored(outcomes)
+
+    def update(self, record: MemoryRecord) -> None:
+        """Save a record in the place of that of the same id."""
+        place = (self._at(record.scope).scope, _OURS + key_of(record.id))
+        others = [each for each in self._named(record.id) if (each.scope, each.key) != place]
+        self.save([record])
+        self._retire(others)
+
+    def search(
+        self,
+        query_embedding: list[float],
+        scope_prefix: str | None = None,
+        categories: list[str] | None = None,
+        metadata_filter: dict[str, Any] | None = None,
+        limit: int = 10,
+        min_score: float = 0.0,
+    ) -> list[tuple[MemoryRecord, float]]:
+        """Return what bears on the text of a vector, best first, with its relevance from 0 to 1."""
+        handle, text = self._at(scope_prefix), self.embedder.text_of(query_embedding)
+        asked: dict[str, Any] = {"within": handle.scope, "kinds": KINDS, "where": metadata_filter or None}
+        hits = handle.recall(text, **asked, tags=categories or (), floor=0.0, limit=limit).hits
+        return [(self._record(each.memory), each.score) for each in hits if each.score >= min_score]
+
+    def delete(
+        self,
+        scope_prefix: str | None = None,
+        categories: list[str] | None = None,
+        record_ids: list[str] | None = None,
+        older_than: datetime | None = None,
+        metadata_filter: dict[str, Any] | None = None,
+    ) -> int:
+        """Retire what meets every condition, and return how many that were."""
+        found = self._find(scope_prefix, tags=categories or (), where=metadata_filter or None)
+        gone = [each for each in found if record_ids is None or _id(each) in record_ids]
+        gone = [each for each in gone if older_than is None or _naive(each.created_at) < older_than]
+        self._retire(gone)
+        return len(gone)
+
+    def get_record(self, record_id: str) -> MemoryRecord | None:
+        """Return a record by its id."""
+        return next(map(self._record, self._named(record_id)), None)
+
+    def list_records(self, scope_prefix: str | None = None, limit: int = 200, offset: int = 0) -> list[MemoryRecord]:
+        """Return records of a scope and those below, newest first."""
+        if limit <= 0 or offset < 0:
+            return []
+        return list(map(self._record, self._find(scope_prefix, limit=limit, offset=offset)))
+
+    def get_scope_info(self, scope: str) -> ScopeInfo:
+        """Return what there is in a scope and below."""
+        newest, oldest = self._find(scope, limit=1), self._find(scope, limit=1, ascending=True)
+        return ScopeInfo(
+            path="/" + "/".join(labels_of(scope)),
+            record_count=self.count(scope),
+            categories=sorted(self.list_categories(scope)),
+            oldest_record=_naive(oldest[0].created_at) if oldest else None,
+            newest_record=_naive(newest[0].created_at) if newest else None,
+            child_scopes=self.list_scopes(scope),
+        )
+
+    def list_scopes(self, parent: str = "/") -> list[str]:
+        """Return the scopes right below another that have records, or have some that do."""
+        labels = labels_of(parent)
+        every = (labels_below(self.memory.scope, each) for each in self._counts(parent, "scope"))
+        return sorted({"/" + "/".join(each[: len(labels) + 1]) for each in every if len(each) > len(labels)})
+
+    def list_categories(self, scope_prefix: str | None = None) -> dict[str, int]:
+        """Return how many records each category has, in a scope and below."""
+        return self._counts(scope_prefix, "tag")
+
+    def count(self, scope_prefix: str | None = None) -> int:
+        """Return how many records there are in a scope and below."""
+        return sum(self._counts(scope_prefix, "scope").values())
+
+    def reset(self, scope_prefix: str | None = None) -> None:
+        """Retire all records of a scope and those below."""
+        self._retire(self._find(scope_prefix))
+
+    asave, asearch, adelete = map(_awaited, ("save", "search", "delete"))
+
+    def _at(self, scope: str | None) -> Memory:
+        return self.memory.at(scope=below(self.memory.scope, labels_of(scope)))
+
+    def _find(self, scope: str | None, **asked: Any) -> list[Record]:
+        handle = self._at(scope)
+        return list(handle.find(within=handle.scope, kinds=KINDS, **{"limit": None, **asked}))
+
+    def _named(self, record_id: str) -> list[Record]:
+        found = self._find(None, key=_OURS + key_of(record_id))
+        with suppress(NotFound):
+            found = found or [self.memory.get(record_id)]
+        return [each for each in found if each.status == "active" and each.kind in KINDS]
+
+    def _counts(self, scope: str | None, of: str) -> dict[str, int]:
+        handle = self._at(scope)
+        counts = handle.facets(within=handle.scope, kinds=KINDS, of=[of], most=100_000).facets[of]
+        return {each.value: each.count for each in counts}
+
+    def _retire(self, gone: Iterable[Record]) -> None:
+        for each in gone:
+            warn_of([self.memory.at(scope=each.scope).forget(each.id, reason="deleted")])
+
+    def _record(self, record: Record) -> MemoryRecord:
+        return MemoryRecord(
+            id=_id(record),
+            content=record.text,
+            scope="/" + "/".join(labels_below(self.memory.scope, record.scope)),
+            categories=list(record.tags),
+            metadata={name: value for name, value in record.metadata.items() if name != _PRIVATE},
+            importance=record.importance,
+            created_at=_naive(record.created_at),
+            last_accessed=_naive(record.updated_at or record.created_at),
+            source=record.speaker,
+            private=_PRIVATE in record.metadata,
+        )
+
+
+def _item(record: MemoryRecord) -> dict[str, Any]:
+    return {
+        "text": record.content,
+        "key": _OURS + key_of(record.id),
+        "tags": record.categories,
+        "metadata": record.metadata | ({_PRIVATE: True} if record.private else {}),
+        "importance": record.importance,
+        "speaker": record.source,
+        "tier": "archival",
+        "kind": "fact",
+    }
+
+
+def _id(record: Record) -> str:
+    key = record.key or ""
+    return name_of(key.removeprefix(_OURS)) if key.startswith(_OURS) else record.id
+
+
+def _naive(instant: datetime) -> datetime:
+    return instant.astimezone(UTC).replace(tzinfo=None)  # as CrewAI writes instants
