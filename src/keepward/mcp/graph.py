@@ -23,9 +23,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from keepward.errors import InvalidInput
-from keepward.interchange.graphs import ENTITY, OBSERVATION, RELATION, entity_item, observation_item, relation_item
 from keepward.mcp.tool import Answer, Run, Tool, items, obj, text, texts, tool, yes_no
 from keepward.mcp.tools import outcome
+from keepward.model.graph import ENTITY, OBSERVATION, RELATION, entity_item, observation_item, relation_item
 from keepward.model.memory import Tier
 from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused
 from keepward.model.trust import visible_from
