@@ -23,6 +23,17 @@ export const FACETS = [
 
 export type Facet = (typeof FACETS)[number];
 
+// What narrows beside the facets.
+const OTHERS = ["text", "since", "until", "within", "where", "importance"];
+/** Facets that a search as recall does not take; nor does it take a part of the text, or what has ended. */
+export const NOT_IN_SEARCH: readonly string[] = ["scope", "source", "trust", "status", "author"];
+
+/** Return what a search takes of some filters. */
+export function searched(query: Query, asked: string) {
+  const { tier, kind, tags, content_type, subject, category, session, since, until, within, where, min_importance, as_of } = query;
+  return { query: asked, limit: 100, floor: 0, tier, kind, tags, content_type, subject, category, session, since, until, within, where, min_importance, as_of };
+}
+
 /** Return the filters of an address, as every call of browsing takes them. */
 export function filtersOf(address: Address): Query {
   const several = (name: string) => {
@@ -47,6 +58,9 @@ export function filtersOf(address: Address): Query {
     text: one("text"),
     since: dayBegins(address.get("since")),
     until: dayBegins(address.get("until"), 1),
+    within: one("within"),
+    where: one("where"),
+    min_importance: Number(address.get("importance")) || undefined,
     as_of: one("at"),
     include_ended: address.get("ended") === "1" || undefined,
     below: true,
@@ -56,11 +70,11 @@ export function filtersOf(address: Address): Query {
 /** How many filters an address has. */
 export function filterCount(address: Address): number {
   const lists = FACETS.reduce((count, each) => count + address.all(each.name).length, 0);
-  return lists + ["text", "since", "until"].filter((name) => address.get(name)).length;
+  return lists + OTHERS.filter((name) => address.get(name)).length;
 }
 
 /** What takes all filters off. */
-export const NO_FILTERS = Object.fromEntries([...FACETS.map((each) => each.name), "text", "since", "until"].map((name) => [name, null]));
+export const NO_FILTERS = Object.fromEntries([...FACETS.map((each) => each.name), ...OTHERS].map((name) => [name, null]));
 
 /** Return the instant at which a day begins in the reader's zone, `later` days on; undefined for no day. */
 function dayBegins(day: string, later = 0): string | undefined {

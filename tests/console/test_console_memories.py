@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import zlib
 
@@ -55,6 +56,28 @@ def test_a_search_shows_why_each_was_found(console, bakery):
         expect(found).to_contain_text("found by words")
         first = found.get_by_role("link").first.inner_text()
     assert first == console.owner.recall("rye dough").hits[0].memory.text
+
+
+def test_a_search_takes_scopes_dates_and_fields_of_its_own(console, bakery):
+    agent = console.agent()
+    agent.remember("Rye rolls are baked twice", tier="archival", metadata={"oven": "stone"}, reason="seen")
+    agent.remember("Rye sticks are baked once", tier="archival", metadata={"oven": "steel"}, reason="seen")
+    where = {"oven": "stone"}
+    with console.page("/memories?q=rye&since=2000-01-01&within=/") as page:
+        found = page.get_by_role("region", name="Found")
+        found.get_by_role("link", name="Rye sticks").wait_for()
+        page.get_by_text("More filters").wait_for()
+        page.get_by_label("Fields of its own, as JSON").fill('{"oven": "stone"')
+        page.keyboard.press("Enter")
+        page.get_by_text("This is no JSON object").wait_for()
+        page.get_by_label("Fields of its own, as JSON").fill(json.dumps(where))
+        page.keyboard.press("Enter")
+        expect(found.get_by_role("link")).to_have_text(["Rye rolls are baked twice"])
+        page.reload()
+        expect(found.get_by_role("link")).to_have_text(["Rye rolls are baked twice"])
+        page.get_by_label("Written to").fill("2001-01-01")
+        page.get_by_text("Nothing is found").wait_for()
+    assert [hit.memory.text for hit in console.owner.recall("rye", where=where)] == ["Rye rolls are baked twice"]
 
 
 def test_an_earlier_commit_shows_what_held_then(console, bakery):

@@ -5,7 +5,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { Link } from "wouter-preact";
 import { go, useAddress, type Address } from "../address";
 import { addressOf, api, ask, type Schemas } from "../api";
-import { NO_FILTERS, filterCount, filtersOf, type Query } from "../browse";
+import { NOT_IN_SEARCH, NO_FILTERS, filterCount, filtersOf, searched, type Query } from "../browse";
 import { useKeys } from "../keys";
 import { changed, commits } from "../live";
 import { useGet } from "../load";
@@ -31,8 +31,6 @@ type Memory = Schemas["Memory"];
 
 // Most that one call retires, and so most that can be selected.
 const MOST = 500;
-// Filters that a search does not take.
-const NOT_IN_SEARCH = ["scope", "source", "trust", "status", "author"];
 
 export function Memories() {
   const address = useAddress();
@@ -67,7 +65,7 @@ export function Memories() {
             {count ? `Filters (${count})` : "Filters"}
           </Button>
           <div class="memory-filters">
-            <Filters address={address} count={count} />
+            <Filters address={address} count={count} searching={asked !== ""} />
             <Shown of={facets}>{(data) => <Facets found={data} address={address} without={asked ? NOT_IN_SEARCH : []} />}</Shown>
           </div>
         </aside>
@@ -125,7 +123,7 @@ function AsOf({ address }: { address: Address }) {
   );
 }
 
-function Filters({ address, count }: { address: Address; count: number }) {
+function Filters({ address, count, searching }: { address: Address; count: number; searching: boolean }) {
   const due = useRef<ReturnType<typeof setTimeout>>();
   const later = (change: Record<string, string>) => {
     clearTimeout(due.current);
@@ -133,19 +131,57 @@ function Filters({ address, count }: { address: Address; count: number }) {
   };
   return (
     <div class="stack filter-fields">
-      <label class="field">
-        <span>Text or key contains</span>
-        <input type="search" key={`t${address.get("text") ? "" : "0"}`} defaultValue={address.get("text")} onInput={(event) => later({ text: event.currentTarget.value })} maxLength={1000} />
-      </label>
+      {searching ? null : (
+        <label class="field">
+          <span>Text or key contains</span>
+          <input type="search" key={`t${address.get("text") ? "" : "0"}`} defaultValue={address.get("text")} onInput={(event) => later({ text: event.currentTarget.value })} maxLength={1000} />
+        </label>
+      )}
       <label class="field"><span>Written from</span><input type="date" value={address.get("since")} onChange={(event) => address.set({ since: event.currentTarget.value })} /></label>
       <label class="field"><span>Written to</span><input type="date" value={address.get("until")} onChange={(event) => address.set({ until: event.currentTarget.value })} /></label>
-      <label class="line small">
-        <input type="checkbox" checked={address.get("ended") === "1"} onChange={(event) => address.set({ ended: event.currentTarget.checked ? "1" : null })} />
-        Also what does not hold any more
-      </label>
+      <details open={["within", "importance", "where"].some((name) => address.get(name) !== "")}>
+        <summary class="small">More filters</summary>
+        <div class="stack">
+          <label class="field"><span>In a scope and below it</span><input value={address.get("within")} placeholder="/agents" maxLength={512} onChange={(event) => address.set({ within: event.currentTarget.value.trim() })} /></label>
+          <label class="field"><span>Importance, at least</span><input type="number" min={0} max={1} step={0.05} value={address.get("importance")} onChange={(event) => address.set({ importance: event.currentTarget.value })} /></label>
+          <Where address={address} />
+        </div>
+      </details>
+      {searching ? null : (
+        <label class="line small">
+          <input type="checkbox" checked={address.get("ended") === "1"} onChange={(event) => address.set({ ended: event.currentTarget.checked ? "1" : null })} />
+          Also what does not hold any more
+        </label>
+      )}
       {count ? <div><Button small tone="quiet" onClick={() => address.set(NO_FILTERS, { push: true })}>Take {counted(count, "filter")} off</Button></div> : null}
     </div>
   );
+}
+
+/** Conditions on a memory's own fields, which are sent once they are JSON. */
+function Where({ address }: { address: Address }) {
+  const [wrong, setWrong] = useState(false);
+  const take = (text: string) => {
+    const ok = !text || isObject(text);
+    setWrong(!ok);
+    if (ok) address.set({ where: text });
+  };
+  return (
+    <label class="field">
+      <span>Fields of its own, as JSON</span>
+      <input class="mono" value={address.get("where")} placeholder={'{"stars": {"$gte": 4}}'} maxLength={1000} aria-invalid={wrong} onChange={(event) => take(event.currentTarget.value.trim())} />
+      {wrong ? <span class="bad small" role="alert">This is no JSON object: {'{"name": "value"}'}</span> : null}
+    </label>
+  );
+}
+
+function isObject(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+  } catch {
+    return false;
+  }
 }
 
 const COLUMNS = [
@@ -291,11 +327,6 @@ function placeOf(each: { id: string }, asOf: string | number | null | undefined)
 }
 
 // --- search
-
-function searched(query: Query, asked: string) {
-  const { tier, kind, tags, content_type, subject, category, session, since, until, as_of } = query;
-  return { query: asked, limit: 100, floor: 0, tier, kind, tags, content_type, subject, category, session, since, until, as_of };
-}
 
 function Results({ query, asked, selected, turn }: { query: Query; asked: string; selected: ReadonlyMap<string, Memory>; turn: (each: Memory) => void }) {
   const found = useGet("/memory/search", { params: { query: searched(query, asked) as never } }, query.as_of ? null : commits);
