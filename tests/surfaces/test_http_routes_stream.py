@@ -233,6 +233,14 @@ def test_an_archive_of_another_system_is_imported_under_its_name_or_only_tried(w
     assert {each["reference"] for each in told} == {"import:chats.zip"}
 
 
+def test_memories_as_the_api_lists_them_are_imported_and_known_where_they_come_from(world):
+    client = world.bearer()
+    client.post("/memory/import", content=messages("I like green tea", "The ferry is late"))
+    lines = "".join(json.dumps(each) + "\n" for each in client.get("/memory/items").json()["items"])
+    told = answers(client.post("/memory/import", content=lines))[-1]["summary"]
+    assert (told["format"], told["total"], told["duplicates"]) == ("records", 2, 2)
+
+
 def test_an_import_that_is_sent_again_stores_nothing_again(world):
     client, body = world.bearer(), messages("I like green tea", "The ferry is late today")
     told = [answers(client.post("/memory/import", content=body))[-1]["summary"] for _ in "ab"]

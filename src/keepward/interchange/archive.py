@@ -110,6 +110,7 @@ def _archive(archive: zipfile.ZipFile, name: str) -> Bundle:
         if info.flag_bits & 1:
             raise InvalidInput(f"{name} is encrypted; unpack it and import the folder")
         kept.append(info)
+        left["files whose name another one has as well"] += inside.as_posix() in found.files
         swollen = info.file_size > _PIECE and info.file_size > _RATIO * info.compress_size
         if swollen or info.file_size > DOCUMENT_LIMIT or sum(each.file_size for each in kept) > _UNPACKED:
             raise InvalidInput(

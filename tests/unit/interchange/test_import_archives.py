@@ -37,6 +37,19 @@ def test_an_archive_that_unpacks_to_far_more_than_its_size_is_refused_unread(mem
         load(mem, path)
 
 
+def test_of_two_files_of_one_name_the_last_is_read_and_that_is_said(mem, tmp_path):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.md", "- The pier is open\n")
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            archive.writestr("a.md", NOTE)
+    done = load(mem, path)
+    assert (held(mem), done.notes) == (
+        {"The pier is closed"},
+        ("left out: 1 files whose name another one has as well",),
+    )
+
+
 def test_a_link_in_an_archive_is_left_out_and_said(mem, tmp_path):
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w") as archive:

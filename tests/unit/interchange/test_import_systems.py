@@ -219,6 +219,23 @@ def test_facts_that_an_import_was_not_asked_for_are_found_by_the_next(mem, folde
     assert load(mem, folder / "chatgpt-export.zip", facts=True, subject="Ana").facts["committed"] >= 1
 
 
+def test_an_import_that_was_broken_off_is_finished_by_running_it_again(mem, tmp_path):
+    path = foreign.zipped(tmp_path / "year.zip", {"conversations.json": foreign.chatgpt_year(12, 20)})
+
+    class Off(Exception):
+        """The power is gone."""
+
+    def break_off(done, total):
+        if done >= 100:
+            raise Off
+
+    with pytest.raises(Off):
+        load(mem, path, on_progress=break_off)
+    assert 0 < len(texts(mem)) < 241
+    done = load(mem, path)
+    assert (len(texts(mem)), done.committed + done.duplicates + done.quarantined) == (241, 242)
+
+
 def test_an_unpacked_export_is_read_as_the_archive_is(mem, folder, tmp_path):
     with zipfile.ZipFile(folder / "chatgpt-export.zip") as archive:
         archive.extractall(tmp_path / "unpacked")
