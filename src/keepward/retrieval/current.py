@@ -40,7 +40,9 @@ CHANGED_APART: Final = 0.73
 SAME_PROPERTY: Final = 0.28
 #: The same where both speak of one thing, by "the", a possessive or a name before it, and give different values.
 SAME_TOPIC: Final = 0.42
-#: The same where one denies what the other says.
+#: The same where they have one form.
+SAME_FORM: Final = 0.5
+#: The same where they share no topic.
 SAME_SAID: Final = 0.6
 #: Share of the older one's words that a denial of one topic repeats.
 DENIED: Final = 0.66
@@ -57,6 +59,8 @@ _SWAPPED: Final = 2
 _REMEMBERED: Final = 16_384
 #: Words from which somebody may be spoken to.
 _CALLED: Final = 3
+#: The kind of value that is a place, after numbers, days, months and names.
+_PLACE: Final = 4
 #: Integers of a filter of words, and bits of each.
 _COLUMNS: Final = 4
 _BITS: Final = 63
@@ -64,8 +68,8 @@ _BITS: Final = 63
 _LISTS: Final[dict[str, Any]] = tomllib.loads(files(__package__).joinpath("current.toml").read_text("utf-8"))
 _VERBS, _KIN, _OPENERS, _PRONOUNS = (frozenset(_LISTS[name]) for name in ("verbs", "kin", "openers", "pronouns"))
 _ONE_VALUE: Final = frozenset(map(term_hash, _LISTS["one_value"]))
-_DETERMINERS, _NUMBERS, _DENIALS, _SORTS = (
-    frozenset(_LISTS[name]) for name in ("determiners", "numbers", "denials", "sorts")
+_DETERMINERS, _NUMBERS, _DENIALS, _SORTS, _PLACES = (
+    frozenset(_LISTS[name]) for name in ("determiners", "numbers", "denials", "sorts", "places")
 )
 _DATES: Final = (frozenset(WEEKDAYS), frozenset(map(str.lower, MONTHS)))
 _TIMES: Final = frozenset(map(term_hash, _LISTS["times"]))
@@ -73,6 +77,9 @@ _DOING: Final = frozenset(term_hash(term) for verb in _VERBS for term in analyse
 _VERB_HASHES: Final = _ONE_VALUE | frozenset(map(term_hash, _VERBS))
 _OPENING: Final = frozenset(("", *".!?:;"))
 _CALLING: Final = frozenset(("", *",.!?"))
+#: Verbs of one, behind which a name may begin a sentence.
+_ONE: Final = frozenset(("is", "has", "was"))
+_SENTENCES: Final = re.compile(r"[a-z0-9][.!?]+\s")
 _TITLE: Final = re.compile(r"\b[A-Z][a-z]{0,2}\.$")
 _FAVOURITE: Final = re.compile(r"\bfavou?rite (\w+)|\bprefers? \w+ to any other (\w+)", re.IGNORECASE)
 _TOKEN: Final = re.compile(r"\w+(?:[-.']\w+)*")
@@ -121,7 +128,7 @@ class _Words:
     favourites: frozenset[str]
     #: What is spoken of as one that both sides know ("the clinic's emergency line"): its last word and those before it.
     phrases: tuple[tuple[int, frozenset[int]], ...]
-    #: All words in their order, and by their kind those that are values: numbers, days, months, names.
+    #: All words in their order, and by their kind those that are values: numbers, days, months, names, places.
     order: tuple[int, ...]
     values: tuple[frozenset[int], ...]
     #: What the numbers count.
@@ -176,9 +183,9 @@ def _comparable(given: Sequence[Record], seen: Sequence[_Glance], near: Cosines,
     kinds = np.array([glance.kinds for glance in seen], dtype=np.int64)
     denies = np.array([glance.denies for glance in seen], dtype=np.bool_)
     denied = denies[:, None] != denies
-    able |= _topical(seen) & (((kinds[:, None] & kinds) != 0) | denied) & (near >= SAME_TOPIC)
     short = np.array([glance.length <= SHORT for glance in seen], dtype=np.bool_)
-    able |= denied & short[:, None] & short & (near >= SAME_SAID)
+    otherwise = (((kinds[:, None] & kinds) != 0) | denied) & short[:, None] & short
+    able |= otherwise & ((near >= SAME_SAID) | (_topical(seen) & (near >= SAME_TOPIC)))
     # Without vectors of meaning every pair would have to be read.
     if by_meaning:
         brief = np.array([glance.length <= LONGEST for glance in seen], dtype=np.bool_)
@@ -222,7 +229,8 @@ def _outdoes(
     apart = apart or bool(after.oneself and before.oneself and after.oneself != before.oneself)
     if not common or apart or (after.every == before.every and new.denies == old.denies):
         return None
-    values = _values(after, before)
+    conflicts = _conflicts(after, before)
+    values = any(conflicts) and not _elsewhere(after, before, conflicts)
     if new.properties and old.properties:
         favourites = after.favourites | before.favourites
         if favourites and after.favourites != before.favourites:
@@ -231,11 +239,10 @@ def _outdoes(
             return None
     share = len(common) / min(len(after.every), len(before.every))
     form = _one_form(new.form, old.form)
-    told = (values and (form or _one_topic(after, before))) and not _elsewhere(after, before)
     same = {
         "property": bool(new.properties & old.properties),
-        "form": form and (told or not values),
-        "value": told and not form,
+        "form": form and (values or not (any(conflicts) or _unlike(after, before))),
+        "value": values and not form and (_one_topic(after, before) or _short_for(after, before)),
         "denial": new.denies != old.denies and _repeats(after, before),
     }
     by_topic = not (same["property"] or same["form"])
@@ -246,11 +253,13 @@ def _outdoes(
             # Longer ones tell of many things.
             changed = new.changes and likeness >= CHANGED_APART
             holds = max(new.length, old.length) <= SHORT or changed
-            holds = holds and (not by_topic or likeness >= SAME_TOPIC)
+            holds = holds and likeness >= (SAME_PROPERTY if same["property"] else SAME_TOPIC if by_topic else SAME_FORM)
     else:
         least = CHANGED if common & (after.things | before.things) else CHANGED_APART
         near = share >= COMMON if likeness is None else likeness >= least
-        holds = near and new.changes and max(new.length, old.length) <= LONGEST
+        # Who speaks and when is common to much that is about different things.
+        shared = common - after.oneself - after.values[1] - after.values[2]
+        holds = near and new.changes and bool(shared) and max(new.length, old.length) <= LONGEST
     if not holds:
         return None
     signs = same | {"change": new.changes}
@@ -271,20 +280,38 @@ def _one_topic(after: _Words, before: _Words) -> bool:
     return bool(topics) and not before.past and (None in verbs or len(verbs) == 1)
 
 
-def _values(after: _Words, before: _Words) -> bool:
-    """Whether each gives a value of a kind that the other does not give."""
-    return any(new - before.every and old - after.every for new, old in zip(after.values, before.values, strict=True))
+def _short_for(after: _Words, before: _Words) -> bool:
+    """Whether the newer one has no word beside its value that the older one lacks ("landing at five")."""
+    said, known = after.things - _TIMES, before.things - _TIMES
+    return said <= before.every and not before.past and (bool(said & known) or not (said or known))
 
 
-def _elsewhere(after: _Words, before: _Words) -> bool:
+def _conflicts(after: _Words, before: _Words) -> tuple[bool, ...]:
+    """Return, for each kind of value, whether each gives one that the other does not give."""
+    kinds = zip(after.values, before.values, strict=True)
+    return tuple(bool(new - before.every and old - after.every) for new, old in kinds)
+
+
+def _unlike(after: _Words, before: _Words) -> bool:
+    """Whether each gives values, and none of a kind that the other one gives: "is in June", "is in the old mill"."""
+    kinds = [
+        (bool(new - before.every), bool(old - after.every))
+        for new, old in zip(after.values, before.values, strict=True)
+    ]
+    return all(any(side) for side in zip(*kinds, strict=True)) and not any(new and old for new, old in kinds)
+
+
+def _elsewhere(after: _Words, before: _Words, conflicts: Sequence[bool]) -> bool:
     """Whether what stands beside two values differs as well, so that they are values of two things.
 
     Such as "my daughter starts school in May" and "my daughter starts piano in June".
     """
-    if after.units and before.units and not after.units & before.units:
+    *others, named, _ = conflicts
+    if (named and any(others)) or (after.units and before.units and not after.units & before.units):
         return True
     for _, old, old_end, new, new_end in SequenceMatcher(None, before.order, after.order, autojunk=False).get_opcodes():
-        gone, come = set(before.order[old:old_end]) & before.things, set(after.order[new:new_end]) & after.things
+        gone = set(before.order[old:old_end]) & before.things - before.values[_PLACE]
+        come = set(after.order[new:new_end]) & after.things - after.values[_PLACE]
         few = max(old_end - old, new_end - new) <= _SWAPPED
         if few and gone - after.every - _DOING and come - before.every - _DOING:
             return True
@@ -347,6 +374,7 @@ def _glanced(record: Record) -> _Glance:
     kinds, mentioned, topics = 0, list[int](), list[int]()
     if len(words) <= SHORT:
         kinds = sum(1 << kind for kind in {kind for kind in _kinds(data) if kind is not None})
+        kinds |= 0 if _PLACES.isdisjoint(words) else 1 << _PLACE
         rough = [() if word in STOP_WORDS else (word.removesuffix("'s").removesuffix("s"),) for word in words]
         mentioned = [term_hash(word) for each in rough for word in each]
         topics = [word for head, sort in _phrases(tokens, rough) for word in (head, *sort)]
@@ -361,6 +389,16 @@ def _glanced(record: Record) -> _Glance:
         topics=_filter(topics),
         denies=any(word in _DENIALS or word.endswith("n't") for word in words),
     )
+
+
+def _places(words: Sequence[str], terms: Sequence[Sequence[str]], kinds: Sequence[int | None]) -> Iterator[int]:
+    """Yield what stands behind "in the", "under a" and the like, up to a word that means nothing."""
+    inside = False
+    for word, kept, kind in zip(words, terms, kinds, strict=True):
+        opens = word in _PLACES
+        inside = opens or (inside and (bool(kept) or word in _DETERMINERS or word in {"a", "an"}))
+        if inside and not opens and kind is None:
+            yield from map(term_hash, kept)
 
 
 def _filter(hashes: Iterable[int]) -> tuple[int, ...]:
@@ -382,9 +420,11 @@ def _kind(token: str, before: str, behind: str) -> int | None:
     for place, dates in enumerate(_DATES, start=1):
         if word.removesuffix("s") in dates or word in dates:
             return place
-    if not token[0].isupper() or len(token) == 1 or word in STOP_WORDS:
+    if not token[0].isupper() or len(token) == 1 or word in STOP_WORDS or word.partition("'")[0] in _PRONOUNS:
         return None
-    opens = before[-1:] in _OPENING and _TITLE.search(before) is None
+    # "Bo is" names somebody where it begins a sentence, too.
+    acts = _TOKEN.match(behind.lstrip())
+    opens = before[-1:] in _OPENING and _TITLE.search(before) is None and not (acts and acts[0] in _ONE)
     called = behind[:1] in _CALLING and (before.endswith(",") or len(before.split()) < _CALLED)
     return None if called or (opens and token[1:].islower()) else 3
 
@@ -395,11 +435,18 @@ def _kinds(text: str) -> Iterator[int | None]:
 
 
 def _phrases(tokens: Sequence[str], terms: Sequence[Sequence[str]]) -> Iterator[tuple[int, frozenset[int]]]:
-    """Yield what stands behind "the", a possessive or a name's, up to a word that means nothing or is a verb."""
+    """Yield what stands behind "the", a possessive or a name's, up to a word that means nothing or is a verb.
+
+    And what has a number for a name, such as "ticket 5120".
+    """
     words: list[int] | None = None
+    before: Sequence[str] = ()
     for token, kept in zip((*tokens, ""), (*terms, ()), strict=True):
         lower = token.lower()
         ends = not kept or lower in _VERBS or lower.endswith("ed")
+        if token[:1].isdigit() and kept and before:
+            yield term_hash(kept[0]), frozenset(map(term_hash, before))
+        before = () if ends else kept
         if words and (ends or token.istitle()):
             yield words[-1], frozenset(words[:-1])
         if ends or lower in _DETERMINERS:
@@ -418,14 +465,17 @@ def _worded(record: Record) -> _Words:
     kin: set[str] = set()
     begun = past = False
     verb = None
-    for token, word, following in zip(tokens[:10], lowered, (*tokens[1:], ""), strict=False):
+    for token, word, before, following in zip(tokens[:10], lowered, ("", *lowered), (*tokens[1:], ""), strict=False):
         plural = token.islower() and len(word) > 3 and word.endswith("s") and not word.endswith("ss")
-        if word in _VERBS or (begun and (word.endswith("ed") or (plural and following.lower() not in _VERBS))):
+        joint = word.partition("'")[0] in _PRONOUNS and "'" in word
+        if word in _VERBS or joint or (begun and (word.endswith("ed") or (plural and following.lower() not in _VERBS))):
             past = word.endswith("ed") or word in IRREGULAR
-            verb = None if word in _VERBS else term_hash(analyse(word).terms[0])
+            verb = None if word in _VERBS or joint else term_hash(analyse(word).terms[0])
             break
         if word in _OPENERS:
             continue
+        if word[0].isdigit() and before in STOP_WORDS:
+            break
         opening.extend(analyse(word).kept)
         # "my boyfriend Kasper" is named, and who names him speaks of the same one.
         if not following.istitle():
@@ -433,10 +483,13 @@ def _worded(record: Record) -> _Words:
         begun = bool(opening) or word in _PRONOUNS
     terms = [analyse(token).kept for token in tokens]
     kinds = [*_kinds(text)]
-    values: tuple[set[int], ...] = (set(), set(), set(), set())
+    values: tuple[set[int], ...] = (set(), set(), set(), set(), set())
     for kind, kept, token in zip(kinds, terms, tokens, strict=True):
         if kind is not None:
             values[kind].update(map(term_hash, kept or [token.lower()]))
+    # Where several sentences stand, a place may be that of anything.
+    if not _SENTENCES.search(text):
+        values[_PLACE].update(_places(lowered, terms, kinds))
     first_person = not {"i", "i'm", "i've", "my", "we", "our", "me"}.isdisjoint(lowered)
     return _Words(
         every=frozenset(map(term_hash, (*analyse(text).kept, *speaker))),

@@ -50,6 +50,9 @@ def near(cosine: float) -> np.ndarray:
         ("Lea: the code for the gate is 4471", "Lea: use 9920 for the gate", 0.6),
         ("The CEO is Martin Holt", "Julia Beck is the CEO", 0.62),
         ("The heating works", "The heating doesn't work", 0.75),
+        ("Sven: my flight lands at 14:20", "Sven: landing at 16:05", 0.72),
+        ("Bo is looking after ticket 5120", "Ticket 5120 is with Marta", 0.62),
+        ("The spare key is under the mat", "The spare key is behind the fuse box", 0.7),
     ],
 )
 def test_the_newer_of_two_statements_outdoes_the_older_whatever_their_wording(
@@ -73,6 +76,11 @@ def test_what_is_of_one_form_about_another_is_outdone_by_nothing(pair: Pair, cos
         ("The server has 16 GB of memory", "The server has 4 cores"),
         ("My daughter starts school in September", "My daughter starts piano in May"),
         ("Lea: My laptop is from Dell", "Lea: My laptop bag is from Samsonite"),
+        ("The wedding is in June", "The wedding is in the old mill"),
+        ("Yara: I owe Kim 200 euros", "Yara: I owe Tim 50 euros"),
+        ("Ticket 4411 is assigned to Bo", "Ticket 4412 is assigned to Marta"),
+        ("Our bikes are in the cellar", "Our skis are in the attic"),
+        ("Invoices are made by the service Quillon", "Quillon is written in Kotlin"),
         ("Jo: I met the plumber on Monday", "Jo: I paid the plumber on Thursday"),
         ("Maria: You did well in the race", "Maria: Thanks for the race, Ana!"),
     ],
