@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from keepward import Actor, Memory
 from keepward.hooks.act import START, act
-from keepward.hooks.events import Event
+from keepward.hooks.events import CLIENTS, Event, read
 from keepward.hooks.seen import Seen
 
 pytestmark = pytest.mark.usefixtures("memory")
@@ -60,6 +62,12 @@ def test_nothing_is_put_in_twice_in_one_session(memory, seen):
     assert ("db-7" in first, "The deploy target is db-7" in again) == (True, False)
 
 
+def test_a_session_that_is_resumed_is_not_told_again(memory, seen):
+    memory.remember("Ana prefers tabs", key="style")
+    first = act(memory, event("start", afresh=True), seen)
+    assert ("tabs" in first, act(memory, event("start"), seen)) == (True, "")
+
+
 def test_after_a_compaction_it_is_put_in_again(memory, seen):
     memory.remember("The deploy target is db-7")
     act(memory, event("prompt", prompt="What is the deploy target?"), seen)
@@ -77,6 +85,12 @@ def test_what_stays_out_as_seen_is_told_by_the_receipt(memory):
 def test_the_words_of_a_prompt_are_an_event_of_the_session(memory, seen):
     act(memory, event("prompt", prompt="How do I proof the dough?"), seen)
     assert [each.text for each in memory.find(session="s1", kinds=["event"])] == ["How do I proof the dough?"]
+
+
+def test_a_name_of_a_session_that_looks_like_a_token_holds_nothing(memory, seen):
+    told = '{"session_id": "ses_dfa327745ffeGjZOrQDLZ8C95x", "prompt": "I prefer tabs."}'
+    act(memory, read(CLIENTS["opencode"], "prompt", told), seen)
+    assert (memory.pending(), len(memory.find(kinds=["event"]))) == ([], 1)
 
 
 @pytest.mark.promise("B79")
@@ -100,6 +114,16 @@ def test_a_session_is_summed_up_from_what_was_asked_in_it(memory, seen):
     (summary,) = memory.find(kinds=["summary"])
     assert "Which flour is best?" in summary.text
     assert len(summary.derived_from) == 3
+
+
+@pytest.mark.promise("B80")
+def test_the_end_of_a_session_leaves_one_summary_for_a_week_under_it_as_a_job(memory, seen):
+    for prompt in ("How do I proof the dough?", "Which flour is best?", "When does the oven come?"):
+        act(memory, event("prompt", prompt=prompt), seen)
+    for _ in range(2):
+        act(memory, event("end"), seen)
+    (summary,) = memory.find(job="s1")
+    assert (summary.kind.value, summary.expires_at - summary.created_at) == ("summary", timedelta(days=7))
 
 
 def test_a_session_is_not_summed_up_twice(memory, seen):

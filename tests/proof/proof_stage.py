@@ -15,7 +15,18 @@ import node
 #: The command as it is installed beside the interpreter that runs the tests.
 KEEPWARD = str(Path(sys.executable).with_name("keepward"))
 #: What the environment of these tests must not decide.
-_DECIDING = ("KEEPWARD_", "OPENCODE_", "MCP_", "XDG_")
+_DECIDING = (
+    "KEEPWARD_",
+    "OPENCODE_",
+    "MCP_",
+    "XDG_",
+    "ANTHROPIC_",
+    "CLAUDE",
+    "OPENAI_",
+    "CODEX_",
+    "GEMINI_",
+    "GOOGLE_",
+)
 
 
 class Stage:
@@ -26,9 +37,11 @@ class Stage:
         self.environ = clean(folder, KEEPWARD_EMBEDDER="none", KEEPWARD_DB=str(self.store))
         self.keepward("init")
 
-    def run(self, command: list[str], *, sent: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
-        """Run a program in this home."""
-        return run(command, self.folder, sent=sent, **{**self.environ, **environ})
+    def run(
+        self, command: list[str], *, sent: str = "", inside: str = "", **environ: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program in this home, or in a folder inside it."""
+        return run(command, self.folder / inside, sent=sent, **{**self.environ, **environ})
 
     def keepward(self, *arguments: str) -> dict[str, Any]:
         """Run a command of ours and return what it printed as JSON."""
@@ -59,10 +72,11 @@ def clean(home: Path, **environ: str) -> dict[str, str]:
 
 
 def run(command: list[str], folder: Path, *, sent: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in a folder that is its home as well."""
+    """Run a program in a folder that is its home as well, where no other is named."""
     return subprocess.run(
         command,
-        env=clean(folder, **environ),
+        # Some programs believe this and not where they are.
+        env=clean(folder) | environ | {"PWD": str(folder)},
         cwd=folder,
         input=sent,
         capture_output=True,

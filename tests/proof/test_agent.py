@@ -45,6 +45,18 @@ class Talk:
     stage: Stage
 
 
+def provided(url: str) -> dict[str, Any]:
+    """Return the settings that lead the agent to the model."""
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": NAME,
+        "options": {"baseURL": f"{url}/v1", "apiKey": "none"},
+        "models": {NAME: {"name": NAME, "tool_call": True}},
+    }
+    chosen = f"{NAME}/{NAME}"
+    return {"provider": {NAME: provider}, "model": chosen, "small_model": chosen, "share": "disabled"}
+
+
 def talked(folder: Path, model: Model) -> Talk:
     """Connect the agent to a new store that holds one memory, and ask it something."""
     assert AGENT.exists(), "the agent is not installed: run `npm ci` in tests/proof/agent"
@@ -53,14 +65,8 @@ def talked(folder: Path, model: Model) -> Talk:
     settings = folder / ".config" / "opencode" / "opencode.json"
     settings.parent.mkdir(parents=True)
     with answering(model):
-        provider = {
-            "npm": "@ai-sdk/openai-compatible",
-            "name": NAME,
-            "options": {"baseURL": f"{model.url}/v1", "apiKey": "none"},
-            "models": {NAME: {"name": NAME, "tool_call": True}},
-        }
-        chosen = f"{NAME}/{NAME}"
-        before = {"provider": {NAME: provider}, "model": chosen, "small_model": chosen, "share": "disabled"}
+        before = provided(model.url)
+        chosen = before["model"]
         settings.write_text(json.dumps(before))
         stage.keepward("connect", "opencode", "--db", str(stage.store))
         # Whatever the agent asks of the network beyond loopback comes to the model, which refuses and keeps it.

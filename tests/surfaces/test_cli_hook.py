@@ -54,6 +54,20 @@ def test_trouble_is_a_line_in_the_log_and_nothing_else(hook, args, data, tmp_pat
     assert len(log.read_text().splitlines()) == 1
 
 
+@pytest.mark.slow
+def test_what_takes_too_long_is_given_up_with_a_line_in_the_log(saved):
+    late = (
+        "import sys, time; from keepward.hooks import quick; quick.LIMIT = 0.01; "
+        "import keepward.hooks.act as act; act.act = lambda *_: time.sleep(60); "
+        "from keepward.cli.main import main; sys.exit(main(['hook', 'prompt']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", late], input=json.dumps(ASKED), capture_output=True, text=True, check=False
+    )
+    (log,) = Path(os.environ["KEEPWARD_HOME"]).glob("hook.log")
+    assert (done.returncode, done.stdout, "given up" in log.read_text()) == (0, "", True)
+
+
 def test_it_can_be_switched_off(run, hook, monkeypatch):
     run("remember", "The deploy target is db-7")
     monkeypatch.setenv("KEEPWARD_HOOKS", "off")
@@ -194,7 +208,7 @@ def test_what_the_server_did_not_take_is_read_again_the_long_way(heard):
 
 
 def test_a_server_that_is_too_slow_is_left_and_nobody_else_asked(heard, monkeypatch, tmp_path):
-    monkeypatch.setitem(quick.LIMIT, "prompt", 0.01)
+    monkeypatch.setattr(quick, "LIMIT", 0.01)
     free = threading.Event()
 
     def reply(*_):

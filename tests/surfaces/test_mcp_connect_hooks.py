@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -31,6 +32,11 @@ def home(run, tmp_path, monkeypatch):
     return tmp_path
 
 
+#: Clients that list calls in their settings; OpenCode loads a file instead.
+LISTING = sorted(THEIRS)
+PLUGIN = ".config/opencode/plugins/keepward.js"
+
+
 def written(home, client, text=None):
     path = home / PLACES[client].file
     if text is not None:
@@ -50,7 +56,7 @@ def lines(path):
     return found
 
 
-@pytest.mark.parametrize("client", PLACES)
+@pytest.mark.parametrize("client", LISTING)
 @pytest.mark.parametrize("before", [False, True])
 def test_each_event_of_the_client_calls_us_once(run, home, client, before):
     path = written(home, client, THEIRS[client] if before else None)
@@ -59,7 +65,7 @@ def test_each_event_of_the_client_calls_us_once(run, home, client, before):
     assert told == dict(CLIENTS[client].events)
 
 
-@pytest.mark.parametrize("client", PLACES)
+@pytest.mark.parametrize("client", LISTING)
 def test_connecting_and_removing_leaves_what_was_there(run, home, client):
     path = written(home, client, THEIRS[client])
     run("connect", client, "--hooks")
@@ -67,7 +73,7 @@ def test_connecting_and_removing_leaves_what_was_there(run, home, client):
     assert path.read_bytes() == THEIRS[client].encode()
 
 
-@pytest.mark.parametrize("client", PLACES)
+@pytest.mark.parametrize("client", LISTING)
 def test_a_second_call_changes_nothing(run, home, client):
     path = written(home, client, THEIRS[client])
     run("connect", client, "--hooks")
@@ -76,7 +82,7 @@ def test_a_second_call_changes_nothing(run, home, client):
     assert path.read_bytes() == once
 
 
-@pytest.mark.parametrize("client", PLACES)
+@pytest.mark.parametrize("client", LISTING)
 def test_without_hooks_nothing_is_called(run, home, client):
     run("connect", client)
     path = home / PLACES[client].file
@@ -116,6 +122,37 @@ def test_the_command_that_is_written_answers(run, home):
     words = lines(home / ".claude" / "settings.json")["UserPromptSubmit"]
     event = json.dumps({"session_id": "s1", "prompt": "What is the deploy target?"})
     assert "db-7" in run(*words[words.index("hook") :], stdin=event.encode()).out
+
+
+def test_opencode_loads_a_file_that_calls_this_program(run, home):
+    run("connect", "opencode", "--hooks", "--name", "ben")
+    text = (home / PLUGIN).read_text()
+    (command,) = re.findall("const COMMAND = (.*)", text)
+    (options,) = re.findall("const OPTIONS = (.*)", text)
+    assert (json.loads(command)[-1], "ben" in json.loads(options)) == ("hook", True)
+
+
+def test_a_second_call_leaves_the_file_for_opencode_as_it_is(run, home):
+    run("connect", "opencode", "--hooks")
+    assert run("connect", "opencode", "--hooks", "--json").json["hooks"]["action"] == "unchanged"
+
+
+def test_removing_leaves_no_file_for_opencode(run, home):
+    run("connect", "opencode", "--hooks")
+    run("connect", "opencode", "--remove")
+    assert list((home / PLUGIN).parent.iterdir()) == []
+
+
+def test_a_file_for_opencode_that_is_not_ours_is_left_alone(run, home):
+    (home / PLUGIN).parent.mkdir(parents=True)
+    (home / PLUGIN).write_text("export const Mine = async () => ({})\n")
+    assert run("connect", "opencode", "--hooks").code == 2
+    assert (home / PLUGIN).read_text() == "export const Mine = async () => ({})\n"
+
+
+def test_in_a_project_the_file_for_opencode_is_the_projects(run, home):
+    run("connect", "opencode", "--hooks", "--project", str(home))
+    assert (home / ".opencode" / "plugins" / "keepward.js").exists()
 
 
 def test_the_plugin_calls_what_there_is():

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @command(
     argument("EVENT", "start, prompt, compact or end.", "event"),
-    option("--client", "claude, codex, gemini or cursor: whose format it is.", "NAME", default="claude"),
+    option("--client", "claude, codex, gemini, opencode or cursor: whose format it is.", "NAME", default="claude"),
     option("--name", "Name of the agent. [default: the client's]", "NAME"),
 )
 def hook(call: Call, event: str, client: str, name: str | None) -> None:
@@ -39,18 +39,17 @@ def hook(call: Call, event: str, client: str, name: str | None) -> None:
     """
     if quick.is_off(call.environ):
         return
-    limit = quick.LIMIT.get(event, quick.DEFAULT_LIMIT)
     try:
-        with _in_time(limit):
-            sys.stdout.write(_answer(call, event, client, name or client, limit))
+        with _in_time(call, event):
+            sys.stdout.write(_answer(call, event, client, name or client))
             sys.stdout.flush()
     except Exception as fault:  # noqa: BLE001  (1)
         quick.note(call.environ, f"{event} {client}: {type(fault).__name__}: {fault}")
 
 
-def _answer(call: Call, what: str, client: str, agent: str, limit: float) -> str:
+def _answer(call: Call, what: str, client: str, agent: str) -> str:
     data = sys.stdin.read()
-    end = quick.connected(str(_socket(call, agent)), limit)
+    end = quick.connected(str(_socket(call, agent)), quick.LIMIT)
     answer = quick.ask(end, f"{what} {client}\n{data}".encode()) if end else None
     if answer is not None:
         return answer.decode()
@@ -109,9 +108,14 @@ def _seen(call: Call) -> Seen:
 
 
 @contextmanager
-def _in_time(seconds: float) -> Iterator[None]:
-    """End this process after so long, whatever it is doing (2); what it was writing is written or not, as a whole."""
-    timer = threading.Timer(seconds, os._exit, (0,))
+def _in_time(call: Call, what: str) -> Iterator[None]:
+    """End this process at the limit, whatever it is doing (2); what it was writing is written or not, as a whole."""
+
+    def end() -> None:
+        quick.note(call.environ, f"{what}: given up after {quick.LIMIT:g} seconds")
+        os._exit(0)
+
+    timer = threading.Timer(quick.LIMIT, end)
     timer.daemon = True
     timer.start()
     try:

@@ -46,6 +46,9 @@ def act(memory: Memory, event: Event, seen: Seen) -> str:
 def _started(memory: Memory, event: Event, seen: Seen) -> str:
     if event.afresh:
         seen.clear(event.session, memory.now)
+    elif seen.of(event.session):
+        # What was put in before is still there: (2).
+        return ""
     objective = _OBJECTIVE.format(project=event.project or "this project")
     # What holds for every session need not be asked for in its words: the budget is the cap.
     found = memory.context(objective, budget_tokens=START, floor=0.0)
@@ -78,6 +81,8 @@ def _sum_up(memory: Memory, event: Event) -> None:
         tier="episodic",
         kind="summary",
         session=event.session,
+        # Hosts have no smaller piece of work that they tell the end of.
+        job=event.session,
         derived_from=[each.id for each in fresh],
         reason=f"summed up at {'compaction' if event.what == 'compact' else 'the end of the session'}",
     )

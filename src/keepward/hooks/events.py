@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Literal
+from uuid import NAMESPACE_OID, uuid5
 
 What = Literal["start", "prompt", "compact", "end"]
 
@@ -25,6 +26,8 @@ class Client:
     events: Mapping[str, What]
     #: Of which events the answer may add text.
     adds: frozenset[str]
+    #: Whether it names sessions by letters at random, which look like a token: their like would be held as a secret.
+    at_random: bool = False
 
 
 def _named(start: str, prompt: str, compact: str, end: str | None) -> dict[str, What]:
@@ -49,6 +52,13 @@ CLIENTS: Mapping[str, Client] = {
             name="gemini",
             events=_named("SessionStart", "BeforeAgent", "PreCompress", "SessionEnd"),
             adds=frozenset({"SessionStart", "BeforeAgent"}),
+        ),
+        Client(
+            # Named by a plugin of ours: see `opencode.js`.
+            name="opencode",
+            events=_named("start", "prompt", "compact", None),
+            adds=frozenset({"start", "prompt"}),
+            at_random=True,
         ),
         Client(
             name="cursor",
@@ -95,6 +105,7 @@ def read(client: Client, what: str, data: str) -> Event | None:
     name = name_of(client, what)
     if session is None or not name:
         return None
+    session = str(uuid5(NAMESPACE_OID, session)) if client.at_random else session
     return Event(
         what=client.events[name],
         name=name,
@@ -110,6 +121,8 @@ def answer(client: Client, event: Event, text: str) -> str:
     """Return what the client is to read for a text to be added; the empty text where there is nothing to say."""
     if not text or not event.adds:
         return ""
+    if client.name == "opencode":
+        return text
     if client.name == "cursor":
         return json.dumps({"additional_context": text})
     return json.dumps({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}})

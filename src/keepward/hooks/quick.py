@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 #: Switches hooks off in one shell or program.
 SWITCH = "KEEPWARD_HOOKS"
-#: Seconds that an event may take, by its name and by default.
-LIMIT, DEFAULT_LIMIT = {"start": 8.0, "prompt": 4.0, "compact": 8.0, "end": 8.0}, 4.0
+EVENTS = ("start", "prompt", "compact", "end")
+#: Seconds that an event may take: clients are told to wait a little longer.
+LIMIT = 8.0
 #: Bytes of an event.
 LARGEST = 4 << 20
 #: Bytes that the log may have before it begins anew.
@@ -36,7 +37,7 @@ def answered(arguments: Sequence[str], environ: Mapping[str, str]) -> bool:
     if is_off(environ):
         return True
     path = _socket_of(arguments, environ)
-    end = None if path is None else connected(path, LIMIT[arguments[0]])
+    end = None if path is None else connected(path, LIMIT)
     if end is None:
         return False
     data = sys.stdin.buffer.read()
@@ -139,7 +140,7 @@ def _socket_of(arguments: Sequence[str], environ: Mapping[str, str]) -> str | No
     """Return the socket that a command line means; None where that is not plain without the rest of the package."""
     options, store = _options(arguments), environ.get("KEEPWARD_DB", "")
     flags = arguments[1::2]
-    is_plain = arguments[:1] and arguments[0] in LIMIT and len(arguments) % 2 and set(flags) <= set(_OPTIONS)
+    is_plain = arguments[:1] and arguments[0] in EVENTS and len(arguments) % 2 and set(flags) <= set(_OPTIONS)
     store = options.get("--db", store)
     # Any other spelling of the same place is left to those who can read it.
     if not is_plain or len(set(flags)) < len(flags) or not store.startswith("/") or os.path.normpath(store) != store:

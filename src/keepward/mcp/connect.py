@@ -342,6 +342,8 @@ class Change(NamedTuple):
     action: Action
     before: str
     after: str
+    #: Whether the whole file is ours: it goes with its last line, and no copy of it is kept.
+    owned: bool = False
 
     @property
     def diff(self) -> str:
@@ -432,10 +434,13 @@ def carry_out(change: Change, *, copies: bool = True) -> Path | None:
         mode = target.stat().st_mode & 0o7777 if target.exists() else 0o600
         if _TOKENS.search(change.before + change.after):
             mode &= 0o700
-        backup = target.with_name(target.name + BACKUP) if copies and target.exists() else None
+        backup = target.with_name(target.name + BACKUP) if copies and not change.owned and target.exists() else None
         if backup is not None:
             durable.replace(backup, change.before.encode(), mode=mode)
-        durable.replace(target, change.after.encode(), mode=mode)
+        if change.owned and not change.after:
+            target.unlink(missing_ok=True)
+        else:
+            durable.replace(target, change.after.encode(), mode=mode)
     except OSError as fault:
         raise StoreUnavailable(f"{target.name} cannot be written: {fault.strerror}; nothing was changed") from fault
     return backup

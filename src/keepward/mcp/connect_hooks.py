@@ -1,6 +1,7 @@
 """Hooks put into a client's settings, or taken out again; all else in the file stays, byte for byte.
 
-Each client keeps a list for each of its events. Ours is one entry in each, told by the command that it runs.
+Each client keeps a list for each of its events. Ours is one entry in each, told by the command that it runs. OpenCode
+loads programs from a folder instead: ours is a file of its own.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from keepward.errors import InvalidInput
 from keepward.hooks.events import CLIENTS
-from keepward.mcp.connect import Change, Client, drop, first_of, load, put, read
+from keepward.mcp import connect
+from keepward.mcp.connect import Action, Change, Client, drop, first_of, load, put, read
 
 
 class Place(NamedTuple):
@@ -32,13 +35,13 @@ class Place(NamedTuple):
 
 PLACES: Mapping[str, Place] = {
     "claude": Place(".claude/settings.json", 1),
-    "codex": Place(
-        ".codex/hooks.json", 1, then="switch hooks on (`[features]` `hooks = true`) and trust them in `/hooks`"
-    ),
+    "codex": Place(".codex/hooks.json", 1, then="look at them in `/hooks` and trust them"),
     "gemini": Place(".gemini/settings.json", 1_000),
+    "opencode": Place(".opencode/plugins/keepward.js", None),
     "cursor": Place(".cursor/hooks.json", None, {"version": 1}),
 }
-_PATIENCE = {"start": 10, "prompt": 5, "compact": 10, "end": 10}
+#: Seconds that a client waits for a hook; it gives up by itself before that.
+_PATIENCE = 15
 
 
 def file_of(client: Client, project: Path | None, environ: Mapping[str, str], home: Path) -> Path:
@@ -52,6 +55,8 @@ def file_of(client: Client, project: Path | None, environ: Mapping[str, str], ho
     moved = {"claude": "CLAUDE_CONFIG_DIR", "codex": "CODEX_HOME"}.get(client.name, "")
     if project is None and environ.get(moved):
         return Path(environ[moved]).expanduser() / Path(PLACES[client.name].file).name
+    if project is None and client.name == "opencode":
+        return connect.file_of(client, None, environ).parent / "plugins" / "keepward.js"
     return (project or home) / PLACES[client.name].file
 
 
@@ -62,11 +67,13 @@ def hooked(client: Client, path: Path, program: Sequence[str], options: Sequence
         InvalidInput: the file is not one that can be edited safely; it is left alone.
     """
     place, before = PLACES[client.name], read(path)
+    if client.name == "opencode":
+        return _changed(client, path, before, _plugin(path, before, program, options), owned=True)
     after = before
     try:
         for name, what in CLIENTS[client.name].events.items():
             line = shlex.join([*program, "hook", what, "--client", client.name, *options])
-            entry = _entry(place, line, _PATIENCE[what])
+            entry = _entry(place, line)
             there = [each for each in _list(load(after, toml=False), name) if _is_ours(each)]
             if there == [entry]:
                 continue
@@ -78,13 +85,15 @@ def hooked(client: Client, path: Path, program: Sequence[str], options: Sequence
                 after = put(after, [key], value, toml=False)
     except InvalidInput as fault:
         raise InvalidInput(f"{path.name}: {fault}; it was left as it is") from fault
-    action = "unchanged" if after == before else "updated" if before.strip() else "added"
-    return Change(client, path, action, before, after)  # type: ignore[arg-type]
+    return _changed(client, path, before, after)
 
 
 def unhooked(client: Client, path: Path) -> Change:
     """Return the change that takes our entries out."""
     before = after = read(path)
+    if client.name == "opencode":
+        _require_ours(path, before)
+        return Change(client, path, "removed" if before else "absent", before, "", owned=True)
     for name in CLIENTS[client.name].events:
         for each in _list(load(after, toml=False), name):
             if _is_ours(each):
@@ -92,10 +101,28 @@ def unhooked(client: Client, path: Path) -> Change:
     return Change(client, path, "absent" if after == before else "removed", before, after)
 
 
-def _entry(place: Place, line: str, patience: int) -> dict[str, Any]:
+def _changed(client: Client, path: Path, before: str, after: str, *, owned: bool = False) -> Change:
+    action: Action = "unchanged" if after == before else "updated" if before.strip() else "added"
+    return Change(client, path, action, before, after, owned)
+
+
+def _plugin(path: Path, before: str, program: Sequence[str], options: Sequence[str]) -> str:
+    """Return our plugin of OpenCode, which calls a program with options."""
+    _require_ours(path, before)
+    text = resources.files("keepward.hooks").joinpath("opencode.js").read_text("utf-8")
+    text = text.replace('["keepward", "hook"]', json.dumps([*program, "hook"]), 1)
+    return text.replace("const OPTIONS = []", f"const OPTIONS = {json.dumps(list(options))}", 1)
+
+
+def _require_ours(path: Path, text: str) -> None:
+    if text.strip() and "keepward connect opencode" not in text:
+        raise InvalidInput(f"{path} is no file of ours; it was left as it is")
+
+
+def _entry(place: Place, line: str) -> dict[str, Any]:
     if place.second is None:
         return {"command": line}
-    return {"hooks": [{"type": "command", "command": line, "timeout": patience * place.second}]}
+    return {"hooks": [{"type": "command", "command": line, "timeout": _PATIENCE * place.second}]}
 
 
 def _list(settings: Mapping[str, Any], name: str) -> list[Any]:

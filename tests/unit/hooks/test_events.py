@@ -52,9 +52,15 @@ def test_cursor_reads_text_at_the_start_alone():
     assert answer(client, read(client, "prompt", '{"conversation_id": "c1"}'), "known") == ""
 
 
+def test_opencode_reads_the_text_itself():
+    client = CLIENTS["opencode"]
+    assert answer(client, event(client), "known") == "known"
+
+
 def test_without_a_text_nothing_is_answered():
     assert answer(CLAUDE, event(), "") == ""
 
 
-def test_codex_has_no_event_for_the_end():
-    assert event(CLIENTS["codex"], "end") is None
+@pytest.mark.parametrize("name", ["codex", "opencode"])
+def test_these_have_no_event_for_the_end(name):
+    assert event(CLIENTS[name], "end") is None
