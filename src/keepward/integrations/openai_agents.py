@@ -11,6 +11,7 @@ Invariants
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,10 +36,11 @@ class KeepwardSession(SessionABC):
     ) -> None:
         self.session_id, self.memory = session_id, mem
         self.session_settings = coerce_session_settings(session_settings or SessionSettings())
-        self._name = key_of(session_id)
+        self._name, self._closed = key_of(session_id), False
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         """Return the items, oldest first; with a limit the newest so many."""
+        self._check()
         most = resolve_session_limit(limit, self.session_settings)
         records = await asyncio.to_thread(turns, self.memory, self._name, most)
         return [each.metadata for each in reversed(records)]
@@ -48,19 +50,32 @@ class KeepwardSession(SessionABC):
 
         Raises:
             NotStored: a gate refused one of them, and none is stored.
+            TypeError: one of them is no JSON, and none is stored.
         """
+        self._check()
         if items:
             await carried_out(self._add, list(items))
 
     async def pop_item(self) -> Any | None:
         """Take the newest item back and return it; None where there is none."""
+        self._check()
         return await carried_out(self._pop)
 
     async def clear_session(self) -> None:
         """Take all items back."""
+        self._check()
         await carried_out(self._clear)
 
+    def close(self) -> None:
+        """Use this session no more: every later call is a RuntimeError. The handle stays open."""
+        self._closed = True
+
+    def _check(self) -> None:
+        if self._closed:
+            raise RuntimeError(f"{type(self).__name__} is closed")
+
     def _add(self, items: list[Any]) -> None:
+        json.dumps(items)  # what is none is a TypeError, as in every session of the SDK
         items = [turn(self.memory, self._name, dict(item), item, item.get("role")) for item in items]
         for start in range(0, len(items), MOST):
             outcomes = self.memory.remember_many(
