@@ -79,11 +79,17 @@ def test_nothing_is_printed_where_nothing_is_known(hook):
 
 
 @pytest.fixture
-def served(run, monkeypatch, saved):
+def runtime():
+    """A folder for sockets, whose paths have to be short."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def served(run, monkeypatch, saved, runtime):
     """Run `keepward mcp` beside a store that holds a memory; gives the command line of a hook that means it."""
-    # The path of a socket has to be short.
-    with tempfile.TemporaryDirectory() as folder, monkeypatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", folder)
+    with monkeypatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(runtime))
         options = ["--db", str(Path("keepward.db").absolute()), "--embedder", "hashed"]
         command = [sys.executable, "-m", "keepward", "mcp", "--name", "claude", *options]
         with subprocess.Popen(
@@ -130,40 +136,40 @@ def asked(path, message):
     return end and quick.ask(end, message)
 
 
-def test_a_socket_that_nobody_answers_is_as_good_as_none(tmp_path):
-    path = tmp_path / "gone.sock"
+def test_a_socket_that_nobody_answers_is_as_good_as_none(runtime):
+    path = runtime / "gone.sock"
     with local.listening(path, lambda what, client, data: f"{what}, {client}: {data}") as heard:
         assert heard
         assert asked(path, b"prompt claude\nhello") == b"prompt, claude: hello"
     assert asked(path, b"prompt claude\nhello") is None
 
 
-def test_a_second_process_leaves_the_socket_to_the_first(tmp_path):
-    path = tmp_path / "one.sock"
+def test_a_second_process_leaves_the_socket_to_the_first(runtime):
+    path = runtime / "one.sock"
     with local.listening(path, lambda *_: "first"), local.listening(path, lambda *_: "second") as heard:
         assert (heard, asked(path, b"x")) == (False, b"first")
 
 
-def test_an_answer_that_fails_leaves_the_socket_open(tmp_path):
+def test_an_answer_that_fails_leaves_the_socket_open(runtime):
     def reply(what, client, data):
         if data == "bad":
             raise ValueError
         return data
 
-    path = tmp_path / "one.sock"
+    path = runtime / "one.sock"
     with local.listening(path, reply):
         assert [asked(path, b"prompt claude\n" + each) for each in (b"bad", b"good")] == [None, b"good"]
 
 
 @pytest.fixture
-def heard(tmp_path, monkeypatch):
+def heard(runtime, monkeypatch):
     """Send an event through the socket that its command line means, or none; gives what was printed, or None."""
 
     def call(*arguments, data=b"{}", reply=lambda *_: "known", environ=None):
         out, inside = io.TextIOWrapper(io.BytesIO()), io.TextIOWrapper(io.BytesIO(data))
         monkeypatch.setattr("sys.stdout", out)
         monkeypatch.setattr("sys.stdin", inside)
-        environ = {"XDG_RUNTIME_DIR": str(tmp_path), **(environ or {})}
+        environ = {"XDG_RUNTIME_DIR": str(runtime), **(environ or {})}
         where = quick.place(environ, store="/srv/m.db", tenant="default", scope="/", agent="claude")
         with local.listening(Path(where), reply):
             done = quick.answered(arguments, environ)
@@ -225,7 +231,7 @@ def test_switched_off_nobody_is_asked(heard, word):
     assert heard("prompt", "--db", "/srv/m.db", environ={"KEEPWARD_HOOKS": word}) == ""
 
 
-def test_the_socket_is_its_users_alone(tmp_path):
-    path = tmp_path / "run" / "one.sock"
+def test_the_socket_is_its_users_alone(runtime):
+    path = runtime / "run" / "one.sock"
     with local.listening(path, lambda *_: ""):
         assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
