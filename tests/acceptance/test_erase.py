@@ -189,6 +189,12 @@ def test_a_memory_elsewhere_that_quotes_the_text_is_listed_for_a_person(owner, n
     assert owner.plan_erase([number]).quoting == (quoting.id,)
 
 
+def test_a_memory_whose_fields_hold_the_text_is_listed(owner):
+    number = kept(owner.remember(SECOND, tier="archival")).id
+    quoting = kept(owner.remember("A request", metadata={"parts": [f"Known: {SECOND}"]}, content_type="structured"))
+    assert owner.plan_erase([number]).quoting == (quoting.id,)
+
+
 def test_a_copy_in_another_scope_goes_with_it(owner, number, tmp_path):
     copy = kept(owner.at(scope="/agents/orion").remember(FIRST, tier="archival"))
     erased(owner, number)

@@ -435,7 +435,7 @@ def _meet(event: Event, like: dict[str, tuple[int, bool]], lineage: set[str], tr
         like[name] = (event.version, copied)
     if copied:
         seen.events.add((event.seq, event.n))
-    elif within:
+    elif within or traces.quoted(record.metadata):
         seen.quoting.add(name)
 
 

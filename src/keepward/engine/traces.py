@@ -86,6 +86,11 @@ class Traces:
         plain = folded(text)
         return plain in self.texts or any(each in plain for each in self.long)
 
+    def quoted(self, value: Any) -> bool:
+        """Whether the texts in a value hold a long one of an erased memory."""
+        plain = folded("\n".join(_strings(value)))
+        return any(each in plain for each in self.long)
+
     def touches(self, text: str | None) -> bool:
         """Whether a text that was said about an erased memory uses any of its words."""
         if not text or text in _STOCK:

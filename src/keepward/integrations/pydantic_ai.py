@@ -1,7 +1,7 @@
 """Pydantic AI over a handle on memories: a toolset with the compiled context, and a store of conversations.
 
 The tools are those of the MCP server. A message is an event of the session that has the conversation's id, with the
-message as its fields, found by what user and model say in it. Needs the extra ``pydantic-ai``.
+message as its fields but for instructions, found by what user and model say in it. Needs the extra ``pydantic-ai``.
 
 Invariants
 (1) A context is compiled once a run, for its prompt: instructions do not change between two requests of it.
@@ -188,6 +188,8 @@ class KeepwardConversationStore(ConversationStore):
 
     def _fields(self, name: str, entry: ConversationEntry) -> dict[str, Any]:
         (message,) = ModelMessagesTypeAdapter.dump_python([entry.message], mode="json")
+        # They are made for each run: the context in them is no part of what was said.
+        message.pop("instructions", None)
         said = [each for each in message["parts"] if each["part_kind"] in _SPEAKERS]
         speaker = _SPEAKERS[said[0]["part_kind"]] if said else "tool"
         return turn(self.memory, key_of(name), {"message": message, "parent_id": entry.parent_id}, said, speaker)
