@@ -59,7 +59,8 @@ _SWAPPED: Final = 2
 _REMEMBERED: Final = 16_384
 #: Words from which somebody may be spoken to.
 _CALLED: Final = 3
-#: The kind of value that is a place, after numbers, days, months and names.
+#: Kinds of value that are a name and a place, after numbers, days and months.
+_NAME: Final = 3
 _PLACE: Final = 4
 #: Integers of a filter of words, and bits of each.
 _COLUMNS: Final = 4
@@ -133,7 +134,8 @@ class _Words:
     values: tuple[frozenset[int], ...]
     #: What the numbers count.
     units: frozenset[int]
-    #: The first verb where it is one of a certain meaning, and whether it tells of what happened once.
+    #: The first verb, again where it is one of a certain meaning, and whether it tells of what happened once.
+    acts: int | None
     verb: int | None
     past: bool
     #: Who says it of themselves; empty where it is said in the third person.
@@ -242,7 +244,7 @@ def _outdoes(
     same = {
         "property": bool(new.properties & old.properties),
         "form": form and (values or not (any(conflicts) or _unlike(after, before))),
-        "value": values and not form and (_one_topic(after, before) or _short_for(after, before)),
+        "value": values and not form and _one_value(after, before, conflicts),
         "denial": new.denies != old.denies and _repeats(after, before),
     }
     by_topic = not (same["property"] or same["form"])
@@ -280,10 +282,22 @@ def _one_topic(after: _Words, before: _Words) -> bool:
     return bool(topics) and not before.past and (None in verbs or len(verbs) == 1)
 
 
-def _short_for(after: _Words, before: _Words) -> bool:
-    """Whether the newer one has no word beside its value that the older one lacks ("landing at five")."""
+def _one_value(after: _Words, before: _Words, conflicts: Sequence[bool]) -> bool:
+    """Whether one of the two values takes the place of the other one."""
+    # "Supports JSON", "supports XML": names and places are added where the verb is the same and not one of one value.
+    added = after.acts is not None and after.acts == before.acts and after.acts not in _ONE_VALUE
+    topic = _one_topic(after, before) and (any(conflicts[:_NAME]) or not added)
+    return topic or _short_for(after, before, conflicts)
+
+
+def _short_for(after: _Words, before: _Words, conflicts: Sequence[bool]) -> bool:
+    """Whether the newer one has no word beside its value that the older one lacks ("landing at five").
+
+    Names and places are often several: who loves Dune loves Emma, too.
+    """
     said, known = after.things - _TIMES, before.things - _TIMES
-    return said <= before.every and not before.past and (bool(said & known) or not (said or known))
+    dated = any(conflicts[:_NAME])
+    return dated and said <= before.every and not before.past and (bool(said & known) or not (said or known))
 
 
 def _conflicts(after: _Words, before: _Words) -> tuple[bool, ...]:
@@ -426,7 +440,7 @@ def _kind(token: str, before: str, behind: str) -> int | None:
     acts = _TOKEN.match(behind.lstrip())
     opens = before[-1:] in _OPENING and _TITLE.search(before) is None and not (acts and acts[0] in _ONE)
     called = behind[:1] in _CALLING and (before.endswith(",") or len(before.split()) < _CALLED)
-    return None if called or (opens and token[1:].islower()) else 3
+    return None if called or (opens and token[1:].islower()) else _NAME
 
 
 def _kinds(text: str) -> Iterator[int | None]:
@@ -464,12 +478,13 @@ def _worded(record: Record) -> _Words:
     opening: list[str] = []
     kin: set[str] = set()
     begun = past = False
-    verb = None
+    acts = verb = None
     for token, word, before, following in zip(tokens[:10], lowered, ("", *lowered), (*tokens[1:], ""), strict=False):
         plural = token.islower() and len(word) > 3 and word.endswith("s") and not word.endswith("ss")
         joint = word.partition("'")[0] in _PRONOUNS and "'" in word
         if word in _VERBS or joint or (begun and (word.endswith("ed") or (plural and following.lower() not in _VERBS))):
             past = word.endswith("ed") or word in IRREGULAR
+            acts = term_hash(word)
             verb = None if word in _VERBS or joint else term_hash(analyse(word).terms[0])
             break
         if word in _OPENERS:
@@ -503,8 +518,9 @@ def _worded(record: Record) -> _Words:
         units=frozenset(
             term_hash(kept[0])
             for kind, kept, following in zip(kinds, terms[1:], kinds[1:], strict=False)
-            if kind == 0 and kept and following in {None, 3}
+            if kind == 0 and kept and following in {None, _NAME}
         ),
+        acts=acts,
         verb=verb,
         past=past,
         favourites=frozenset((found[1] or found[2]).lower() for found in _FAVOURITE.finditer(text)),

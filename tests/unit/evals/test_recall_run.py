@@ -152,11 +152,12 @@ def test_a_folder_that_is_not_there_is_named_before_any_work(capsys, tmp_path):
     assert "nowhere" in capsys.readouterr().err
 
 
-def test_of_the_unread_half_only_the_totals_are_printed(data, monkeypatch, capsys):
-    unread = replace(data, name="unread")
+@pytest.mark.parametrize("name", ["unread", "fresh"])
+def test_of_sets_that_nobody_tunes_on_only_the_totals_are_printed(name, data, monkeypatch, capsys):
+    unread = replace(data, name=name)
     monkeypatch.setattr(recall.recall_sets, "assistant", lambda _: unread)
-    recall.main(["--dataset", "unread", "--embedder", "none"])
+    recall.main(["--dataset", name, "--embedder", "none"])
     printed = capsys.readouterr().out
-    assert "| unread |" in printed
+    assert f"| {name} |" in printed
     for each in unread.conversations:
         assert not [asked for asked in each.asked if asked.id in printed or asked.text in printed]
