@@ -8,6 +8,7 @@ import zlib
 
 import pytest
 
+from keepward.interchange.imports import load
 from keepward.model.memory import Status
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
@@ -103,14 +104,16 @@ def test_several_are_retired_by_keys_and_come_back_by_undo(console, bakery):
     assert {each.id for each in console.owner.find()} == before
 
 
-def test_what_is_selected_is_handed_over_as_a_file(console, bakery):
+def test_what_is_selected_is_handed_over_as_a_file_that_another_store_takes_in(console, bakery, stage):
     with console.page("/memories?text=rye") as page:
         page.get_by_label("Select Rye dough rests a day").check()
         with page.expect_download() as given:
             page.get_by_role("button", name="Export").click()
-        line = given.value.path().read_text("utf-8")
-    assert console.owner.get(bakery["rye"]).text in line
-    assert line.count("\n") == 1
+        file = console.folder / given.value.suggested_filename
+        given.value.save_as(file)
+    elsewhere = stage().owner
+    load(elsewhere, file)
+    assert [(each.text, each.tags) for each in elsewhere.find()] == [("Rye dough rests a day", ("bread",))]
 
 
 def test_a_memory_is_revised_the_prompt_follows_and_undo_takes_it_back(console, bakery):

@@ -176,8 +176,8 @@ function Certificates() {
               {data.items.map((each) => (
                 <li key={each.commit} class="cert">
                   <span>{counted(each.memories.length, "memory", "memories")}, since {(REASONS as Record<string, string>)[each.reason] ?? seen(each.reason)}</span>
-                  <Download commit={each.commit} />
                   <span class="soft small">{seen(each.actor)} · <Time at={each.at} /></span>
+                  <Download commit={each.commit} />
                 </li>
               ))}
             </ol>

@@ -259,7 +259,7 @@ function Jobs({ jobs }: { jobs: Loaded<Schemas["Jobs"]> }) {
               <dt>Last</dt>
               <dd>{last?.last_at ? <>{last.name.replaceAll("_", " ")}, <Time at={last.last_at} short /></> : "none ran yet"}</dd>
               <dt>Next</dt>
-              <dd>{next ? <>{next.name.replaceAll("_", " ")}, <Time at={next.due_at} short /></> : "none"}</dd>
+              <dd>{next ? <>{next.name.replaceAll("_", " ")}, {next.due ? "due now" : <Time at={next.due_at} short />}</> : "none"}</dd>
               <dt>Embedder</dt>
               <dd>{seen(status.value?.embedder ?? "none: recall by words")}</dd>
             </dl>

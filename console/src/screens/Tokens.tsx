@@ -41,7 +41,7 @@ export function Tokens() {
       title: "Bearer",
       cell: (each) => (
         <>
-          <b dir="auto">{seen(each.name)}</b>
+          <b class="token-name" dir="auto">{seen(each.name)}</b>
           <br />
           <span class="soft small">{each.rights} at <span class="mono">{seen(each.scope)}</span></span>
         </>
@@ -49,7 +49,7 @@ export function Tokens() {
     },
     { title: "May", wide: true, cell: (each) => <span class="soft">{each.can.join(", ")}</span> },
     { title: "Holds", cell: (each) => <><Tag tone={STATES[each.state] ?? "plain"}>{each.state}</Tag>{each.state === "valid" && each.expires_at ? <span class="soft small"> ends <Time at={each.expires_at} short /></span> : null}</> },
-    { title: "Last used", cell: (each) => (each.used_at ? <Time at={each.used_at} short /> : <span class="faint" title="since this server was started">not yet</span>) },
+    { title: "Last used", wide: true, cell: (each) => (each.used_at ? <Time at={each.used_at} short /> : <span class="faint" title="since this server was started">not yet</span>) },
     { title: "Made", wide: true, cell: (each) => <Time at={each.created_at} /> },
     { title: "End it", num: true, cell: (each) => (each.state === "valid" && mayChange() ? <Button small tone="no" onClick={() => setEnding(each)} aria-label={`Revoke… ${each.name}`}>Revoke…</Button> : null) },
   ];
