@@ -67,12 +67,15 @@ async def recall(mem: Memory) -> None:
     result = await agent(mem).run("Does Ana prefer tabs?", conversation=loaded)
     assert result.output == "Tabs, as I was told.", result.all_messages()
     assert len(await store.save(result)) == 2
-    try:
-        await store.save(loaded)
-    except ConversationConflict:
-        pass
-    else:
-        raise AssertionError("an older state was saved over a newer one")
+    record = await store.read_record("monday")
+    assert record is not None
+    for save in (store.save(loaded), store.write_record(record, expected_revision="an older one")):
+        try:
+            await save
+        except ConversationConflict:
+            pass
+        else:
+            raise AssertionError("an older state was saved over a newer one")
     fork = await store.fork("monday", at=2)
     await store.delete("monday")
     assert await store.load("monday") is None
