@@ -231,6 +231,12 @@ def _outdoes(
     apart = apart or bool(after.oneself and before.oneself and after.oneself != before.oneself)
     if not common or apart or (after.every == before.every and new.denies == old.denies):
         return None
+    share, form = len(common) / min(len(after.every), len(before.every)), _one_form(new.form, old.form)
+    if likeness is None:
+        # By words alone these hold for nothing, whatever is read of them below: and most pairs get here.
+        apart = not new.changes and bool(after.subject) and not common & after.subject
+        if apart or (share < COMMON and not form and not new.properties & old.properties):
+            return None
     conflicts = _conflicts(after, before)
     values = any(conflicts) and not _elsewhere(after, before, conflicts)
     if new.properties and old.properties:
@@ -239,8 +245,6 @@ def _outdoes(
             return None
         if not new.properties & old.properties and not (values and _one_topic(after, before)):
             return None
-    share = len(common) / min(len(after.every), len(before.every))
-    form = _one_form(new.form, old.form)
     same = {
         "property": bool(new.properties & old.properties),
         "form": form and (values or not (any(conflicts) or _unlike(after, before))),
@@ -323,11 +327,13 @@ def _elsewhere(after: _Words, before: _Words, conflicts: Sequence[bool]) -> bool
     *others, named, _ = conflicts
     if (named and any(others)) or (after.units and before.units and not after.units & before.units):
         return True
+    gone = before.things - before.values[_PLACE] - after.every - _DOING
+    come = after.things - after.values[_PLACE] - before.every - _DOING
+    if not gone or not come:
+        return False
     for _, old, old_end, new, new_end in SequenceMatcher(None, before.order, after.order, autojunk=False).get_opcodes():
-        gone = set(before.order[old:old_end]) & before.things - before.values[_PLACE]
-        come = set(after.order[new:new_end]) & after.things - after.values[_PLACE]
         few = max(old_end - old, new_end - new) <= _SWAPPED
-        if few and gone - after.every - _DOING and come - before.every - _DOING:
+        if few and not gone.isdisjoint(before.order[old:old_end]) and not come.isdisjoint(after.order[new:new_end]):
             return True
     return False
 
