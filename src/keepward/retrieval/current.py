@@ -13,7 +13,7 @@ Invariants
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
@@ -48,6 +48,8 @@ SAME_SAID: Final = 0.6
 DENIED: Final = 0.66
 #: Least share of words in common, where there are no vectors of meaning.
 COMMON: Final = 0.34
+#: Pairs that are read word by word, where there are no vectors of meaning to say which are worth it.
+MOST: Final = 256
 #: Words of a text up to which a property that both name is enough, and beyond which a change may be of anything.
 SHORT: Final = 20
 LONGEST: Final = 16
@@ -158,20 +160,60 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, New
     if vectors is not None:
         near = (vectors[order] @ vectors[order].T).astype(np.float64).round(6)
     pairs = np.argwhere(_comparable(given, seen, near, by_meaning=vectors is not None))
-    words: dict[int, _Words] = {}
+    words = _read(given, pairs)
     found: dict[str, Newer] = {}
     # From the newest on, so that what outdoes another is known not to be outdone itself.
-    for newer, older in pairs[np.lexsort((pairs[:, 1], -pairs[:, 0]))].tolist():
+    ordered = pairs[np.lexsort((pairs[:, 1], -pairs[:, 0]))].tolist()
+    alike = [(newer, older) for newer, older in ordered if _of_one_thing(words[newer], words[older])]
+    for newer, older in alike if vectors is not None else _most_alike(alike, words):
         after, before = given[newer], given[older]
         if after.id in found or before.id in found or when[older] >= when[newer]:
             continue
-        for at in {newer, older} - words.keys():
-            words[at] = _remembered(_worded, _WORDS, given[at])
         likeness = float(near[newer, older]) if vectors is not None else None
-        shown = _outdoes(words[newer], words[older], seen[newer], seen[older], likeness)
+        shown = _outdoes(words[newer].words, words[older].words, seen[newer], seen[older], likeness)
         if shown is not None:
             found[before.id] = Newer(after.id, *shown)
     return found
+
+
+class _Bits(NamedTuple):
+    """A statement's words, all of them and those it opens with as bits of one integer each: quick to compare."""
+
+    every: int
+    subject: int
+    words: _Words
+
+
+def _read(given: Sequence[Record], pairs: npt.NDArray[np.intp]) -> dict[int, _Bits]:
+    """Return the words of each record that stands in a pair; a bit is one word for all of them."""
+    places: dict[int, int] = {}
+    found: dict[int, _Bits] = {}
+    for at in np.unique(pairs).tolist():
+        words = _remembered(_worded, _WORDS, given[at])
+        every, subject = (
+            sum(1 << places.setdefault(word, len(places)) for word in some) for some in (words.every, words.subject)
+        )
+        found[at] = _Bits(every, subject, words)
+    return found
+
+
+def _of_one_thing(after: _Bits, before: _Bits) -> bool:
+    """Whether they share a word, and not each opens with something that the other one does not mention (3)."""
+    apart = after.subject & ~before.every and before.subject & ~after.every
+    return bool(after.every & before.every) and not apart
+
+
+def _most_alike(pairs: list[tuple[int, int]], words: Mapping[int, _Bits]) -> list[tuple[int, int]]:
+    """Return the pairs with the largest shares of words in common, at most `MOST`, in their order."""
+    if len(pairs) <= MOST:
+        return pairs
+    sizes = {at: each.every.bit_count() for at, each in words.items()}
+    shares = [
+        (words[newer].every & words[older].every).bit_count() / min(sizes[newer], sizes[older])
+        for newer, older in pairs
+    ]
+    best = sorted(range(len(pairs)), key=lambda at: -shares[at])[:MOST]
+    return [pairs[at] for at in sorted(best)]
 
 
 def _comparable(given: Sequence[Record], seen: Sequence[_Glance], near: Cosines, *, by_meaning: bool) -> Mask:
@@ -188,8 +230,10 @@ def _comparable(given: Sequence[Record], seen: Sequence[_Glance], near: Cosines,
     short = np.array([glance.length <= SHORT for glance in seen], dtype=np.bool_)
     otherwise = (((kinds[:, None] & kinds) != 0) | denied) & short[:, None] & short
     able |= otherwise & ((near >= SAME_SAID) | (_topical(seen) & (near >= SAME_TOPIC)))
-    # Without vectors of meaning every pair would have to be read.
-    if by_meaning:
+    if not by_meaning:
+        # Longer ones tell of many things, and only vectors would say whether of the same.
+        able &= short[:, None] & short
+    else:
         brief = np.array([glance.length <= LONGEST for glance in seen], dtype=np.bool_)
         changes = np.array([glance.changes for glance in seen], dtype=np.bool_)
         able |= (changes & brief)[:, None] & brief & (near >= CHANGED)
@@ -223,13 +267,11 @@ def instant(record: Record) -> tuple[int, int]:
 def _outdoes(
     after: _Words, before: _Words, new: _Glance, old: _Glance, likeness: float | None
 ) -> tuple[tuple[str, ...], float] | None:
-    """Return the signs that one statement outdoes another and how close they are, or None where it does not."""
+    """Return the signs that one statement outdoes another of one thing and how close they are; None if it does not."""
     common = after.every & before.every
-    # (3) Each opens with something that the other does not mention.
-    apart = (after.subject - before.every and before.subject - after.every) or after.kin != before.kin
     # A turn often opens with the name of whom it is said to.
-    apart = apart or bool(after.oneself and before.oneself and after.oneself != before.oneself)
-    if not common or apart or (after.every == before.every and new.denies == old.denies):
+    apart = after.kin != before.kin or bool(after.oneself and before.oneself and after.oneself != before.oneself)
+    if apart or (after.every == before.every and new.denies == old.denies):
         return None
     share, form = len(common) / min(len(after.every), len(before.every)), _one_form(new.form, old.form)
     if likeness is None:
@@ -238,19 +280,21 @@ def _outdoes(
         if apart or (share < COMMON and not form and not new.properties & old.properties):
             return None
     conflicts = _conflicts(after, before)
-    values = any(conflicts) and not _elsewhere(after, before, conflicts)
+    conflicting = any(conflicts)
     if new.properties and old.properties:
         favourites = after.favourites | before.favourites
         if favourites and after.favourites != before.favourites:
             return None
-        if not new.properties & old.properties and not (values and _one_topic(after, before)):
+        one_topic = bool(new.properties & old.properties) or (conflicting and _one_topic(after, before))
+        if not one_topic or (not new.properties & old.properties and _elsewhere(after, before, conflicts)):
             return None
     same = {
         "property": bool(new.properties & old.properties),
-        "form": form and (values or not (any(conflicts) or _unlike(after, before))),
-        "value": values and not form and _one_value(after, before, conflicts),
+        "form": form and not (_elsewhere(after, before, conflicts) if conflicting else _unlike(after, before)),
+        "value": conflicting and not form and _one_value(after, before, conflicts),
         "denial": new.denies != old.denies and _repeats(after, before),
     }
+    same["value"] = same["value"] and not _elsewhere(after, before, conflicts)
     by_topic = not (same["property"] or same["form"])
     if any(same.values()):
         if likeness is None:
@@ -331,6 +375,13 @@ def _elsewhere(after: _Words, before: _Words, conflicts: Sequence[bool]) -> bool
     come = after.things - after.values[_PLACE] - before.every - _DOING
     if not gone or not come:
         return False
+    # One word in the place of another between words that are the same: most often seen without looking for the longest
+    # run of words in common.
+    aligned = [*zip((0, *before.order), (0, *after.order), strict=False)]
+    for at in range(1, len(aligned)):
+        (old, new), following = aligned[at], aligned[at + 1 : at + 2]
+        if old in gone and new in come and all(one == other for one, other in (aligned[at - 1], *following)):
+            return True
     for _, old, old_end, new, new_end in SequenceMatcher(None, before.order, after.order, autojunk=False).get_opcodes():
         few = max(old_end - old, new_end - new) <= _SWAPPED
         if few and not gone.isdisjoint(before.order[old:old_end]) and not come.isdisjoint(after.order[new:new_end]):

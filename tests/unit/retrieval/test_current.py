@@ -124,3 +124,17 @@ def test_nothing_of_a_text_is_remembered_but_hashes() -> None:
     outdone(told("Priya lives in Leeds", "Priya has relocated to Bristol"), near(0.74))
     known = repr([*current._GLANCES.values(), *current._WORDS.values()]).lower()
     assert not any(word in known for word in ("priya", "leeds", "bristol"))
+
+
+def test_by_words_alone_only_the_pairs_with_most_in_common_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    make = Maker()
+    texts = [f"Tom keeps jar {number} of plum jam for Ana{number}" for number in range(8)]
+    texts += ["The gate of the yard and of the barn opens at 6", "The gate of the yard and of the barn opens at 7"]
+    records = [
+        make.record(text=text, id=str(at), created_at=make.now + timedelta(days=at)) for at, text in enumerate(texts)
+    ]
+    read: list[int] = []
+    whole = current._outdoes
+    monkeypatch.setattr(current, "MOST", 5)
+    monkeypatch.setattr(current, "_outdoes", lambda *given: read.append(1) or whole(*given))
+    assert (outdone(records, None)["8"], len(read)) == ("9", 5)
