@@ -271,6 +271,9 @@ def _outdoes(
     common = after.every & before.every
     # A turn often opens with the name of whom it is said to.
     apart = after.kin != before.kin or bool(after.oneself and before.oneself and after.oneself != before.oneself)
+    # "Ferry 3 sails to island 21" and "ferry 21 sails to island 147".
+    one, other = (each.subject & each.values[0] for each in (after, before))
+    apart = apart or bool(one and other and not one & other)
     if apart or (after.every == before.every and new.denies == old.denies):
         return None
     share, form = len(common) / min(len(after.every), len(before.every)), _one_form(new.form, old.form)

@@ -79,6 +79,7 @@ def test_what_is_of_one_form_about_another_is_outdone_by_nothing(pair: Pair, cos
         ("The wedding is in June", "The wedding is in the old mill"),
         ("Ben: I love Dune", "Ben: I love Emma"),
         ("The API supports JSON", "The API supports XML"),
+        ("Ferry number 3 sails to island 21", "Ferry number 21 sails to island 147"),
         ("Our company has an office in Oslo", "Our company has an office in Rome"),
         ("Lea: Ich mag gern Birnen", "Lea: Ich mag gern Kirschen"),
         ("Yara: I owe Kim 200 euros", "Yara: I owe Tim 50 euros"),
