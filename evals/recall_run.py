@@ -121,6 +121,7 @@ def run(
     parts: bool = False,
     aged: bool = False,
     floor: float | None = None,
+    facts: bool | None = None,
     stores: Targets = files,
     progress: Progress = lambda *_: None,
 ) -> Run:
@@ -128,7 +129,8 @@ def run(
 
     ``parts`` also asks by words alone and by vectors alone, without contexts and without a floor. ``aged`` sets the
     store's clock: each memory is told on its own day, and all questions are asked a day after the last; else now.
-    ``floor`` is the least score of the best answer; None for the policy's own.
+    ``floor`` is the least score of the best answer; None for the policy's own. ``facts`` adds turns as messages of a
+    user and an assistant, and says whether the facts that they tell are proposed; one that is kept stands for its turn.
     """
     done = Run()
     days = [each.at for it in data.conversations for each in it.told if each.at is not None]
@@ -137,7 +139,11 @@ def run(
         with opened(target, embedder, counter, policy, clock) as mem:
             start = time.perf_counter()
             for conversation in data.conversations:
-                tell(mem.at(tenant=conversation.name), conversation, data.file, clock, done)
+                here = mem.at(tenant=conversation.name)
+                if facts is None:
+                    tell(here, conversation, data.file, clock, done)
+                else:
+                    _add(here, conversation, facts, done)
                 if policy.candidates == "database":
                     mem.at(tenant=conversation.name).reindex()
             done.ingest_seconds = time.perf_counter() - start
@@ -216,6 +222,16 @@ def tell(mem: Memory, conversation: Conversation, file: Path | None, clock: Cloc
             done.outcomes["committed" if isinstance(outcome, Committed) else type(outcome).__name__.lower()] += 1
 
 
+def _add(mem: Memory, conversation: Conversation, facts: bool, done: Run) -> None:
+    for session, told in groupby(conversation.told, key=lambda each: each.session):
+        messages = [
+            {"role": each.speaker, "content": each.text, "id": each.id, "timestamp": each.at and each.at.isoformat()}
+            for each in told
+        ]
+        added = mem.add(messages, session=session, extract=facts)
+        done.outcomes.update(each.outcome for each in (*added.turns, *added.facts))
+
+
 def _fields(told: Told) -> dict[str, Any]:
     fields: dict[str, Any] = {"text": told.text, "aliases": (told.id,), "occurred_at": told.at}
     if told.session is not None:
@@ -227,10 +243,14 @@ def _fields(told: Told) -> dict[str, Any]:
 def _names(mem: Memory, conversation: Conversation, done: Run) -> dict[str, str]:
     """Return the data set's ids by memory id, and note what is not there and why."""
     names: dict[str, str] = {}
+    drawn: dict[str, str] = {}
     for record in mem.find(limit=None):
         alias = record.aliases[0] if record.aliases else record.id
         part = record.metadata.get("part")
         names[record.id] = alias.removesuffix(f"/{part}") if part else alias
+        if record.source == "extracted":
+            drawn[record.id] = record.derived_from[0]
+    names |= {fact: names[turn] for fact, turn in drawn.items()}
     held: dict[str, str] = {}
     for item in mem.pending():
         for step in item.steps:

@@ -1,6 +1,7 @@
 """Evaluate what facts are found in a talk without any model, and what they add to contexts.
 
     python -m evals.talk [--half dev | unread | both]
+    python -m evals.talk --contexts [--embedder minilm] [--cache FOLDER]
 
 Messages of one person each tell some facts or none (``evals/sets_talk``). A fact counts as found where one of ours has
 all of its words; ours counts as wrong where no fact of its message accounts for it.
@@ -14,7 +15,12 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from evals import recall_sets
+from evals.recall_report import scored, table, total
+from evals.recall_run import BUDGETS, run
+from evals.recall_vectors import chosen
 from keepward import Memory
+from keepward.models.tokens import choose_counter
 
 HALVES = ("dev", "unread")
 
@@ -66,12 +72,30 @@ def score(half: str) -> Score:
     return Score(total, found, told, tuple(wrong), tuple(missed))
 
 
+def contexts(embedder: str, cache: Path | None) -> str:
+    """Return a row of the chats with an assistant as messages alone, and one with the facts that they tell."""
+    data, model, counter = recall_sets.assistant(), chosen(embedder, cache), choose_counter("estimate")
+    shown = ("recall@10", "ndcg@10", *(f"context@{budget}" for budget in BUDGETS))
+    rows: list[list[object]] = []
+    for label, facts in (("messages", False), ("messages and their facts", True)):
+        done = run(data, embedder=model, counter=counter, facts=facts)
+        means = total(scored(data, done.answers))
+        rows.append([label, done.outcomes["committed"], *(100 * means[name] for name in shown)])
+    return table(["told", "kept", *shown], rows)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Print one row a half."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--half", choices=(*HALVES, "both"), default="both")
     parser.add_argument("--list", action="store_true", help="also what was missed or is wrong, of dev alone")
+    parser.add_argument("--contexts", action="store_true", help="what facts add to recall and contexts of long chats")
+    parser.add_argument("--embedder", default="minilm", help="a name that keepward knows, such as minilm, hashed, none")
+    parser.add_argument("--cache", type=Path, help="a folder to keep vectors in between runs")
     given = parser.parse_args(arguments)
+    if given.contexts:
+        print(contexts(given.embedder, given.cache))
+        return 0
     print("| set | facts told in it | found | facts of ours | wrong |\n| --- | ---: | ---: | ---: | ---: |")
     for half in HALVES if given.half == "both" else (given.half,):
         each = score(half)
