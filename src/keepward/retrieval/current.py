@@ -163,7 +163,7 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, New
     words = _read(given, pairs)
     found: dict[str, Newer] = {}
     # From the newest on, so that what outdoes another is known not to be outdone itself.
-    ordered = pairs[np.lexsort((pairs[:, 1], -pairs[:, 0]))].tolist()
+    ordered = zip(*(side.tolist() for side in pairs[np.lexsort((pairs[:, 1], -pairs[:, 0]))].T), strict=True)
     alike = [(newer, older) for newer, older in ordered if _of_one_thing(words[newer], words[older])]
     for newer, older in alike if vectors is not None else _most_alike(alike, words):
         after, before = given[newer], given[older]
