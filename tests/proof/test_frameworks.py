@@ -160,19 +160,24 @@ RUNS = (
 )
 
 
+def runs(folder: Path, *command: str) -> None:
+    """Run a command in a folder, without an embedder; it has to end well."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=clean(folder, KEEPWARD_EMBEDDER="none", **SILENT),
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4_000:]
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_an_agent_finds_after_a_restart_what_it_kept_and_is_told_what_gates_did(tmp_path, name):
     for step in ("remember", "recall"):
-        done = subprocess.run(
-            [interpreter(name), str(HERE / f"run_{name}.py"), step],
-            cwd=tmp_path,
-            env=clean(tmp_path, KEEPWARD_EMBEDDER="none", **SILENT),
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr[-4_000:]
+        runs(tmp_path, interpreter(name), str(HERE / f"run_{name}.py"), step)
 
 
 def snippets() -> list[str]:
@@ -185,13 +190,4 @@ def snippets() -> list[str]:
 def test_what_the_page_on_integrations_says_runs(tmp_path, number):
     snippet = snippets()[number]
     python = interpreter(*re.findall(r"keepward\.integrations\.(\w+)", snippet))
-    done = subprocess.run(
-        [python, "-W", "error::UserWarning", "-c", snippet],
-        cwd=tmp_path,
-        env=clean(tmp_path, KEEPWARD_EMBEDDER="none", **SILENT),
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    runs(tmp_path, python, "-W", "error::UserWarning", "-c", snippet)

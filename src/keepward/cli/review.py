@@ -6,6 +6,7 @@ A proposer never approves what it proposed.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from keepward.cli.call import Answer, Call, as_json, data_of, text_of
@@ -30,6 +31,7 @@ from keepward.model.value import counted
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
     from keepward.memory import Memory
+    from keepward.model.commit import Receipt
 
 IDS = argument("ID...", "Ids of proposals.", "ids")
 _STATES = ("pending", "approved", "rejected", "expired", "stale", "all")
@@ -116,15 +118,22 @@ def amend(call: Call, proposal_id: str, text: str | None, consent: bool, **given
     return written(call.memory("decide").amend(proposal_id, **changed, **edited(given)))
 
 
+def _with_receipt(decide: Callable[[str], Receipt], outcome: str) -> Callable[[str], dict[str, Any]]:
+    """Return what decides about one proposal, and answers with the outcome and the receipt of it."""
+
+    def decided(name: str) -> dict[str, Any]:
+        receipt = decide(name)
+        return {"outcome": outcome, "receipt": receipt.id, "reasons": as_json(receipt.reasons)}
+
+    return decided
+
+
 @command(IDS, option("--reason", "Why; the proposer is told.", "TEXT", required=True))
 def reject(call: Call, ids: tuple[str, ...], reason: str) -> Answer:
     """Reject proposals: what held before still holds."""
     memory = call.memory("decide")
 
-    def decide(name: str) -> dict[str, Any]:
-        receipt = memory.reject(name, reason=reason)
-        return {"outcome": "rejected", "receipt": receipt.id, "reasons": as_json(receipt.reasons)}
-
+    decide = _with_receipt(partial(memory.reject, reason=reason), "rejected")
     return _decided(memory, ids, decide, "rejected")
 
 
@@ -133,10 +142,7 @@ def reopen(call: Call, ids: tuple[str, ...], reason: str) -> Answer:
     """Take rejections back: the proposals wait again, as they did."""
     memory = call.memory("decide")
 
-    def decide(name: str) -> dict[str, Any]:
-        receipt = memory.reopen(name, reason=reason)
-        return {"outcome": "reopened", "receipt": receipt.id, "reasons": as_json(receipt.reasons)}
-
+    decide = _with_receipt(partial(memory.reopen, reason=reason), "reopened")
     return _decided(memory, ids, decide, "reopened")
 
 

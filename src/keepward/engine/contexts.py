@@ -350,7 +350,7 @@ def _brought(
     records = (hit.memory for hit in found.hits if hit.memory.id not in untrusted)
     turns = {each.id: each for each in records if is_turn(each) and each.session is not None}
     leading = [*turns][: max(room - WITHOUT_QUESTIONS, 0) // TOKENS_A_QUESTION]
-    sides = _beside(session, found, need, leading)
+    sides = _adjacent_turns(session, found, need, leading)
     before = {answer: name for answer, (name, _) in sides.items() if name is not None}
     others = _live(session, at, [name for name in before.values() if name not in turns and name not in fixed])
     known = turns | others
@@ -364,7 +364,7 @@ def _brought(
     shown = (*(hit.memory for hit in found.hits), *brought.values())
     spare = room - sum(count(each.text) + BESIDE_A_TEXT for each in shown)
     brings: dict[str, str] = {}
-    for turn, names in _beside(session, found, need, [*turns][: max(spare, 0) // TOKENS_A_READ]).items():
+    for turn, names in _adjacent_turns(session, found, need, [*turns][: max(spare, 0) // TOKENS_A_READ]).items():
         for name in names:
             if name is not None and name not in turns and name not in fixed and name not in brought:
                 brings.setdefault(name, turn)
@@ -373,7 +373,7 @@ def _brought(
     return Brought(questions=asked, neighbours=neighbours, records=brought | near)
 
 
-def _beside(
+def _adjacent_turns(
     session: Session, found: Recall, need: Need, turns: Sequence[str]
 ) -> dict[str, tuple[str | None, str | None]]:
     """Return by id the turns before and after in the same session, among those that the reader may see."""
@@ -386,7 +386,7 @@ def _beside(
         # What was gathered for the question has the turns around the very first ones alone.
         index = around(session.store, session.tenant, turns)
     with session.indexes.lock:
-        return index.beside(turns, need.allowed)
+        return index.adjacent_turns(turns, need.allowed)
 
 
 def _live(session: Session, at: Stand, ids: Sequence[str]) -> dict[str, Record]:

@@ -45,7 +45,7 @@ class User:
 
     def session(self, name: str, config: GetSessionConfig | None = None, *, bare: bool = False) -> Session | None:
         """Return a session, with its events unless it is to be ``bare``; None where there is none."""
-        held = _kept(self.own, SESSION + name)
+        held = _record_under(self.own, SESSION + name)
         if held is None:
             return None
         config, session = config or GetSessionConfig(), key_of(name)
@@ -65,7 +65,7 @@ class User:
     def write(self, name: str, delta: dict[str, Any], event: Event | None = None) -> bool:
         """Make a session, or append an event to one; False where it has that event already."""
         while True:
-            held = _kept(self.own, SESSION + name)
+            held = _record_under(self.own, SESSION + name)
             if event is None and held is not None:
                 raise AlreadyExistsError(f"Session with id {name} already exists.")
             if event is not None and held is None:
@@ -88,7 +88,7 @@ class User:
     def _set(self, draft: Draft, held: Record | None, name: str, states: dict[str, dict[str, Any]]) -> None:
         for mem, key, prefix in ((self.own, USER_STATE, State.USER_PREFIX), (self.app, APP_STATE, State.APP_PREFIX)):
             if states[prefix]:
-                _put(draft, mem, _kept(mem, key), key, value_of(mem, key) | states[prefix])
+                _put(draft, mem, _record_under(mem, key), key, value_of(mem, key) | states[prefix])
         new = {"id": name, "state": {}, "created": self.own.now.timestamp()}
         value: dict[str, Any] = new if held is None else held.metadata
         if held is None or states[""]:
@@ -96,7 +96,7 @@ class User:
 
     def delete(self, name: str) -> None:
         """Retire a session."""
-        held = _kept(self.own, SESSION + name)
+        held = _record_under(self.own, SESSION + name)
         if held is not None:
             gone = [held, *turns(self.own, key_of(name))]
             stored(self.own.forget_many([each.id for each in gone], reason="a session was deleted")[0])
@@ -112,14 +112,14 @@ def sessions_of(mem: Memory, app_name: str, user_id: str | None) -> list[Session
     return [each for each in found if each is not None]
 
 
-def _kept(mem: Memory, key: str) -> Record | None:
+def _record_under(mem: Memory, key: str) -> Record | None:
     found = mem.find(key=key_of(key), tags=[KEPT], scopes=[mem.scope], limit=1)
     return found[0] if found else None
 
 
 def value_of(mem: Memory, key: str) -> dict[str, Any]:
     """Return a state; an empty one where there is none."""
-    held = _kept(mem, key)
+    held = _record_under(mem, key)
     return {} if held is None else held.metadata
 
 

@@ -82,7 +82,7 @@ def _folder(folder: Path) -> Bundle:
                 inside = path.relative_to(folder).as_posix()
                 found.files[inside] = partial(_file, path, inside)
         _counted(found)
-    found.notes += _told(left)
+    found.notes += _notes_on(left)
     return found
 
 
@@ -123,7 +123,7 @@ def _archive(archive: zipfile.ZipFile, name: str) -> Bundle:
         with archive.open(info) as member:
             while member.read(_PIECE):
                 pass
-    found.notes += _told(left)
+    found.notes += _notes_on(left)
     return found
 
 
@@ -138,5 +138,5 @@ def _counted(found: Bundle) -> None:
         raise InvalidInput(f"{found.name} holds more than {_MOST} files; import a part of it")
 
 
-def _told(left: Counter[str]) -> list[str]:
+def _notes_on(left: Counter[str]) -> list[str]:
     return [f"left out: {count} {what}" for what, count in sorted(left.items()) if count]

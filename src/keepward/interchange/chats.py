@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from keepward.errors import InvalidInput
-from keepward.interchange.messages import told, turns
+from keepward.interchange.messages import skipped_notes, turns
 from keepward.interchange.reading import Flaw, Item, Plan, Source, Unusable, listed, noted
 from keepward.model.memory import Tier
 
@@ -88,7 +88,7 @@ def _plan(source: Source, mem: Memory, session: str | None, read: _Read) -> Plan
             yield from turns(enumerate(titled, 1), name, limits[Tier.EPISODIC], skipped, number)
             for item in items:
                 yield from noted(number, limits[Tier.ARCHIVAL], **item)
-        made.notes += told(skipped)
+        made.notes += skipped_notes(skipped)
 
     made.entries = entries()
     return made
@@ -97,7 +97,7 @@ def _plan(source: Source, mem: Memory, session: str | None, read: _Read) -> Plan
 def _chatgpt(value: dict[str, Any], skipped: Counter[str]) -> tuple[list[_Row], list[_Row]]:
     rows: list[_Row] = []
     items: list[_Row] = []
-    for message in _shown_last(value, skipped):
+    for message in _branch_shown_last(value, skipped):
         author, content, about = (
             part if isinstance(part := message.get(name), dict) else {} for name in ("author", "content", "metadata")
         )
@@ -118,7 +118,7 @@ def _chatgpt(value: dict[str, Any], skipped: Counter[str]) -> tuple[list[_Row], 
     return rows, items
 
 
-def _shown_last(value: dict[str, Any], skipped: Counter[str]) -> list[dict[str, Any]]:
+def _branch_shown_last(value: dict[str, Any], skipped: Counter[str]) -> list[dict[str, Any]]:
     """Return the messages on the way to the current node, oldest first; of a cyclic tree each once."""
     nodes = {name: node for name, node in value["mapping"].items() if isinstance(node, dict)}
     messages = {name: said for name, node in nodes.items() if isinstance(said := node.get("message"), dict)}

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from keepward.interchange.messages import told, turns
+from keepward.interchange.messages import skipped_notes, turns
 from keepward.interchange.reading import Flaw, Item, Plan, Source, Unusable, listed, noted, records, well_formed
 from keepward.model.graph import entity_item, observation_item, relation_item
 from keepward.model.memory import Tier
@@ -111,7 +111,7 @@ def plan_zep(source: Source, mem: Memory, session: str | None) -> Plan:
                 when = row.get("valid_at") or row.get("created_at")
                 given = {"name": row.get("uuid"), "category": row.get("source_description") or None}
                 yield from noted(number, limits[Tier.ARCHIVAL], row.get("content"), kind="document", when=when, **given)
-        made.notes += told(skipped)
+        made.notes += skipped_notes(skipped)
 
     made.entries = entries()
     return made

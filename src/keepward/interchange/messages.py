@@ -69,7 +69,7 @@ def turns(
             yield Flaw(number=at, reason=str(fault))
 
 
-def told(skipped: Counter[str]) -> list[str]:
+def skipped_notes(skipped: Counter[str]) -> list[str]:
     """Return what was left out in sentences."""
     return [f"skipped: {count} {what}" for what, count in sorted(skipped.items()) if count]
 
@@ -133,7 +133,7 @@ def _through(rows: Iterator[_Row], session: str, limit: int, plan: Plan) -> Iter
     for number, own, place, row in rows:
         name = session if own is None else f"{session}{own}" if own.startswith("#") else own[:_LONGEST_NAME]
         yield from turns([(place, row)], name, limit, skipped, number)
-    plan.notes += told(skipped)
+    plan.notes += skipped_notes(skipped)
 
 
 def _fields(row: Any, session: str, place: int, skipped: Counter[str]) -> dict[str, Any] | None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.errors import InvalidInput
 from keepward.integrations.names import below, found_by, key_of, texts_of
-from keepward.interchange.messages import told, turns
+from keepward.interchange.messages import skipped_notes, turns
 from keepward.interchange.reading import (
     SQLITE,
     Flaw,
@@ -91,7 +91,7 @@ def plan_mem0(source: Source, mem: Memory, session: str | None) -> Plan:
                     tags=tuple(each for each in listed(row.get("categories")) if isinstance(each, str)),
                     metadata={**more, **({"mem0": about} if about else {})} or None,
                 )
-        made.notes += told(skipped)
+        made.notes += skipped_notes(skipped)
 
     made.entries = entries()
     return made
@@ -130,7 +130,7 @@ def plan_letta(source: Source, mem: Memory, session: str | None) -> Plan:
             name = session or str(agent.get("name") or agent.get("id") or source.stem)
             rows = (row for each in messages if (row := _letta_message(each, name, skipped)) is not None)
             yield from turns(enumerate(rows, 1), name, limits[Tier.EPISODIC], skipped)
-        made.notes += told(skipped)
+        made.notes += skipped_notes(skipped)
 
     made.entries = entries()
     return made
@@ -201,7 +201,7 @@ def plan_langgraph(source: Source, mem: Memory, session: str | None) -> Plan:
                 yield Flaw(
                     number=number, reason=str(fault) if isinstance(fault, Unusable) else "its time or name is damaged"
                 )
-        made.notes += told(skipped)
+        made.notes += skipped_notes(skipped)
 
     made.entries = entries()
     return made

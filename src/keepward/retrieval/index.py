@@ -427,7 +427,7 @@ class Index:
             found[known] = store.floats(first[known])
         return found, known
 
-    def beside(self, ids: Sequence[str], allowed: Allowed) -> dict[str, tuple[str | None, str | None]]:
+    def adjacent_turns(self, ids: Sequence[str], allowed: Allowed) -> dict[str, tuple[str | None, str | None]]:
         """Return by id the turns before and after in the same session; None where the reader may see none."""
         sight, last = self._sight(allowed), len(self._columns)
         if not sight.sessions:
