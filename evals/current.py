@@ -6,7 +6,9 @@ Each pair is told to one tenant among all other pairs of its group, the newer on
 a conversation, and asked for through the front door. In ``sets_recall/current.txt`` lines at even places are the first
 half, on which the rules were written; those at odd places, the second, were counted while the rules were tuned. The
 unread groups were written before anything was counted on them; properties were added since. The fresh
-groups were written by somebody who had not read the rules; their second half stays unread.
+groups were written by somebody who had not read the rules; their second half stays unread. The blind groups, in
+``sets_recall/current_blind.txt``, are by another hand: nobody who works on the rules
+reads them, and only totals are printed.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ from keepward import Memory
 from keepward.models.tokens import choose_counter
 
 TOLD = datetime(2025, 1, 6, 9, tzinfo=UTC)
-GROUPS = ("facts", "turns", "others", "unread", "unread others", "fresh facts", "fresh turns", "fresh others")
+_FRESH = ("fresh facts", "fresh turns", "fresh others")
+_BLIND = ("blind facts", "blind turns", "blind others")
+GROUPS = ("facts", "turns", "others", "unread", "unread others", *_FRESH, *_BLIND)
 HALVES = {"first": (0,), "second": (1,), "both": (0, 1)}
 
 
@@ -41,8 +45,9 @@ class Pair:
 
 
 def pairs(group: str, halves: Sequence[int] = (0, 1)) -> list[Pair]:
-    """Return the pairs of a group of ``current.txt``, those at even places (0) or odd ones (1)."""
-    text = (Path(__file__).parent / "sets_recall" / "current.txt").read_text("utf-8")
+    """Return the pairs of a group, those at even places (0) or odd ones (1)."""
+    file = "current_blind.txt" if group.startswith("blind") else "current.txt"
+    text = (Path(__file__).parent / "sets_recall" / file).read_text("utf-8")
     part = next(each for each in text.split("\n\n") if each.startswith(f"{group}\n"))
     rows = [line.split(" | ") for line in part.strip().splitlines()[1:]]
     return [
@@ -99,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("| pairs | half | of | both shown | newer first | older marked | dated |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
     for group in GROUPS:
-        whole = group.startswith("unread")
+        whole = group.startswith(("unread", "blind"))
         for half in ("both",) if whole else ("first", "second") if options.half == "both" else (options.half,):
             given = pairs(group, HALVES[half])
             clock = Clock(TOLD)

@@ -8,7 +8,7 @@ from collections import Counter
 from statistics import median
 
 import pytest
-from evals.current import pairs
+from evals.current import TOLD, fields, pairs
 from evals.recall_sets import ASSISTANT, FRESH, UNREAD, assistant, evidence_of, locomo, own, together
 from evals.sets_recall.assistant import KINDS
 
@@ -153,3 +153,12 @@ def test_halves_of_the_fresh_pairs_are_of_one_size_and_share_no_statement(group,
     halves = [{text for pair in pairs(group, (half,)) for text in (pair.older, pair.newer)} for half in (0, 1)]
     assert [len(half) for half in halves] == [size, size]
     assert not halves[0] & halves[1]
+
+
+@pytest.mark.parametrize(("group", "size"), [("blind facts", 20), ("blind turns", 20), ("blind others", 40)])
+def test_no_statement_of_the_blind_pairs_is_there_twice(group, size):
+    assert len({text for pair in pairs(group) for text in (pair.older, pair.newer)}) == 2 * size
+
+
+def test_the_blind_pairs_name_a_speaker_where_they_are_turns():
+    assert all("session" in fields(text, 0, TOLD) for pair in pairs("blind turns") for text in (pair.older, pair.newer))
