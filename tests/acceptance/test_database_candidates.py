@@ -13,8 +13,11 @@ import pytest
 from outcomes import kept
 
 from keepward import Actor, Memory, Policy
+from keepward.engine import audit
 from keepward.engine import candidates as gathering
+from keepward.engine import index as engine_index
 from keepward.models.hashed import HashedEmbedder
+from keepward.retrieval import index, units
 from keepward.store import candidates
 from support.clock import SteppingClock
 
@@ -235,6 +238,19 @@ def test_another_embedder_is_searched_once_it_has_computed(pair: Pair, database:
         assert other.recall("old maps").used == ("text", "vector")
         with opened(database, tmp_path, **given | {"policy": Policy()}) as process:
             assert_alike(Pair(process, other))
+
+
+def test_vectors_of_an_earlier_recipe_are_searched_until_there_are_others(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for where in (units, index, engine_index, audit):
+        monkeypatch.setattr(where, "FRESH", ("next", units.GIVEN))
+    monkeypatch.setattr(units, "RECIPE", "next")
+    assert pair.database.status()["vectors_pending"] == sum(pair.database.status()["by_tier"].values())
+    assert_alike(pair)
+    assert pair.database.reindex() == sum(pair.database.status()["by_tier"].values())
+    assert pair.database.recall("old maps").candidates == "database"
+    assert_alike(pair)
 
 
 def test_a_graph_leads_to_the_nearest_vectors(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:

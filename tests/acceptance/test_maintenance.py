@@ -21,6 +21,7 @@ from keepward.jobs import maintenance
 from keepward.jobs.maintenance import INTERVAL, due_jobs, run_pending
 from keepward.model.job import SCHEDULES, JobRow
 from keepward.models.hashed import HashedEmbedder
+from keepward.retrieval import units
 
 
 def never() -> bool:
@@ -247,6 +248,63 @@ def test_embedding_that_is_stopped_goes_on_where_it_was(owner: Memory) -> None:
     engine.clock.move(minutes=2)
     run_pending(engine, halted=never)
     assert engine.store.facts("default", engine.clock.now())["vectors_by_embedder"] == {"other:64": 40}
+
+
+# --- another recipe
+
+
+@pytest.fixture
+def of_old(opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Memory]:
+    """A store whose two vectors an earlier release made, by other rules, and one that came with its memory."""
+    with opened("store") as mem, monkeypatch.context() as patch:
+        patch.setattr(units, "RECIPE", "0")
+        patch.setattr(units, "sentence_units", lambda text, **_: ["something else"])
+        for text in ("The ferry leaves at six", "Tea is served at nine"):
+            kept(mem.remember(text, tier="archival"))
+        kept(
+            mem.remember("The tide turns at noon", tier="archival", vector=HashedEmbedder().embed(["tide"])[0].tolist())
+        )
+    return opened
+
+
+def test_vectors_of_an_earlier_recipe_are_told_and_compared_until_there_are_others(
+    of_old: Callable[..., Memory],
+) -> None:
+    with of_old("store", actor=Actor.operator("olga")) as mem:
+        found = mem.recall("ferry", floor=0)
+        assert (found.hits[0].why, found.notes) == (("words", "meaning"), ())
+        assert mem.status()["vectors_pending"] == 2
+        [vectors] = [each for each in mem.doctor() if each.name == "vectors"]
+        assert (vectors.ok, "2 of them are found by a vector that an earlier release made" in vectors.detail) == (
+            False,
+            True,
+        )
+
+
+def test_vectors_of_an_earlier_recipe_are_made_anew_by_an_open_handle(
+    of_old: Callable[..., Memory], quick: None
+) -> None:
+    with of_old("store", actor=Actor.operator("olga"), maintenance=True) as mem:
+        before = mem.recall("Tea at nine", floor=0, order="cosine").hits[0].parts["cosine"]
+        over(mem)
+        assert mem.status()["vectors_pending"] == 0
+        found = mem.recall("Tea at nine", floor=0, order="cosine").hits[0]
+        assert (found.memory.text, found.parts["cosine"] > before) == ("Tea is served at nine", True)
+
+
+def test_a_reindex_makes_vectors_of_an_earlier_recipe_anew_and_leaves_those_that_came_with_a_memory(
+    of_old: Callable[..., Memory],
+) -> None:
+    with of_old("store", actor=Actor.operator("olga")) as mem:
+        assert (mem.reindex(), mem.reindex(), mem.status()["vectors_pending"]) == (2, 0, 0)
+
+
+def test_vectors_that_another_process_made_anew_are_used_by_the_next_recall(of_old: Callable[..., Memory]) -> None:
+    with of_old("store") as serving:
+        before = serving.recall("Tea at nine", floor=0, order="cosine").hits[0].parts["cosine"]
+        with of_old("store", actor=Actor.operator("olga")) as other:
+            assert other.reindex() == 2
+        assert serving.recall("Tea at nine", floor=0, order="cosine").hits[0].parts["cosine"] > before
 
 
 # --- the command line

@@ -281,6 +281,18 @@ class ReadSuite(Ground):
         assert entry is not None
         assert entry.features == fresh
 
+    def test_a_vector_is_of_an_embedder_and_of_a_recipe(self, store: Store, make: Maker) -> None:
+        record = make.record()
+        made = make.features(record.text, model="m", recipe="2", vectors=bytes(4), units=1)
+        self.put(store, make, record, features=(made,))
+        asked = [("m", ("2", "3")), ("m", ("3",)), ("m", ("",)), ("n", ("2",))]
+        missing = [store.unembedded(TENANT, make.now, model, recipes) for model, recipes in asked]
+        [(_, profile)] = store.profiles(TENANT, after=0)
+        assert missing == [False, True, True, True]
+        assert profile is not None
+        assert (profile.vector_model, profile.recipe) == ("m", "2")
+        assert store.facts(TENANT, make.now)["vectors_by_recipe"] == {"m": {"2": 1}}
+
     def test_vectors_of_a_version_that_has_passed_are_skipped(self, store: Store, make: Maker) -> None:
         record = make.record()
         self.put(store, make, record)

@@ -20,6 +20,7 @@ from keepward.model.memory import CORE_BLOCKS, Record, Status, Tier
 from keepward.model.query import EVERYTHING, AsOf, Filter
 from keepward.model.trust import visible_from
 from keepward.ports.store import Found
+from keepward.retrieval.units import FRESH
 
 #: What an embedder adds to words, where it is not meaning.
 _MEANING = {"none": " alone", "hashed": " and their parts"}
@@ -143,9 +144,10 @@ def status(session: Session) -> dict[str, Any]:
     waiting = waiting_since(session)
     oldest = min(waiting, default=None)
     by_tier = facts.get("by_tier", {})
+    recipes = facts.pop("vectors_by_recipe")
     if session.embedder is not None:
-        others = {name: count for name, count in facts["vectors_by_embedder"].items() if name != session.embedder.id}
-        facts["vectors_pending"] += sum(others.values())
+        fresh = sum(recipes.get(session.embedder.id, {}).get(each, 0) for each in FRESH)
+        facts["vectors_pending"] += sum(facts["vectors_by_embedder"].values()) - fresh
     return {
         "tenant": session.tenant,
         "scope": session.scope,
@@ -313,11 +315,15 @@ def _checks(session: Session, facts: dict[str, Any]) -> list[Check]:
 
 def _vectors(facts: dict[str, Any], pending: int) -> str:
     """Return a sentence on the memories that wait for a vector, and on whose vectors they have until then."""
-    others = {name: count for name, count in facts["vectors_by_embedder"].items() if name != facts["embedder"]}
-    told = f"{pending} memories wait for a vector" + (" and are found by words alone" if pending else "")
+    made = facts["vectors_by_embedder"]
+    others = {name: count for name, count in made.items() if name != facts["embedder"]}
+    outdated = pending - sum(others.values()) - (facts["live"] - sum(made.values()))
+    told = f"{pending} memories wait for a vector" + (" and are found by words alone" if pending > outdated else "")
     if pending and others:
         had = ", ".join(f"{count} of {name}" for name, count in others.items())
         told += f"; the embedder has changed: there are vectors {had}"
+    if outdated > 0:
+        told += f"; {outdated} of them are found by a vector that an earlier release made until then"
     return told
 
 

@@ -159,7 +159,9 @@ class Transaction:
     def _features(self, decision: Decision, step: Step) -> Features:
         found = decision.features(step.after)
         known = self.vectors.get(_searched(step.after)) if self.vectors else None
-        return replace(found, model=known.model, vectors=known.vectors, units=known.units) if known else found
+        if known is None:
+            return found
+        return replace(found, model=known.model, recipe=known.recipe, vectors=known.vectors, units=known.units)
 
 
 def transact(

@@ -150,7 +150,7 @@ def embedded(
     ]
     if not any(texts):
         # What is found by its fields alone has no text, and is not looked at again.
-        return [replace(features, model=embedder.id) for features in base]
+        return [replace(features, model=embedder.id, recipe=units.RECIPE) for features in base]
     try:
         vectors = embedder.embed([unit for group in texts for unit in group])
     except ModelUnavailable as fault:
@@ -161,7 +161,8 @@ def embedded(
         rows = vectors[start : start + len(group)]
         start += len(group)
         packed_units = pack(rows) if group else b""
-        result.append(replace(features, model=embedder.id, vectors=packed_units, units=len(group)))
+        with_model = replace(features, model=embedder.id, recipe=units.RECIPE)
+        result.append(replace(with_model, vectors=packed_units, units=len(group)))
     return result
 
 

@@ -25,6 +25,7 @@ from keepward.model.commit import EMPTY_HASH
 from keepward.model.memory import Status
 from keepward.model.query import EVERYTHING
 from keepward.ports.store import Features, Indexed, Profile
+from keepward.retrieval.units import FRESH
 from keepward.store.reads import Reader
 
 if TYPE_CHECKING:
@@ -261,6 +262,12 @@ def rebuild(session: Session) -> int:
     return count
 
 
+def unembedded(engine: Engine, tenant: str) -> bool:
+    """Whether a live memory has no vectors of the embedder in use by the present recipe."""
+    model = engine.embedder
+    return model is not None and engine.store.unembedded(tenant, engine.clock.now(), model.id, FRESH)
+
+
 def reindex(
     session: Session,
     *,
@@ -269,7 +276,7 @@ def reindex(
     before_batch: Callable[[], None] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Bring every active memory's features up to the present embedder and release; return how many were computed.
+    """Bring every active memory's features up to the present embedder, recipe and release; return how many there were.
 
     What is done is written batch by batch, and a second run goes on with the rest.
 
@@ -310,7 +317,8 @@ def reindex(
 def _stale(features: Features, wanted: str | None) -> bool:
     from keepward.retrieval.analyze import readable
 
-    return not readable(features.terms) or (wanted is not None and features.model != wanted)
+    of_another = wanted is not None and (features.model != wanted or features.recipe not in FRESH)
+    return of_another or not readable(features.terms)
 
 
 def _words_of_ended(session: Session) -> None:

@@ -45,6 +45,7 @@ from keepward.model.memory import Kind, Record, Status, Tier, importance_at
 from keepward.model.query import Filter
 from keepward.model.trust import ActorKind, Trust
 from keepward.ports.store import Features, Likely
+from keepward.retrieval.units import GIVEN
 from keepward.store.reads import Reader
 
 #: What of a memory its features are made of, beside when it was written; and where it is compared.
@@ -195,7 +196,9 @@ class Overlay:
         """Return ``words`` of a record, with the vector that was given for this very text, where one was."""
         text, model, packed = self.vectors.get(record.id, ("", "", b""))
         features = self.words(record)
-        return replace(features, model=model, vectors=packed, units=1) if packed and text == record.text else features
+        if not packed or text != record.text:
+            return features
+        return replace(features, model=model, recipe=GIVEN, vectors=packed, units=1)
 
     def words(self, record: Record) -> Features:
         """Return the features of a record that need no model, computed once for each form of it."""

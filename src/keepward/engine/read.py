@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
 from keepward.engine.features import usual_request
-from keepward.engine.index import from_database
+from keepward.engine.index import from_database, unembedded
 from keepward.engine.learned import Standing, unfit
 from keepward.engine.session import Engine, Session
 from keepward.engine.view import (
@@ -248,7 +248,7 @@ def search(
     database = seq is None and from_database(session.engine, session.tenant)
     with _ranking(session, asked, allowed, filters, limit, seq=seq, database=database) as ranked:
         index, lacking = ranked, ranked.unmatched(asked, allowed)
-        if lacking and seq is None:
+        if seq is None and (lacking or ranked.stale):
             index, lacking = _complete(session, asked, index, lacking, database=database)
         weights = reranker.weights if reranker else None
         scored = index.search(asked, allowed, limit, weights=weights, by_cosine=order == "cosine")
@@ -333,7 +333,7 @@ def _complete(session: Session, asked: Query, index: Index, lacking: int, *, dat
     """Return the index and how many entries lack vectors, once those were taken in that were computed meanwhile."""
     if asked.vector_model is None:
         return index, 0
-    whole = not session.store.unembedded(session.tenant, session.clock.now(), asked.vector_model)
+    whole = not unembedded(session.engine, session.tenant)
     if not database and session.indexes.refreshed(session.tenant, whole=whole):
         return session.indexes.level(session.store, session.tenant), 0
     if not whole:

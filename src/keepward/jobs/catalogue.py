@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from keepward.engine import blobs, review
-from keepward.engine.index import reindex, take_in
+from keepward.engine.index import reindex, take_in, unembedded
 from keepward.engine.learned import standing, unseen
-from keepward.engine.session import Engine, Session
+from keepward.engine.session import Session
 from keepward.engine.training import train_reranker
 from keepward.engine.use import learn_importance
 from keepward.errors import KeepwardError
@@ -50,13 +50,8 @@ class Job:
     writes: bool = True
 
 
-def wanting(engine: Engine, tenant: str) -> bool:
-    """Whether a live memory of the tenant has no vectors of the embedder in use."""
-    return engine.embedder is not None and engine.store.unembedded(tenant, engine.clock.now(), engine.embedder.id)
-
-
 def _embed(session: Session, tally: Tally, keep_lease: Callable[[], None]) -> None:
-    if wanting(session.engine, session.tenant):
+    if unembedded(session.engine, session.tenant):
         tally.counts["embedded"] += reindex(session, batch=EMBEDDED, before_batch=keep_lease)
     else:
         take_in(session.engine, session.tenant, keep_lease)

@@ -19,11 +19,12 @@ from dataclasses import replace
 from datetime import datetime
 
 from keepward.engine.commit import flush_uses, receipt_of
+from keepward.engine.index import unembedded
 from keepward.engine.session import Engine, Session
 from keepward.engine.view import withholds
 from keepward.engine.write import propose, propose_each
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound
-from keepward.jobs.catalogue import CATALOGUE, Job, wanting
+from keepward.jobs.catalogue import CATALOGUE, Job
 from keepward.jobs.consolidate import pairs
 from keepward.jobs.plan import Ask, Planning, Tally
 from keepward.model.commit import Reason, Receipt
@@ -58,7 +59,7 @@ def _state(session: Session, job: Job, row: JobRow | None, now: datetime) -> Job
         and at > now
         and job.name == "embed"
         and row.outcome != "failed"
-        and wanting(session.engine, session.tenant)
+        and unembedded(session.engine, session.tenant)
     ):
         # One that failed is tried again after a while: a server of embeddings may be down.
         at = now

@@ -30,6 +30,8 @@ class Features:
     terms: bytes
     #: Id of the embedder, or None when there are no vectors yet.
     model: str | None = None
+    #: By what rules the embedded texts were made, see ``retrieval.units.RECIPE``; "" before there were numbers of them.
+    recipe: str = ""
     #: ``retrieval.vectors.pack`` of the unit vectors; the first unit is the memory's own vector.
     vectors: bytes = b""
     #: Number of vectors.
@@ -133,6 +135,8 @@ class Profile(NamedTuple):
     terms: bytes
     vector_model: str | None
     units: bytes | None
+    #: By what rules the texts of its vectors were made.
+    recipe: str = ""
 
     @classmethod
     def of(cls, record: Record, features: Features, *, touched: int, position: int) -> Profile:
@@ -163,6 +167,7 @@ class Profile(NamedTuple):
             terms=features.terms,
             vector_model=features.model if vectors else None,
             units=features.vectors if vectors else None,
+            recipe=features.recipe,
         )
 
 

@@ -23,6 +23,7 @@ from keepward.retrieval.analyze import CHANGE, WISH, analyse, term_hash, terms
 from keepward.retrieval.fusion import Candidates, rounded
 from keepward.retrieval.postings import MAX_ROWS, Coverage, Sight, Statistics, TermStore, coverage, look
 from keepward.retrieval.rows import Allowed, Columns, Growable, Mask, Places
+from keepward.retrieval.units import FRESH
 
 __all__ = ["Allowed", "Index", "Query", "Scored"]
 
@@ -101,6 +102,7 @@ class Index:
         "_roles",
         "_sights",
         "_speakers",
+        "_stale",
         "_statistics",
         "_terms",
         "_units",
@@ -113,6 +115,8 @@ class Index:
         self._terms = TermStore()
         self._lengths = Growable(np.float32)
         self._units: dict[tuple[str, int], vectors.UnitStore] = {}
+        #: Entries whose vectors were made by an earlier recipe.
+        self._stale: set[str] = set()
         self._dead = 0
         #: Codes of speakers by the terms of their names, of so many speakers.
         self._speakers: dict[str, list[int]] = {}
@@ -139,7 +143,10 @@ class Index:
     def apply(self, added: Iterable[Profile], removed: Iterable[str] = ()) -> None:
         """Remove ids (unknown ones are ignored), then add entries; an id added again replaces the old one."""
         fresh = list({entry.id: entry for entry in added}.values())
-        self._dead += self._columns.kill([*removed, *(entry.id for entry in fresh)])
+        gone = [*removed, *(entry.id for entry in fresh)]
+        self._dead += self._columns.kill(gone)
+        self._stale.difference_update(gone)
+        self._stale.update(entry.id for entry in fresh if entry.units is not None and entry.recipe not in FRESH)
         self._sights.clear()
         if fresh:
             first = len(self._columns)
@@ -187,6 +194,11 @@ class Index:
                 del self._sights[next(iter(self._sights))]
             self._sights[key] = sight
         return sight
+
+    @property
+    def stale(self) -> bool:
+        """Whether vectors were made by an earlier recipe: they are compared until the new ones are there."""
+        return bool(self._stale)
 
     def unmatched(self, query: Query, allowed: Allowed) -> int:
         """Return how many allowed entries have no vector of the query's model; 0 for a query without a vector (3)."""

@@ -55,9 +55,10 @@ SELECT r.arrival FROM records r
  WHERE r.tenant = :tenant AND r.arrival = ANY(CAST(:arrivals AS BIGINT[])) AND {{passes}};
 
 -- search_vectors --
--- Packed vectors of one embedder, as they are kept.
+-- Packed vectors of one embedder, by whatever recipe, as they are kept.
 SELECT r.arrival, r.vectors FROM records r
- WHERE r.tenant = :tenant AND r.arrival = ANY(CAST(:arrivals AS BIGINT[])) AND r.model = :model
+ WHERE r.tenant = :tenant AND r.arrival = ANY(CAST(:arrivals AS BIGINT[])) 
+   AND split_part(r.model, ' recipe=', 1) = :model
  ORDER BY r.arrival;
 
 -- search_narrow --

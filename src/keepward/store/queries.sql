@@ -423,8 +423,9 @@ SELECT count(DISTINCT u.id), CAST(coalesce(sum(u.uses), 0) AS BIGINT) FROM (
  WHERE {{live}};
 
 -- unembedded --
--- A live memory that has no vectors of an embedder.
-SELECT r.id FROM records r WHERE r.tenant = :tenant AND {{live}} AND coalesce(r.model, '') <> :model LIMIT 1;
+-- A live memory that has no vectors of an embedder by one of some recipes.
+SELECT r.id FROM records r
+ WHERE r.tenant = :tenant AND {{live}} AND coalesce(r.model, '') NOT IN (SELECT value FROM json_each(:makers)) LIMIT 1;
 
 -- unrecorded --
 -- Memories of the journal that have no record.

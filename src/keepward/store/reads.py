@@ -34,6 +34,8 @@ from keepward.store.journal import JournalReads
 from keepward.store.rows import (
     features_of,
     listed,
+    made_by,
+    maker,
     pack_marks,
     parameters,
     passes,
@@ -110,9 +112,10 @@ class MemoryReads(Snapshot):
         """Return ids of memories derived directly from any of these, sorted."""
         return [name for (name,) in self._run("children", tenant, ids=listed(ids))]
 
-    def unembedded(self, tenant: str, now: datetime, model: str) -> bool:
-        """Whether a live memory has no vectors of this embedder."""
-        return bool(self._run("unembedded", tenant, now=to_micros(now), model=model))
+    def unembedded(self, tenant: str, now: datetime, model: str, recipes: Collection[str]) -> bool:
+        """Whether a live memory has no vectors of this embedder by one of these recipes."""
+        makers = listed(made_by(model, recipe) or "" for recipe in recipes)
+        return bool(self._run("unembedded", tenant, now=to_micros(now), makers=makers))
 
     def superseded(self, tenant: str, scope: str, digest: bytes) -> Found:
         """Return superseded and contained memories of a scope whose newest text has this digest, at most 8."""
@@ -335,6 +338,12 @@ def _facts(counts: Counts, scopes: Collection[str] | None) -> dict[str, Any]:
     for name, counter in by.items():
         found[f"by_{name}"] = {cell: counter[cell] for cell in sorted(counter.keys() - {None})}
     pending = embedded.pop(None, 0)
+    by_embedder: Counter[str] = Counter()
+    by_recipe: dict[str, Counter[str]] = {}
+    for cell, count in embedded.items():
+        model, recipe = maker(cell)
+        by_embedder[str(model)] += count
+        by_recipe.setdefault(str(model), Counter())[recipe] += count
     (events, commits, journal_bytes), (depth, oldest, _), (used, uses) = counts.journal, counts.queue, counts.usage
     return found | {
         "live": live,
@@ -351,7 +360,8 @@ def _facts(counts: Counts, scopes: Collection[str] | None) -> dict[str, Any]:
         "average_uses": round(uses / live, 4) if live else 0.0,
         "used": used,
         "vectors_pending": pending,
-        "vectors_by_embedder": dict(sorted(embedded.items())),
+        "vectors_by_embedder": dict(sorted(by_embedder.items())),
+        "vectors_by_recipe": by_recipe,
         "blobs": counts.blobs.copy(),
         "schema": counts.schema,
         "journal_bytes": journal_bytes,

@@ -34,6 +34,8 @@ _PAYLOAD_LABEL = b"keepward/payload/v1\0"
 _sha256 = hashlib.sha256
 _log = logging.getLogger(__name__)
 
+#: Stands between an embedder and a recipe.
+_BY = " recipe="
 _FACTS = struct.Struct(">Hqq")
 _NEVER = -(1 << 63)
 _NONE = type(None)
@@ -213,6 +215,18 @@ def placed_marks(place: str, marks: Iterable[int]) -> list[int]:
     return [mark ^ bits for mark in marks]
 
 
+def made_by(model: str | None, recipe: str) -> str | None:
+    """Return the cell ``model`` of a row: whose vectors they are, and by what recipe."""
+    return model + _BY + recipe if model and recipe else model
+
+
+@lru_cache(maxsize=64)
+def maker(cell: str | None) -> tuple[str | None, str]:
+    """Return embedder and recipe of the cell ``model`` of a row; no recipe of one by an earlier release."""
+    model, _, recipe = (cell or "").partition(_BY)
+    return model or None, recipe
+
+
 def feature_cells(record: Record | None, features: Features | None) -> Row:
     """Return what a row of ``records`` says of ranking: whether features were computed, ``facts_of``, and features."""
     facts = b"" if record is None else facts_of(record)
@@ -220,7 +234,7 @@ def feature_cells(record: Record | None, features: Features | None) -> Row:
         return (0, facts, None, 0, b"", b"", b"", b"", b"")
     marks = pack_marks(features.marks)
     text = (features.digest, marks, features.trait, features.terms, features.vectors)
-    return (1, facts, features.model, features.units, *text)
+    return (1, facts, made_by(features.model, features.recipe), features.units, *text)
 
 
 def facts_of(record: Record) -> bytes:
@@ -250,6 +264,7 @@ def profile_of(sealer: Sealer, tenant: str, row: Row) -> Profile | None:
         # Only a store without a key gets here with damaged cells.
         return None
     vectors = row[27] is not None and row[28] > 0
+    model, recipe = maker(row[27])
     return Profile(
         row[0],
         row[1],
@@ -273,8 +288,9 @@ def profile_of(sealer: Sealer, tenant: str, row: Row) -> Profile | None:
         row[18] if occurred == _NEVER else occurred,
         row[19],
         row[32],
-        row[27] if vectors else None,
+        model if vectors else None,
         row[33] if vectors else None,
+        recipe,
     )
 
 
@@ -288,9 +304,17 @@ def features_of(sealer: Sealer, tenant: str, row: Row) -> Features | None:
     if not holds_record(sealer, tenant, row):
         _log.warning("features of %s do not match their seal", row[0], extra={"action": "damaged"})
         return None
-    _, _, model, units, digest, marks, trait, terms, vectors = row[25:34]
+    _, _, cell, units, digest, marks, trait, terms, vectors = row[25:34]
+    model, recipe = maker(cell)
     return Features(
-        model=model, units=units, digest=digest, marks=unpack_marks(marks), terms=terms, vectors=vectors, trait=trait
+        model=model,
+        recipe=recipe,
+        units=units,
+        digest=digest,
+        marks=unpack_marks(marks),
+        terms=terms,
+        vectors=vectors,
+        trait=trait,
     )
 
 
