@@ -13,12 +13,14 @@ Invariants
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
+from itertools import chain
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -31,6 +33,8 @@ from keepward.retrieval.analyze import IRREGULAR, MONTHS, STOP_WORDS, WEEKDAYS, 
 Vectors = npt.NDArray[np.float32]
 Cosines = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+#: Places of a newer and an older statement, (n, 2).
+Pairs = npt.NDArray[np.intp]
 Read = TypeVar("Read")
 
 #: Least cosine of two statements of the same thing: where the newer one tells of a change and they share a word that is
@@ -160,60 +164,56 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, New
     if vectors is not None:
         near = (vectors[order] @ vectors[order].T).astype(np.float64).round(6)
     pairs = np.argwhere(_comparable(given, seen, near, by_meaning=vectors is not None))
-    words = _read(given, pairs)
+    words = {at: _remembered(_worded, _WORDS, given[at]) for at in np.unique(pairs).tolist()}
     found: dict[str, Newer] = {}
     # From the newest on, so that what outdoes another is known not to be outdone itself.
-    ordered = zip(*(side.tolist() for side in pairs[np.lexsort((pairs[:, 1], -pairs[:, 0]))].T), strict=True)
-    alike = [(newer, older) for newer, older in ordered if _of_one_thing(words[newer], words[older])]
-    for newer, older in alike if vectors is not None else _most_alike(alike, words):
+    alike = _of_one_thing(pairs[np.lexsort((pairs[:, 1], -pairs[:, 0]))], words, most=MOST if vectors is None else None)
+    for newer, older in zip(*alike.T.tolist(), strict=True):
         after, before = given[newer], given[older]
         if after.id in found or before.id in found or when[older] >= when[newer]:
             continue
         likeness = float(near[newer, older]) if vectors is not None else None
-        shown = _outdoes(words[newer].words, words[older].words, seen[newer], seen[older], likeness)
+        shown = _outdoes(words[newer], words[older], seen[newer], seen[older], likeness)
         if shown is not None:
             found[before.id] = Newer(after.id, *shown)
     return found
 
 
-class _Bits(NamedTuple):
-    """A statement's words, all of them and those it opens with as bits of one integer each: quick to compare."""
+def _of_one_thing(pairs: Pairs, words: Mapping[int, _Words], *, most: int | None) -> Pairs:
+    """Return, in their order, the pairs that share a word and do not each open with what the other lacks (3).
 
-    every: int
-    subject: int
-    words: _Words
-
-
-def _read(given: Sequence[Record], pairs: npt.NDArray[np.intp]) -> dict[int, _Bits]:
-    """Return the words of each record that stands in a pair; a bit is one word for all of them."""
-    places: dict[int, int] = {}
-    found: dict[int, _Bits] = {}
-    for at in np.unique(pairs).tolist():
-        words = _remembered(_worded, _WORDS, given[at])
-        every, subject = (
-            sum(1 << places.setdefault(word, len(places)) for word in some) for some in (words.every, words.subject)
-        )
-        found[at] = _Bits(every, subject, words)
-    return found
-
-
-def _of_one_thing(after: _Bits, before: _Bits) -> bool:
-    """Whether they share a word, and not each opens with something that the other one does not mention (3)."""
-    apart = after.subject & ~before.every and before.subject & ~after.every
-    return bool(after.every & before.every) and not apart
-
-
-def _most_alike(pairs: list[tuple[int, int]], words: Mapping[int, _Bits]) -> list[tuple[int, int]]:
-    """Return the pairs with the largest shares of words in common, at most `MOST`, in their order."""
-    if len(pairs) <= MOST:
+    Of more than ``most`` these are the pairs with the largest shares of words in common.
+    """
+    if not len(pairs):
         return pairs
-    sizes = {at: each.every.bit_count() for at, each in words.items()}
-    shares = [
-        (words[newer].every & words[older].every).bit_count() / min(sizes[newer], sizes[older])
-        for newer, older in pairs
-    ]
-    best = sorted(range(len(pairs)), key=lambda at: -shares[at])[:MOST]
-    return [pairs[at] for at in sorted(best)]
+    read, rows = [*words.values()], np.zeros(max(words) + 1, dtype=np.intp)
+    rows[[*words]] = np.arange(len(words))
+    newer, older = rows[pairs].T
+    every, subjects = [each.every for each in read], [each.subject for each in read]
+    counts = Counter(chain.from_iterable(map(frozenset.union, every, subjects)))
+    # A word that one statement alone has is common to no two, and what opens with it has no other that mentions it.
+    places = {word: place for place, word in enumerate(word for word, count in counts.items() if count > 1)}
+    mentions, opens = _bits(every, places), _bits(subjects, places)
+    common, of_newer, of_older = np.zeros((3, len(pairs)), dtype=np.int64)
+    for mention, opening in zip(mentions.T, opens.T, strict=True):
+        common += np.bitwise_count(mention[newer] & mention[older])
+        of_newer += np.bitwise_count(opening[newer] & mention[older])
+        of_older += np.bitwise_count(opening[older] & mention[newer])
+    sizes, openings = np.array([*map(len, every)]), np.array([*map(len, subjects)])
+    apart = (of_newer < openings[newer]) & (of_older < openings[older])
+    kept = np.flatnonzero((common > 0) & ~apart)
+    if most is not None and len(kept) > most:
+        shares = common[kept] / np.minimum(sizes[newer[kept]], sizes[older[kept]])
+        kept = kept[np.sort(np.argsort(-shares, kind="stable")[:most])]
+    return pairs[kept]
+
+
+def _bits(sets: Sequence[frozenset[int]], places: Mapping[int, int]) -> npt.NDArray[np.uint64]:
+    """Return a row of bits for each set, 1 at the places of its members."""
+    width = max(-(-len(places) // 64), 1) * 64
+    table = np.zeros(len(sets) * width, dtype=np.bool_)
+    table[[row * width + places[word] for row, words in enumerate(sets) for word in words if word in places]] = True
+    return np.packbits(table.reshape(len(sets), width), axis=1).view(np.uint64)
 
 
 def _comparable(given: Sequence[Record], seen: Sequence[_Glance], near: Cosines, *, by_meaning: bool) -> Mask:
@@ -321,16 +321,22 @@ def _outdoes(
 
 def _one_topic(after: _Words, before: _Words) -> bool:
     """Whether they speak of one thing that both sides know, and what was said first is no event of the past."""
-    phrases = {word for words in (after, before) for head, sort in words.phrases for word in (head, *sort)}
+    if before.past:
+        return False
+    common = (after.every & before.every) - _TIMES
+    topics = {word for words in (after, before) for head, sort in words.phrases for word in (head, *sort)} & common
+    if not topics:
+        return False
     for head, sort in after.phrases:
         # A laptop's bag is no laptop, and a lesson of cello and one of pottery are two things.
-        phrases -= sort if head in after.subject - before.every else frozenset()
-        others = [other for known, other in before.phrases if known == head]
-        phrases -= {head for other in others if sort - before.every or other - after.every}
-    topics = (phrases & after.every & before.every) - _TIMES
+        if head in after.subject and head not in before.every:
+            topics -= sort
+        for known, other in before.phrases:
+            if known == head and not (sort <= before.every and other <= after.every):
+                topics -= {head}
     # "The library closes" and "the library opens": of one thing, and not the same of it.
     verbs = {after.verb, before.verb} if topics & after.subject & before.subject else {None}
-    return bool(topics) and not before.past and (None in verbs or len(verbs) == 1)
+    return bool(topics) and (None in verbs or len(verbs) == 1)
 
 
 def _one_value(after: _Words, before: _Words, conflicts: Sequence[bool]) -> bool:
@@ -354,7 +360,7 @@ def _short_for(after: _Words, before: _Words, conflicts: Sequence[bool]) -> bool
 def _conflicts(after: _Words, before: _Words) -> tuple[bool, ...]:
     """Return, for each kind of value, whether each gives one that the other does not give."""
     kinds = zip(after.values, before.values, strict=True)
-    return tuple(bool(new - before.every and old - after.every) for new, old in kinds)
+    return tuple(not (new <= before.every or old <= after.every) for new, old in kinds)
 
 
 def _unlike(after: _Words, before: _Words) -> bool:
@@ -380,10 +386,9 @@ def _elsewhere(after: _Words, before: _Words, conflicts: Sequence[bool]) -> bool
         return False
     # One word in the place of another between words that are the same: most often seen without looking for the longest
     # run of words in common.
-    aligned = [*zip((0, *before.order), (0, *after.order), strict=False)]
-    for at in range(1, len(aligned)):
-        (old, new), following = aligned[at], aligned[at + 1 : at + 2]
-        if old in gone and new in come and all(one == other for one, other in (aligned[at - 1], *following)):
+    aligned = ((0, 0), *zip(before.order, after.order, strict=False), (0, 0))
+    for at, (old, new) in enumerate(aligned):
+        if old in gone and new in come and all(one == other for one, other in aligned[at - 1 : at + 2 : 2]):
             return True
     for _, old, old_end, new, new_end in SequenceMatcher(None, before.order, after.order, autojunk=False).get_opcodes():
         few = max(old_end - old, new_end - new) <= _SWAPPED
