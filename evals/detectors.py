@@ -2,9 +2,9 @@
 
 ``python -m evals.detectors [--collections FOLDER] [--only NAME ...]``
 
-Sets of our own are in ``evals/sets``, halved by wording; ``--collections`` names a folder of public ones, as
-``evals.collections`` reads them. The exit status is 1 when a figure misses its goal; times are printed and never
-decide. All of it takes some minutes.
+Sets of our own are in ``evals/sets``, halved by wording but for ``blind``, which nobody tunes on; ``--collections``
+names a folder of public ones, as ``evals.collections`` reads them. The exit status is 1 when a figure misses its goal;
+times are printed and never decide. All of it takes some minutes.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from evals.origin import CHANNELS, run
 from evals.placeholders import placeholder
 from evals.security import shown
 from evals.security_figure import Figure, none_of
+from evals.sets.blind import cases as blind_cases
 from evals.sets.case import Case
 from evals.sets.claims import TEXTS, claimed
 
@@ -73,6 +74,17 @@ def injection(_: Path | None) -> Iterator[Figure]:
     yield from own("injection", "ordinary notes taken for orders", ("kind_", "ordinary"), 0.5, most=True)
 
 
+def blind(_: Path | None) -> Iterator[Figure]:
+    """Yield what is found in texts that nobody has tuned to; such a share has no goal."""
+    for kind in KINDS:
+        flag = scanner(kind)
+        flagged: dict[str, list[bool]] = {}
+        for case in blind_cases(kind):
+            flagged.setdefault(case.group, []).append(bool(flag(case.text)))
+        for group, hits in flagged.items():
+            yield _without_goal(share(f"blind, {kind}, {group}", "evals.sets.blind", hits, 0))
+
+
 def rules(folder: Path | None) -> Iterator[Figure]:
     """Yield what is found of the examples of public rules: of all, of secrets, of secrets that are no placeholders."""
     found = list(collections.read(folder / "secrets")) if folder else []
@@ -92,11 +104,7 @@ def rules(folder: Path | None) -> Iterator[Figure]:
                 figure = share(
                     f"rule examples, {which}", f"{name}, {half} half", (hits[n] for n in here if counts_in(n)), 88
                 )
-                yield (
-                    figure
-                    if which.startswith("and")
-                    else Figure(what=figure.what, value=figure.value, goal="", ok=True)
-                )
+                yield figure if which.startswith("and") else _without_goal(figure)
     if not found:
         yield _unmeasured("rule examples")
 
@@ -122,6 +130,10 @@ def ordinary(folder: Path | None) -> Iterator[Figure]:
             yield share(f"ordinary paragraphs taken for {what}", f"{half} half", hits, goal, most=True)
     if not found:
         yield _unmeasured("ordinary paragraphs")
+
+
+def _without_goal(figure: Figure) -> Figure:
+    return Figure(what=figure.what, value=figure.value, goal="", ok=True)
 
 
 def _unmeasured(what: str) -> Figure:
@@ -170,6 +182,7 @@ CHECKS: dict[str, Callable[[Path | None], Iterator[Figure]]] = {
     "privacy": privacy,
     "injection": injection,
     "attacks": attacks,
+    "blind": blind,
     "claims": claims,
     **{f"speed-{kind}": partial(speed, kind) for kind in KINDS},
 }

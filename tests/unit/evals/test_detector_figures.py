@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
-from evals import collections
+from evals import collections, detectors
+from evals.detect import KINDS
 from evals.detectors import share
 from evals.placeholders import placeholder
+from evals.sets import blind
 
 
 @pytest.mark.parametrize(
@@ -50,3 +53,28 @@ def test_a_share_beyond_its_goal_is_missed() -> None:
 
 def test_a_share_of_nothing_is_not_measured() -> None:
     assert share("found", "a set", [], 88).mark == "not measured"
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [
+        ("secrets", {"told": 60, "innocent": 60}),
+        ("privacy", {"identifier": 40, "look-alike": 40}),
+        ("injection", {"attack": 40, "innocent": 60}),
+    ],
+)
+def test_the_blind_texts_are_as_many_as_the_figures_say(kind: str, sizes: dict[str, int]) -> None:
+    assert Counter(case.group for case in blind.cases(kind)) == sizes
+
+
+def test_no_blind_text_is_there_twice() -> None:
+    texts = [case.text for kind in KINDS for case in blind.cases(kind)]
+    assert len(set(texts)) == len(texts)
+
+
+def test_of_the_blind_texts_shares_alone_are_printed(capsys, monkeypatch) -> None:
+    monkeypatch.setattr(detectors, "scanner", lambda kind: lambda text: [])
+    detectors.main(["--only", "blind"])
+    printed = capsys.readouterr().out
+    assert "blind, secrets, told" in printed
+    assert not [case.id for kind in KINDS for case in blind.cases(kind) if case.text in printed]
