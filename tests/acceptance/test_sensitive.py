@@ -9,6 +9,7 @@ import pytest
 from outcomes import codes, kept
 
 from keepward import Actor, KeepwardError, Memory, NotFound, Replace, Unauthorised
+from keepward.store.sqlite import SqliteSession
 
 WORD = "Quillzephyr"
 TEXT = f"Ana sees doctor {WORD} on Mondays"
@@ -203,3 +204,13 @@ def test_an_agent_out_of_reach_is_not_told_that_there_is_something(owner: Memory
     made = kept(owner.remember(TEXT, tier="archival", sensitivity="sensitive", scope="/agents/orion"))
     with pytest.raises(NotFound):
         owner.acting_as(Actor.agent("lyra")).get(made.id)
+
+
+def test_to_read_a_memory_by_its_id_and_to_see_that_it_may_be_read_is_one_reading(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    execute = SqliteSession.execute
+    monkeypatch.setattr(SqliteSession, "execute", lambda db, sql, *given: asked.append(sql) or execute(db, sql, *given))
+    stage.agent.get(stage.own)
+    assert sum("FROM records r LEFT JOIN events" in sql for sql in asked) == 1

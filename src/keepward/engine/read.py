@@ -467,11 +467,12 @@ def get(session: Session, memory_id: str, *, as_of: AsOf = None) -> Record:
         seq = seq_of(session, as_of)
         record = fetch(session, memory_id, as_of=seq)
         count, last = session.store.usage(session.tenant, [record.id]).get(record.id, (0, None))
-        read = as_read(record, moment(session, as_of, seq))
+        at = moment(session, as_of, seq)
         children = session.store.children(session.tenant, [record.id])
         made = session.store.records(session.tenant, children, as_of=seq).records if children else []
-    return replace(
-        read,
+    return as_read(
+        record,
+        at,
         uses=count + session.engine.uses[session.tenant, record.id],
         last_used=session.engine.used_at.get((session.tenant, record.id), last),
         children=tuple(sorted(each.id for each in made if reaches(session, each.scope))),

@@ -152,17 +152,19 @@ def fetch(session: Session, memory_id: str, *, as_of: int | None = None, own: bo
         Tampered: its row does not match its seal.
     """
     record = _resolve(session, memory_id, as_of)
-    see_readable(session, record, own=own)
+    see_readable(session, record, own=own, newest=as_of is None)
     return record
 
 
-def see_readable(session: Session, record: Record, *, own: bool) -> None:
-    """See that a handle may read a memory, or with ``own`` change one of its own.
+def see_readable(session: Session, record: Record, *, own: bool, newest: bool = False) -> None:
+    """See that a handle may read a memory, or with ``own`` change one of its own; ``newest`` is what was just read.
 
     Raises:
         Unauthorised: it may not.
     """
-    if not (own and record.author == session.actor.label) and withheld_from(session, [record]):
+    if own and record.author == session.actor.label:
+        return
+    if withholds(session, record) if newest else withheld_from(session, [record]):
         raise Unauthorised(f"memory {record.id} is {WITHHELD}")
 
 

@@ -275,12 +275,13 @@ def importance_at(record: Record, now: datetime, last_used: datetime | None = No
     return share(max(min(FLOOR, base), base * math.exp(-IDLE_RATE * days)))
 
 
-def as_read(record: Record, now: datetime) -> Record:
-    """Return a record as a reader sees it at an instant: faded, with what is stored beside."""
+def as_read(record: Record, now: datetime, **beside: Any) -> Record:
+    """Return a record as a reader sees it at an instant: faded, with what is stored and ``beside`` it."""
     return replace(
         record,
         confidence=confidence_at(record, now),
         importance=importance_at(record, now),
         base_confidence=record.stored_confidence,
         base_importance=record.stored_importance,
+        **beside,
     )

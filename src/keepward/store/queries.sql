@@ -125,39 +125,44 @@ SELECT memory_id, version, receipt FROM deliveries
 -- Fragment: a document as ``documents.Document`` has it.
 SELECT tenant, kind, id, state, at, until, body, seal FROM documents
 
+-- of_kind --
+-- Fragment. SQLite plans a statement anew for every value of a bare parameter that a partial index compares with a literal,
+-- as that of tokens does; that took four times as long as to run it.
+kind = CAST(:kind AS TEXT)
+
 -- document --
-{{whole_document}} WHERE tenant = :tenant AND kind = :kind AND id = :id;
+{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND id = :id;
 
 -- documents --
 -- Of one kind, by id.
-{{whole_document}} WHERE tenant = :tenant AND kind = :kind ORDER BY id;
+{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} ORDER BY id;
 
 -- documents_between --
 -- Of one kind whose ids lie in a range.
-{{whole_document}} WHERE tenant = :tenant AND kind = :kind AND id >= :low AND id < :high ORDER BY id;
+{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND id >= :low AND id < :high ORDER BY id;
 
 -- documents_before --
 -- The highest ids of one kind below another, highest first.
-{{whole_document}} WHERE tenant = :tenant AND kind = :kind AND id < :before ORDER BY id DESC LIMIT :limit;
+{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND id < :before ORDER BY id DESC LIMIT :limit;
 
 -- documents_by_id --
-{{whole_document}} WHERE tenant = :tenant AND kind = :kind AND id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
+{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND id IN (SELECT value FROM json_each(:ids)) ORDER BY id;
 
 -- documents_in --
 -- Of one kind and state, by instant.
-{{whole_document}} WHERE tenant = :tenant AND kind = :kind AND state = :state ORDER BY at, id;
+{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND state = :state ORDER BY at, id;
 
 -- documents_dated --
 -- Of one kind, by instant.
-{{whole_document}} WHERE tenant = :tenant AND kind = :kind ORDER BY at, id;
+{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} ORDER BY at, id;
 
 -- document_marks --
 -- What tells whether a document of one kind is still the one that was read, by instant.
-SELECT id, state, until, seal FROM documents WHERE tenant = :tenant AND kind = :kind ORDER BY at, id;
+SELECT id, state, until, seal FROM documents WHERE tenant = :tenant AND {{of_kind}} ORDER BY at, id;
 
 -- documents_last --
 -- Those of one kind with the highest states, highest first.
-{{whole_document}} WHERE tenant = :tenant AND kind = :kind AND state IS NOT NULL ORDER BY state DESC LIMIT :limit;
+{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND state IS NOT NULL ORDER BY state DESC LIMIT :limit;
 
 -- documents_everywhere --
 -- Of one kind and all tenants: a token is shown before its tenant is known. Oldest first.
@@ -176,10 +181,10 @@ INSERT INTO documents (tenant, kind, id, state, at, until, body, seal) VALUES (?
 INSERT INTO documents (tenant, kind, id, state, at, until, body, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- drop_document --
-DELETE FROM documents WHERE tenant = :tenant AND kind = :kind AND id = :id;
+DELETE FROM documents WHERE tenant = :tenant AND {{of_kind}} AND id = :id;
 
 -- drop_documents --
-DELETE FROM documents WHERE tenant = :tenant AND kind = :kind AND id IN (SELECT value FROM json_each(:ids));
+DELETE FROM documents WHERE tenant = :tenant AND {{of_kind}} AND id IN (SELECT value FROM json_each(:ids));
 
 -- unspread --
 -- How many contexts wait to be spread over the rows of what they held.
