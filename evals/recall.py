@@ -1,7 +1,7 @@
 """Evaluate recall and contexts through the front door: tables in Markdown, a run file, a check of determinism.
 
     python -m evals.recall --dataset locomo --data FILE... --out run.jsonl [--repeat run2.jsonl]
-    python -m evals.recall --dataset own | assistant | unread | fresh | all
+    python -m evals.recall --dataset own | assistant | unread | fresh | blind | all
 
 Invariants
 (1) The exit status is 3 when two runs differ, 2 when the arguments make no sense, 1 when the run failed, else 0.
@@ -26,7 +26,7 @@ from keepward.models.tokens import choose_counter
 from keepward.ports.models import Embedder, TokenCounter
 
 #: Sets that nobody tunes on.
-UNTUNED = (recall_sets.UNREAD, recall_sets.FRESH)
+UNTUNED = (recall_sets.UNREAD, recall_sets.FRESH, recall_sets.BLIND)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -138,9 +138,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _sets(options: argparse.Namespace) -> list[DataSet]:
     if options.dataset in UNTUNED:
         data = recall_sets.assistant(options.dataset)
-        # Five people leave little to tell apart in a store of each; what they all say in one store is harder.
-        fresh = options.dataset == recall_sets.FRESH
-        return [data, recall_sets.together([data], name="fresh-together")] if fresh else [data]
+        if data.name == recall_sets.UNREAD:
+            return [data]
+        # A few people leave little to tell apart in a store of each; what they all say in one store is harder.
+        return [data, recall_sets.together([data], name=f"{data.name}-together")]
     found: list[DataSet] = []
     if options.dataset in ("locomo", "all"):
         categories = options.categories.split(",")

@@ -144,7 +144,8 @@ def remarks(data: DataSet, done: Run) -> list[str]:
     """Return plain sentences on what was told, asked and lost."""
     told = sum(len(each.told) for each in data.conversations)
     asked = [question for each in data.conversations for question in each.asked]
-    blank = sum(not question.evidence for question in asked)
+    blank = {question.id for question in asked if not question.evidence}
+    silent = sum(answer.question in blank and not answer.ranked for answer in done.answers)
     outcomes = ", ".join(f"{count} {name}" for name, count in sorted(done.outcomes.items()) if count)
     lost = {(conversation, name) for conversation, name, _ in done.lost}
     struck = sum(
@@ -154,8 +155,9 @@ def remarks(data: DataSet, done: Run) -> list[str]:
     )
     summary = (
         f"{data.name}: {told} told in {done.ingest_seconds:.1f} s ({outcomes}); {len(asked)} questions, "
-        f"{blank} without evidence and not scored; evidence entries repaired {data.repaired}, ids dropped "
-        f"{data.dropped}; {struck} questions have evidence that is no live memory."
+        f"{len(blank)} without evidence and not scored, {silent} of them answered by nothing; "
+        f"evidence entries repaired {data.repaired}, ids dropped {data.dropped}; "
+        f"{struck} questions have evidence that is no live memory."
     )
     notes = [summary]
     notes += [f"not stored: {conversation} {name} ({why})" for conversation, name, why in done.lost]

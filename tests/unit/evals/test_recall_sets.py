@@ -9,8 +9,9 @@ from statistics import median
 
 import pytest
 from evals.current import TOLD, fields, pairs
-from evals.recall_sets import ASSISTANT, FRESH, UNREAD, assistant, evidence_of, locomo, own, together
+from evals.recall_sets import ASSISTANT, BLIND, FRESH, UNREAD, assistant, evidence_of, locomo, own, together
 from evals.sets_recall.assistant import KINDS
+from evals.sets_recall.fresh import KINDS as ALL
 
 KNOWN = ("D8:6", "D9:17", "D11:26", "D30:5")
 
@@ -125,14 +126,24 @@ def test_replies_of_the_fresh_chats_are_long_and_what_users_say_is_short():
     assert said < 300
 
 
-def test_the_fresh_chats_ask_at_least_five_questions_of_every_kind():
-    asked = Counter(each.category for chat in assistant(FRESH).conversations for each in chat.asked)
-    assert set(asked) == set(KINDS.values())
+@pytest.mark.parametrize(
+    ("name", "kinds"), [(FRESH, set(KINDS.values())), (BLIND, set(ALL.values()) - {"contradictions"})]
+)
+def test_such_chats_ask_at_least_five_questions_of_every_kind(name, kinds):
+    asked = Counter(each.category for chat in assistant(name).conversations for each in chat.asked)
+    assert set(asked) == kinds
     assert min(asked.values()) >= 5
 
 
-def test_every_question_of_the_fresh_chats_is_answered_by_turns_but_those_about_what_was_never_said():
-    asked = [each for chat in assistant(FRESH).conversations for each in chat.asked]
+def test_friends_are_told_by_their_names_in_the_order_of_time():
+    told = next(chat.told for chat in assistant(BLIND).conversations if chat.name == "jo and priyanka")
+    assert {each.speaker for each in told} == {"Jo", "Priyanka"}
+    assert [each.at for each in told] == sorted({each.at for each in told})
+
+
+@pytest.mark.parametrize("name", [FRESH, BLIND])
+def test_every_question_of_such_chats_is_answered_by_turns_but_those_about_what_was_never_said(name):
+    asked = [each for chat in assistant(name).conversations for each in chat.asked]
     assert all(bool(each.evidence) == (each.category != KINDS["never"]) for each in asked)
 
 
