@@ -13,6 +13,8 @@ from evals.recall_sets import ASSISTANT, BLIND, FRESH, UNREAD, assistant, eviden
 from evals.sets_recall.assistant import KINDS
 from evals.sets_recall.fresh import KINDS as ALL
 
+from keepward.model.trust import parse_tenant
+
 KNOWN = ("D8:6", "D9:17", "D11:26", "D30:5")
 
 
@@ -135,8 +137,12 @@ def test_such_chats_ask_at_least_five_questions_of_every_kind(name, kinds):
     assert min(asked.values()) >= 5
 
 
+def test_each_chat_is_named_as_a_tenant_may_be():
+    assert all(parse_tenant(chat.name) for name in (FRESH, BLIND) for chat in assistant(name).conversations)
+
+
 def test_friends_are_told_by_their_names_in_the_order_of_time():
-    told = next(chat.told for chat in assistant(BLIND).conversations if chat.name == "jo and priyanka")
+    told = next(chat.told for chat in assistant(BLIND).conversations if chat.name == "jo-priyanka")
     assert {each.speaker for each in told} == {"Jo", "Priyanka"}
     assert [each.at for each in told] == sorted({each.at for each in told})
 
