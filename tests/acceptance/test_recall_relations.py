@@ -59,3 +59,12 @@ def test_a_page_of_the_web_does_not_go_before_what_its_owner_said(opened: Callab
         found = mem.recall("The refunds of the shop are settled by bank", limit=2)
         assert [hit.memory.text for hit in found] == [said, read]
         assert all(hit.parts["outdone"] == 0 for hit in found)
+
+
+def test_what_happened_in_a_month_that_the_question_names_comes_first(opened: Callable[..., Memory]) -> None:
+    with opened("dated", embedder=None) as mem:
+        for month in (5, 6, 7):
+            told = f"We swam in lake number {month}"
+            kept(mem.remember(told, tier="episodic", kind="event", occurred_at=datetime(2023, month, 20, tzinfo=UTC)))
+        asked = ("Where did we swim in May?", "swim: wo waren wir im Juni 2023?", "swim: 2023年7月に行ったのは？")
+        assert [mem.recall(each)[0].memory.text[-1] for each in asked] == ["5", "6", "7"]

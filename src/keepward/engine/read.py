@@ -361,22 +361,26 @@ def _reranker(session: Session, asked: Query, seq: int) -> tuple[Standing | None
 
 def _query(engine: Engine, text: str, now: datetime) -> tuple[Query, list[str]]:
     from keepward.retrieval.analyze import terms
+    from keepward.retrieval.dates import named_days
     from keepward.retrieval.fusion import particular
     from keepward.retrieval.index import Query
     from keepward.retrieval.relevance import asks_advice
-    from keepward.retrieval.units import resolve
 
     # "yesterday" in a question names a day, as it does in what was said.
-    words = tuple(terms("\n".join((text, *resolve(text, to_micros(now))))))
+    days = named_days(text, to_micros(now))
+    words = tuple(terms("\n".join((text, *(each.phrase for each in days)))))
+    advice = asks_advice(text)
+    # Advice is wanted for days to come.
+    asked = Query(text=text, terms=words, days=() if advice else days)
     if engine.embedder is None:
-        return Query(text=text, terms=words), ["no embedder: found by words alone"]
+        return asked, ["no embedder: found by words alone"]
     try:
         vector = engine.embedder.embed([text])[0]
-        if asks_advice(text):
+        if advice:
             vector = particular(vector, usual_request(cast("Hashable", engine.embedder)))
     except ModelUnavailable as fault:
-        return Query(text=text, terms=words), [f"the embedder is unavailable: found by words alone ({fault})"]
-    return Query(text=text, terms=words, vector=vector, vector_model=engine.embedder.id), []
+        return asked, [f"the embedder is unavailable: found by words alone ({fault})"]
+    return replace(asked, vector=vector, vector_model=engine.embedder.id), []
 
 
 def _allowed(engine: Engine, filters: Filter, purpose: str, now: datetime, *, gated: bool) -> Allowed:

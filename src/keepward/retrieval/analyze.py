@@ -32,10 +32,7 @@ _MOST: Final = 0x7F
 _NAME: Final = 0x80
 #: Behind these a capital letter starts a sentence, a line or a quotation and names nothing.
 _OPENING: Final = frozenset(".!?:;\n\r\"'“”‘„«»([{-–—*•>|。！？…")
-MONTHS: Final = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
+MONTHS: Final = tuple(names.split()[0].capitalize() for names in WORDS["dates"]["english"]["months"])
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 #: Capitals of dates are no names: two memories of the same month have nothing else in common.
 _DATES: Final = frozenset(word.casefold() for word in (*MONTHS, *WEEKDAYS))

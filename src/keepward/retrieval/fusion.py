@@ -60,6 +60,8 @@ OTHER_ROLE: Final = 0.2
 #: Added, where something is to be done, to what the user wants to be heeded, if one memory alone says such a thing;
 #: less, the more do.
 WISHED: Final = 0.4
+#: Added to what happened on the days that the query names.
+DATED: Final = 0.25
 #: Weight of the best score of the same session.
 SESSION_BEST: Final = 0.3
 #: Share of its score that an answer passes on to where a name in it leads.

@@ -20,6 +20,7 @@ from keepward.model.trust import Trust
 from keepward.ports.store import Profile
 from keepward.retrieval import fusion, relevance, rerank, vectors
 from keepward.retrieval.analyze import CHANGE, WISH, analyse, term_hash, terms
+from keepward.retrieval.dates import Period, closeness
 from keepward.retrieval.fusion import Candidates, rounded
 from keepward.retrieval.postings import MAX_ROWS, Coverage, Sight, Statistics, TermStore, coverage, look
 from keepward.retrieval.rows import Allowed, Columns, Growable, Mask, Places
@@ -45,6 +46,8 @@ class Query:
     #: float32 (dim,), any length but zero; None for text only.
     vector: Floats | None = None
     vector_model: str | None = None
+    #: Days that are named in it.
+    days: tuple[Period, ...] = ()
 
 
 def direction_of(query: Query, signs: vectors.Signs) -> fusion.Direction:
@@ -87,6 +90,8 @@ class _Found:
     #: Added to what the user wants to be heeded.
     wished: float = 0.0
     near: Candidates
+    #: Added for having happened on days that the query names: what was asked for then, and no sign of an answer.
+    dated: Doubles = field(default_factory=lambda: np.zeros(0))
     parts: dict[str, Doubles] = field(default_factory=dict)
     total: Doubles = field(default_factory=lambda: np.zeros(0))
 
@@ -304,7 +309,9 @@ class Index:
         feature = self._speaks(found.query, near.rows) + self._wished(found)
         score = covered + fusion.cosine_weight(near.mean) * near.cosine + feature
         best = rounded(fusion.session_best(score, sight.session[near.rows], sight.sessions))
-        found.total = np.maximum(rounded(score + fusion.SESSION_BEST * best), 0.0)
+        found.dated = fusion.DATED * closeness(found.query.days, self._columns["created_at"][near.rows])
+        found.total = np.maximum(rounded(score + fusion.SESSION_BEST * best + found.dated), 0.0)
+        feature = feature + found.dated
         found.parts = {"cover": covered, "cosine": near.cosine, "feature": feature, "session": best}
         found.parts |= {name: np.zeros(len(found.total)) for name in ("link", "caught", "outdone")}
 
@@ -382,7 +389,7 @@ class Index:
             parts=parts,
             turns=np.where(sessions < sight.sessions, np.append(sight.turns, 0)[sessions], 0),
             roles=np.isin(self._columns["speaker"][rows], list(self._roles)),
-            score=found.total[places],
+            score=found.total[places] - found.dated[places],
         )
         holders = [found.cover.holders[key] if found.cover else 0 for key in keys]
         return relevance.best_odds(how, lead, holders, sight.count, query.text)

@@ -1,5 +1,6 @@
 """The index of one tenant: who is found, in what order, and what hidden memories change (nothing)."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,13 @@ from hypothesis import strategies as st
 from keepward.model.trust import Trust
 from keepward.ports.store import Profile
 from keepward.retrieval import analyze, fusion, vectors
+from keepward.retrieval.dates import Period
 from keepward.retrieval.index import Allowed, Index, Query
 
 WORDS = ["tea", "coffee", "harbour", "piano", "garden", "brother", "letter", "winter", "engine", "museum"]
 ALL = Allowed(scopes=None, now=0)
+DAY = 86_400_000_000
+MAY_8 = 1_683_554_160_000_000
 
 
 def vector(seed: int) -> np.ndarray:
@@ -241,6 +245,23 @@ def test_the_order_of_application_changes_nothing(rows: Any, text: str, near: bo
 def test_a_speaker_named_in_the_query_comes_first() -> None:
     said = [entry(1, "ana tea", speaker="Ana"), entry(2, "ana tea", speaker="Bob")]
     assert found(index_of(*said), "which tea does Ana like") == ["m001", "m002"]
+
+
+def days_of(text: str, **near: Any) -> Query:
+    return replace(query(text, **near), days=(Period(2023, 5, None),))
+
+
+def test_what_happened_on_the_days_that_are_named_comes_first() -> None:
+    told = [entry(1, "tea", created_at=MAY_8), entry(2, "tea", created_at=MAY_8 + 90 * DAY)]
+    assert [each.id for each in index_of(*told).search(days_of("tea in May 2023"), ALL, 5)] == ["m001", "m002"]
+
+
+def test_a_day_that_is_named_makes_no_answer_surer() -> None:
+    told = [entry(n, f"tea {word}", session="s", created_at=MAY_8) for n, word in enumerate(WORDS)]
+    index = index_of(*told)
+    asked = "coffee zeppelin balloon airship"
+    sure = [index.search(each, ALL, 1)[0].relevance for each in (days_of(asked), query(asked))]
+    assert sure[0] == sure[1]
 
 
 def turned(cosine: float, seed: int) -> np.ndarray:

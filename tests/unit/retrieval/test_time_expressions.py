@@ -1,10 +1,19 @@
 """Time expressions resolved against Monday, 8 May 2023."""
 
+from datetime import UTC, datetime
+
+import numpy as np
 import pytest
 
 from keepward.retrieval import units
+from keepward.retrieval.dates import Period, closeness, named_days
 
 MAY_8 = 1_683_554_160_000_000
+
+
+def at(*days: str) -> np.ndarray:
+    noons = [datetime.fromisoformat(f"{day}T12:00").replace(tzinfo=UTC) for day in days]
+    return np.array([int(noon.timestamp()) * 1_000_000 for noon in noons], dtype=np.int64)
 
 
 @pytest.mark.parametrize(
@@ -48,3 +57,53 @@ def test_an_instant_outside_the_calendar_is_clipped(instant: int) -> None:
 
 def test_the_dates_a_turn_speaks_of_are_indexed() -> None:
     assert units.around("I ran yesterday", created_at=MAY_8).split("\n") == ["8 May 2023", "7 May 2023"]
+
+
+@pytest.mark.parametrize(
+    ("question", "meant"),
+    [
+        ("What did I do in May?", (None, 5, None, 1)),
+        ("Who came on May 3, 2022?", (2022, 5, 3, 1)),
+        ("Where was I in 2021?", (2021, 1, None, 12)),
+        ("What happened last spring?", (2022, 3, None, 3)),
+        ("What did I buy last April?", (2023, 4, None, 1)),
+        ("What are we doing this summer?", (2023, 6, None, 3)),
+        ("What did I plant in mid-August 2022?", (2022, 8, None, 1)),
+        ("What did I eat yesterday?", (2023, 5, 7, 1)),
+        ("Was war am 3. Mai 2022?", (2022, 5, 3, 1)),
+        ("Wo war ich letzten Sommer?", (2022, 6, None, 3)),
+        ("Où étais-je l’été dernier ?", (2022, 6, None, 3)),
+        ("Qu'ai-je fait le 1er mai ?", (None, 5, 1, 1)),
+        ("¿Qué hice el 3 de mayo de 2022?", (2022, 5, 3, 1)),
+        ("Dove ero nell'estate 2022?", (2022, 6, None, 3)),
+        ("O que fiz no verão passado?", (2022, 6, None, 3)),
+        ("Waar was ik vorige zomer?", (2022, 6, None, 3)),
+        ("2022年5月3日谁来了", (2022, 5, 3, 1)),
+        ("去年夏天我去了哪里", (2022, 6, None, 3)),
+        ("三月に何をした", (None, 3, None, 1)),
+    ],
+)
+def test_a_question_names_days(question: str, meant: tuple[int | None, int, int | None, int]) -> None:
+    assert named_days(question, MAY_8) == (Period(*meant),)
+
+
+@pytest.mark.parametrize(
+    "question", ["May I go?", "What did April say?", "Is it spring water?", "J'ai été là", "30 February", "3个月", "月"]
+)
+def test_a_word_that_may_be_something_else_names_no_day(question: str) -> None:
+    assert named_days(question, MAY_8) == ()
+
+
+def test_days_of_a_month_are_those_of_any_year_where_none_is_named() -> None:
+    days = at("2021-05-31", "2023-05-01", "2023-04-30", "2023-06-08")
+    assert closeness(named_days("in May", MAY_8), days).tolist() == [1.0, 1.0, 0.0, 0.0]
+
+
+def test_a_winter_goes_on_into_the_next_year() -> None:
+    days = at("2022-12-01", "2023-02-28", "2023-03-10", "2022-02-28")
+    assert closeness(named_days("in winter 2022", MAY_8), days).tolist() == [1.0, 1.0, 0.0, 0.0]
+
+
+def test_what_is_told_within_a_week_after_a_day_is_half_as_close() -> None:
+    days = at("2022-05-02", "2022-05-03", "2022-05-04", "2022-05-10", "2022-05-11")
+    assert closeness(named_days("on 3 May 2022", MAY_8), days).tolist() == [0.0, 1.0, 0.5, 0.5, 0.0]
