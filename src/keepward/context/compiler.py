@@ -15,35 +15,28 @@ Invariants
 
 from __future__ import annotations
 
-import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import Any
 
+from keepward.context.entries import ORDER, Entry, consider, reason
 from keepward.context.facts import facts_of
-from keepward.context.lines import Entry, Line, Opened, added, alone_in, document, line_of, tidy
+from keepward.context.lines import Line, Opened, added, alone_in, document, line_of, tidy
 from keepward.context.render import Rendered, Tally, render, tally, with_documents
 from keepward.context.sections import (
     SECTIONS,
-    Candidate,
     Compiled,
     Inputs,
-    core_order,
     depth,
-    pinned_order,
     recalled_order,
     renewed_at,
-    state_order,
-    working_order,
 )
 from keepward.errors import ContextTooSmall
-from keepward.model.commit import Reason
 from keepward.model.compiled import Excluded, Item, Mask, Section
-from keepward.model.memory import Kind, Record, Sensitivity, Status, Tier, confidence_at
-from keepward.model.trust import Trust
+from keepward.model.memory import Kind, Tier
 
+#: Why most of what stays out does.
+NO_ROOM = reason("budget", "there was no room for it")
 #: Most memories of a kind: pinned rules, and recalled summaries.
 RULE_CAP = 10
 SUMMARY_CAP = 5
@@ -55,23 +48,8 @@ SHORTER = 2
 TOKENS_A_RANK = 100
 #: Of one character. A counter that takes one for more tokens than bytes costs a screening in vain, no more.
 _MOST_BYTES = 4
-_DAY = timedelta(days=1)
-
-_ORDER: dict[str, Callable[[Record], Any]] = {
-    "core": core_order,
-    "pinned": pinned_order,
-    "state": state_order,
-    "working": working_order,
-}
 #: Sections that share a budget.
 _SHARING = (frozenset({"pinned", "state"}), frozenset({"working"}), frozenset({"recalled"}))
-_ENDED = {
-    Status.EXPIRED: "its time to live is over",
-    Status.SUPERSEDED: "another memory has replaced it",
-    Status.RETIRED: "it was retired",
-    Status.ARCHIVED: "it was archived",
-    Status.ERASED: "it was erased",
-}
 
 
 def compile_context(inputs: Inputs) -> Compiled:
@@ -104,34 +82,12 @@ def memory_block(inputs: Inputs) -> Compiled:
     return _Assembly(alone, "memory_block").result()
 
 
-def _reason(code: str, detail: str) -> Reason:
-    return Reason(gate="compile", code=code, detail=detail)
-
-
-#: Why most of what stays out does.
-NO_ROOM = _reason("budget", "there was no room for it")
-
-
-def _finite(value: float) -> float:
-    return round(value, 6) if math.isfinite(value) else 0.0
-
-
 def _last_to_go(entries: Iterable[Entry]) -> list[Entry]:
     return sorted(entries, key=lambda entry: entry.eviction, reverse=True)
 
 
 def _is_summary(entry: Entry) -> bool:
     return entry.record.kind is Kind.SUMMARY and entry.record.tier is Tier.EPISODIC
-
-
-def _sureness(record: Record, now: datetime) -> float:
-    """Return confidence, 0..1, faded by whole days since it was confirmed.
-
-    Within a day nothing is surer for being newer: else, of memories that are about equally relevant, the minutes
-    between two writes would decide, and the seconds until the question.
-    """
-    days = max(now - record.reinforced_at, timedelta(0)) // _DAY
-    return confidence_at(record, record.reinforced_at + days * _DAY)
 
 
 def _cap_order(entry: Entry) -> tuple[int, float, int, str]:
@@ -147,11 +103,8 @@ class _Assembly:
         self._mode = mode
         self._identity = document("identity", inputs.identity[1]) if inputs.identity else None
         self._user_file = document("user_file", inputs.user_file[1]) if inputs.user_file else None
-        #: Score of the best that was recalled and may come in but for the floor.
-        self._best: float | None = None
-        #: How many the floor keeps out.
-        self._below = 0
-        self._reasons: dict[tuple[str, int], Reason] = {}
+        self._considered = consider(inputs, each=mode == "memory_block")
+        self._reasons = self._considered.reasons
         #: Memories that say what another one says.
         self._repeats: dict[tuple[str, int], tuple[str, int]] = {}
         self._kept: dict[tuple[str, int], Entry] = {}
@@ -169,14 +122,11 @@ class _Assembly:
         self._holders: dict[str, tuple[str, int]] = {}
         self._findings: dict[tuple[str, int], tuple[Mask, ...] | None] = {}
         self._counted: dict[str, int] = {}
-        self._least = inputs.policy.least_trust.get(inputs.purpose, Trust.UNKNOWN)
         budgets = (inputs.policy.pinned_budget, inputs.policy.working_budget, inputs.policy.retrieved_budget)
         self._limits = dict(zip(_SHARING, budgets, strict=True))
-        for name, version, why in sorted(inputs.excluded, key=lambda out: (*out[:2], *out[2].as_dict().values())):
-            self._reasons.setdefault((name, version), why)
 
     def result(self) -> Compiled:
-        entries = self._gathered()
+        entries = self._considered.entries
         self._take_core([entry for entry in entries if entry.section == "core"])
         self._take_stable([entry for entry in entries if entry.section in {"pinned", "state"}])
         self._take([entry for entry in entries if entry.section == "working"])
@@ -184,83 +134,6 @@ class _Assembly:
         self._take_recalled(recalled)
         rendered, tokens = self._settled(recalled)
         return self._compiled(rendered, tokens)
-
-    # --- who may come in
-
-    def _gathered(self) -> list[Entry]:
-        """Return entries for what may come in, noting why the others may not.
-
-        A memory given for several sections has an entry for the first, and one for ``recalled``.
-        """
-        inputs, now = self._inputs, self._inputs.now
-        sources: list[tuple[str, Sequence[Candidate]]] = []
-        for section in _ORDER:
-            records: Iterable[Record] = getattr(inputs, section)
-            ordered = sorted(records, key=lambda record: (record.id, record.version))
-            sources.append((section, [Candidate(record=record) for record in ordered]))
-        sources.append(("recalled", inputs.recalled))
-        self._best = max((_finite(each.score) for each in inputs.recalled if self._may(each.record)), default=None)
-        newest: dict[str, int] = {}
-        for _, candidates in sources:
-            for each in candidates:
-                if each.record.version > newest.get(each.record.id, 0):
-                    newest[each.record.id] = each.record.version
-        entries: list[Entry] = []
-        seen: tuple[set[str], set[str]] = (set(), set())
-        for section, candidates in sources:
-            recalled = section == "recalled"
-            held = seen[recalled]
-            for rank, each in enumerate(candidates):
-                record = each.record
-                key = (record.id, record.version)
-                why = self._reasons.get(key) or self._unfit(each, section, newest[record.id])
-                if why is not None:
-                    self._reasons[key] = why
-                elif record.id not in held:
-                    held.add(record.id)
-                    entries.append(
-                        Entry(
-                            record=record,
-                            section=section,
-                            confidence=_sureness(record, now),
-                            rank=rank,
-                            score=_finite(each.score) if recalled else None,
-                            strength=_finite(each.score if each.strength is None else each.strength),
-                            parts=each.parts,
-                            brought=each.brought,
-                        )
-                    )
-        return entries
-
-    def _unfit(self, candidate: Candidate, section: str, newest: int) -> Reason | None:
-        inputs, record = self._inputs, candidate.record
-        status = record.status_at(inputs.now)
-        if status is not Status.ACTIVE:
-            return _reason(status.value, _ENDED[status])
-        if record.version < newest:
-            return _reason("superseded", "a newer version of it was given")
-        if record.sensitivity is Sensitivity.SENSITIVE and not inputs.include_sensitive:
-            return _reason("sensitive", "it is sensitive and was not asked for")
-        if section != "core" and record.effective_trust < self._least:
-            return _reason("trust", f"the purpose needs an origin of at least {self._least.label}")
-        if section == "state" and record.key is None:
-            return _reason("unkeyed", "state without a key is found by recall alone")
-        if section == "recalled":
-            each = self._mode == "memory_block"
-            score = candidate.score if each else self._best or 0.0
-            if not score >= inputs.floor:
-                self._below += not candidate.brought
-                whose = "its score" if each else "even the best score"
-                return _reason("relevance", f"{whose} is below the floor of {inputs.floor:g}")
-        return None
-
-    def _may(self, record: Record) -> bool:
-        """Whether this reader may be shown a recalled memory: what is hidden from them speaks for nothing."""
-        return (
-            record.status_at(self._inputs.now) is Status.ACTIVE
-            and record.trust >= self._least
-            and (self._inputs.include_sensitive or record.sensitivity is not Sensitivity.SENSITIVE)
-        )
 
     # --- who comes in
 
@@ -389,7 +262,7 @@ class _Assembly:
             if self._mode == "context" and entry.section == "pinned" and entry.record.kind is Kind.RULE
         ][RULE_CAP:]
         for entry in capped:
-            self._reasons[entry.key] = _reason("cap", f"a context pins at most {RULE_CAP} memories of this kind")
+            self._reasons[entry.key] = reason("cap", f"a context pins at most {RULE_CAP} memories of this kind")
         self._take([entry for entry in entries if entry not in capped])
 
     def _take(self, entries: list[Entry]) -> None:
@@ -458,15 +331,15 @@ class _Assembly:
                 self._reasons[entry.key] = NO_ROOM
                 return False
             if newer is not None and self._inputs.policy.earlier_statements == "leave_out":
-                self._reasons[entry.key] = _reason("outdone", f"{newer} is newer and says otherwise")
+                self._reasons[entry.key] = reason("outdone", f"{newer} is newer and says otherwise")
                 return False
         most, recalled = self._inputs.policy.max_items, self._recalled
         if len(recalled) >= most:
-            self._reasons[entry.key] = _reason("cap", f"a context recalls at most {most} memories")
+            self._reasons[entry.key] = reason("cap", f"a context recalls at most {most} memories")
             return False
         if not _is_summary(entry) or sum(map(_is_summary, recalled.values())) < SUMMARY_CAP:
             return True
-        self._reasons[entry.key] = _reason("cap", f"a context recalls at most {SUMMARY_CAP} summaries")
+        self._reasons[entry.key] = reason("cap", f"a context recalls at most {SUMMARY_CAP} summaries")
         return False
 
     # --- how it comes out
@@ -475,7 +348,7 @@ class _Assembly:
         """Return the entries of a section in the order of the text."""
         if name != "recalled":
             entries = [entry for entry in self._kept.values() if entry.section == name]
-            return sorted(entries, key=lambda entry: _ORDER[name](entry.record))
+            return sorted(entries, key=lambda entry: ORDER[name](entry.record))
         by_id = {entry.record.id: entry for entry in self._recalled.values()}
         outdone = {key: newer for key, newer in self._outdone.items() if key in by_id and newer in by_id}
         order = recalled_order({key: (it.record, it.rank) for key, it in by_id.items()}, outdone)
@@ -487,13 +360,11 @@ class _Assembly:
 
     def _excess(self, tokens: Tally) -> tuple[int, list[Entry]]:
         """Return by how many tokens a limit is broken, and who may go for it."""
-        movable = [entry for entry in self._kept.values() if entry.section != "core"]
-        if tokens.whole > self._inputs.budget_tokens:
-            return tokens.whole - self._inputs.budget_tokens, movable
-        for names, limit in self._limits.items():
-            if (over := tokens.of(names) - limit) > 0:
-                return over, [entry for entry in movable if entry.section in names]
-        return 0, []
+        over, names = tokens.whole - self._inputs.budget_tokens, frozenset(SECTIONS) - {"core"}
+        if over <= 0:
+            excess = ((tokens.of(names) - limit, names) for names, limit in self._limits.items())
+            over, names = next(((more, names) for more, names in excess if more > 0), (0, frozenset()))
+        return over, [entry for entry in self._kept.values() if entry.section in names] if over else []
 
     def _settled(self, recalled: list[Entry]) -> tuple[Rendered, Tally]:
         """Evict while the true count is over a limit, then use the room that estimates left unused (2)."""
@@ -542,7 +413,7 @@ class _Assembly:
         final = dict(self._reasons)
         for key, holder in self._repeats.items():
             known = holder in self._kept
-            final[key] = _reason("repeat", f"{holder[0]} says the same and is in the context") if known else NO_ROOM
+            final[key] = reason("repeat", f"{holder[0]} says the same and is in the context") if known else NO_ROOM
         return tuple(
             Excluded(id=key[0], version=key[1], reason=final[key]) for key in sorted(final) if key not in self._kept
         )
@@ -561,7 +432,7 @@ class _Assembly:
             if name in digests
         )
         excluded = self._left_out()
-        facts = facts_of(self._inputs, self._mode, rendered, tokens, sections, excluded, below=self._below)
+        facts = facts_of(self._inputs, self._mode, rendered, tokens, sections, excluded, below=self._considered.below)
         return Compiled(
             text=rendered.text,
             context_id=facts["context_id"],
@@ -572,8 +443,8 @@ class _Assembly:
             prefix_digest=rendered.prefix_digest,
             tail_digest=rendered.tail_digest,
             facts=facts,
-            best=self._best,
-            below=self._below,
+            best=self._considered.best,
+            below=self._considered.below,
         )
 
     def _item(self, entry: Entry) -> Item:

@@ -15,15 +15,15 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
 from typing import TypeAlias
 
-from keepward.context.sections import PREFIX, Format, happened_at, is_turn, renewed_at
+from keepward.context.sections import PREFIX, Format, happened_at, is_turn
 from keepward.model.compiled import Mask
-from keepward.model.memory import CORE_BLOCKS, ContentType, Record, Tier
+from keepward.model.memory import CORE_BLOCKS, ContentType, Record
 from keepward.model.query import CONTEXT_LEGEND
 from keepward.model.trust import Trust
 
@@ -68,7 +68,6 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 #: What has been opened so far, in order: sections, blocks, groups.
 Opened: TypeAlias = dict[tuple[str, ...], None]
-_CLASS = {Tier.CORE: 0, Tier.WORKING: 1, Tier.EPISODIC: 2, Tier.ARCHIVAL: 3}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +85,10 @@ class Line:
     #: Whether a newer memory in the text says otherwise.
     earlier: bool = False
     renderer: int = RENDERER
+    #: Words for where it is from, see (2), and the day and these words, which lines share that stand under one day;
+    #: None for any other line.
+    mark: str | None = None
+    under: tuple[str, str] | None = None
     #: Its own paragraph by format: a line is priced, placed and told of in the receipt, and written once.
     _own: dict[Format, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -99,67 +102,14 @@ class Line:
             known = self._own[form] = _own(self, form)
         if form == "xml" or self.body is None:
             return known
-        notes = [happened_at(self.record).date().isoformat()] if self.record is not None and not grouped else []
+        notes = [self.date] if not grouped else []
         notes += ["earlier"] if self.earlier else []
         return f"{known} ({', '.join(notes)})" if notes else known
 
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Entry:
-    """A memory on its way into a section."""
-
-    record: Record
-    section: str
-    #: Faded by the whole days to the instant of the context, 0..1.
-    confidence: float
-    #: Position among what was recalled, from 0.
-    rank: int = 0
-    #: Which of the groups of about equally relevant memories it is in, from 0, the most relevant.
-    band: int = 0
-    score: float | None = None
-    strength: float = 0.0
-    parts: Mapping[str, float] = field(default_factory=dict)
-    #: Whether it comes in only with what brings it: the answer to its question, or the turn beside it.
-    brought: bool = False
-    #: Set once it is screened.
-    masks: tuple[Mask, ...] = ()
-    line: Line | None = None
-    #: Estimated tokens of the line by itself.
-    alone: int = 0
-    #: Estimated tokens, headings it opened included.
-    cost: int = 0
-    #: Id and version.
-    key: tuple[str, int] = field(init=False)
-    _folded: str | None = field(default=None, init=False)
-
-    def __post_init__(self) -> None:
-        self.key = self.record.id, self.record.version
-
-    def folded(self, body: str) -> str:
-        """Return what equal memories share, given the words that are shown; what it says unmasked is folded once."""
-        if body != self.record.text:
-            return folded(self.record, body)
-        if self._folded is None:
-            self._folded = folded(self.record, body)
-        return self._folded
-
     @property
-    def eviction(self) -> tuple[int, int, int, float, float, int, str, int]:
-        """Sort key: what is evicted first comes first (5)."""
-        record = self.record
-        section, band, tier = 0, 0, 0
-        if self.section == "working":
-            section = 1
-        elif self.section not in {"pinned", "state"}:
-            section, band, tier = 2, self.band, _CLASS[record.tier]
-        return -section, -band, -tier, self.confidence, self.strength, renewed_at(record), record.id, record.version
-
-
-def folded(record: Record, body: str) -> str:
-    """Return what equal memories share: their words, and the key, speaker and day that give them meaning."""
-    day = record.occurred_at.date().isoformat() if record.occurred_at else ""
-    speaker = record.speaker if is_turn(record) else None
-    return "\0".join((record.key or "", speaker or "", day, " ".join(body.split()).casefold()))
+    def date(self) -> str:
+        """The day alone, such as ``2026-03-01``; empty for what stands under none."""
+        return self.under[0].partition(" ")[0] if self.under else ""
 
 
 def guard(text: str) -> str:
@@ -222,6 +172,8 @@ def line_of(
     section: str, record: Record, masks: Iterable[Mask], *, earlier: bool = False, renderer: int = RENDERER
 ) -> Line:
     """Return the line of a memory with its tidy masks applied."""
+    mark = origin(record, renderer)
+    dated = section == "recalled" and (renderer > 2 or is_turn(record))
     return Line(
         section=section,
         tier=record.tier._value_,
@@ -230,6 +182,8 @@ def line_of(
         block=record.key or "core" if section == "core" else None,
         earlier=earlier,
         renderer=renderer,
+        mark=mark,
+        under=(day(record), mark or "") if dated else None,
     )
 
 
@@ -269,8 +223,7 @@ def _day(at: date) -> str:
 
 def headings(line: Line, form: Format, opened: Opened, *, grouped: bool = True) -> list[str]:
     """Return the headings that a line opens; ``grouped`` is whether it stands under its day, where it may."""
-    section, record = line.section, line.record
-    mark = origin(record, line.renderer) if record is not None else None
+    section, mark = line.section, line.mark
     # The group of an origin within its section (5); a line that is gone stands where it stood.
     group = mark if line.renderer > 1 and section in _HEADING else None
     if form == "xml":
@@ -285,9 +238,9 @@ def headings(line: Line, form: Format, opened: Opened, *, grouped: bool = True) 
     if _opens(opened, ("origin", section, group)) if group else fresh:
         legend = "" if section in PREFIX or not _opens(opened, ("tail",)) else f"\n{LEGEND}"
         parts.append(f"## {_HEADING[section]}{f' · {group}' if group else ''}{legend}")
-    if record is not None and grouped and _grouped(line):
-        told = day(record)
-        session = record.session or "" if line.renderer < 3 else ""
+    if line.record is not None and grouped and line.under:
+        told = line.under[0]
+        session = line.record.session or "" if line.renderer < 3 else ""
         if _opens(opened, ("group", session, told, mark or "")):
             parts.append(f"### {told}{f' · {mark}' if mark and not group else ''}")
     return parts
@@ -303,22 +256,11 @@ def _opens(opened: Opened, key: tuple[str, ...]) -> bool:
     return fresh
 
 
-def _grouped(line: Line) -> bool:
-    """Whether the line may stand under its day."""
-    return line.section == "recalled" and line.record is not None and (line.renderer > 2 or is_turn(line.record))
-
-
-def day_of(line: Line) -> tuple[str, str] | None:
-    """Return what lines share that stand together under one day: the day and the origin; None for any other line."""
-    record = line.record
-    return (day(record), origin(record) or "") if record is not None and _grouped(line) else None
-
-
 def _own(line: Line, form: Format) -> str:
     if form == "xml":
         return _xml_item(line)
     if line.section in _HEADING:
-        return _item(line, grouped=_grouped(line))
+        return _item(line, grouped=line.under is not None)
     if line.body is None:
         return TOMBSTONE
     # A document is the owner's own file, structure and all; a memory is not.
@@ -379,12 +321,12 @@ def _xml_item(line: Line) -> str:
 def added(line: Line, form: Format, opened: Opened) -> tuple[list[str], str]:
     """Return, near enough to price them, the parts of text a line adds, itself the last, and what it takes away."""
     closing = [f"\n</{line.section}>"] if form == "xml" and ("section", line.section) not in opened else []
-    known = day_of(line) if form != "xml" else None
+    known = line.under if form != "xml" else None
     # The first of a day is dated by itself; a second one opens a heading for both.
     grouped = known is None or not _opens(opened, ("day", *known))
     parts = headings(line, form, opened, grouped=grouped)
     paired = grouped and known is not None and _opens(opened, ("pair", *known))
-    gone = f" ({known[0].partition(' ')[0]})" if paired and known else ""
+    gone = f" ({line.date})" if paired else ""
     return [*closing, *(_added(part, form) for part in (*parts, line.own(form, grouped=grouped)))], gone
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeAlias
 
-from keepward.context.lines import FROM, RENDERER, Line, Opened, day_of, document, escape, headings, line_of
+from keepward.context.lines import FROM, RENDERER, Line, Opened, document, escape, headings, line_of
 from keepward.context.sections import PREFIX, Format
 from keepward.errors import InvalidInput
 from keepward.model.compiled import Replayed
@@ -69,12 +69,11 @@ def with_documents(lines: Sequence[Line], identity: Line | None, user_file: Line
 def _paragraphs(lines: Sequence[Line], form: Format) -> Iterator[tuple[str, str, str, int]]:
     opened: Opened = {}
     group: tuple[str, ...] | None = None
-    days = [day_of(line) for line in lines]
+    days = [None, *(line.under for line in lines), None]
     for at, line in enumerate(lines):
         before = len(opened)
         # A day of its own takes fewer tokens on the line than above it.
-        near = {*days[max(at - 1, 0) : at], *days[at + 1 : at + 2]}
-        alone = line.renderer > 2 and days[at] is not None and days[at] not in near
+        alone = line.renderer > 2 and line.under is not None and line.under not in days[at : at + 3 : 2]
         parts = [*headings(line, form, opened, grouped=not alone), line.own(form, grouped=not alone)]
         # A group ends where another begins; it is opened anew when its day comes back.
         last = next(reversed(opened)) if len(opened) > before else None

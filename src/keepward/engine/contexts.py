@@ -72,6 +72,8 @@ BESIDE_A_TEXT = 3
 FORMATS: tuple[Format, ...] = ("markdown", "xml", "messages")
 #: Why a memory stays out that the reader has at hand.
 SEEN = Reason(gate="compile", code="seen", detail="the reader has it already")
+#: Why a proposal does.
+WAITING = Reason(gate="compile", code="quarantine", detail="it waits for a person's decision")
 Which = Literal["context", "snapshot", "memory_block"]
 _COMPILERS: dict[Which, Callable[[Inputs], Compiled]] = {
     "context": compile_context,
@@ -191,6 +193,57 @@ class Gathered:
     withheld: list[Withheld]
 
 
+@dataclass(slots=True, kw_only=True)
+class Fixed:
+    """What may stand in a context whatever is asked, and what of it does not hold."""
+
+    core: list[Record] = field(default_factory=list)
+    pinned: list[Record] = field(default_factory=list)
+    state: list[Record] = field(default_factory=list)
+    working: list[Record] = field(default_factory=list)
+    #: Ids of proposals that wait for a person.
+    waiting: list[str] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)
+    #: Core blocks among these.
+    damaged_blocks: list[str] = field(default_factory=list)
+
+
+def _fixed(session: Session, at: Stand, everything: Filter) -> Fixed:
+    """Return what stands in a context whatever is asked: in one snapshot, for each reading opens and ends one."""
+    if not (session.policy.enabled and session.policy.recall):
+        return Fixed()
+    damaged: list[str] = []
+
+    def held(section: str) -> list[Record]:
+        belongs, narrowed = _FIXED[section]
+        records = then
+        if at.seq is None:
+            present = session.store.find(session.tenant, replace(everything, **narrowed), live_at=None, limit=None)
+            records = present.records
+            damaged.extend(present.damaged)
+        lasting = [each for each in records if belongs(each) and each.status is Status.ACTIVE]
+        return [each for each in lasting if each.expires_at is None or each.expires_at > at.now - REMEMBERED]
+
+    with session.store.together(session.tenant):
+        # A state of the past is folded from the journal: once, and not for each section.
+        past = at.seq is not None
+        before = Found()
+        if past:
+            before = session.store.find(session.tenant, everything, live_at=None, limit=None, as_of=at.seq)
+        then = still_shown(session, before.records)
+        damaged.extend(before.damaged)
+        blocks = Found(records=held("core")) if past else core_of(session)
+        return Fixed(
+            core=blocks.records,
+            pinned=held("pinned"),
+            state=held("state"),
+            working=held("working"),
+            waiting=[] if past else [item.id for item in pending(session)],
+            damaged=damaged,
+            damaged_blocks=blocks.damaged,
+        )
+
+
 def _gather(
     session: Session,
     objective: str,
@@ -204,30 +257,9 @@ def _gather(
     scopes = visible_from(session.scope)
     everything = Filter(scopes=scopes, include_sensitive=True)
     on = session.policy.enabled and session.policy.recall
-
-    # A state of the past is folded from the journal: once, and not for each section.
-    past = seq is not None and on
-    before = session.store.find(session.tenant, everything, live_at=None, limit=None, as_of=seq) if past else Found()
-    then, damaged = still_shown(session, before.records), list(before.damaged)
-
-    def held(section: str) -> list[Record]:
-        belongs, narrowed = _FIXED[section]
-        found = then
-        if seq is None and on:
-            present = session.store.find(session.tenant, replace(everything, **narrowed), live_at=None, limit=None)
-            found = present.records
-            damaged.extend(present.damaged)
-        return [
-            record
-            for record in found
-            if belongs(record)
-            and record.status is Status.ACTIVE
-            and (record.expires_at is None or record.expires_at > now - REMEMBERED)
-        ]
-
-    blocks = core_of(session) if seq is None and on else Found()
-    core = blocks.records if seq is None and on else held("core")
-    pinned, state, working = held("pinned"), held("state"), held("working")
+    standing = _fixed(session, at, everything)
+    core, pinned, state, working = standing.core, standing.pinned, standing.state, standing.working
+    damaged = standing.damaged
     fixed = {record.id for group in (core, pinned, state, working) for record in group}
     working = [each for each in working if not (each.kind is Kind.STATE and each.key is not None)]
     least = session.policy.least_trust.get(purpose, Trust.UNKNOWN)
@@ -264,11 +296,7 @@ def _gather(
         left = (each for each in need.left if each.id not in brought.records)
         excluded += [*low, *((each.id, each.version, NO_ROOM) for each in left)]
         recalled = _candidates(found, brought.records, without=untrusted)
-    if seq is None and on:
-        excluded += [
-            (item.id, 0, Reason(gate="compile", code="quarantine", detail="it waits for a person's decision"))
-            for item in pending(session)
-        ]
+    excluded += [(name, 0, WAITING) for name in standing.waiting]
     barred = {name for name, _, _ in excluded}
     inputs = Inputs(
         objective=scrub_private(scrub_secret(objective)),
@@ -299,7 +327,9 @@ def _gather(
         },
         include_sensitive=include_sensitive,
     )
-    gone = {each.id: each for each in unsound(damaged)} | {each.id: each for each in unsound(blocks.damaged, core=True)}
+    gone = {each.id: each for each in unsound(damaged)} | {
+        each.id: each for each in unsound(standing.damaged_blocks, core=True)
+    }
     if seq is None and on:
         gone |= {each.id: each for each in withheld(session, everything, live_at=now)}
     lost = sorted(gone.values(), key=lambda each: each.id or "~")

@@ -32,6 +32,7 @@ from keepward.store.candidates import CandidateReads
 from keepward.store.erasing import record_or_blank
 from keepward.store.journal import JournalReads
 from keepward.store.rows import (
+    checked_record,
     features_of,
     listed,
     made_by,
@@ -178,7 +179,7 @@ class MemoryReads(Snapshot):
             memory_id = row[0] if as_of is None else row[3]
             try:
                 if as_of is None:
-                    by_id[memory_id] = record_of(self._sealer, raw, row)
+                    by_id[memory_id] = checked_record(self._sealer, raw, row)
                 else:
                     by_id[memory_id] = self._then(db, tenant, row, as_of)
             except Tampered as fault:
@@ -207,8 +208,11 @@ class MemoryReads(Snapshot):
                 if limit is not None and len(found.records) >= limit:
                     break
                 try:
-                    then = as_of is not None
-                    record = self._then(db, tenant, row, as_of or 0) if then else record_of(self._sealer, raw, row)
+                    record = (
+                        self._then(db, tenant, row, as_of or 0)
+                        if as_of is not None
+                        else checked_record(self._sealer, raw, row)
+                    )
                 except Tampered as fault:
                     _damaged(found, row[0] if as_of is None else row[3], fault)
                     continue

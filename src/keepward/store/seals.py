@@ -51,10 +51,12 @@ def cells(*values: object) -> bytes:
 class Sealer:
     """Makes and checks seals with one key; None makes empty seals and accepts any."""
 
-    __slots__ = ("_inner", "_key", "_outer", "_sums")
+    __slots__ = ("_inner", "_key", "_outer", "_sums", "checked")
 
     def __init__(self, key: bytes | None) -> None:
         self._key = key
+        #: Hashes of rows that were found to hold; see ``rows.checked_record``.
+        self.checked: set[bytes] = set()
         # Hashed once: three seals a memory take the state after the key from here, at less than half the cost.
         padded = (key if key is None or len(key) <= _BLOCK else hashlib.sha256(key).digest()) or b""
         padded = padded.ljust(_BLOCK, b"\0")

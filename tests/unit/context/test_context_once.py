@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from context_made import POLICY, alike, block, event, inputs, record
 
-from keepward.context import compile_context, lines
+from keepward.context import compile_context, entries, lines
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_a_memory_that_a_limit_keeps_out_is_not_written(written: Counter[str]) -
 
 def test_what_a_memory_says_is_folded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     folded: list[str] = []
-    original = lines.folded
-    monkeypatch.setattr(lines, "folded", lambda each, body: folded.append(body) or original(each, body))
+    original = entries.folded
+    monkeypatch.setattr(entries, "folded", lambda each, body: folded.append(body) or original(each, body))
     compile_context(inputs(recalled=alike(record("a", "tea"), record("b", "coffee"))))
     assert sorted(folded) == ["coffee", "tea"]

@@ -10,6 +10,7 @@ import pytest
 from filled import KINDS, TABLES, TENANT, answers, by_hand, opened
 
 from keepward.errors import KeepwardError, NotAStore, Tampered
+from keepward.model.query import Filter
 from keepward.store.sqlite import lay_out
 
 
@@ -72,6 +73,20 @@ def test_an_edited_cell_is_named(path, table, column, kind):
 def test_an_edited_cell_is_never_returned(path, truth, table, column, kind):
     _edit(path, table, column, kind)
     assert _silent(path, truth) == {}
+
+
+READ = [row for row in COLUMNS if row[0] in {"records", "events"}]
+
+
+@pytest.mark.parametrize(("table", "column", "kind"), READ, ids=[f"{row[0]}.{row[1]}" for row in READ])
+def test_who_read_a_row_before_it_was_edited_sees_what_anybody_sees(path, table, column, kind):
+    everything = Filter(include_sensitive=True)
+    with opened(path) as store:
+        store.find(TENANT, everything, live_at=None, limit=None)
+        _edit(path, table, column, kind)
+        again = store.find(TENANT, everything, live_at=None, limit=None)
+    with opened(path) as fresh:
+        assert again == fresh.find(TENANT, everything, live_at=None, limit=None)
 
 
 DOCUMENT = [(of, *row[1:3]) for of in KINDS for row in _columns() if row[0] == "documents"]

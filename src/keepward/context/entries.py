@@ -1,0 +1,222 @@
+"""Entries: which memories may come into a context, and why the others may not.
+
+Invariants
+(1) Every given memory has an entry for the section it stands in, or one reason; one that was recalled as well has a
+    second entry, and the newest version alone of a memory has any.
+(2) What is hidden from a reader speaks for nothing: not for the best score either.
+(3) Of two reasons for one version the first in order counts, so that the order of the given sequences does not matter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from keepward.context.lines import Line
+from keepward.context.sections import (
+    Candidate,
+    Inputs,
+    core_order,
+    is_turn,
+    pinned_order,
+    renewed_at,
+    state_order,
+    working_order,
+)
+from keepward.model.commit import Reason
+from keepward.model.compiled import Mask
+from keepward.model.memory import Record, Sensitivity, Status, Tier, confidence_at
+from keepward.model.trust import Trust
+
+#: In which order what is not recalled stands in its section.
+ORDER: dict[str, Callable[[Record], Any]] = {
+    "core": core_order,
+    "pinned": pinned_order,
+    "state": state_order,
+    "working": working_order,
+}
+_ENDED = {
+    Status.EXPIRED: "its time to live is over",
+    Status.SUPERSEDED: "another memory has replaced it",
+    Status.RETIRED: "it was retired",
+    Status.ARCHIVED: "it was archived",
+    Status.ERASED: "it was erased",
+}
+_CLASS = {Tier.CORE: 0, Tier.WORKING: 1, Tier.EPISODIC: 2, Tier.ARCHIVAL: 3}
+_DAY = timedelta(days=1)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Entry:
+    """A memory on its way into a section."""
+
+    record: Record
+    section: str
+    #: Faded by the whole days to the instant of the context, 0..1.
+    confidence: float
+    #: Position among what was recalled, from 0.
+    rank: int = 0
+    #: Which of the groups of about equally relevant memories it is in, from 0, the most relevant.
+    band: int = 0
+    score: float | None = None
+    strength: float = 0.0
+    parts: Mapping[str, float] = field(default_factory=dict)
+    #: Whether it comes in only with what brings it: the answer to its question, or the turn beside it.
+    brought: bool = False
+    #: Set once it is screened.
+    masks: tuple[Mask, ...] = ()
+    line: Line | None = None
+    #: Estimated tokens of the line by itself.
+    alone: int = 0
+    #: Estimated tokens, headings it opened included.
+    cost: int = 0
+    #: Id and version.
+    key: tuple[str, int] = field(init=False)
+    _folded: str | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.key = self.record.id, self.record.version
+
+    def folded(self, body: str) -> str:
+        """Return what equal memories share, given the words that are shown; what it says unmasked is folded once."""
+        if body != self.record.text:
+            return folded(self.record, body)
+        if self._folded is None:
+            self._folded = folded(self.record, body)
+        return self._folded
+
+    @property
+    def eviction(self) -> tuple[int, int, int, float, float, int, str, int]:
+        """Sort key: what is evicted first comes first, see the compiler's invariant on a lack of room."""
+        record = self.record
+        section, band, tier = 0, 0, 0
+        if self.section == "working":
+            section = 1
+        elif self.section not in {"pinned", "state"}:
+            section, band, tier = 2, self.band, _CLASS[record.tier]
+        return -section, -band, -tier, self.confidence, self.strength, renewed_at(record), record.id, record.version
+
+
+def folded(record: Record, body: str) -> str:
+    """Return what equal memories share: their words, and the key, speaker and day that give them meaning."""
+    day = record.occurred_at.date().isoformat() if record.occurred_at else ""
+    speaker = record.speaker if is_turn(record) else None
+    return "\0".join((record.key or "", speaker or "", day, " ".join(body.split()).casefold()))
+
+
+@dataclass(slots=True, kw_only=True)
+class Considered:
+    """What was made of the memories that were given."""
+
+    entries: list[Entry] = field(default_factory=list)
+    #: By id and version, why the others may not come in.
+    reasons: dict[tuple[str, int], Reason] = field(default_factory=dict)
+    #: Score of the best that was recalled and may come in but for the floor.
+    best: float | None = None
+    #: How many the floor keeps out.
+    below: int = 0
+
+
+def consider(inputs: Inputs, *, each: bool) -> Considered:
+    """Return entries for what may come in; the floor is for the best that was recalled, or for ``each`` one."""
+    found = Considered()
+    for name, version, given in inputs.excluded:
+        before = found.reasons.get((name, version))
+        if before is None or _in_order(given) < _in_order(before):
+            found.reasons[name, version] = given
+    sources: list[tuple[str, Sequence[Candidate]]] = []
+    for section in ORDER:
+        records: Iterable[Record] = getattr(inputs, section)
+        ordered = sorted(records, key=lambda record: (record.id, record.version))
+        sources.append((section, [Candidate(record=record) for record in ordered]))
+    sources.append(("recalled", inputs.recalled))
+    least = inputs.policy.least_trust.get(inputs.purpose, Trust.UNKNOWN)
+    scores = (_finite(it.score) for it in inputs.recalled if _is_shown(it.record, inputs, least))
+    found.best = max(scores, default=None)
+    newest: dict[str, int] = {}
+    for _, candidates in sources:
+        for it in candidates:
+            if it.record.version > newest.get(it.record.id, 0):
+                newest[it.record.id] = it.record.version
+    seen: tuple[set[str], set[str]] = (set(), set())
+    for section, candidates in sources:
+        recalled = section == "recalled"
+        held = seen[recalled]
+        for rank, it in enumerate(candidates):
+            record = it.record
+            key = record.id, record.version
+            why = found.reasons.get(key) or _unfit(record, section, newest[record.id], inputs, least)
+            if why is None and recalled:
+                score = it.score if each else found.best or 0.0
+                if not score >= inputs.floor:
+                    found.below += not it.brought
+                    whose = "its score" if each else "even the best score"
+                    why = reason("relevance", f"{whose} is below the floor of {inputs.floor:g}")
+            if why is not None:
+                found.reasons[key] = why
+            elif record.id not in held:
+                held.add(record.id)
+                found.entries.append(
+                    Entry(
+                        record=record,
+                        section=section,
+                        confidence=_sureness(record, inputs.now),
+                        rank=rank,
+                        score=_finite(it.score) if recalled else None,
+                        strength=_finite(it.score if it.strength is None else it.strength),
+                        parts=it.parts,
+                        brought=it.brought,
+                    )
+                )
+    return found
+
+
+def reason(code: str, detail: str) -> Reason:
+    """Return a reason of the compiler."""
+    return Reason(gate="compile", code=code, detail=detail)
+
+
+def _in_order(why: Reason) -> tuple[str, str, str]:
+    return why.gate, why.code, why.detail
+
+
+def _finite(value: float) -> float:
+    return round(value, 6) if math.isfinite(value) else 0.0
+
+
+def _sureness(record: Record, now: datetime) -> float:
+    """Return confidence, 0..1, faded by whole days since it was confirmed.
+
+    Within a day nothing is surer for being newer: else, of memories that are about equally relevant, the minutes
+    between two writes would decide, and the seconds until the question.
+    """
+    days = max(now - record.reinforced_at, timedelta(0)) // _DAY
+    return confidence_at(record, record.reinforced_at + days * _DAY)
+
+
+def _unfit(record: Record, section: str, newest: int, inputs: Inputs, least: Trust) -> Reason | None:
+    """Return why a memory may not come in, whatever its score."""
+    status = record.status_at(inputs.now)
+    if status is not Status.ACTIVE:
+        return reason(status.value, _ENDED[status])
+    if record.version < newest:
+        return reason("superseded", "a newer version of it was given")
+    if record.sensitivity is Sensitivity.SENSITIVE and not inputs.include_sensitive:
+        return reason("sensitive", "it is sensitive and was not asked for")
+    if section != "core" and record.effective_trust < least:
+        return reason("trust", f"the purpose needs an origin of at least {least.label}")
+    if section == "state" and record.key is None:
+        return reason("unkeyed", "state without a key is found by recall alone")
+    return None
+
+
+def _is_shown(record: Record, inputs: Inputs, least: Trust) -> bool:
+    """Whether this reader may be shown a recalled memory (2)."""
+    return (
+        record.status_at(inputs.now) is Status.ACTIVE
+        and record.trust >= least
+        and (inputs.include_sensitive or record.sensitivity is not Sensitivity.SENSITIVE)
+    )
