@@ -6,7 +6,8 @@ Each pair is told to one tenant among all other pairs of its group, the newer on
 a conversation, and asked for through the front door. In ``sets_recall/current.txt`` lines at even places are the first
 half, on which the rules were written; those at odd places, the second, were counted while the rules were tuned. The
 unread groups were written before anything was counted on them; properties were added since. The fresh
-groups were written by somebody who had not read the rules; their second half stays unread. The blind groups, in
+groups were written by somebody who had not read the rules; their second half stays unread. The states groups were
+written before the rules for states by who wrote these, and both halves were developed on. The blind groups, in
 ``sets_recall/current_blind.txt``, are by another hand: nobody who works on the rules
 reads them, and only totals are printed.
 """
@@ -31,7 +32,7 @@ from keepward.models.tokens import choose_counter
 TOLD = datetime(2025, 1, 6, 9, tzinfo=UTC)
 _FRESH = ("fresh facts", "fresh turns", "fresh others")
 _BLIND = ("blind facts", "blind turns", "blind others")
-GROUPS = ("facts", "turns", "others", "unread", "unread others", *_FRESH, *_BLIND)
+GROUPS = ("facts", "turns", "others", "unread", "unread others", *_FRESH, "states", "states others", *_BLIND)
 HALVES = {"first": (0,), "second": (1,), "both": (0, 1)}
 
 

@@ -99,15 +99,19 @@ def _newest(records: Sequence[Record]) -> list[Record]:
 
 def _near(session: Session, newest: Sequence[Record], filters: Filter, records: dict[str, Record]) -> dict[str, Newer]:
     """Return what is outdone near each of the newest statements; what had to be read for it joins ``records``."""
+    from keepward.retrieval.current import instant
+
     found: dict[str, Newer] = {}
     for newer, near in zip(newest, _neighbours(session, newest, filters), strict=True):
-        if newer.id in found:
-            continue
         now = session.clock.now()
         unread = session.store.records(session.tenant, [name for name in near if name not in records]).records
         records |= {each.id: as_read(each, now) for each in unread if each.is_live(now)}
-        group = {name: records[name] for name in (newer.id, *near) if name in records and name not in found}
-        found |= outdone_among(session, None, [*group.values()])
+        group = {newer.id: newer} | {name: records[name] for name in near if name in records and name not in found}
+        found = outdone_among(session, None, [*group.values()]) | found
+    # By the newest of a chain, as among statements that are all compared with each other.
+    for name in sorted(found, key=lambda name: instant(records[name]), reverse=True):
+        last = found.get(found[name].id)
+        found[name] = found[name] if last is None else found[name]._replace(id=last.id)
     return found
 
 

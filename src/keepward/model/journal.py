@@ -275,7 +275,8 @@ class Contradiction(Value):
     older: Record
     newer: Record
     #: What shows it; the more, the surer: ``property``, both name one, such as a home; ``form``, they begin alike and
-    #: end differently; ``change``, the newer one tells of one.
+    #: end differently; ``value``, they give one topic two; ``denial``, one denies or replaces what the other says;
+    #: ``state``, they tell two that exclude each other; ``change``, the newer one tells of one.
     signs: tuple[str, ...]
     #: How close the two are, 0..1: in meaning, or without vectors of meaning by the words that they have in common.
     score: float

@@ -71,6 +71,8 @@ def _bases() -> dict[str, str]:
 
 
 STOP_WORDS: Final = frozenset(WORDS["stop"].split())
+#: Numbers in words, and how often something is.
+NUMBERS: Final = frozenset(WORDS["numbers"].split())
 #: Irregular form -> base, which never maps further.
 IRREGULAR: Final = _bases()
 
@@ -221,6 +223,12 @@ def is_gram(term: str) -> bool:
 def term_hash(term: str) -> int:
     """Hash a term to 32 bits: blake2b, little-endian, equal on every machine."""
     return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "little")
+
+
+@lru_cache(maxsize=32_768)
+def word_hashes(word: str) -> tuple[int, ...]:
+    """Hash the terms of one word; a stop word has none."""
+    return tuple(map(term_hash, analyse(word).kept))
 
 
 def pack(terms: Sequence[str], names: Collection[str] = (), *, marks: Collection[str] = ()) -> bytes:

@@ -1,0 +1,330 @@
+"""Read a statement: what it is about, and which values, properties and states it gives.
+
+Invariants
+(1) A pure function of a text and its speaker.
+(2) What is remembered of a text is hashes of its words, and not the words.
+"""
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, reduce
+from hashlib import blake2b
+from importlib.resources import files
+from operator import or_
+from typing import Any, Final, TypeVar
+
+from keepward.model.memory import Record
+from keepward.retrieval import states
+from keepward.retrieval.analyze import IRREGULAR, MONTHS, NUMBERS, STOP_WORDS, WEEKDAYS, analyse, term_hash, word_hashes
+
+Read = TypeVar("Read")
+
+#: Words of a text up to which values are read in it, and from which its beginning is remembered.
+SHORT: Final = 20
+_REMEMBERED: Final = 16_384
+#: Words from which somebody may be spoken to.
+_CALLED: Final = 3
+#: Kinds of value that are a day, a name and a place; a number is the first and a month the third.
+DAY: Final = 1
+NAME: Final = 3
+PLACE: Final = 4
+#: Integers of a filter of words, and bits of each.
+COLUMNS: Final = 4
+_BITS: Final = 63
+#: Bits of the patterns that are looked for in one pass, and how many there are before the properties.
+_CHANGE, _IDIOMS, _REPLACES = 1, 2, 4
+_PROPERTIES: Final = 3
+
+_LISTS: Final[dict[str, Any]] = tomllib.loads(files(__package__).joinpath("current.toml").read_text("utf-8"))
+_VERBS, _KIN, _OPENERS, _PRONOUNS = (frozenset(_LISTS[name]) for name in ("verbs", "kin", "openers", "pronouns"))
+ONE_VALUE: Final = frozenset(map(term_hash, _LISTS["one_value"]))
+_DETERMINERS, _DENIALS, _SORTS, _PLACES = (
+    frozenset(_LISTS[name]) for name in ("determiners", "denials", "sorts", "places")
+)
+_DATES: Final = (frozenset(WEEKDAYS), frozenset(map(str.lower, MONTHS)))
+_VALUES: Final = NUMBERS.union(*_DATES, (f"{day}s" for day in WEEKDAYS))
+#: Bits of the properties of which somebody has several values at a time.
+SEVERAL: Final = sum(1 << at for at, name in enumerate(_LISTS["property"]) if name in _LISTS["several"])
+TIMES: Final = frozenset(map(term_hash, _LISTS["times"]))
+DOING: Final = frozenset(term_hash(term) for verb in _VERBS for term in analyse(verb).terms)
+VERB_HASHES: Final = ONE_VALUE | frozenset(map(term_hash, _VERBS))
+_OPENING: Final = frozenset(("", *".!?:;"))
+_CALLING: Final = frozenset(("", *",.!?"))
+#: Verbs of one, behind which a name may begin a sentence.
+_ONE: Final = frozenset(("is", "has", "was"))
+_FIRST: Final = frozenset(("i", "my", "we", "our", "me"))
+_SENTENCES: Final = re.compile(r"[a-z0-9][.!?]+\s")
+_TITLE: Final = re.compile(r"\b[A-Z][a-z]{0,2}\.$")
+_FAVOURITE: Final = re.compile(r"\bfavou?rite (\w+)|\bprefers? \w+ to any other (\w+)", re.IGNORECASE)
+_REPLACED: Final = re.compile(
+    r"(?:, (?:and )?not|instead of|rather than|no longer|in place of|replac(?:es|ing)) ((?:[\w'-]+ ){0,2}[\w'-]+)",
+    re.IGNORECASE,
+)
+_TOKEN: Final = re.compile(r"\w+(?:[-.']\w+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """What a look at a text says of it."""
+
+    #: Bits of the properties that it names.
+    properties: int
+    #: Whether it tells of a change, or could be one of two of one form.
+    changes: bool
+    asks: bool
+    #: The words in their order, as hashes: the first of them.
+    form: tuple[int, ...]
+    length: int
+    #: Bits of the kinds of value in a short text, of its words by their hash (`_filter`), and of those of its phrases.
+    kinds: int
+    mentions: tuple[int, ...]
+    topics: tuple[int, ...]
+    denies: bool
+    #: Whether it names something that it says something else in the place of.
+    replaces: bool
+    states: tuple[states.State, ...]
+    #: Bits of the sides of its states, and of the other sides of these.
+    sides: int
+    others: int
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Hashes of the words that mean something."""
+
+    every: frozenset[int]
+    #: Those that the first sentence opens with, up to its verb.
+    subject: frozenset[int]
+    #: Those that are no names, and those of the subject that say whose relative it is.
+    things: frozenset[int]
+    kin: frozenset[int]
+    favourites: frozenset[str]
+    #: What is spoken of as one that both sides know ("the clinic's emergency line"): its last word and those before it.
+    phrases: tuple[tuple[int, frozenset[int]], ...]
+    #: All words in their order, and by their kind those that are values: numbers, days, months, names, places.
+    order: tuple[int, ...]
+    values: tuple[frozenset[int], ...]
+    #: What the numbers count.
+    units: frozenset[int]
+    #: The first verb, again where it is one of a certain meaning, and whether it tells of what happened once.
+    acts: int | None
+    verb: int | None
+    past: bool
+    #: What it says something else in the place of: "cashews, not peanuts".
+    replaced: frozenset[int]
+    #: Who says it of themselves; empty where it is said in the third person.
+    oneself: frozenset[int]
+
+
+_GLANCES: Final[dict[bytes, Glance]] = {}
+_WORDS: Final[dict[bytes, Words]] = {}
+
+
+def glance(record: Record) -> Glance:
+    """Look at a statement."""
+    return _remembered(_glanced, _GLANCES, record)
+
+
+def worded(record: Record) -> Words:
+    """Read the words of a statement."""
+    return _remembered(_read, _WORDS, record)
+
+
+def _remembered(read: Callable[[Record], Read], known: dict[bytes, Read], record: Record) -> Read:
+    """Return what is read of a record, from what is known of its words (2) where they were read before."""
+    words = f"{record.speaker}\0{record.text}".encode("utf-8", "surrogatepass")
+    digest = blake2b(words, digest_size=20).digest()
+    found = known.get(digest)
+    if found is None:
+        if len(known) >= _REMEMBERED:
+            known.clear()
+        found = known[digest] = read(record)
+    return found
+
+
+@cache
+def _patterns() -> Any:
+    """Return a search for words of change, what denies nothing, what is replaced, and each property behind these."""
+    import re2
+
+    options = re2.Options()
+    options.case_sensitive = False
+    patterns = re2.Set.SearchSet(options)
+    patterns.Add(rf"\b(?:{'|'.join(_LISTS['change'])})\b")
+    patterns.Add(states.IDIOMS.pattern)
+    patterns.Add(_REPLACED.pattern)
+    for each in _LISTS["property"].values():
+        patterns.Add(rf"\b(?:{'|'.join(each)})")
+    patterns.Compile()
+    return patterns
+
+
+def _glanced(record: Record) -> Glance:
+    text = record.text.encode("utf-8", "replace").decode().replace("’", "'")
+    bits = sum(1 << place for place in _patterns().Match(text) or ())
+    if bits & _IDIOMS:
+        text = states.IDIOMS.sub(" ", text)
+    tokens = _TOKEN.findall(text)
+    words = [token.lower() for token in tokens]
+    kinds, mentioned, topics = 0, list[int](), list[int]()
+    told: tuple[states.State, ...] = ()
+    if len(words) <= SHORT:
+        kinds = sum(1 << kind for kind in {kind for kind in _kinds(text) if kind is not None})
+        kinds |= 0 if _PLACES.isdisjoint(words) else 1 << PLACE
+        rough = [
+            () if word in STOP_WORDS else (term_hash(word.removesuffix("'s").removesuffix("s")),) for word in words
+        ]
+        mentioned = [word for each in rough for word in each]
+        topics = [word for head, sort in _phrases(tokens, rough) for word in (head, *sort)]
+        told = states.read(text, record.speaker or "")
+    return Glance(
+        properties=bits >> _PROPERTIES,
+        changes=bool(bits & _CHANGE),
+        asks=text.rstrip().endswith("?"),
+        form=tuple(map(term_hash, words[:24])),
+        length=len(words),
+        kinds=kinds,
+        mentions=_filter(mentioned),
+        topics=_filter(topics),
+        denies=not _DENIALS.isdisjoint(words) or "n't" in text,
+        replaces=bool(bits & _REPLACES),
+        states=told,
+        sides=reduce(or_, (state.side for state in told), 0),
+        others=reduce(or_, (state.other for state in told), 0),
+    )
+
+
+def _places(words: Sequence[str], terms: Sequence[Sequence[int]], kinds: Sequence[int | None]) -> Iterator[int]:
+    """Yield what stands behind "in the", "under a" and the like, up to a word that means nothing."""
+    inside = False
+    for word, kept, kind in zip(words, terms, kinds, strict=True):
+        opens = word in _PLACES
+        inside = opens or (inside and (bool(kept) or word in _DETERMINERS or word in {"a", "an"}))
+        if inside and not opens and kind is None:
+            yield from kept
+
+
+def _filter(hashes: Iterable[int]) -> tuple[int, ...]:
+    """Return a Bloom filter: `_BITS` in each of `COLUMNS`."""
+    columns = [0] * COLUMNS
+    for word in set(hashes):
+        columns[word % COLUMNS] |= 1 << word // COLUMNS % _BITS
+    return tuple(columns)
+
+
+def _kind(token: str, before: str, behind: str) -> int | None:
+    """Return the place of a value's kind: 0 a number, 1 a day, 2 a month, 3 a name; None where it is no value.
+
+    A capital that begins a sentence names nothing, and who is spoken to ("Thanks, Ana!", "Hey Ana,") is no value.
+    """
+    word = token.lower()
+    if word in NUMBERS or token[0].isdigit():
+        return 0
+    for place, dates in enumerate(_DATES, start=1):
+        if word.removesuffix("s") in dates or word in dates:
+            return place
+    if not token[0].isupper() or len(token) == 1 or word in STOP_WORDS or word.partition("'")[0] in _PRONOUNS:
+        return None
+    # "Bo is" names somebody where it begins a sentence, too.
+    acts = _TOKEN.match(behind.lstrip())
+    opens = before[-1:] in _OPENING and _TITLE.search(before) is None and not (acts and acts[0] in _ONE)
+    called = behind[:1] in _CALLING and (before.endswith(",") or len(before.split()) < _CALLED)
+    return None if called or (opens and token[1:].islower()) else NAME
+
+
+def _kinds(text: str) -> Iterator[int | None]:
+    for found in _TOKEN.finditer(text):
+        # Most words are no value.
+        if found[0].islower() and found[0] not in _VALUES and not found[0][0].isdigit():
+            yield None
+        else:
+            yield _kind(found[0], text[: found.start()].rstrip(), text[found.end() :])
+
+
+def _phrases(tokens: Sequence[str], terms: Sequence[Sequence[int]]) -> Iterator[tuple[int, frozenset[int]]]:
+    """Yield what stands behind "the", a possessive or a name's, up to a word that means nothing or is a verb.
+
+    And what has a number for a name, such as "ticket 5120".
+    """
+    words: list[int] | None = None
+    before: Sequence[int] = ()
+    for token, kept in zip((*tokens, ""), (*terms, ()), strict=True):
+        lower = token.lower()
+        # "Activities that involve animals": what follows a noun is none.
+        known = lower in _DETERMINERS and not (lower == "that" and before)
+        # "The tank holds 40 litres": what a number counts is none.
+        ends = not kept or lower in _VERBS or lower.endswith("ed") or (bool(words) and token[:1].isdigit())
+        if token[:1].isdigit() and kept and before:
+            yield kept[0], frozenset(before)
+        before = () if ends else kept
+        if words and (ends or token.istitle()):
+            yield words[-1], frozenset(words[:-1])
+        if ends or known:
+            words = [] if known else None
+        elif lower.endswith("'s"):
+            words = []
+        elif words is not None and lower not in _SORTS:
+            words.extend(kept)
+
+
+def _read(record: Record) -> Words:
+    text = record.text.replace("’", "'")
+    tokens = _TOKEN.findall(text)
+    lowered = [token.lower().removesuffix("'s") for token in tokens]
+    opening: list[int] = []
+    kin: set[str] = set()
+    begun = past = False
+    acts = verb = None
+    for token, word, before, following in zip(tokens[:10], lowered, ("", *lowered), (*tokens[1:], ""), strict=False):
+        plural = token.islower() and len(word) > 3 and word.endswith("s") and not word.endswith("ss")
+        joint = word.partition("'")[0] in _PRONOUNS and "'" in word
+        if word in _VERBS or joint or (begun and (word.endswith("ed") or (plural and following.lower() not in _VERBS))):
+            past = word.endswith("ed") or word in IRREGULAR
+            acts = term_hash(word)
+            verb = None if word in _VERBS or joint else (word_hashes(word) or (term_hash(word),))[0]
+            break
+        if word in _OPENERS:
+            continue
+        if word[0].isdigit() and before in STOP_WORDS:
+            break
+        opening.extend(word_hashes(word))
+        # "my boyfriend Kasper" is named, and who names him speaks of the same one.
+        if not following.istitle():
+            kin |= {word} & _KIN
+        begun = bool(opening) or word in _PRONOUNS
+    terms = [*map(word_hashes, tokens)]
+    kinds = [*_kinds(text)]
+    values: tuple[set[int], ...] = (set(), set(), set(), set(), set())
+    for kind, kept, token in zip(kinds, terms, tokens, strict=True):
+        if kind is not None:
+            values[kind].update(kept or [term_hash(token.lower())])
+    # Where several sentences stand, a place may be that of anything.
+    if not _SENTENCES.search(text):
+        values[PLACE].update(_places(lowered, terms, kinds))
+    first_person = not _FIRST.isdisjoint(word.partition("'")[0] for word in lowered)
+    speaker = frozenset(map(term_hash, analyse(record.speaker or "").kept))
+    oneself = speaker if first_person else frozenset()
+    return Words(
+        every=speaker.union(map(term_hash, analyse(text).kept)),
+        subject=frozenset((*opening, *oneself)),
+        things=frozenset(term for token, kept in zip(tokens, terms, strict=True) if token.islower() for term in kept),
+        kin=frozenset(map(term_hash, kin)),
+        oneself=oneself,
+        phrases=tuple(_phrases(tokens, terms)),
+        order=tuple(kept[0] if kept else term_hash(word) for kept, word in zip(terms, lowered, strict=True)),
+        values=tuple(map(frozenset, values)),
+        units=frozenset(
+            kept[0]
+            for kind, kept, following in zip(kinds, terms[1:], kinds[1:], strict=False)
+            if kind == 0 and kept and following in {None, NAME}
+        ),
+        replaced=frozenset(
+            term for found in _REPLACED.finditer(text) for word in found[1].split() for term in word_hashes(word)
+        ),
+        acts=acts,
+        verb=verb,
+        past=past,
+        favourites=frozenset((found[1] or found[2]).lower() for found in _FAVOURITE.finditer(text)),
+    )
