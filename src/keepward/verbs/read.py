@@ -267,11 +267,9 @@ class History(Request[list[Version]]):
     memory_id: fields.NamedId
 
 
-@verb("context", "POST /memory/compile", right="read", operation="compile", tool="get_context")
-class Context(Request[CompiledContext]):
-    """Compile what a model should know for an objective, within a budget, with a receipt."""
+class Compiling(Request[R]):
+    """What a context is compiled for, and within which bounds."""
 
-    function = "engine.contexts:context"
     spread = True
     objective: Objective
     budget_tokens: fields.Tokens | None = None
@@ -283,23 +281,21 @@ class Context(Request[CompiledContext]):
     floor: fields.Floor | None = None
 
 
+@verb("context", "POST /memory/compile", right="read", operation="compile", tool="get_context")
+class Context(Compiling[CompiledContext]):
+    """Compile what a model should know for an objective, within a budget, with a receipt."""
+
+    function = "engine.contexts:context"
+
+
 @verb("preview", "POST /memory/compile/preview", right="approve", changes=False)
-class Preview(Request[Explanation]):
+class Preview(Compiling[Explanation]):
     """Compile a context, keep nothing of it, and say of every candidate why it is in or out.
 
     It takes a reviewer or the owner: no receipt will say what was shown.
     """
 
     function = "engine.explain:preview"
-    spread = True
-    objective: Objective
-    budget_tokens: fields.Tokens | None = None
-    purpose: fields.Purpose = "answer"
-    as_of: fields.AsOf | None = None
-    format: fields.Format = "markdown"
-    include_sensitive: bool = False
-    without: Without = NONE
-    floor: fields.Floor | None = None
 
 
 @verb("count_tokens", "POST /memory/count-tokens", right="read")
