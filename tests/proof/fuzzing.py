@@ -27,8 +27,8 @@ HERE = Path(__file__).parent
 TEXTS = ["oven-is-lit-at-four", "rye-is-sold-out-by-noon", "Tom-keeps-the-key-of-the-cellar", "flour-comes-on-Mondays"]
 #: Proposals of another's that wait when a run begins, so that approving has something to approve.
 WAITING = 30
-#: Memories that hold when a run begins, so that there are some left when others were retired.
-FRESH = 40
+#: Memories that hold when a run begins: more than a run retires, so that there are always some to revise.
+FRESH = 400
 SEED = 20_260_301
 _COUNTED = re.compile(r'keepward_http_requests_total\{method="(\w+)",route="([^"]+)",status="(\d+)"\} (\S+)')
 
