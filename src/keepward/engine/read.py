@@ -421,7 +421,7 @@ def _hits(scored: Sequence[Scored], found: Found, now: datetime, weak: float) ->
                 rank=len(hits) + 1,
                 memory=record,
                 score=each.relevance,
-                parts=dict(each.parts),
+                parts=each.parts,
                 why=why[each.used],
                 weak=each.relevance < weak,
             )

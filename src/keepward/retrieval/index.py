@@ -8,9 +8,9 @@ Invariants
 (4) the terms and vectors of removed entries leave memory at the latest when a quarter of the rows is dead.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import compress
+from itertools import compress, product
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -72,7 +72,7 @@ class Scored(NamedTuple):
     #: How sure it is that this bears on the query, 0..1, see ``relevance``; falls with the score.
     relevance: float
     #: Rounded to 1e-6; the score is computed from the rounded parts.
-    parts: Mapping[str, float]
+    parts: dict[str, float]
     #: Signals that spoke for this entry: "text", "vector", and "link", a name that a better answer holds too.
     used: tuple[str, ...]
 
@@ -416,19 +416,21 @@ class Index:
         found.total = rounded(found.total + found.parts["learned"])
 
     def _answers(self, found: _Found, places: Places, odds: float) -> list[Scored]:
-        rows, parts, cover, ids = found.near.rows[places], found.parts, found.cover, self._columns.ids
+        rows, parts, cover = found.near.rows[places], found.parts, found.cover
         signals = {"text": np.zeros(len(rows), dtype=np.bool_) if cover is None else cover.own[rows] > 0}
         signals |= {"vector": found.near.compared[places], "link": parts["link"][places] > 0}
         numbers = zip(*(part[places].tolist() for part in parts.values()), strict=True)
+        # Flags are few, and answers hundreds.
+        flagged = {flags: tuple(compress(signals, flags)) for flags in product((False, True), repeat=len(signals))}
         return list(
             map(
                 Scored,
-                (ids[row] for row in rows.tolist()),
+                self._columns.ids.named(rows),
                 self._columns["version"][rows].tolist(),
                 np.maximum(found.total[places], 0.0).tolist(),
                 relevance.shares(odds, found.total[places]).tolist(),
                 (dict(zip(parts, values, strict=True)) for values in numbers),
-                [tuple(compress(signals, flags)) for flags in zip(*signals.values(), strict=True)],
+                map(flagged.__getitem__, zip(*(each.tolist() for each in signals.values()), strict=True)),
             )
         )
 

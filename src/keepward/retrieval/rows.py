@@ -160,6 +160,17 @@ class Ids:
         digits = f"{int(self._high.view[row]):016x}{int(self._low.view[row]):016x}"
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
+    def named(self, rows: Places) -> list[str]:
+        """Return the ids of several rows, in their order."""
+        digits = np.stack((self._high.view[rows], self._low.view[rows]), axis=1).astype(">u8").tobytes().hex()
+        ids = [
+            f"{digits[at : at + 8]}-{digits[at + 8 : at + 12]}-{digits[at + 12 : at + 16]}"
+            f"-{digits[at + 16 : at + 20]}-{digits[at + 20 : at + 32]}"
+            for at in range(0, len(digits), 32)
+        ]
+        odd = self._odd
+        return [odd.get(row, name) for row, name in zip(rows.tolist(), ids, strict=True)] if odd else ids
+
     @property
     def nbytes(self) -> int:
         return self._high.nbytes + self._low.nbytes + self._order.nbytes

@@ -35,6 +35,12 @@ def test_ids_come_back_as_they_were_given(by):
     assert [held[row] for row in range(len(names))] == names
 
 
+def test_the_ids_of_several_rows_come_back_in_the_order_asked():
+    names = [*usual(50), *ODD]
+    order = np.random.default_rng(1).permutation(len(names))
+    assert made(names).named(order) == [names[row] for row in order]
+
+
 @pytest.mark.parametrize("by", [1, 7, 100])
 @pytest.mark.parametrize("asked", [1, 200])
 def test_an_id_leads_to_its_newest_row(by, asked, monkeypatch):
