@@ -14,6 +14,9 @@ KEEP = frozenset(os.environ.get("KEEPWARD_FUZZ_KEEP", "").split())
 #: Where misfits are written to, a line of JSON each.
 MISFITS = Path(os.environ.get("KEEPWARD_FUZZ_MISFITS", "misfits.jsonl"))
 
+#: What a request line that is no HTTP, or has no end, is answered by before any operation sees it.
+NO_HTTP = "Invalid HTTP request received."
+
 #: Refusals of what fits its description, by operation, code, and words of the detail: each hangs on something that a
 #: description of single fields cannot say.
 BEYOND_DESCRIPTION = (
@@ -57,6 +60,8 @@ BEYOND_DESCRIPTION = (
 def filter_failure(context: Any, failure: Any, case: Any, response: Any) -> bool:
     """Keep faults of an answer; of what is a misfit of description and reading, keep a line; see ``misfit``."""
     del context
+    if response.text == NO_HTTP:
+        return False
     kind = type(failure).__name__
     if kind not in {"AcceptedNegativeData", "RejectedPositiveData"}:
         return True
