@@ -63,6 +63,7 @@ JSON_KEYS = {
     "floor best below",
     "replay": "receipt text same unchanged[] missing[]",
     "list": "memories[] count withheld[] notes[]",
+    "identity": "version text tokens budget current obstacle edited editions[]",
     "get": RECORD,
     "history": "id versions[]",
     "pending": "proposals[] count",
@@ -106,7 +107,7 @@ JSON_KEYS = {
     "connect": "client path action dry_run diff backup command[] token ended hooks next",
 }
 #: These hold more, by what they tell of.
-OPEN = ("status", "receipt", "token")
+OPEN = ("status", "receipt", "token", "identity")
 #: What one element of a list holds.
 ELEMENTS = {
     "reasons[]": "gate code detail",

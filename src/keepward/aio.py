@@ -300,9 +300,11 @@ class AsyncMemory:
     receipt = hop(Memory.receipt)
     doctor = hop(Memory.doctor)
     status = hop(Memory.status)
+    identity = hop(Memory.identity)
 
     # --- proposing
 
+    update_identity = hop(Memory.update_identity)
     remember = hop(Memory.remember)
     revise = hop(Memory.revise)
     append = hop(Memory.append)

@@ -102,11 +102,11 @@ class Memory(Use, Govern, Tools):
         The handle is an agent's unless an actor is named: it reads and proposes, and nothing it says reaches
         core memory unreviewed. ``actor=Actor.operator(...)`` opens it as its owner; no handle gets there later.
         With a ``token`` actor, tenant and scope are the token's, and the store has to be there. ``identity`` and
-        ``user_file`` are text files outside the store; they are read anew at every compile. ``summarizer`` lets a
-        model sum up in jobs; without one, they quote. ``extractor`` finds the facts of a talk for ``add``: rules, which
-        need no model, or a chat server's model as ``https://host/v1#model``, with ``KEEPWARD_EXTRACTOR_KEY``.
-        ``redactor`` finds names and whatever else tells of a person, and what it finds is replaced by markers before
-        anything is stored, beside what the built-in detectors find.
+        ``user_file`` are text files outside the store; they are read anew at every compile. The tenant that it is
+        opened for proposes editions of the identity. ``summarizer`` lets a model sum up in jobs; without one, they
+        quote. ``extractor`` finds the facts of a talk for ``add``: rules, which need no model, or a chat server's model
+        as ``https://host/v1#model``, with ``KEEPWARD_EXTRACTOR_KEY``. What ``redactor`` finds, such as names, is
+        replaced by markers before anything is stored, beside what the built-in detectors find.
 
         With ``consent``, people gave theirs to all that is written here: their identifiers stay in it, and it is
         sensitive, which this handle may read. An agent's handle is given both rights by this; a token has to have them.
@@ -143,13 +143,16 @@ class Memory(Use, Govern, Tools):
         memory = cls(Shared(engine, config_dir, maintenance=keeper), Session(engine=engine, **asking))
         if maintenance is True:
             engine.wake(wrote=False)
-        if token is None:
-            return memory
         try:
-            return memory.holding(token, consent=consent)
+            handle = memory if token is None else memory.holding(token, consent=consent)
         except BaseException:
             memory.close()
             raise
+        if identity is not None:
+            from keepward.engine.identity import settle_opened
+
+            settle_opened(engine, handle.tenant)
+        return handle
 
     # --- the handle: who asks, and from where
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 
 from keepward.accepted import host_of_key
 from keepward.adapters.blobs import FileBlobs, MemoryBlobs, folder_of
+from keepward.adapters.documents import DocumentFile
 from keepward.adapters.home import FileAnchor, FileErasures, default_config_dir
 from keepward.adapters.world import RandomIds, SystemClock
 from keepward.engine.index import Indexes
@@ -47,7 +47,7 @@ def open_engine(
     parts: dict[str, Any] = {"embedder": _embedder(embedder, config_dir), "counter": _counter(counter)}
     parts["extractor"] = _extractor(extractor, config_dir)
     store = open_store(path, anchor=anchor_in(config_dir), create=create)
-    parts |= {"identity": _document(identity), "user_file": _document(user_file)}
+    parts |= {"identity": DocumentFile(identity), "user_file": DocumentFile(user_file)}
     parts |= {
         "path": str(place_of(path)),
         "policy": policy or Policy(),
@@ -67,7 +67,7 @@ def bare_engine(
 ) -> Engine:
     """Return a store with what an erasure needs around it, and no models but those given."""
     parts: dict[str, Any] = {"embedder": None, "policy": Policy(), "indexes": Indexes()}
-    parts |= {"identity": _document(None), "user_file": _document(None), **more}
+    parts |= {"identity": DocumentFile(None), "user_file": DocumentFile(None), **more}
     if "counter" not in parts:
         parts["counter"] = _counter("estimate")
     return Engine(
@@ -154,20 +154,3 @@ def anchor_in(config_dir: Path | None) -> Anchor | None:
     except OSError:
         # No home at all: the store works unsealed, and status and verify say so.
         return None
-
-
-def _document(path: str | Path | None) -> Callable[[], tuple[str, str] | None]:
-    if path is None:
-        return lambda: None
-    place = Path(path)
-
-    def read() -> tuple[str, str] | None:
-        try:
-            text = place.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
-        except (OSError, UnicodeDecodeError) as fault:
-            raise InvalidInput(f"{place.name} cannot be read as UTF-8 text") from fault
-        return hashlib.sha256(text.encode()).hexdigest()[:16], text
-
-    return read

@@ -76,6 +76,7 @@ SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
     "explain_recall": lambda mem, at: mem.explain_recall("Who keeps the lighthouse of Sagres?"),
     "find": lambda mem, at: mem.find(limit=None, include_ended=True),
     "forget_many": lambda mem, at: mem.forget_many([at.id], reason="x"),
+    "identity": lambda mem, at: mem.identity(),
     "log": lambda mem, at: mem.log(),
     "memory_block": lambda mem, at: mem.memory_block("Who keeps the lighthouse of Sagres?").text,
     "merge_candidates": lambda mem, at: mem.merge_candidates(floor=0.0),
@@ -89,6 +90,7 @@ SILENT: dict[str, Callable[[Memory, Stage], Any]] = {
     "rollback": lambda mem, at: _tried(lambda: mem.rollback(at.commit)),
     "snapshot": lambda mem, at: mem.snapshot().text,
     "status": lambda mem, at: mem.status(),
+    "update_identity": lambda mem, at: _tried(lambda: mem.update_identity("I am Orion", reason="x")),
     "update_by_key": lambda mem, at: mem.update_by_key("keeper", "The bakery is red", tier="archival"),
     "draft": lambda mem, at: _drafted(mem, at),
 }

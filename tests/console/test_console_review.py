@@ -79,6 +79,24 @@ def test_what_was_approved_is_undone_by_a_rollback(console):
     assert texts(console) == ["Ship before Easter."]
 
 
+@pytest.mark.promise("B82")
+def test_a_new_identity_is_a_diff_and_its_approval_is_undone_like_any_other(stage, tmp_path):
+    document = tmp_path / "IDENTITY.md"
+    document.write_text("I am Orion and I answer plainly.\n")
+    console = stage(identity=document)
+    console.agent().update_identity("I am Orion and I answer briefly.\n", reason="Ana asked")
+    with console.page("/review") as page:
+        settle(page)
+        expect(page.locator("article del").first).to_have_text("plainly")
+        expect(page.locator("article ins").first).to_have_text("briefly")
+        page.keyboard.press("a")
+        page.get_by_role("button", name="Undo").wait_for()
+        assert document.read_text() == "I am Orion and I answer briefly.\n"
+        page.get_by_role("button", name="Undo").click()
+        page.get_by_text("Undone by a rollback").first.wait_for()
+    assert document.read_text() == "I am Orion and I answer plainly.\n"
+
+
 def test_nothing_is_approved_that_was_not_on_screen_for_a_moment(console):
     propose(console, "Ship before Whitsun.")
     with console.page("/review") as page:

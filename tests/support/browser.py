@@ -85,12 +85,18 @@ class Console:
         policy: Any = None,
         embedder: str = "none",
         maintenance: bool | None = None,
+        identity: Path | None = None,
         **options: Any,
     ) -> None:
         self.browser, self.folder = browser, folder
         #: Milliseconds that a page waits for what a test does with it.
         self.patience = PATIENCE
-        given: dict[str, Any] = {"embedder": embedder, "policy": policy, "maintenance": maintenance}
+        given: dict[str, Any] = {
+            "embedder": embedder,
+            "policy": policy,
+            "maintenance": maintenance,
+            "identity": identity,
+        }
         self.owner = Memory.open(folder / "m.db", actor=Actor.operator("ana"), config_dir=folder / "home", **given)
         bound, chosen = bind(ServerOptions(port=0, quiet=True, writes_per_minute=0, **options))
         self.options = chosen

@@ -264,6 +264,8 @@ REQUESTS: list[tuple[Any, ...]] = [
         {"text": "Ship it all"},
         {"If-Match": "{proposal5#etag}"},
     ),
+    ("identity", "owner", "GET /memory/identity"),
+    ("identity-none", "agent", "PUT /memory/identity", {"text": "I am Orion", "reason": "new name"}),
 ]
 
 #: Command lines of one session on a fresh store; `{step.key}` is a value that an earlier step printed.
@@ -328,6 +330,8 @@ token              | token create --name claude --scope claude
 token-list         | token list
 token-revoke       | token revoke {token.id}
 config             | config
+identity           | identity
+identity-none      | identity propose --file chat.json --reason new
 jobs               | jobs
 jobs-run           | jobs run expire
 jobs-due           | jobs run --due

@@ -102,3 +102,25 @@ def test_the_login_is_the_systems_and_not_the_environments(run, monkeypatch):
         monkeypatch.setenv(name, "somebody")
     run("remember", "Ship by June", "--as", "operator")
     assert "somebody" not in run("log", "--json").out
+
+
+@pytest.mark.promise("B82")
+def test_an_identity_is_shown_proposed_and_approved_at_the_terminal(run, tmp_path, monkeypatch):
+    (tmp_path / "IDENTITY.md").write_text("I am Orion.\n")
+    (tmp_path / "next.md").write_text("I am Orion, and I sail.\n")
+    run("init")
+    monkeypatch.setenv("KEEPWARD_IDENTITY", str(tmp_path / "IDENTITY.md"))
+    shown = run("identity")
+    assert (shown.code, "I am Orion." in shown.out) == (0, True)
+    held = run("identity", "propose", "-f", "next.md", "--reason", "he sails", "--json")
+    assert held.code == 6
+    assert "I am Orion, and I sail." in run("pending").out
+    assert run("approve", held.json["proposal"], "--as", "agent").code == 7
+    assert run("approve", held.json["proposal"]).code == 0
+    assert (tmp_path / "IDENTITY.md").read_text() == "I am Orion, and I sail.\n"
+    editions = run("identity", "--json").json["editions"]
+    assert run("identity", "--edition", editions[0]["version"], "--json").json["text"] == "I am Orion.\n"
+    assert run("rollback", editions[1]["commit"]).code == 0
+    assert (tmp_path / "IDENTITY.md").read_text() == "I am Orion.\n"
+    assert run("identity", "propose", "--reason", "x").code == 2
+    assert run("identity", "--reason", "x").code == 2

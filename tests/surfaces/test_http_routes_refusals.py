@@ -39,6 +39,8 @@ CALLS = {
     "promote": ("POST", "/memory/items/{memory}/promote", {"text": "The ferry leaves at six", "reason": "x"}),
     "supersede": ("POST", "/memory/items/{memory}/supersede", {"by": "{memory}", "reason": "x"}),
     "update_by_key": ("PUT", "/memory/keys/berth", {"text": "Berth 3"}),
+    "identity": ("GET", "/memory/identity"),
+    "update_identity": ("PUT", "/memory/identity", {"text": "I am Orion", "reason": "x"}),
     "propose": ("POST", "/memory/edit", {"reason": "x", "changes": [{"op": "retire", "id": "{memory}"}]}),
     "begin_draft": ("POST", "/memory/drafts", {"reason": "x"}),
     "get_draft": ("GET", "/memory/drafts/{draft}"),

@@ -200,6 +200,7 @@ def test_the_profile_names_its_tools():
         "read_blocks",
         "block_append",
         "block_replace",
+        "update_identity",
         "begin_edits",
         "finish_edits",
         "discard_edits",

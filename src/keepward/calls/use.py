@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from keepward.model.browse import Activity, Facets, Lineage, MeaningMap, Sources, Usage
     from keepward.model.commit import ReceiptPage
     from keepward.model.compiled import CompiledContext, Explanation, Replayed, TokenCount
+    from keepward.model.identity import Identity
     from keepward.model.journal import (
         Check,
         Version,
@@ -398,7 +399,24 @@ class Use(Talks):
     def status(self) -> dict[str, Any]:
         """Return counts, sizes, the queue, the use of budgets, and how each job stands, as plain values."""
 
+    @sends("read")
+    def identity(self, *, edition: str | None = None) -> Identity:
+        """Return the identity document as it stands, or one of its editions by its version, and how each came to hold.
+
+        Raises:
+            NotFound: no such edition is kept.
+        """
+
     # --- proposing
+
+    @sends("write")
+    def update_identity(self, text: str, *, reason: str) -> Outcome:
+        """Propose a new edition of the identity document: it waits for the owner, whose own word decides at once.
+
+        Raises:
+            Conflict: no document is set here that could be replaced; the message says what to do.
+            InvalidInput: it is what the document says already.
+        """
 
     @sends("write")
     def remember(self, text: str, *, reason: str = "", **fields: Unpack[InsertFields]) -> Outcome:

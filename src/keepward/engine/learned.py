@@ -5,8 +5,7 @@ Invariants
     weights by their hash, so that a state of the past ranks as it did then, and a rollback brings the weights before.
 (2) Weights are kept as an artefact under their hash; what does not give that hash is never used.
 (3) Of weights that came with an import it cannot be told from the feedback here what they have seen; they are marked.
-(4) That record is no memory: archived, in a scope that nobody can stand in, it is in no recall, list, context,
-    duplicate answer or count of what is live.
+(4) That record is no memory; see ``own``.
 """
 
 from __future__ import annotations
@@ -14,15 +13,12 @@ from __future__ import annotations
 import base64
 import json
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from keepward.engine.own import own_records
 from keepward.errors import Tampered
-from keepward.model.commit import Step
 from keepward.model.memory import Record, Status
-from keepward.model.query import Filter
 from keepward.model.trust import RESERVED
 from keepward.store.reads import Reader
 
@@ -88,16 +84,8 @@ class Rerankers:
 
 def _newest(store: Reader, tenant: str) -> tuple[list[str], set[str]]:
     """Return the ids of the records that name weights, and the names of weights that went with an erasure."""
-    mine = Filter(scopes=(RESERVED,), key=KEY, include_sensitive=True)
-    records = store.find(tenant, mine, live_at=None, limit=None).records
+    records = own_records(store, tenant, KEY)
     return [record.id for record in records], {name for each in records for name in each.metadata.get("erased", ())}
-
-
-def following(before: Record, text: str, told: Mapping[str, Any], now: datetime) -> Step:
-    """Return the change of the record that names the weights."""
-    metadata = json.dumps(told, sort_keys=True, separators=(",", ":"))
-    after = replace(before, version=before.version + 1, text=text, metadata_json=metadata, updated_at=now)
-    return Step(op="replace", before=before, after=after)
 
 
 def standing(store: Reader, tenant: str, seq: int | None = None) -> Standing:

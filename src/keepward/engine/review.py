@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
+from keepward.engine import identity
 from keepward.engine.commit import Steps, Transaction, transact
 from keepward.engine.look import Overlay, look, personal
 from keepward.engine.session import Engine, Session
@@ -138,15 +139,24 @@ def approve(session: Session, proposal_id: str, *, digest: str | None = None) ->
 
     def decide(session: Session) -> _Approval:
         item, steps = _as_seen(session, proposal_id, digest)
-        _still_fits(session, item, steps)
+        if identity.is_edition(item):
+            why = identity.outdated(session, item)
+            if why is not None:
+                raise _Ended(item, "stale", why)
+            steps = (identity.approved(session, item),)
+        else:
+            _still_fits(session, item, steps)
         return _Approval(item=item, steps=steps, reasons=item.reasons)
 
-    return _settled(session, lambda: transact(session, decide, _carry_out, beforehand=True))
+    with identity.following(session):
+        return _settled(session, lambda: transact(session, decide, _carry_out, beforehand=True))
 
 
 def _as_seen(session: Session, proposal_id: str, digest: str | None) -> tuple[Waiting, tuple[Step, ...]]:
     """Return a proposal that the session may approve, and its steps as they follow what is stored now."""
     item = _open(session, proposal_id)
+    if identity.is_edition(item):
+        identity.see_owner(session.actor)
     if digest is not None and digest != item.digest:
         raise Conflict("the proposal is not the one you saw; look at it again and decide on its present digest")
     if digest_of(item.steps, item.base) != item.digest:
@@ -168,6 +178,8 @@ def _carry_out(transaction: Transaction, approval: _Approval) -> Committed:
     session, item, by = transaction.session, approval.item, transaction.session.actor.label
     now = session.clock.now()
     decided = replace(item, state="approved", decided_by=by, decided_at=now, decision=approval.decision)
+    if identity.is_edition(item):
+        identity.stage(transaction, item.steps[0].after.text, over=approval.steps[0].after.metadata["before"])
     transaction.writer.put_waiting(decided, was="pending")
     steps, amended = tuple(approval.steps), approval.decision == AMENDED
     stored = transaction.commit(
@@ -201,6 +213,10 @@ def amend(
 
     def decide(session: Session) -> _Approval:
         item, steps = _as_seen(session, proposal_id, digest)
+        if identity.is_edition(item):
+            raise InvalidInput(
+                "a new edition of the identity is approved or rejected as it is; propose words of your own instead"
+            )
         place = _place_of(steps, memory)
         judged = _judge_amended(session, item, steps[place], replace(change, id=steps[place].after.id), found)
         if judged.after is None:
@@ -434,7 +450,8 @@ def _unchanged(session: Session, item: Waiting) -> dict[str, Record]:
         record = newest.get(memory_id)
         same = version == 0 if record is None else says_the_same(session, record, version)
         if not same:
-            raise _Ended(item, "stale", f"memory {memory_id} has changed since this was proposed")
+            what = "the identity" if identity.is_edition(item) else f"memory {memory_id}"
+            raise _Ended(item, "stale", f"{what} has changed since this was proposed")
     return newest
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol, cast
@@ -23,13 +23,11 @@ from keepward.model.policy import Policy
 from keepward.model.trust import Actor, ActorKind, Trust
 from keepward.model.value import to_micros
 from keepward.ports.models import Embedder, Extractor, Redactor, Summarizer, TokenCounter
-from keepward.ports.world import BlobStore, Clock, ErasureList, IdSource
+from keepward.ports.world import BlobStore, Clock, Document, ErasureList, IdSource
 from keepward.store.store import Store
 from keepward.store.writer import Writer
 
 _log = logging.getLogger(__name__)
-#: (version, text) of a document outside the store, read anew at each call; None when there is none.
-Document = Callable[[], tuple[str, str] | None]
 
 
 class Wake(Protocol):

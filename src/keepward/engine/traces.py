@@ -23,7 +23,8 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from keepward.engine.learned import CARRIED, KEY, following, standing
+from keepward.engine.learned import CARRIED, KEY, standing
+from keepward.engine.own import own_step
 from keepward.engine.session import Engine, Session
 from keepward.engine.view import fetch, items_of
 from keepward.errors import Conflict, NotFound
@@ -272,7 +273,7 @@ def stopped(session: Session, weights: Collection[str]) -> Step | None:
     if told.get("weights") in weights:
         told |= {"weights": None, "serving": False, "why": WHY, "seen": 0, "held_out": 0, "pairs": 0, "gain": 0.0}
         text = "The learned reranker was erased and does not serve."
-    return following(before, text, told, session.clock.now())
+    return own_step(session, before, KEY, text, told)
 
 
 def marks_of(key: bytes, tenant: str, records: Iterable[Record], names: Iterable[str] = ()) -> tuple[str, ...]:

@@ -17,29 +17,19 @@ Invariants
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from keepward.engine.commit import store_steps
-from keepward.engine.learned import KEY, Standing, following, is_carried, standing
+from keepward.engine.learned import KEY, Standing, is_carried, standing
+from keepward.engine.own import own_step
 from keepward.engine.session import Engine, Session
 from keepward.engine.view import items_of
 from keepward.errors import Conflict, Tampered
 from keepward.model.commit import ERASED, Reason, Step
-from keepward.model.memory import (
-    ContentType,
-    Kind,
-    Record,
-    Sensitivity,
-    Stability,
-    Status,
-    Tier,
-    importance_at,
-)
+from keepward.model.memory import Record, importance_at
 from keepward.model.query import Feedback, Training
-from keepward.model.trust import RESERVED, Trust
 from keepward.model.value import from_micros, to_micros
 
 if TYPE_CHECKING:
@@ -174,33 +164,8 @@ def _found(stands: Standing, given: list[Example], judged: Judged, from_agents: 
 
 def _step(session: Session, stands: Standing, facts: dict[str, Any]) -> Step:
     """Return the change of the record that names the weights; see ``engine.learned``."""
-    now = session.clock.now()
     text = f"The learned reranker {facts['weights'][:16]} {'serves' if facts['serving'] else 'does not serve'}."
-    if stands.record is not None:
-        return following(stands.record, text, facts, now)
-    born = Record(
-        id=session.ids.new_id(now),
-        version=1,
-        tier=Tier.ARCHIVAL,
-        kind=Kind.DOCUMENT,
-        text=text,
-        scope=RESERVED,
-        key=KEY,
-        content_type=ContentType.STRUCTURED,
-        metadata_json=json.dumps(facts, sort_keys=True, separators=(",", ":")),
-        source="job",
-        trust=Trust.OWNER,
-        confidence=1.0,
-        importance=0.5,
-        sensitivity=Sensitivity.NORMAL,
-        stability=Stability.PERMANENT,
-        # Never active: it is no memory, and whatever looks at live memories must pass it by.
-        status=Status.ARCHIVED,
-        author=session.actor.label,
-        created_at=now,
-        reinforced_at=now,
-    )
-    return Step(op="insert", before=None, after=born)
+    return own_step(session, stands.record, KEY, text, facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
+from keepward.engine import identity
 from keepward.engine.commit import Steps, Transaction, transact
 from keepward.engine.inquire import impact
 from keepward.engine.look import judged
@@ -69,6 +70,9 @@ def roll_back(session: Session, commit: str, *, with_later: bool = False, dry_ru
             facts = {"targets": [], "undoes": list(plan.undone), **session.credential}
             receipt = transaction.receipt("rollback", facts, plan.reasons)
             return replace(plan, receipt=receipt, receipt_id=receipt.id)
+        if found.edition is not None:
+            text, over = found.edition
+            identity.stage(transaction, text, over=over)
         reason = f"rollback of {', '.join(plan.undone)}"
         stored = transaction.commit(
             found, reason=reason, kind="rollback", reasons=plan.reasons, details=undoes, receipt_kind="rollback"
@@ -76,12 +80,15 @@ def roll_back(session: Session, commit: str, *, with_later: bool = False, dry_ru
         receipt = stored.receipt
         return replace(plan, applied=True, commit=stored.commit, receipt=receipt, receipt_id=receipt.id)
 
-    return transact(session, decide, carry_out, beforehand=True, idle=idle)
+    with identity.following(session):
+        return transact(session, decide, carry_out, beforehand=True, idle=idle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reverting(Steps):
     plan: Rollback
+    #: Text of the identity that comes back with it, and the edition that it takes the place of.
+    edition: tuple[str, str] | None = None
 
 
 def _reverting(session: Session, name: str, *, with_later: bool) -> _Reverting:
@@ -122,7 +129,7 @@ def _reverting(session: Session, name: str, *, with_later: bool) -> _Reverting:
         dependents=tuple(closure(session, targets)),
         reasons=reasons,
     )
-    return _Reverting(steps=steps, plan=plan)
+    return _Reverting(steps=steps, plan=plan, edition=identity.reverted(session, steps))
 
 
 def _permitted(session: Session, view: CommitView) -> None:

@@ -97,6 +97,9 @@ class Draft:
         return self.overlay.features(record)
 
 
+_Draft = TypeVar("_Draft", bound=Draft)
+
+
 class _Meter:
     """Seconds of processor time, asked of the system only where so much time went by that it matters."""
 
@@ -145,21 +148,37 @@ def propose(
                     raise
         return draft
 
-    def carry_out(transaction: Transaction, draft: Draft) -> Outcome:
+    operations = [operation(change) for change in changes]
+    return outcome_of(session, decide, operations, conversation=conversation, kind=kind, size=len(changes))
+
+
+def outcome_of(
+    session: Session,
+    decide: Callable[[Session], _Draft],
+    operations: list[str],
+    *,
+    conversation: str | None = None,
+    kind: str = "write",
+    size: int = 1,
+    before: Callable[[Transaction, _Draft], None] = lambda *_: None,
+) -> Outcome:
+    """Decide about one proposal as a whole, and carry that out; ``before`` is called where any of it is to be kept."""
+
+    def carry_out(transaction: Transaction, draft: _Draft) -> Outcome:
         last = draft.items[-1]
-        reasons = (*held, *(each for item in draft.items for each in item.reasons))
-        match draft.decision:
-            case "refuse":
-                return _refuse(transaction, reasons, [operation(change) for change in changes])
-            case "same":
-                return _duplicate(transaction, last, reasons)
-            case "quarantine":
-                steps = [step for item in draft.items for step in item.steps]
-                return _hold(transaction, steps, draft.base, last.reason, reasons)
+        reasons = (*draft.held, *(each for item in draft.items for each in item.reasons))
+        if draft.decision == "refuse":
+            return _refuse(transaction, reasons, operations)
+        if draft.decision == "same":
+            return _duplicate(transaction, last, reasons)
+        before(transaction, draft)
+        if draft.decision == "quarantine":
+            steps = [step for item in draft.items for step in item.steps]
+            return _hold(transaction, steps, draft.base, last.reason, reasons)
         stored = transaction.commit(draft, reason=last.reason, conversation=conversation, kind=kind, reasons=reasons)
         return _committed(session, draft.steps, stored, reasons)
 
-    return _transact(session, decide, carry_out, len(changes))
+    return _transact(session, decide, carry_out, size)
 
 
 def _judge_each(session: Session, changes: Sequence[Change], reason: str, draft: Draft) -> Draft:
@@ -220,8 +239,8 @@ def propose_each(
 
 def _transact(
     session: Session,
-    decide: Callable[[Session], Draft],
-    carry_out: Callable[[Transaction, Draft], _Result],
+    decide: Callable[[Session], _Draft],
+    carry_out: Callable[[Transaction, _Draft], _Result],
     size: int,
     *,
     together: bool = False,

@@ -4,7 +4,8 @@ Decided from the actor, the operation and the strictest access of tier, block an
 is there and of what it would become. Origin decides, wording never does.
 
 Invariants
-(1) The identity is immune: no actor writes, moves, retires or restores it through memory.
+(1) The identity is immune: no actor writes, moves, retires or restores it as a memory. A new edition of its document
+    is judged like the core block that it makes, and never through for anybody but the owner.
 (2) Nothing that is not the owner's own reaches core, permanence or a promotion unreviewed; where policy asks for
     four eyes, nor does the owner's.
 (3) A stricter access only ever tightens.
@@ -66,8 +67,8 @@ def authority(case: Case, view: View, policy: Policy) -> Verdict | None:
 def _forbidden(case: Case, view: View, policy: Policy) -> Iterator[Reason]:
     after, before, actor = case.after, case.before, case.actor
     sides = [side for side in (before, after) if side is not None]
-    if any(_is_identity(side) for side in sides):
-        detail = "the identity lives in its own document and is not written through memory: edit that document"
+    if not view.edition and any(_is_identity(side) for side in sides):
+        detail = "the identity lives in its own document and is no memory: propose a new edition of that document"
         yield _reason("identity_is_immune", detail)
         return
     if view.contained and not actor.is_owner:

@@ -304,6 +304,7 @@ BODIES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "promote": ("PromoteBody", "The canonical text of lasting knowledge.", {}),
     "supersede": ("SupersedeBody", "What takes a memory's place.", {}),
     "update_by_key": ("Keyed", "The text that a key is to have; without a kind it is a state.", {}),
+    "update_identity": ("Identify", "A new edition of the identity document, and why.", {}),
     "begin_draft": ("Begin", "A draft to be.", {}),
     "stage_draft": ("Stage", "Changes to add to a draft.", {}),
     "propose": ("Edit", "One proposal of one or many changes, carried out, held or refused together.", {}),

@@ -341,6 +341,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "core": row(answer=answers.core, model=schemas.Core),
         "search": row(404, answer=answers.search, model=schemas.Found, beside=_CURSOR),
         "explain_recall": row(404),
+        "identity": row(404),
         "compile": row(404, 409, title="compile_context"),
         "preview": row(404, 409),
         "count_tokens": row(),
@@ -417,6 +418,7 @@ ROWS: Mapping[str, Mapping[str, Row]] = {
         "promote": _write(),
         "supersede": _write(),
         "update_by_key": _write(),
+        "update_identity": _write(),
         "propose": _write(title="edit", answer=answers.propose),
     },
 }

@@ -44,7 +44,7 @@ OPERATIONS: Mapping[str, str] = {
         "compile",
         "upsert_memory": "remember remember_many update_by_key import restore_export",
         "update_memory": "propose revise append move archive restore reinforce promote supersede merge approve "
-        "approve_many amend rollback finish_draft",
+        "approve_many amend rollback finish_draft update_identity",
         "delete_memory": "forget forget_many contain erase",
     }.items()
     for name in names.split()

@@ -106,6 +106,19 @@ def block_replace(drafts: Drafts, memory: Memory, given: dict[str, Any]) -> Answ
     return written(memory, memory.revise(memory_id, reason=_why(given), if_version=version, **fields))
 
 
+@tool(
+    "Propose a new identity",
+    takes={"text": text("All that the identity is to say; at most 500 tokens."), "reason": _REASON},
+    needs=("text", "reason"),
+    gives=OUTCOME,
+    always=ALWAYS,
+    destroys=True,
+)
+def update_identity(drafts: Drafts, memory: Memory, given: dict[str, Any]) -> Answer:
+    """Propose a new edition of the identity, the persona that opens every prompt. It waits for its owner."""
+    return written(memory, memory.update_identity(given["text"], reason=given["reason"]))
+
+
 @tool("Begin edits", takes={"reason": _REASON}, needs=("reason",), gives=_STAGED)
 def begin_edits(drafts: Drafts, memory: Memory, given: dict[str, Any]) -> Answer:
     """Begin edits that are proposed together. They are kept for an hour."""
@@ -133,7 +146,7 @@ def discard_edits(drafts: Drafts, memory: Memory, given: dict[str, Any]) -> Answ
 def block_tools(drafts: Drafts | None = None) -> tuple[Tool, ...]:
     """Return the tools, over edits of their own unless some are given."""
     begun = drafts or Drafts(LocalState(time.monotonic))
-    rows = (read_blocks, block_append, block_replace, begin_edits, finish_edits, discard_edits)
+    rows = (read_blocks, block_append, block_replace, update_identity, begin_edits, finish_edits, discard_edits)
     return tuple(replace(each, run=partial(each.run, begun)) for each in rows)
 
 

@@ -105,6 +105,57 @@ class ErasureList(Protocol):
         ...
 
 
+class Document(Protocol):
+    """A text of the user's outside of the store, such as the identity; three calls replace it."""
+
+    #: The tenant that may change it; None until ``bind``.
+    tenant: str | None
+
+    def bind(self, store_id: str, tenant: str) -> None:
+        """Take it for the document of one tenant of a store: others see nothing of what is staged for it."""
+        ...
+
+    def __call__(self) -> tuple[str, str] | None:
+        """Return its version and its text, as they are now; None where there is none."""
+        ...
+
+    def obstacle(self) -> str | None:
+        """Return why no other text can be put in its place, and what to do; None where one can."""
+        ...
+
+    def probe(self) -> None:
+        """See that a text can be staged here.
+
+        Raises:
+            OSError: it cannot.
+        """
+        ...
+
+    def stage(self, text: str) -> None:
+        """Keep a new text beside it, durably, in place of what was staged before.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        ...
+
+    def staged(self) -> bool:
+        """Whether a text was staged, and neither put in place nor discarded."""
+        ...
+
+    def put(self, edition: str, over: str) -> bool:
+        """Let what was staged take the place of the edition ``over``, where both are these; return whether it stands.
+
+        Raises:
+            OSError: it cannot be put there; it stays staged.
+        """
+        ...
+
+    def discard(self) -> None:
+        """Drop what was staged."""
+        ...
+
+
 class BlobStore(Protocol):
     """Keeps bytes by place."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 from keepward.model.commit import ReceiptKind, ReceiptPage
 from keepward.model.compiled import CompiledContext, Explanation, Replayed, TokenCount
+from keepward.model.identity import Identity
 from keepward.model.journal import Check, Version
 from keepward.model.memory import Record, as_read
 from keepward.model.query import Filter, Memories, Ranking
@@ -339,6 +340,14 @@ class MemoryBlock(Request[CompiledContext]):
         """Return it as a context for the query."""
         given = super().parameters(session)
         return {"objective": given.pop("query"), "which": "memory_block", **given}
+
+
+@verb("identity", "GET /memory/identity", right="read")
+class GetIdentity(Request[Identity]):
+    """Return the identity document as it stands, or one of its editions, and how each came to hold."""
+
+    function = "engine.identity:identity"
+    edition: Annotated[fields.Word, Limit("Version of one of its editions, or the first letters of it.")] | None = None
 
 
 @verb("replay", "POST /memory/receipts/{id}/replay", right="read", group="journal")

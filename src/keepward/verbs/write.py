@@ -128,6 +128,15 @@ class Add(Request[Added]):
         )
 
 
+@verb("update_identity", "PUT /memory/identity", right="propose", status=201)
+class UpdateIdentity(Request[Outcome]):
+    """Propose a new edition of the identity document: it waits for the owner, whose own word decides at once."""
+
+    function = "engine.identity:update_identity"
+    text: Annotated[fields.Text, Judged("All that the document is to say.")]
+    reason: fields.Why
+
+
 class Edit(Request[Outcome]):
     """A request that changes one memory; ``makes`` is the change, whose fields it takes."""
 

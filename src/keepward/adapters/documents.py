@@ -1,0 +1,113 @@
+"""Text files of the user's that stand outside the store: read anew at each call, and replaced as a whole.
+
+Invariants
+(1) What is there is what is read: nothing of it is cached, and a file that is not there is no document.
+(2) A new text is staged beside the file, whole and on disk, before anybody relies on it; it takes the place of the one
+    edition that it was made from, and of nothing else.
+(3) A link is followed to write as it is to read: what it names is replaced, and the link stays. So do the mode of the
+    file and its line ends.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from keepward import durable
+from keepward.errors import InvalidInput
+from keepward.model.identity import VERSION, edition_of
+
+_NONE = "no identity document is set: make a text file and name it as `identity` in keepward.toml, or KEEPWARD_IDENTITY"
+
+
+class DocumentFile:
+    """A document in a file, which need not be there; without a path there is none."""
+
+    def __init__(self, path: str | Path | None) -> None:
+        self._path = None if path is None else Path(path)
+        self.tenant: str | None = None
+        self._mark = ""
+
+    def bind(self, store_id: str, tenant: str) -> None:
+        """Take it for the document of one tenant of a store."""
+        self.tenant, self._mark = tenant, edition_of(f"{store_id}/{tenant}")[:VERSION]
+
+    def __call__(self) -> tuple[str, str] | None:
+        """Return the version and the text."""
+        if self._path is None:
+            return None
+        try:
+            text = self._path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as fault:
+            raise InvalidInput(f"{self._path.name} cannot be read as UTF-8 text") from fault
+        return edition_of(text)[:VERSION], text
+
+    def obstacle(self) -> str | None:
+        """Return why no other text can be put in its place, and what to do; None where one can."""
+        if self._path is None:
+            return _NONE
+        name = self._path.name
+        if self() is None:
+            return f"there is no {name} yet: its owner writes the first edition of the identity"
+        if not self._path.is_file():
+            return f"{name} is no plain file, so it is not replaced: name a file as `identity` in keepward.toml"
+        return None
+
+    def probe(self) -> None:
+        """See that a text can be staged here.
+
+        Raises:
+            OSError: it cannot.
+        """
+        aside = self._staged(f"{os.getpid()}.probe")
+        aside.unlink(missing_ok=True)
+        with durable.fresh(aside):
+            pass
+        aside.unlink()
+
+    def stage(self, text: str) -> None:
+        """Write a new text beside the file; see (2).
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        assert self._path is not None
+        self.discard()
+        place = self._path.resolve()
+        ends = "\r\n" if b"\r\n" in place.read_bytes() else "\n"
+        with durable.fresh(self._staged(), mode=stat.S_IMODE(place.stat().st_mode)) as out:
+            out.write(text.replace("\n", ends).encode())
+        durable.flush(place.parent)
+
+    def staged(self) -> bool:
+        """Whether a text was staged, and neither put in place nor discarded."""
+        return self._path is not None and self._staged().is_file()
+
+    def put(self, edition: str, over: str) -> bool:
+        """Let what was staged take the place of the edition ``over``, where both are these; return whether it stands.
+
+        Raises:
+            OSError: it cannot be put there; it stays staged.
+        """
+        assert self._path is not None
+        aside, now = self._staged(), self()
+        found = now and edition_of(now[1])
+        if found == over != edition and edition_of(aside.read_text(encoding="utf-8", errors="replace")) == edition:
+            place = self._path.resolve()
+            aside.replace(place)
+            durable.flush(place.parent)
+            return True
+        self.discard()
+        return found == edition
+
+    def discard(self) -> None:
+        """Drop what was staged."""
+        self._staged().unlink(missing_ok=True)
+
+    def _staged(self, name: str = "") -> Path:
+        assert self._path is not None
+        place = self._path.resolve()
+        return place.with_name(f"{place.name}.{name or self._mark}{durable.PART}")

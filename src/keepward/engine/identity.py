@@ -1,0 +1,438 @@
+"""The identity: a document outside of the store, a new edition of which is proposed, decided and undone like a memory.
+
+Invariants
+(1) Its text is no memory: the journal has one record of the store's own, which names by its SHA-256 the edition that
+    holds. The text of an edition is kept under its version, as replays need it; that of a proposal stands in the
+    proposal, beside the text that it would take the place of, and goes with it.
+(2) Nobody but the owner puts an edition in force or brings one back, and only in the tenant that the store was opened
+    for: the document is one, whoever else is served.
+(3) An edition takes the place of the one that it was proposed on, which the journal names before anything waits, so
+    that a rollback gives it back; a document that somebody has edited since is left as it is.
+(4) The document follows the journal: what comes next is staged beside the file, committed, and put in its place while
+    nobody else can write. What was cut off in between is finished, or dropped, by whoever opens the store next.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+
+from keepward.engine.commit import Steps, Transaction
+from keepward.engine.look import personal
+from keepward.engine.own import own_records, own_step
+from keepward.engine.session import Engine, Session, least_handed
+from keepward.engine.traces import revived
+from keepward.engine.write import Draft, Judgement, outcome_of
+from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, Unauthorised
+from keepward.gates import pipeline
+from keepward.gates.content import scrub_secret
+from keepward.gates.detect.engine import Finding
+from keepward.gates.shape import ill_formed
+from keepward.gates.verdict import Case, View, reasons_of
+from keepward.model.change import Replace
+from keepward.model.commit import Step
+from keepward.model.identity import VERSION, Edition, Identity, edition_of
+from keepward.model.memory import CORE_BLOCKS, Access, ContentType, Kind, Record, Status, Tier
+from keepward.model.policy import Policy
+from keepward.model.proposal import Outcome, Waiting
+from keepward.model.trust import RESERVED, SHARED, Actor, Trust, default_source, trust_of
+from keepward.store.reads import Reader
+
+_log = logging.getLogger(__name__)
+#: Key of the record, and kind of the kept texts.
+KEY = "identity"
+#: Most characters of an edition for each token of its budget, so that no detector is given more.
+_CHARACTERS = 8
+_MASKED = "the identity document holds what looks like a secret: take that out of the file first"
+_UNWRITABLE = "the identity document cannot be replaced"
+_OTHERS = "the identity is the document of another tenant of this store, which alone changes it"
+_authority, _injection = reasons_of("authority"), reasons_of("injection")
+
+
+def identity(session: Session, *, edition: str | None = None) -> Identity:
+    """Return the identity as it stands, or one of its editions by its version or the first letters of it.
+
+    Raises:
+        NotFound: there is no such edition, or its text is not kept.
+        InvalidInput: several begin so; or the document cannot be read.
+    """
+    with suppress(KeepwardError):
+        # What cannot be finished now shows as an edited document.
+        _settle(session.engine)
+    now, known = session.engine.identity(), _editions(session)
+    version, text = now or (None, None)
+    if edition is not None:
+        names = {each.version for each in known if each.version.startswith(edition)}
+        if len(names) > 1:
+            raise InvalidInput("more than one edition begins so; give more of its version")
+        version = next(iter(names), edition)
+        text = session.store.artefact(session.tenant, KEY, version)
+        if text is None:
+            raise NotFound("no such edition of the identity is kept here; `keepward identity` lists them")
+    return Identity(
+        version=version,
+        text=None if text is None else scrub_secret(text),
+        tokens=0 if text is None else session.engine.counter.count(text),
+        budget=session.policy.block_budget.get(CORE_BLOCKS[0], 0),
+        current=now is not None and version == now[0],
+        obstacle=_obstacle(session),
+        edited=bool(known) and (now is None or edition_of(now[1]) != known[-1].edition),
+        editions=tuple(known),
+    )
+
+
+def update_identity(session: Session, text: str, *, reason: str) -> Outcome:
+    """Propose a new edition of the identity: it waits for the owner, whose own word decides at once.
+
+    Raises:
+        Conflict: there is no document here that could be replaced; the message says what to do.
+        InvalidInput: it is what the document says already.
+    """
+    _settle(session.engine)
+    found: dict[str, tuple[Finding, ...]] = {}
+
+    def decide(session: Session) -> _Revision:
+        now = _document(session)
+        # A file ends as it did; what is compared is what would stand there.
+        wanted = text.replace("\r\n", "\n").replace("\r", "\n").rstrip() + ("\n" if now.endswith("\n") else "")
+        if wanted == now:
+            raise InvalidInput("that is what the identity says already; nothing is changed")
+        stands = _standing(session.store, session.tenant)
+        noted = None if _named(stands) == edition_of(now) else own_step(session, stands, KEY, *_naming(now))
+        base = noted.after if noted else stands
+        assert base is not None
+        revision = _Revision(noted=noted, now=now, base={base.id: base.version}, heard=least_handed(session))
+        revision.items.append(_judge(session, _Asked(_block(base, now), wanted, reason), revision, found))
+        if revision.decision == "allow":
+            revision.text = revision.items[0].steps[0].after.text
+            revision.items[0].steps = [own_step(session, base, KEY, *_naming(revision.text, over=now))]
+        return revision
+
+    def before(transaction: Transaction, revision: _Revision) -> None:
+        _note(transaction, revision)
+        if revision.text is not None:
+            stage(transaction, revision.text, over=edition_of(revision.now))
+
+    with following(session):
+        return outcome_of(session, decide, ["update_identity"], before=before)
+
+
+@dataclass(kw_only=True)
+class _Revision(Draft):
+    """A new edition, judged."""
+
+    #: What the document says.
+    now: str
+    #: The change after which the journal names that; None where it does.
+    noted: Step | None
+    #: What is put in force at once.
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The edition that holds, as the block that it makes, and the text and reason of another."""
+
+    block: Record
+    text: str
+    reason: str
+
+
+def _judge(session: Session, asked: _Asked, draft: Draft, found: dict[str, tuple[Finding, ...]]) -> Judgement:
+    """Judge a new edition like the core block that it makes."""
+    policy, change = _policy(session.policy), Replace(id=asked.block.id, text=asked.text)
+    broken = ill_formed(change, asked.reason, policy)
+    if broken:
+        return Judgement(decision="refuse", reasons=broken)
+    source = default_source(session.actor)
+    trust = trust_of(session.actor, source)
+    after = replace(
+        asked.block,
+        text=asked.text,
+        version=asked.block.version + 1,
+        updated_at=session.clock.now(),
+        author=session.actor.label,
+        source=source,
+        trust=trust,
+        heard=draft.heard if draft.heard is not None and draft.heard < trust else None,
+    )
+    judged = _judged(session, asked, change, after, found, policy)
+    result = Judgement(decision=judged.decision, reasons=tuple(judged.reasons), reason=judged.case.reason)
+    if after.heard is not None:
+        detail = f"its writer was handed something of lower trust: written after reading {after.heard.label}"
+        result.reasons = (*result.reasons, _authority("after_reading", detail))
+    if any(each.gate == "injection" for each in judged.held):
+        # What stands in every prompt is no place for a text that would pass for an order from elsewhere.
+        detail = "the identity takes no text that reads like an order to pass over others: say it plainly"
+        result.decision, result.reasons = "refuse", (_injection("order_in_identity", detail), *result.reasons)
+    stone = revived(session.engine, session.tenant, judged.case.after)
+    if stone is not None:
+        return Judgement(decision="refuse", reasons=(stone,))
+    if result.decision == "quarantine":
+        detail = "the identity takes the owner's own approval; a reviewer's does not do"
+        result.reasons = (_authority("owner_decides", detail), *result.reasons)
+    if result.decision != "refuse":
+        result.steps = [Step(op="replace", before=asked.block, after=judged.case.after)]
+    return result
+
+
+def _judged(
+    session: Session,
+    asked: _Asked,
+    change: Replace,
+    after: Record,
+    found: dict[str, tuple[Finding, ...]],
+    policy: Policy,
+) -> pipeline.Judged:
+    case = Case(change=change, actor=session.actor, scope=SHARED, before=asked.block, after=after, reason=asked.reason)
+    tokens = session.engine.counter.count(after.text)
+    view = View(now=session.clock.now(), tokens=tokens, personal=personal(session.engine, case, found), edition=True)
+    return pipeline.judge(case, view, policy)
+
+
+def _policy(policy: Policy) -> Policy:
+    """Return the policy for the document: as long as its budget, and never changed without approval."""
+    persona, budget = CORE_BLOCKS[0], policy.block_budget.get(CORE_BLOCKS[0], 0)
+    return replace(
+        policy,
+        text_limit={**policy.text_limit, Tier.CORE: budget * _CHARACTERS},
+        block_access={**policy.block_access, persona: Access.APPROVAL},
+        core_keys=(persona,),
+    )
+
+
+def _block(base: Record, text: str) -> Record:
+    """Return an edition as the core block that it makes: what a proposal shows, and is judged by."""
+    return replace(
+        base,
+        text=text,
+        tier=Tier.CORE,
+        kind=Kind.IDENTITY,
+        key=CORE_BLOCKS[0],
+        scope=SHARED,
+        content_type=ContentType.TEXT,
+        metadata_json=None,
+        source="operator",
+        trust=Trust.OWNER,
+        status=Status.ACTIVE,
+    )
+
+
+def is_edition(item: Waiting) -> bool:
+    """Whether a proposal asks for a new edition of the identity."""
+    return any(step.after.kind is Kind.IDENTITY for step in item.steps)
+
+
+def see_owner(actor: Actor) -> None:
+    """See that it is the owner who decides on an edition.
+
+    Raises:
+        Unauthorised: it is somebody else.
+    """
+    if not (actor.is_owner and actor.able("admin")):
+        raise Unauthorised("the identity takes the owner; a reviewer may reject a new edition and not approve one")
+
+
+def outdated(session: Session, item: Waiting) -> str | None:
+    """Return why a proposal for the identity can be approved no more, as a sentence; None where it can.
+
+    Raises:
+        Conflict: there is no document here that could be replaced; the proposal goes on waiting.
+    """
+    now, step = _document(session), item.steps[0]
+    if _named(_standing(session.store, session.tenant)) != edition_of(now):
+        return "the identity document was edited since this was proposed"
+    # What was proposed is redacted already, and no model is asked once more.
+    proposer = replace(session, actor=item.proposer, engine=replace(session.engine, redactor=None))
+    asked = _Asked(_block(step.before or step.after, now), step.after.text, item.reason)
+    again = _judge(proposer, asked, Draft(), {})
+    if scrub_secret(step.after.text) != step.after.text:
+        return "it holds what looks like a secret"
+    return None if again.steps else f"{again.reasons[0].gate} refuses it by now: {again.reasons[0].detail}"
+
+
+def approved(session: Session, item: Waiting) -> Step:
+    """Return the change by which the journal names what was proposed."""
+    stands = _standing(session.store, session.tenant)
+    return own_step(session, stands, KEY, *_naming(item.steps[0].after.text, over=_document(session)))
+
+
+def reverted(session: Session, steps: Sequence[Step]) -> tuple[str, str] | None:
+    """Return the text of the edition that a rollback brings back and the edition that it takes the place of, if any.
+
+    Raises:
+        Unauthorised: it takes the owner.
+        Conflict: there is no document to bring it back to, it was edited since, or the text is not kept.
+    """
+    step = next((each for each in steps if _is_own(each.after)), None)
+    if step is None:
+        return None
+    see_owner(session.actor)
+    first = session.store.steps(session.tenant, step.after.id)[0].after
+    over, wanted = _held(step.before, first), _held(step.after, first)
+    if wanted == over:
+        return None
+    if edition_of(_document(session)) != over:
+        raise Conflict("the identity document was edited since that commit and is left as it is; bring it back by hand")
+    text = session.store.artefact(session.tenant, KEY, wanted[:VERSION])
+    if text is None or edition_of(text) != wanted:
+        raise Conflict("the edition before that commit is not kept any more, so the identity cannot be brought back")
+    return text, over
+
+
+def stage(transaction: Transaction, text: str, *, over: str) -> None:
+    """Stage an edition in a transaction that is about to commit to it, and keep its text; see (4).
+
+    Raises:
+        Conflict: the document is not the edition ``over`` any more, or cannot be written.
+    """
+    session = transaction.session
+    if edition_of(_document(session)) != over:
+        raise Conflict("the identity document was edited in this very moment and is left as it is; look again")
+    transaction.writer.put_artefact(session.tenant, KEY, edition_of(text)[:VERSION], text)
+    try:
+        session.engine.identity.stage(text)
+    except OSError as fault:
+        raise Conflict(f"{_UNWRITABLE} ({fault.strerror}): let this program write its folder") from fault
+
+
+@contextmanager
+def following(session: Session) -> Iterator[None]:
+    """Let the document follow what is committed meanwhile, whatever comes of it.
+
+    Raises:
+        Conflict: it was edited between the last look and the commit, which stands.
+    """
+    try:
+        yield
+    except BaseException:
+        # Whether it was committed, the journal says.
+        with suppress(KeepwardError):
+            _settle(session.engine)
+        raise
+    _settle(session.engine)
+
+
+def settle_opened(engine: Engine, tenant: str) -> None:
+    """Take the document for a tenant's, and finish or drop what was cut off while it was replaced."""
+    if engine.store.foreign is not None:
+        return
+    engine.identity.bind(engine.store.store_id, tenant)
+    try:
+        _settle(engine)
+    except KeepwardError as fault:
+        _log.warning("the identity document was not replaced: %s", fault, extra={"action": "identity_left"})
+
+
+def _settle(engine: Engine) -> None:
+    """Put in place what was staged and committed; drop what was staged and was not.
+
+    Raises:
+        Conflict: it was committed, and the document is neither that edition nor the one that it takes the place of.
+    """
+    document, tenant = engine.identity, engine.identity.tenant
+    if tenant is None or not document.staged():
+        return
+    with engine.store.write() as writer:
+        # Whoever staged it has ended from here on: nobody else can write.
+        writer.head(tenant)
+        stands = _standing(writer, tenant)
+        if stands is None:
+            document.discard()
+            return
+        steps = writer.steps(tenant, stands.id)
+        first, last = steps[0].after, steps[-1]
+        wanted, over = _held(last.after, first), _held(last.before, first)
+        try:
+            done = document.put(wanted, over)
+        except OSError as fault:
+            raise Conflict(f"the commit stands, and the document waits to be replaced: {fault.strerror}") from fault
+    if not done and wanted != over:
+        raise Conflict("the commit stands, but the identity document was edited meanwhile and is left as it is")
+
+
+def _note(transaction: Transaction, revision: _Revision) -> None:
+    """Have the journal name what the document says, and keep that, before anything builds on it; see (3)."""
+    session = transaction.session
+    transaction.writer.put_artefact(session.tenant, KEY, edition_of(revision.now)[:VERSION], revision.now)
+    if revision.noted is not None:
+        transaction.commit(Steps([revision.noted]), reason="the identity document as it was found", kind="write")
+
+
+def _document(session: Session) -> str:
+    """Return the text of a document that this session can have replaced.
+
+    Raises:
+        Conflict: there is none; the message says what to do.
+    """
+    obstacle = _obstacle(session)
+    now = session.engine.identity()
+    if obstacle is not None or now is None:
+        raise Conflict(obstacle or "there is no identity document any more")
+    try:
+        session.engine.identity.probe()
+    except OSError as fault:
+        raise Conflict(f"{_UNWRITABLE} ({fault.strerror}): let this program write its folder") from fault
+    return now[1]
+
+
+def _obstacle(session: Session) -> str | None:
+    document = session.engine.identity
+    if document.tenant not in {None, session.tenant}:
+        return _OTHERS
+    now = document()
+    if now is not None and scrub_secret(now[1]) != now[1]:
+        return _MASKED
+    return document.obstacle()
+
+
+def _standing(store: Reader, tenant: str) -> Record | None:
+    """Return the record that names the edition, be it withdrawn by a rollback."""
+    return next(iter(own_records(store, tenant, KEY)), None)
+
+
+def _named(record: Record | None) -> str | None:
+    """Return the edition that the journal names, if any."""
+    return record.metadata["edition"] if record is not None and record.status is Status.ARCHIVED else None
+
+
+def _held(record: Record | None, first: Record) -> str:
+    """Return the edition that held at a version: before the first one, and where that was taken back, what it names."""
+    return _named(record) or str(first.metadata["edition"])
+
+
+def _naming(text: str, *, over: str | None = None) -> tuple[str, dict[str, str]]:
+    """Return what the record says of an edition, in words and as facts."""
+    edition = edition_of(text)
+    facts = {"edition": edition} | ({} if over is None else {"before": edition_of(over)})
+    return f"The identity is edition {edition[:VERSION]}.", facts
+
+
+def _is_own(record: Record) -> bool:
+    return record.scope == RESERVED and record.key == KEY
+
+
+def _editions(session: Session) -> list[Edition]:
+    found: list[Edition] = []
+    stands = _standing(session.store, session.tenant)
+    history = [] if stands is None else session.store.history(session.tenant, stands.id)
+    for view, step in history:
+        first = history[0][1].after
+        named, details = _held(step.after, first), view.details
+        if found and found[-1].edition == named:
+            continue
+        found.append(
+            Edition(
+                version=named[:VERSION],
+                edition=named,
+                before=found[-1].edition if found else None,
+                at=view.commit.at,
+                actor=details.actor,
+                approved_by=details.approved_by,
+                reason=details.reason,
+                commit=view.commit.id,
+            )
+        )
+    return found
