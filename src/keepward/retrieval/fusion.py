@@ -62,6 +62,10 @@ OTHER_ROLE: Final = 0.2
 WISHED: Final = 0.4
 #: Added to what happened on the days that the query names.
 DATED: Final = 0.25
+#: Added to what tells a time where the query asks for one, and to what holds a name that is in neither the query nor a
+#: speaker's, where it asks for such.
+TIMED: Final = 0.2
+NAMED: Final = 0.15
 #: Weight of the best score of the same session.
 SESSION_BEST: Final = 0.3
 #: Share of its score that an answer passes on to where a name in it leads.

@@ -90,8 +90,8 @@ class _Found:
     #: Added to what the user wants to be heeded.
     wished: float = 0.0
     near: Candidates
-    #: Added for having happened on days that the query names: what was asked for then, and no sign of an answer.
-    dated: Doubles = field(default_factory=lambda: np.zeros(0))
+    #: Added for what the query asks for beside its topic; much fits that, so it is no sign of an answer.
+    fitting: Doubles = field(default_factory=lambda: np.zeros(0))
     parts: dict[str, Doubles] = field(default_factory=dict)
     total: Doubles = field(default_factory=lambda: np.zeros(0))
 
@@ -309,9 +309,9 @@ class Index:
         feature = self._speaks(found.query, near.rows) + self._wished(found)
         score = covered + fusion.cosine_weight(near.mean) * near.cosine + feature
         best = rounded(fusion.session_best(score, sight.session[near.rows], sight.sessions))
-        found.dated = fusion.DATED * closeness(found.query.days, self._columns["created_at"][near.rows])
-        found.total = np.maximum(rounded(score + fusion.SESSION_BEST * best + found.dated), 0.0)
-        feature = feature + found.dated
+        found.fitting = self._fits(found.query, near.rows)
+        found.total = np.maximum(rounded(score + fusion.SESSION_BEST * best + found.fitting), 0.0)
+        feature = feature + found.fitting
         found.parts = {"cover": covered, "cosine": near.cosine, "feature": feature, "session": best}
         found.parts |= {name: np.zeros(len(found.total)) for name in ("link", "caught", "outdone")}
 
@@ -389,7 +389,7 @@ class Index:
             parts=parts,
             turns=np.where(sessions < sight.sessions, np.append(sight.turns, 0)[sessions], 0),
             roles=np.isin(self._columns["speaker"][rows], list(self._roles)),
-            score=found.total[places] - found.dated[places],
+            score=found.total[places] - found.fitting[places],
         )
         holders = [found.cover.holders[key] if found.cover else 0 for key in keys]
         return relevance.best_odds(how, lead, holders, sight.count, query.text)
@@ -466,6 +466,23 @@ class Index:
             return np.zeros(len(rows), dtype=np.intp), np.zeros(len(rows), dtype=np.bool_), None
         first = np.minimum(np.searchsorted(store.owners, rows), len(store) - 1)
         return first, np.asarray(store.owners[first] == rows), store
+
+    def _fits(self, query: Query, rows: Places) -> Doubles:
+        """Reward for what happened on the days that a query names, and for the kind of answer that it asks for."""
+        reward = fusion.DATED * closeness(query.days, self._columns["created_at"][rows])
+        if relevance.asks_advice(query.text):
+            return reward
+        if asked := relevance.time_terms(query.text):
+            timed = np.zeros(len(self._columns), dtype=np.bool_)
+            for term in asked:
+                timed[self._terms.postings(term)[0]] = True
+            reward += fusion.TIMED * timed[rows]
+        if relevance.asks_name(query.text):
+            # Who speaks is called by name in any answer; speakers of other rows may be hidden.
+            speakers, codes = self._columns.names("speaker"), np.unique(self._columns["speaker"][rows])
+            known = {*query.terms, *(term for code in codes[codes >= 0].tolist() for term in terms(speakers[code]))}
+            reward += fusion.NAMED * self._terms.naming(rows, map(term_hash, sorted(known)))
+        return reward
 
     def _speaks(self, query: Query, rows: Places) -> Doubles:
         """Reward for rows whose speaker the query names, less what the wrong one of user and assistant said."""

@@ -133,6 +133,17 @@ class TermStore:
         hashes: list[int] = self._named.view[first:last].tolist()
         return hashes
 
+    def naming(self, rows: Places, others: Iterable[int]) -> npt.NDArray[np.bool_]:
+        """Whether each row holds a name whose hash is not among `others`."""
+        first, last = (np.searchsorted(self._naming.view, rows, side=side) for side in ("left", "right"))
+        owners = np.repeat(np.arange(len(rows)), last - first)
+        ahead = np.cumsum(last - first)
+        places = np.arange(len(owners)) + np.repeat(last - ahead, last - first)
+        hashes = self._named.view[places]
+        found = np.zeros(len(rows), dtype=np.bool_)
+        found[owners[~np.isin(hashes, np.fromiter(others, dtype=np.uint32))]] = True
+        return found
+
     def renumber(self, new_rows: Rows) -> None:
         """Move to new row numbers (index: old row; -1: forget it and its terms)."""
         moved: list[Postings] = []

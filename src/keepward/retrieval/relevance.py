@@ -89,6 +89,14 @@ _ADVICE: Final = re.compile(
 )
 _REQUEST: Final = re.compile("|".join(analyze.WORDS["advice"]["requests"]), re.IGNORECASE)
 
+_THINGS: Final = "|".join(analyze.WORDS["answer"]["things"].split())
+_NAME: Final = re.compile(
+    "|".join((*analyze.WORDS["answer"]["name"], rf"\b(?:which|what) (?:\w+ )?(?:{_THINGS})\b")), re.IGNORECASE
+)
+_TIME: Final = tuple(
+    (re.compile(table["asked"], re.IGNORECASE), table["told"]) for table in analyze.WORDS["answer"]["time"].values()
+)
+
 _ROLES: Final = {role: frozenset(names.split()) for role, names in analyze.WORDS["role"]["names"].items()}
 #: Words of a remark, at least; what is shorter is looked for.
 _REMARK: Final = 7
@@ -122,6 +130,18 @@ def requests(text: str) -> bool:
 def remarks(text: str) -> bool:
     """Whether a text tells of its speaker and asks nothing: what explains it may share neither word nor topic."""
     return "?" not in text and len(text.split()) >= _REMARK and _SAID_BY["user"].search(text) is not None
+
+
+def asks_name(text: str) -> bool:
+    """Whether a text asks where or who, or for something that has a name, such as a book or a town."""
+    return _NAME.search(text) is not None
+
+
+@lru_cache(maxsize=64)
+def time_terms(text: str) -> frozenset[int]:
+    """Return hashes of terms by which an answer would tell a time; empty where a text asks for none."""
+    told = (words for asked, words in _TIME if asked.search(text))
+    return frozenset(analyze.term_hash(term) for words in told for term in analyze.terms(words))
 
 
 def other_roles(text: str) -> frozenset[str]:

@@ -256,6 +256,42 @@ def test_what_happened_on_the_days_that_are_named_comes_first() -> None:
     assert [each.id for each in index_of(*told).search(days_of("tea in May 2023"), ALL, 5)] == ["m001", "m002"]
 
 
+def named_entry(n: int, text: str, **fields: Any) -> Profile:
+    """Return an entry whose names are known."""
+    found = analyze.analyse(text)
+    return entry(n, text, **fields)._replace(terms=analyze.pack(found.terms, found.names))
+
+
+def test_what_tells_a_time_comes_first_where_one_is_asked_for() -> None:
+    told = [entry(1, "tea yesterday"), entry(2, "tea garden")]
+    asked = ("when did we have tea", "how did we have tea")
+    assert [found(index_of(*told), each) for each in asked] == [["m001", "m002"], ["m002", "m001"]]
+
+
+def test_what_holds_a_name_comes_first_where_one_is_asked_for() -> None:
+    told = [named_entry(1, "we had tea at Harbour"), named_entry(2, "we had tea at home")]
+    asked = ("where did we have tea", "how did we have tea")
+    assert [found(index_of(*told), each) for each in asked] == [["m001", "m002"], ["m002", "m001"]]
+
+
+@pytest.mark.parametrize(("asked", "gained"), [("who had tea", fusion.NAMED), ("who had tea with Ana", 0.0)])
+def test_the_name_of_a_speaker_or_of_the_question_is_no_answer(asked: str, gained: float) -> None:
+    told = index_of(named_entry(1, "tea, Bob, and Ana", speaker="Bob"))
+    assert told.search(query(asked), ALL, 1)[0].parts["feature"] == gained
+
+
+def test_a_hidden_speaker_does_not_keep_a_name_from_being_an_answer() -> None:
+    told = [named_entry(1, "tea with Ana", speaker="Bob"), named_entry(2, "tea", speaker="Ana", scope="/hidden")]
+    seen = index_of(*told).search(query("who had tea"), replace(ALL, scopes=frozenset(("/",))), 2)
+    assert [each.parts["feature"] for each in seen] == [fusion.NAMED]
+
+
+def test_no_kind_of_answer_is_looked_for_where_advice_is_asked_for() -> None:
+    told = [named_entry(1, "we had tea at Harbour")]
+    seen = index_of(*told).search(query("which restaurant should I go to for tea"), ALL, 2)
+    assert [each.parts["feature"] for each in seen] == [0.0]
+
+
 def test_a_day_that_is_named_makes_no_answer_surer() -> None:
     told = [entry(n, f"tea {word}", session="s", created_at=MAY_8) for n, word in enumerate(WORDS)]
     index = index_of(*told)

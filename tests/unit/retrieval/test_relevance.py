@@ -152,3 +152,23 @@ def test_a_turn_of_a_chat_with_an_assistant_is_judged_by_what_it_says() -> None:
 
 def test_a_remark_about_oneself_has_no_floor_and_what_is_looked_for_has_one() -> None:
     assert odds(PLAIN, "I agreed to run the school fair after all") == relevance.ADVICE > odds(PLAIN, "my school fair")
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "time"),
+    [
+        ("Where does Ana live?", True, False),
+        ("Which books has Ana read?", True, False),
+        ("What is her dog called?", True, False),
+        ("When did Ana move?", False, True),
+        ("In which month was the fair?", False, True),
+        ("Wann ist Ana umgezogen?", False, True),
+        ("¿Cuándo se mudó Ana?", False, True),
+        ("いつ引っ越したの？", False, True),
+        ("Où habite Ana ?", True, False),
+        ("How is Ana?", False, False),
+        ("Wo wohnt Ana?", False, False),
+    ],
+)
+def test_a_question_tells_what_kind_of_answer_it_asks_for(text: str, name: bool, time: bool) -> None:
+    assert (relevance.asks_name(text), bool(relevance.time_terms(text))) == (name, time)
