@@ -108,6 +108,8 @@ class _Assembly:
         #: Memories that say what another one says.
         self._repeats: dict[tuple[str, int], tuple[str, int]] = {}
         self._kept: dict[tuple[str, int], Entry] = {}
+        #: What was recalled and is in, in the order of the text; None where that has changed.
+        self._in_order: list[Entry] | None = None
         #: Those of them that were recalled.
         self._recalled: dict[tuple[str, int], Entry] = {}
         #: Ids of what was recalled and is outdone, with the id of what says otherwise and is newer.
@@ -216,6 +218,7 @@ class _Assembly:
     def _keep(self, entry: Entry, line: Line) -> None:
         """Take an entry in whatever it costs."""
         self._kept[entry.key] = entry
+        self._in_order = None
         if entry.section == "recalled":
             self._recalled[entry.key] = entry
         self._holders[entry.folded(line.body or "")] = entry.key
@@ -225,6 +228,7 @@ class _Assembly:
     def _drop(self, entry: Entry) -> None:
         """Put an entry out for lack of room, and what is only in as outdone by it."""
         name = entry.record.id
+        self._in_order = None
         recalled = [*self._recalled.values()]
         along = (it for it in recalled if name in {self._outdone.get(it.record.id), self._bringer(it)})
         for each in (entry, *along):
@@ -349,10 +353,13 @@ class _Assembly:
         if name != "recalled":
             entries = [entry for entry in self._kept.values() if entry.section == name]
             return sorted(entries, key=lambda entry: ORDER[name](entry.record))
+        if self._in_order is not None:
+            return self._in_order
         by_id = {entry.record.id: entry for entry in self._recalled.values()}
         outdone = {key: newer for key, newer in self._outdone.items() if key in by_id and newer in by_id}
         order = recalled_order({key: (it.record, it.rank) for key, it in by_id.items()}, outdone)
-        return [by_id[key] for key in order]
+        self._in_order = [by_id[key] for key in order]
+        return self._in_order
 
     def _rendered(self) -> Rendered:
         lines = [entry.line for name in SECTIONS[1:] for entry in self._section(name) if entry.line]

@@ -7,7 +7,7 @@ Invariants
 (3) A counter's name tells counts apart: it goes into the receipt of a compiled context.
 (4) No piece of the estimate reaches across the end of a run of line ends and blanks behind them, so the cost of a
     text is that of its lines together; nor across single spaces, so that of a line is that of its words together.
-    Lines and words are remembered by their hash, never by what they say.
+    Short texts, lines and words are remembered by their hash, never by what they say.
 """
 
 from __future__ import annotations
@@ -70,8 +70,10 @@ _COSTS = {kind: (least, each) for kind, _, least, each in _KINDS}
 _LINE_END = _COSTS["line"][0]
 _BEFORE_DIGITS = _COSTS["before_digits"][0]
 _LINE = re.compile(r"[^\n]*\n\s*|[^\n]+")
-#: Lines, and words, whose cost is remembered; when there are more, all are forgotten.
+#: Lines, words and short texts whose cost is remembered, of each so many; when there are more, all are forgotten.
 _REMEMBERED = 32_768
+#: Characters of a short text: a memory's line, and no context.
+_SHORT = 1_024
 #: Blanks that do more than to part two words.
 _UNEVEN = re.compile(r"[^\S ]|  ")
 
@@ -90,12 +92,21 @@ class EstimateCounter:
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], int] = {}
         self._words: dict[int, int] = {}
+        self._texts: dict[tuple[int, int], int] = {}
 
     def count(self, text: str) -> int:
         """Return the estimated tokens; see the module's invariants (1) and (2)."""
         if not text:
             return 0
-        return max(1, -(-sum(map(self._cost, _LINE.findall(text))) // _UNIT))
+        key = (hash(text), len(text))
+        known = self._texts.get(key)
+        if known is None:
+            known = max(1, -(-sum(map(self._cost, _LINE.findall(text))) // _UNIT))
+            if len(text) <= _SHORT:
+                if len(self._texts) >= _REMEMBERED:
+                    self._texts.clear()
+                self._texts[key] = known
+        return known
 
     def _cost(self, line: str) -> int:
         # Two lines of one hash and one length are a matter of one in 2**60; no count that is off by a line breaks
