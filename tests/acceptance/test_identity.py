@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -276,6 +278,28 @@ def test_an_edition_that_went_with_an_erasure_is_not_brought_back_and_the_refusa
     assert page.read_text() == SECOND
 
 
+@pytest.mark.promise("C93")
+def test_an_edition_is_erased_by_its_proposal_and_all_of_them_by_the_record_that_names_them(
+    own: Memory, lyra: Memory, page: Path
+) -> None:
+    item = asked(lyra)
+    own.approve(item.id)
+    context = own.context("who are you").receipt.id
+    kept(own.update_identity("I am Vega.\n", reason="new name"))
+    first, second, third = own.identity().editions
+    own.erase(own.plan_erase(item.id).digest, item.id)
+    with pytest.raises(NotFound):
+        own.identity(edition=second.version)
+    assert "few words" not in own.replay(context).text
+    assert own.identity(edition=first.version).text == FIRST
+    record = own.show(third.commit).steps[0].after.id
+    own.erase(own.plan_erase(record).digest, record)
+    with pytest.raises(NotFound):
+        own.identity(edition=first.version)
+    asked(lyra)
+    assert (page.read_text(), own.identity().edited, own.verify().ok) == ("I am Vega.\n", False, True)
+
+
 @pytest.mark.promise("B82")
 def test_a_link_stays_a_link_and_mode_and_line_ends_stay_as_they_were(
     opened: Callable[..., Memory], tmp_path: Path
@@ -284,10 +308,14 @@ def test_a_link_stays_a_link_and_mode_and_line_ends_stay_as_they_were(
     real, link = tmp_path / "kept" / "real.md", tmp_path / "link.md"
     real.write_bytes(b"I am Orion.\r\n")
     real.chmod(0o640)
+    with suppress(PermissionError):
+        os.chown(real, 1234, 1234)
+    owner = real.stat().st_uid
     link.symlink_to(real)
     with opened("own", identity=link, actor=Actor.operator("olga")) as own:
         kept(own.update_identity("I am Nova.\r\nI sail.", reason="new name"))
     assert (link.is_symlink(), real.read_bytes()) == (True, b"I am Nova.\r\nI sail.\r\n")
+    assert real.stat().st_uid == owner
     assert (real.stat().st_mode & 0o777, list(real.parent.iterdir())) == (0o640, [real])
 
 

@@ -4,14 +4,15 @@ Invariants
 (1) What is there is what is read: nothing of it is cached, and a file that is not there is no document.
 (2) A new text is staged beside the file, whole and on disk, before anybody relies on it; it takes the place of the one
     edition that it was made from, and of nothing else.
-(3) A link is followed to write as it is to read: what it names is replaced, and the link stays. So do the mode of the
-    file and its line ends.
+(3) A link is followed to write as it is to read: what it names is replaced, and the link stays. So do mode,
+    owner and line ends of the file, the owner where this program may give files away.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from keepward import durable
@@ -80,6 +81,9 @@ class DocumentFile:
         ends = "\r\n" if b"\r\n" in place.read_bytes() else "\n"
         with durable.fresh(self._staged(), mode=stat.S_IMODE(place.stat().st_mode)) as out:
             out.write(text.replace("\n", ends).encode())
+        with suppress(OSError):
+            # Who serves it may be another than who edits it.
+            os.chown(self._staged(), place.stat().st_uid, place.stat().st_gid)
         durable.flush(place.parent)
 
     def staged(self) -> bool:

@@ -20,6 +20,7 @@ from typing import Any
 
 from keepward.engine.blobs import ref_in, refs_of
 from keepward.engine.commit import store_steps
+from keepward.engine.identity import editions_of
 from keepward.engine.learned import CARRIED, KEY
 from keepward.engine.session import Engine, Session
 from keepward.engine.traces import (
@@ -282,6 +283,7 @@ def gather(session: Session, chosen: Selection, reason: str) -> Gathered:
         ids = named | copies
         histories = {name: [step.after for step in session.store.steps(session.tenant, name)] for name in sorted(ids)}
         held = [record for versions in proposed.values() for record in versions]
+        held += editions_of(session, ids, queued)
         traces = traces_of([*(record for versions in histories.values() for record in versions), *held])
         lineage = set(closure(session, ids)) - ids
         seen = _pass(session, ids, lineage, traces)

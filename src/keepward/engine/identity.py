@@ -15,7 +15,7 @@ Invariants
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
@@ -223,6 +223,17 @@ def _block(base: Record, text: str) -> Record:
 def is_edition(item: Waiting) -> bool:
     """Whether a proposal asks for a new edition of the identity."""
     return any(step.after.kind is Kind.IDENTITY for step in item.steps)
+
+
+def editions_of(session: Session, ids: Collection[str], proposals: Collection[str]) -> list[Record]:
+    """Return the editions that go with an erasure: those of these proposals, and all where the record of them goes."""
+    items = [session.store.waiting(session.tenant, name) for name in sorted(proposals)]
+    asked = [step.after for item in items if item is not None and is_edition(item) for step in item.steps]
+    stands = _standing(session.store, session.tenant)
+    if stands is None or stands.id not in ids:
+        return asked
+    kept = session.store.artefacts(session.tenant)
+    return [*asked, *(replace(stands, text=text) for kind, _, text in kept if kind == KEY)]
 
 
 def see_owner(actor: Actor) -> None:
