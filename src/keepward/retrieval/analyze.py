@@ -113,6 +113,16 @@ def tells_wish(text: str) -> bool:
     return _said("wish").search(text.encode("utf-8", "replace").decode()) is not None
 
 
+def wished(text: str) -> str | None:
+    """Return what a wish is about: the text without the words that say it is one; None where nothing is left.
+
+    "I strongly dislike spicy food" is about "spicy food". Of a script without spaces nothing is cut out.
+    """
+    rest: str = _said("wish").sub(" ", text.encode("utf-8", "replace").decode()).strip(" ,.;:!\n")
+    kept = analyse(rest).kept if len(rest) < len(text.strip(" ,.;:!\n")) else []
+    return rest if kept and not any(map(is_gram, kept)) else None
+
+
 def _fold(text: str) -> str:
     if text.isascii():
         return text.lower()

@@ -15,7 +15,7 @@ Invariants
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from keepward.retrieval import vectors
 from keepward.retrieval.postings import Coverage, Sight, TermStore, idf
-from keepward.retrieval.rows import Places
+from keepward.retrieval.rows import Places, Rows
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
@@ -46,8 +46,9 @@ CROWD_FROM: Final = 4
 #: is held by chance.
 TELLING: Final = 0.2
 #: Above that they count in full where the best memory holds this share of the query, or far more than the one at the
-#: rank below: what many memories hold alike tells none of them apart.
+#: first of these ranks, or at the second while vectors agree: what many memories hold alike tells none of them apart.
 PLENTY: Final = 0.6
+FEW_AT: Final = 5
 ALIKE_AT: Final = 20
 #: Weight of words in a request for advice: what bears on it is a liking, told in other words.
 ADVICE_WORDS: Final = 0.7
@@ -102,17 +103,35 @@ def luck(counts: Places) -> Doubles:
     return LUCK * np.sqrt(2.0 * np.log(np.maximum(counts, 1))) + crowd(counts)
 
 
-def words_weight(covered: Doubles, *, advice: bool, remark: bool) -> float:
+def agreement(covered: Doubles, near: "Candidates") -> float:
+    """Return how near in meaning is what covers most of a query: 0 for the mean of all, 1 for the nearest there is.
+
+    Of what cannot be compared nothing speaks against it.
+    """
+    most = covered == covered.max()
+    if not near.compared[most].all():
+        return 1.0
+    best, nearest = float(near.cosine[most].max()), float(near.cosine[near.compared].max())
+    return min(max((best - near.mean) / max(nearest - near.mean, 1e-9), 0.0), 1.0)
+
+
+def words_weight(covered: Doubles, *, agreed: float, advice: bool, remark: bool) -> float:
     """Weight of what candidates cover of a query, beside their cosines.
 
-    Full where one covers much of it, or far more than most do; little where many cover the same little. A remark is
-    mostly about something else than what explains it, so nothing covers much of one.
+    Full where one covers much of it, or far more than a few do, or far more than most do and vectors agree, see
+    `agreement`; little where many cover the same little. A remark is mostly about something else than what explains
+    it, so nothing covers much of one.
     """
     most = float(covered.max(initial=0.0))
     if most <= 0.0:
         return 0.0
-    usual = float(np.partition(covered, -ALIKE_AT)[-ALIKE_AT]) if len(covered) > ALIKE_AT else 0.0
-    singled_out = (1.0 - usual / most) ** 2
+
+    singled_out = 1.0
+    if len(covered) > ALIKE_AT:
+        many, few = (
+            1.0 - float(share) / most for share in np.partition(covered, (-ALIKE_AT, -FEW_AT))[[-ALIKE_AT, -FEW_AT]]
+        )
+        singled_out = max(few**3, (many * agreed) ** 2)
     known = 1.0 if remark else max(min(1.0, most / PLENTY), singled_out)
     return min(1.0, most / TELLING) * known * (ADVICE_WORDS if advice else 1.0)
 
@@ -247,6 +266,20 @@ def compare(store: vectors.UnitStore | None, toward: Direction | None, rows: Pla
     compared = counts > 0
     cosine = np.where(compared, rounded(toward.level(best) - luck(counts)), mean)
     return Candidates(rows=rows, cosine=cosine, compared=compared, mean=mean)
+
+
+def midway(store: vectors.UnitStore, toward: Direction, near: Candidates, wishes: Rows) -> Candidates:
+    """Return candidates with the cosines of wishes that have two vectors, of the whole and of what it is about, midway.
+
+    Of two views of one sentence their mean is closer to the truth than the better one.
+    """
+    first = np.searchsorted(store.owners, near.rows)
+    counts = np.searchsorted(store.owners, near.rows, side="right") - first
+    places = np.flatnonzero((counts == 2) & np.isin(near.rows, wishes))
+    cosines = store.cosines(toward.vector, np.concatenate((first[places], first[places] + 1))).astype(np.float64)
+    cosine = near.cosine.copy()
+    cosine[places] = rounded(toward.level(cosines.reshape(2, -1).mean(axis=0)) - luck(counts[places]))
+    return replace(near, cosine=cosine)
 
 
 def by_text(cover: Coverage, positions: npt.NDArray[np.int64], limit: int) -> Candidates:

@@ -279,7 +279,8 @@ class Index:
 
     def _heed(self, found: _Found) -> None:
         """Take in what the user wants to be heeded, where something is to be done: it need not be near the request."""
-        if not found.near.compared.any() or not relevance.requests(found.query.text):
+        units, toward = found.units, found.toward
+        if units is None or toward is None or not relevance.requests(found.query.text):
             return
         rows = np.sort(self._terms.postings(_WISH)[0])
         rows = rows[found.sight.mask[rows]]
@@ -288,7 +289,8 @@ class Index:
         found.wished = fusion.wish_weight(found.sight.count, holders)
         more = np.setdiff1d(rows, found.near.rows, assume_unique=True)
         if 0 < len(more) <= fusion.LEAST:
-            found.near = found.near.joined(fusion.compare(found.units, found.toward, more, found.near.mean))
+            found.near = found.near.joined(fusion.compare(units, toward, more, found.near.mean))
+        found.near = fusion.midway(units, toward, found.near, rows)
 
     def _wished(self, found: _Found) -> Doubles:
         """Reward for what the user wants to be heeded; none for what less trusted sources want."""
@@ -305,7 +307,8 @@ class Index:
         covered = np.zeros(len(near.rows)) if cover is None else rounded(cover.full[near.rows])
         if near.compared.any():
             advice, remark = relevance.asks_advice(found.query.text), relevance.remarks(found.query.text)
-            covered = rounded(fusion.words_weight(covered, advice=advice, remark=remark) * covered)
+            agreed = fusion.agreement(covered, near)
+            covered = rounded(fusion.words_weight(covered, agreed=agreed, advice=advice, remark=remark) * covered)
         feature = self._speaks(found.query, near.rows) + self._wished(found)
         score = covered + fusion.cosine_weight(near.mean) * near.cosine + feature
         best = rounded(fusion.session_best(score, sight.session[near.rows], sight.sessions))
@@ -390,6 +393,7 @@ class Index:
             turns=np.where(sessions < sight.sessions, np.append(sight.turns, 0)[sessions], 0),
             roles=np.isin(self._columns["speaker"][rows], list(self._roles)),
             score=found.total[places] - found.fitting[places],
+            mean=min(near.mean, 1.0 - fusion.REACH),
         )
         holders = [found.cover.holders[key] if found.cover else 0 for key in keys]
         return relevance.best_odds(how, lead, holders, sight.count, query.text)

@@ -42,6 +42,19 @@ BRIEF: Final = 2.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Chat:
+    """Constants for turns of chats with an assistant, where a question is mostly worded otherwise than its answer."""
+
+    cosine: float
+    words: float
+    #: Of the mean cosine of the best three: what is talked of is mostly told more than once.
+    three: float
+    #: Of the mean cosine of all allowed vectors: a question that is far from all that was ever said is about nothing.
+    mean: float
+    alone: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
     """Constants of one way of searching; log-odds are sums of products with them."""
 
@@ -56,9 +69,8 @@ class Calibration:
     score: float
     size: float
     talk: float
-    #: Added to what a turn of a long chat with an assistant has as a memory that stands for itself; None: it is judged
-    #: as a turn of a talk.
-    chat: float | None = None
+    #: Of a turn of a chat with an assistant; None: it is judged as any other.
+    chat: Chat | None = None
 
 
 #: Words alone: no embedder, or no memory in reach with a vector of it.
@@ -72,7 +84,15 @@ HASHED: Final = Calibration(
 #: Vectors of a model of meaning, as measured with MiniLM. Another model is taken for alike: where it puts all texts
 #: close together, cosines count from its mean on.
 MEANING: Final = Calibration(
-    name="meaning.4", cosine=31.8, words=5.14, parts=0.81, alone=-12.36, score=15.1, size=-1.49, talk=-11.9, chat=2.0
+    name="meaning.5",
+    cosine=31.8,
+    words=5.14,
+    parts=0.81,
+    alone=-12.36,
+    score=15.1,
+    size=-1.49,
+    talk=-11.9,
+    chat=Chat(cosine=7.0, words=2.7, three=12.0, mean=14.0, alone=-6.2),
 )
 
 _TASKS: Final = "|".join(analyze.WORDS["advice"]["tasks"])
@@ -170,6 +190,8 @@ class Leading:
     #: Whether each is what a user or an assistant said, and no person by name.
     roles: npt.NDArray[np.bool_]
     score: Doubles
+    #: Mean cosine of all allowed vectors to the question, at most what a wide space has.
+    mean: float
 
 
 def best_odds(how: Calibration, lead: Leading, frequencies: list[int], count: int, text: str) -> float:
@@ -189,7 +211,11 @@ def best_odds(how: Calibration, lead: Leading, frequencies: list[int], count: in
         alone, talk = alone + BRIEF, talk + BRIEF
     long = lead.turns >= TALK
     if how.chat is not None:
-        alone, long = np.where(long & lead.roles, alone + how.chat, alone), long & ~lead.roles
+        three = np.sort(lead.cosine)[-3:]
+        about = how.chat.three * math.fsum(three.tolist()) / len(three) + how.chat.mean * lead.mean + how.chat.alone
+        chat = how.chat.cosine * lead.cosine + how.chat.words * covered / most + about
+        alone = np.where((lead.turns > 0) & (lead.parts > 0) & lead.roles, chat, alone)
+        long &= ~lead.roles
     odds = min(float(np.where(long, talk, alone).max()), SUREST)
     return max(odds, ADVICE) if asks_advice(text) or (how is MEANING and remarks(text)) else odds
 

@@ -17,7 +17,7 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
-from keepward.retrieval.analyze import MONTHS, WEEKDAYS, WORDS, terms
+from keepward.retrieval.analyze import MONTHS, WEEKDAYS, WORDS, terms, wished
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _COUNTS: Final = {
@@ -36,7 +36,7 @@ _NEAR: Final = {"day before yesterday": -2, "yesterday": -1, "last night": -1, "
 _SHIFT: Final = {"last": -1, "this": 0, "next": 1}
 
 #: By what rules texts are embedded; it stands beside the embedder's name with every vector.
-RECIPE: Final = "1"
+RECIPE: Final = "2"
 #: In place of it, of a vector that came with its memory: no change of rules makes it anew.
 GIVEN: Final = "given"
 FRESH: Final = (RECIPE, GIVEN)
@@ -266,6 +266,9 @@ def sentence_units(
     units = [f"{asked} {whole}" if asked else whole]
     if len(split) > 1:
         units.extend(told(part) for part in _grouped(parts, MOST_UNITS - 1))
+    elif of_user(speaker) and (about := wished(text)):
+        # By its words of wishing a wish is like every other; by what it is about it is like what is asked for.
+        units.append(about)
     return [u for u in dict.fromkeys(units) if u.strip()]
 
 

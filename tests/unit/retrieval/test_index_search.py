@@ -348,8 +348,8 @@ def test_a_wish_among_as_many_wishes_is_found_by_what_it_says_alone() -> None:
     assert many < few / 10
 
 
-def weight(covered: list[float], *, remark: bool = False) -> float:
-    return fusion.words_weight(np.array(covered), advice=False, remark=remark)
+def weight(covered: list[float], *, agreed: float = 1.0, remark: bool = False) -> float:
+    return fusion.words_weight(np.array(covered), agreed=agreed, advice=False, remark=remark)
 
 
 def test_words_that_many_memories_hold_alike_count_less_than_those_that_single_one_out() -> None:
@@ -358,6 +358,40 @@ def test_words_that_many_memories_hold_alike_count_less_than_those_that_single_o
 
 def test_words_that_a_memory_holds_most_of_count_in_full_however_many_hold_some() -> None:
     assert weight([0.7] + [0.4] * 29) == 1.0
+
+
+def test_words_that_a_few_memories_hold_alike_count_where_vectors_agree() -> None:
+    few = [0.3] * 8 + [0.01] * 22
+    assert weight(few, agreed=0.5) < 0.6 * weight(few)
+
+
+def test_words_of_one_memory_alone_count_whatever_vectors_say() -> None:
+    assert weight([0.3] + [0.01] * 29, agreed=0.0) > 0.9
+
+
+def near(*cosines: float, compared: bool = True) -> fusion.Candidates:
+    known = np.full(len(cosines), compared)
+    return fusion.Candidates(rows=np.arange(len(cosines)), cosine=np.array(cosines), compared=known, mean=0.1)
+
+
+def test_vectors_agree_with_words_where_what_covers_most_is_nearest() -> None:
+    covered = np.array([0.4, 0.1, 0.0])
+    shares = [
+        fusion.agreement(covered, near(*cosines)) for cosines in ((0.5, 0.2, 0.1), (0.3, 0.5, 0.1), (0.0, 0.5, 0.1))
+    ]
+    assert shares == pytest.approx([1.0, 0.5, 0.0])
+
+
+def test_of_what_has_no_vector_vectors_say_nothing_against_its_words() -> None:
+    assert fusion.agreement(np.array([0.4, 0.1]), near(0.1, 0.1, compared=False)) == 1.0
+
+
+def test_a_wish_is_as_near_to_a_request_as_its_two_views_are_on_average() -> None:
+    views = {"units": np.concatenate((turned(0.2, 2), turned(0.6, 3))), "vector_model": "m"}
+    wish = entry(1, "", **views)._replace(terms=analyze.pack(["spice"], marks=[analyze.WISH]))
+    hits = index_of(wish, entry(2, "spice", **views)).search(query("Could you draft a menu?", seed=1), ALL, 2)
+    cosines = {hit.id: hit.parts["cosine"] for hit in hits}
+    assert cosines["m002"] - cosines["m001"] == pytest.approx(0.2, abs=0.01)
 
 
 def test_words_of_a_remark_count_however_little_of_it_a_memory_holds() -> None:

@@ -17,7 +17,9 @@ PLAIN = Leading(
     turns=np.array([0]),
     roles=np.array([False]),
     score=np.array([0.4]),
+    mean=0.05,
 )
+CHAT = replace(PLAIN, turns=np.array([2]), roles=np.array([True]), cosine=np.array([0.4]))
 
 
 def odds(
@@ -146,8 +148,26 @@ def test_a_question_tells_whether_user_or_assistant_said_the_answer(text: str, o
 
 
 def test_a_turn_of_a_chat_with_an_assistant_is_judged_by_what_it_says() -> None:
-    chat = replace(PLAIN, turns=np.array([relevance.TALK]), roles=np.array([True]), cosine=np.array([0.5]))
+    chat = replace(CHAT, turns=np.array([relevance.TALK]))
     assert odds(chat, count=500) > 0 > odds(replace(chat, roles=np.array([False])), count=500)
+
+
+def test_a_turn_of_a_short_chat_is_judged_as_one_of_a_long_chat() -> None:
+    assert odds(CHAT) == odds(replace(CHAT, turns=np.array([relevance.TALK])))
+
+
+def test_a_question_about_what_a_chat_is_about_is_surer_than_one_far_from_all_of_it() -> None:
+    assert odds(replace(CHAT, mean=0.1)) > odds(CHAT) > odds(replace(CHAT, mean=0.0))
+
+
+def test_what_a_chat_tells_of_more_than_once_is_surer() -> None:
+    def told(*cosines: float) -> Leading:
+        fields = {
+            name: np.repeat(getattr(CHAT, name), 3, axis=-1) for name in ("held", "parts", "turns", "roles", "score")
+        }
+        return replace(CHAT, **fields, cosine=np.array(cosines))
+
+    assert odds(told(0.4, 0.4, 0.4)) > odds(told(0.4, 0.1, 0.1))
 
 
 def test_a_remark_about_oneself_has_no_floor_and_what_is_looked_for_has_one() -> None:

@@ -27,7 +27,25 @@ def test_a_short_turn_is_one_unit_in_the_third_person() -> None:
 
 
 def test_a_user_stays_in_the_first_person() -> None:
-    assert units.sentence_units("I like my dog.", speaker="user") == ["I like my dog."]
+    assert units.sentence_units("I walk my dog.", speaker="user") == ["I walk my dog."]
+
+
+@pytest.mark.parametrize(
+    ("text", "about"),
+    [
+        ("I strongly dislike spicy food.", ["spicy food"]),
+        ("Je déteste les oignons.", ["les oignons"]),
+        ("I like it.", []),
+        ("我不喜欢香菜。", []),
+        ("Onions are cheap.", []),
+    ],
+)
+def test_what_a_wish_is_about_is_a_unit_of_its_own(text: str, about: list[str]) -> None:
+    assert units.sentence_units(text, speaker="user") == units.sentence_units(text) == [text, *about]
+
+
+def test_what_somebody_else_likes_is_no_wish() -> None:
+    assert units.sentence_units("I like my dog.", speaker="Ana") == ["Ana: Ana like Ana's dog."]
 
 
 def test_sentences_of_a_long_turn_become_units() -> None:
