@@ -27,6 +27,7 @@ TOLD_LATER: Final = 0.5
 #: First months of the seasons, from spring on.
 _SEASONS: Final = (3, 6, 9, 12)
 _ISO: Final = re.compile(r"\b(?P<year>[0-9]{4})-(?P<month>[0-9]{2})(?:-(?P<day>[0-9]{2}))?\b")
+_WORD: Final = re.compile(r"[^\W_]+")
 _HAN_DIGITS: Final = {"十": 10, "十一": 11, "十二": 12} | {digit: n for n, digit in enumerate("一二三四五六七八九", 1)}
 _HAN: Final = re.compile(
     r"(?:(?P<year>[0-9]{4})年|(?P<past>去年|昨年)|(?P<this>今年))?[的の]?"
@@ -98,7 +99,9 @@ def _read(line: str, now: date) -> Iterator[Period]:
     if not line.isascii():
         for each in _HAN.finditer(line):
             yield from _of_han(each, now)
-    if _hint().search(line):
+    # Most questions name no day, and are not read seven times to see that.
+    said = _WORD.findall(line)
+    if not _all_words().isdisjoint(said) or any(len(word) == 4 and word.isdecimal() for word in said):
         for pattern, words in _languages():
             for each in pattern.finditer(line):
                 yield from _of_words(each, words, now)
@@ -157,10 +160,8 @@ def _languages() -> list[tuple[re.Pattern[str], dict[str, tuple[int, int]]]]:
 
 
 @cache
-def _hint() -> re.Pattern[str]:
-    """Return what every period in words holds: most questions name none."""
-    names = {re.escape(name) for _, words in _languages() for name in words}
-    return re.compile(rf"\b(?:{'|'.join(sorted(names))}|(?:19|20)[0-9]{{2}})\b")
+def _all_words() -> frozenset[str]:
+    return frozenset(word for _, words in _languages() for word in words)
 
 
 def _words(table: dict[str, Any]) -> Iterator[tuple[str, tuple[int, int]]]:

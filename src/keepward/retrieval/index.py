@@ -473,7 +473,9 @@ class Index:
 
     def _fits(self, query: Query, rows: Places) -> Doubles:
         """Reward for what happened on the days that a query names, and for the kind of answer that it asks for."""
-        reward = fusion.DATED * closeness(query.days, self._columns["created_at"][rows])
+        reward: Doubles = np.zeros(len(rows))
+        if query.days:
+            reward = fusion.DATED * closeness(query.days, self._columns["created_at"][rows])
         if relevance.asks_advice(query.text):
             return reward
         if asked := relevance.time_terms(query.text):

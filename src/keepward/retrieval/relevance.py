@@ -116,6 +116,7 @@ _NAME: Final = re.compile(
 _TIME: Final = tuple(
     (re.compile(table["asked"], re.IGNORECASE), table["told"]) for table in analyze.WORDS["answer"]["time"].values()
 )
+_ANY_TIME: Final = re.compile("|".join(asked.pattern for asked, _ in _TIME), re.IGNORECASE)
 
 _ROLES: Final = {role: frozenset(names.split()) for role, names in analyze.WORDS["role"]["names"].items()}
 #: Words of a remark, at least; what is shorter is looked for.
@@ -157,11 +158,16 @@ def asks_name(text: str) -> bool:
     return _NAME.search(text) is not None
 
 
-@lru_cache(maxsize=64)
 def time_terms(text: str) -> frozenset[int]:
     """Return hashes of terms by which an answer would tell a time; empty where a text asks for none."""
-    told = (words for asked, words in _TIME if asked.search(text))
-    return frozenset(analyze.term_hash(term) for words in told for term in analyze.terms(words))
+    if not _ANY_TIME.search(text):
+        return frozenset()
+    return frozenset().union(*(_hashes(told) for asked, told in _TIME if asked.search(text)))
+
+
+@lru_cache(maxsize=16)
+def _hashes(words: str) -> frozenset[int]:
+    return frozenset(map(analyze.term_hash, analyze.terms(words)))
 
 
 def other_roles(text: str) -> frozenset[str]:
