@@ -34,8 +34,8 @@ WRITE = "outcome id version commit proposal receipt reasons[] redacted[] tier ki
 RECORD = (
     "id version tier kind text scope key subject category tags content_type blob metadata source trust heard "
     "evidence derived_from confidence importance sensitivity stability access status superseded_by author session "
-    "speaker job aliases created_at updated_at occurred_at expires_at reinforced_at base_confidence base_importance "
-    "uses last_used "
+    "speaker job aliases created_at updated_at occurred_at expires_at sliding_ms reinforced_at base_confidence "
+    "base_importance uses last_used "
     "children"
 )
 #: What the object of `--json` holds at its top; a test compares it with what comes out.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from keepward.engine.session import Engine, Session
     from keepward.jobs.maintenance import Handover, Maintenance
     from keepward.model.blob import Blob
-    from keepward.model.commit import Commit, Event, Head, Reason
+    from keepward.model.commit import Commit, Event, Head, Reason, TermEnds
     from keepward.model.copies import Backup, Moved, Rescued, Restored
     from keepward.model.memory import Record
     from keepward.model.proposal import Outcome, Shown, Waiting
@@ -319,13 +319,13 @@ class Memory(Use, Govern, Tools):
         session = _owners(self, "reading the whole journal")
         return session.store.events(session.tenant, after=after)
 
-    def restore_journal(self, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
-        """Write an exported journal into this empty tenant, byte for byte, and index it."""
+    def restore_journal(self, commits: Iterator[tuple[Commit, list[Event]]], *, ends: TermEnds | None = None) -> Head:
+        """Write an exported journal into this empty tenant, byte for byte, and index it; ``ends`` come with it."""
         from keepward.engine.index import reindex
         from keepward.engine.traces import unerased
 
         session = _owners(self, "restoring a journal")
-        head = session.store.restore_journal(session.tenant, unerased(session.engine, commits))
+        head = session.store.restore_journal(session.tenant, unerased(session.engine, commits), ends)
         reindex(session, ended=True)
         return head
 

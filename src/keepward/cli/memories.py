@@ -71,6 +71,7 @@ NAMES = (
     option("--confidence", "Is it true? [default: by source]", "0..1"),
     option("--importance", "Is it useful? [default: by source]", "0..1"),
     option("--ttl", "How long it holds: 90s, 15m, 24h, 30d, 2w.", "TIME"),
+    option("--sliding", "Each touch gives it that time anew."),
     option("--stability", "volatile, stable or permanent.", "WORD"),
     SENSITIVITY,
     option("--session", "The conversation it comes from.", "NAME"),

@@ -51,6 +51,8 @@ class _Live:
     #: Seq of the last commit taken in.
     seq: int = 0
     position: int = 0
+    #: Mark of the last touch of a sliding term taken in.
+    touched: str = ""
     #: Bytes, as it was last brought level.
     size: int = 0
 
@@ -83,6 +85,9 @@ class Indexes:
             live.seq, live.size = head.seq, live.index.nbytes
             while len(self._live) > 1 and sum(each.size for each in self._live.values()) > self.most_bytes:
                 self._live.popitem(last=False)
+        for memory_id, ends, mark in store.ends_after(tenant, live.touched):
+            live.index.prolong(memory_id, ends)
+            live.touched = mark
         return live.index
 
     def of(self, engine: Engine, tenant: str, ids: Collection[str]) -> Index:
@@ -142,6 +147,8 @@ class Indexes:
 class _Level:
     catalogue: Catalogue
     hash: bytes = EMPTY_HASH
+    #: Mark of the last touch of a sliding term taken in.
+    touched: str = ""
 
 
 @dataclass(slots=True)
@@ -176,6 +183,9 @@ class Catalogues:
                     rows = store.versions_after(tenant, 0)
             held.catalogue.extend(row[:6] for row in takewhile(lambda row: row[0] <= head.seq, rows))
             held.catalogue.seq, held.hash = head.seq, head.hash
+        for memory_id, ends, mark in store.ends_after(tenant, held.touched):
+            held.catalogue.prolong(memory_id, ends)
+            held.touched = mark
         self._held.move_to_end(tenant)
         while len(self._held) > 1 and sum(len(each.catalogue) for each in self._held.values()) > MOST_VERSIONS:
             self._held.popitem(last=False)

@@ -288,6 +288,7 @@ BODIES: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
         "Which memories of a recall or context were of use, and which were not; at least one.",
         _SIDES,
     ),
+    "touch": ("Touch", "Memories whose sliding terms are to begin anew.", {}),
     "pause_job": ("PauseJob", "Whether a job is kept from running by itself.", {}),
     "run_job": ("RunJob", "How a job is to be run.", {}),
     "remember": ("Remember", "One memory to remember.", {}),

@@ -20,15 +20,16 @@ from typing import IO, TYPE_CHECKING, TextIO
 from keepward import durable
 from keepward.engine.blobs import ref_in
 from keepward.engine.learned import named_in
-from keepward.errors import Conflict, InvalidInput, StoreUnavailable, Tampered, Unauthorised
+from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, Tampered, Unauthorised
 from keepward.interchange import vault
 from keepward.interchange.imports import recognise
 from keepward.interchange.reading import Source, opened
 from keepward.memory import read_weights, write_weights
-from keepward.model.codec import canonical, digest
+from keepward.model.codec import canonical, decode_record, digest
 from keepward.model.commit import Commit, Event, Head, recompute
 from keepward.model.copies import AdoptedBlock, ExportPlan, RestoredExport
 from keepward.model.memory import Tier
+from keepward.model.value import to_micros
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -97,15 +98,26 @@ def _lines(mem: Memory, tally: Tally) -> Iterator[str]:
         for event in events:
             first = commit if event.n == 0 else None
             weights = None if event.payload is None else _weights_in(mem, event.payload, tally)
-            fields = vault.event_fields(
-                event, first, len(events), export if first and commit.seq == 1 else None, weights
-            )
+            heads = export if first and commit.seq == 1 else None
+            fields = vault.event_fields(event, first, len(events), heads, weights, _touched(mem, event))
             yield vault.event_line(fields)
         if commit.seq == head.seq:
             if commit.hash != head.hash:
                 break
             return
     raise Tampered("the journal does not end in its head; run `keepward verify`")
+
+
+def _touched(mem: Memory, event: Event) -> int | None:
+    """Return to where touches have moved the end of a version, None where they have not."""
+    if event.payload is None or b'"sliding_ms":' not in event.payload:
+        return None
+    try:
+        made, read = decode_record(event.payload), mem.get(event.memory_id, as_of=event.seq)
+    except NotFound:
+        return None
+    moved = read.version == made.version and read.expires_at != made.expires_at
+    return to_micros(read.expires_at) if moved and read.expires_at else None
 
 
 def _weights_in(mem: Memory, payload: bytes, tally: Tally) -> str | None:
@@ -206,7 +218,8 @@ def _restored(
         beside.take(place, ref)
     for name, text in vault.weights(source, found):
         write_weights(place, name, text)
-    head = place.restore_journal(_counted(vault.journal(source, found.head), found.lines, report))
+    commits = _counted(vault.journal(source, found.head), found.lines, report)
+    head = place.restore_journal(commits, ends=vault.ends(source, place.now))
     if head != found.head:
         raise Tampered("the restored journal does not end in the head of the file; run `keepward verify`")
     notes = [f"the whole history was restored; the head is {head.name}", *beside.notes()]

@@ -19,7 +19,8 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ from keepward.model.codec import canonical, commitment, decode_record
 from keepward.model.commit import EMPTY_HASH, Commit, Event, Head, events_hash, recompute
 from keepward.model.memory import Record
 from keepward.model.trust import parse_tenant
-from keepward.model.value import parse_instant
+from keepward.model.value import from_micros, parse_instant, to_micros
 
 if TYPE_CHECKING:
     from keepward.memory import Memory
@@ -42,6 +43,8 @@ FORMAT = "keepward-vault/1"
 _FIRST = ("id", "version", "tier", "kind", "key", "scope", "text", "status")
 #: What a reader wants to see, and what the payload leaves out when it is so.
 _IMPLIED: dict[str, Any] = {"key": None, "status": "active"}
+#: Microseconds of the last instant that a calendar has, and more.
+_LAST = 1 << 58
 # Line ends to some readers, though not to JSON.
 _BREAKS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
 
@@ -57,17 +60,21 @@ def event_fields(
     events: int = 0,
     export: dict[str, Any] | None = None,
     weights: str | None = None,
+    touched: int | None = None,
 ) -> dict[str, Any]:
     """Return the fields of one event's line.
 
     ``commit`` is given for the first event of a commit, which has ``events`` events in all; ``export``
-    for the first line of the file; ``weights`` for the first that names these weights of the reranker.
+    for the first line of the file; ``weights`` for the first that names these weights of the reranker; ``touched`` is
+    when the version ends, in microseconds since 1970, where touches have moved the end of its sliding term.
     """
     line = _record_fields(event)
     line |= {"op": event.op, "seq": event.seq, "n": event.n}
     line |= {"salt": event.salt.hex(), "seal": event.payload_commit.hex()}
     if weights is not None:
         line["weights"] = weights
+    if touched is not None:
+        line["touched"] = touched
     if commit is not None:
         line["commit"] = {
             "id": commit.id,
@@ -224,6 +231,10 @@ _REPEATED = 64
 _REMEMBERED = 10_000
 
 
+def _slides(payload: bytes | None) -> bool:
+    return payload is not None and "sliding_ms" in json.loads(payload)
+
+
 def looks_like(value: Any) -> bool:
     """Whether a JSON value is a line of this format."""
     return isinstance(value, dict) and {"id", "version", "op", "seq", "n", "seal"} <= value.keys()
@@ -310,7 +321,22 @@ def records(source: Source, wanted: frozenset[int]) -> Iterator[tuple[int, Recor
     for number, line in _picked(source, wanted):
         payload = payload_of(line)
         if payload is not None:
-            yield number, decode_record(payload)
+            record = decode_record(payload)
+            yield number, replace(record, expires_at=from_micros(line["touched"])) if "touched" in line else record
+
+
+def ends(source: Source, now: datetime) -> dict[str, dict[int, int]]:
+    """Return, by memory and version, to where touches have moved the ends of sliding terms, in a surveyed file.
+
+    No hash covers them: none is later than a touch at this instant would put it.
+    """
+    found: dict[str, dict[int, int]] = {}
+    for _, text in source.lines():
+        line = parse(text) if isinstance(text, str) and '"touched":' in text else {}
+        if "touched" in line:
+            most = to_micros(now) + (decode_record(payload_of(line) or b"").sliding_ms or 0) * 1_000
+            found.setdefault(line["id"], {})[line["version"]] = min(line["touched"], most)
+    return found
 
 
 def weights(source: Source, found: Survey) -> Iterator[tuple[str, str]]:
@@ -333,7 +359,10 @@ def _unchanged(lines: list[dict[str, Any]], numbers: list[int], commit: Commit, 
     for number, line, event in zip(numbers, lines, events, strict=True):
         first = commit if event.n == 0 else None
         export = line.get("export") if first and commit.seq == 1 else None
-        if line != event_fields(event, first, len(events), export, line.get("weights")):
+        touched = line.get("touched")
+        if touched is not None and not (_slides(event.payload) and type(touched) is int and abs(touched) < _LAST):
+            raise Unusable(f"line {number}: it has the end of a sliding term and no such term")
+        if line != event_fields(event, first, len(events), export, line.get("weights"), touched):
             raise Unusable(f"line {number}: a field was changed")
         carried = weights_in(line, event.payload)
         name = None if event.payload is None else named_in(event.payload)

@@ -70,6 +70,8 @@ class KeyedFields(TypedDict, total=False):
     importance: float | None
     #: How long it holds: seconds, a timedelta, or text such as ``24h`` or ``30d``.
     ttl: Duration | None
+    #: Its term begins anew with each ``touch``.
+    sliding: bool
     stability: StabilityName | None
     sensitivity: SensitivityName | None
     access: AccessName | None
@@ -151,6 +153,8 @@ class Insert:
     importance: float | None = None
     #: None: by policy for volatile memories, none otherwise.
     ttl: timedelta | None = None
+    #: Its term begins anew with each ``touch``.
+    sliding: bool = False
     #: None: by kind and tier.
     stability: str | None = None
     sensitivity: str | None = None

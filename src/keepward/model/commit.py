@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import hmac
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from json.encoder import encode_basestring as _quoted
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from keepward.errors import InvalidInput, Tampered
 from keepward.model.codec import SAFE, canonical, commitment, digest
@@ -31,6 +32,8 @@ from keepward.model.value import Value, to_micros
 
 #: What commit 1 names as the hash before it.
 EMPTY_HASH = bytes(32)
+#: By memory and version, when sliding terms end that touches have moved, in microseconds since 1970; beside commits.
+TermEnds: TypeAlias = Mapping[str, Mapping[int, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -101,9 +101,18 @@ class Catalogue:
         #: Text and key of each version, as they are looked through.
         self._texts: list[str] = []
         self._fields = Fields()
+        #: Rows of versions whose terms slide, by memory and version.
+        self._sliding: dict[tuple[str, int], int] = {}
         #: Ids that a memory was superseded by, by the id of the latter.
         self.replaced: dict[str, list[str]] = {}
         self._state: tuple[int, int, Places] | None = None
+
+    def prolong(self, memory_id: str, ends: Mapping[int, int]) -> None:
+        """Take in when versions of a memory end since they were touched; ends never fall."""
+        for version, end in ends.items():
+            row = self._sliding.get((memory_id, version))
+            if row is not None:
+                self["expires_at"][row] = max(end, int(self["expires_at"][row]))
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -158,10 +167,7 @@ class Catalogue:
                 found[name].append(number_of)
             if "metadata" in told:
                 self._fields.add(len(self._texts), json.loads(told["metadata"]))
-            if told.get("superseded_by"):
-                held = self.replaced.setdefault(told["superseded_by"], [])
-                if memory_id not in held:
-                    held.append(memory_id)
+            self._note(memory_id, told)
             self._texts.append(f"{told['text']}\n{told.get('key', '')}".casefold())
         if len(self) == first:
             return
@@ -170,6 +176,15 @@ class Catalogue:
         for name, pairs in lists.items():
             self._list_rows[name].extend([row for row, _ in pairs])
             self._list_codes[name].extend([code for _, code in pairs])
+
+    def _note(self, memory_id: str, told: Mapping[str, Any]) -> None:
+        """Take in what superseded a version that is about to be added, and that its term slides."""
+        if told.get("superseded_by"):
+            held = self.replaced.setdefault(told["superseded_by"], [])
+            if memory_id not in held:
+                held.append(memory_id)
+        if "sliding_ms" in told:
+            self._sliding[memory_id, told["version"]] = len(self._texts)
 
     # --- states
 

@@ -82,6 +82,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 
 UPDATE records SET featured = ?, facts = ?, model = ?, units = ?, digest = ?, marks = ?, trait = ?, terms = ?,
        vectors = ?, seal = ? WHERE tenant = ? AND id = ?;
 
+-- set_end --
+UPDATE records SET expires_at = ?, seal = ? WHERE tenant = ? AND id = ?;
+
 -- set_record_seal --
 UPDATE records SET seal = ? WHERE tenant = ? AND id = ?;
 
@@ -151,6 +154,10 @@ kind = CAST(:kind AS TEXT)
 -- documents_in --
 -- Of one kind and state, by instant.
 {{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND state = :state ORDER BY at, id;
+
+-- documents_after --
+-- Of one kind with a state in a range, in its order.
+{{whole_document}} WHERE tenant = :tenant AND {{of_kind}} AND state > :after AND state < :before ORDER BY state;
 
 -- documents_dated --
 -- Of one kind, by instant.

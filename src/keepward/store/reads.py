@@ -48,6 +48,7 @@ from keepward.store.rows import (
 )
 from keepward.store.seals import Sealer
 from keepward.store.sql import Row, Session, Snapshot, between
+from keepward.store.terms import TermReads, touched_in
 from keepward.store.uses import UseReads
 
 #: Most candidates for one text.
@@ -170,7 +171,7 @@ class MemoryReads(Snapshot):
         self, db: Session, tenant: str, ids: Sequence[str], as_of: int | None, found: Found, by_id: dict[str, Record]
     ) -> None:
         """Read records by their own ids into ``by_id``; name those that do not hold in ``found``."""
-        raw = tenant.encode()
+        raw, touched = tenant.encode(), touched_in(db, self._sealer, tenant)
         if as_of is None:
             rows = db.run("records_by_id", tenant=tenant, ids=listed(ids)).fetchall()
         else:
@@ -179,7 +180,7 @@ class MemoryReads(Snapshot):
             memory_id = row[0] if as_of is None else row[3]
             try:
                 if as_of is None:
-                    by_id[memory_id] = checked_record(self._sealer, raw, row)
+                    by_id[memory_id] = checked_record(self._sealer, raw, row, touched)
                 else:
                     by_id[memory_id] = self._then(db, tenant, row, as_of)
             except Tampered as fault:
@@ -190,7 +191,7 @@ class MemoryReads(Snapshot):
         record = record_or_blank(db, self._sealer, tenant, row[:9])
         if row[0] > as_of:
             raise Tampered("an index is damaged")
-        return record
+        return touched_in(db, self._sealer, tenant)(record)
 
     def find(
         self, tenant: str, filters: Filter, *, live_at: datetime | None, limit: int | None, as_of: int | None = None
@@ -199,6 +200,7 @@ class MemoryReads(Snapshot):
         raw = tenant.encode()
         found = Found()
         with self._reading(tenant) as db:
+            touched = touched_in(db, self._sealer, tenant)
             if as_of is None:
                 rows = db.stream(_query_for(filters), tenant=tenant, **parameters(filters, live_at))
             else:
@@ -211,7 +213,7 @@ class MemoryReads(Snapshot):
                     record = (
                         self._then(db, tenant, row, as_of or 0)
                         if as_of is not None
-                        else checked_record(self._sealer, raw, row)
+                        else checked_record(self._sealer, raw, row, touched)
                     )
                 except Tampered as fault:
                     _damaged(found, row[0] if as_of is None else row[3], fault)
@@ -224,6 +226,7 @@ class MemoryReads(Snapshot):
         """Yield (id, entry) for every memory touched after a position, oldest first; None when not active."""
         raw = tenant.encode()
         with self._reading(tenant) as db:
+            touched = touched_in(db, self._sealer, tenant)
             if as_of is None:
                 rows = db.stream("indexed", tenant=tenant, after=after)
             else:
@@ -234,7 +237,11 @@ class MemoryReads(Snapshot):
                 try:
                     if status == Status.ACTIVE:
                         then = as_of is not None
-                        record = self._then(db, tenant, row, as_of or 0) if then else record_of(self._sealer, raw, row)
+                        record = (
+                            self._then(db, tenant, row, as_of or 0)
+                            if then
+                            else record_of(self._sealer, raw, row, touched)
+                        )
                 except Tampered as fault:
                     _log.warning("memory %s was left out: %s", name, fault, extra={"action": "damaged"})
                 if record is None or record.status is not Status.ACTIVE or (as_of is not None and row[9] is None):
@@ -372,7 +379,7 @@ def _facts(counts: Counts, scopes: Collection[str] | None) -> dict[str, Any]:
     }
 
 
-class Reader(MemoryReads, JournalReads, UseReads, CandidateReads):
+class Reader(MemoryReads, JournalReads, UseReads, TermReads, CandidateReads):
     """All that may be asked of one state: of the store, or, of a writer, of what its own transaction sees."""
 
 
@@ -384,7 +391,7 @@ def _profile(db: Session, sealer: Sealer, tenant: str, row: Row) -> Profile | No
     """Return the profile of a memory whose seal does not hold, made from the memory itself."""
     try:
         whole = db.run("records_by_id", tenant=tenant, ids=listed([row[0]])).fetchone()
-        record = record_of(sealer, tenant.encode(), whole)
+        record = record_of(sealer, tenant.encode(), whole, touched_in(db, sealer, tenant))
     except Tampered as fault:
         _log.warning("memory %s was left out: %s", row[0], fault, extra={"action": "damaged"})
         return None

@@ -29,7 +29,7 @@ from typing import Any
 
 from keepward.errors import Conflict, KeepwardError, NotAdopted, NotAStore, StoreUnavailable, Tampered
 from keepward.model.codec import digest
-from keepward.model.commit import Commit, Event, Head
+from keepward.model.commit import Commit, Event, Head, TermEnds
 from keepward.model.journal import Fault
 from keepward.model.query import Filter
 from keepward.ports.store import Withheld
@@ -360,15 +360,21 @@ class Store(Reader):
         with self.write() as writer:
             return anew.rebuild(writer, self._sealer, tenant)
 
-    def restore_journal(self, tenant: str, commits: Iterator[tuple[Commit, list[Event]]]) -> Head:
+    def restore_journal(
+        self, tenant: str, commits: Iterator[tuple[Commit, list[Event]]], ends: TermEnds | None = None
+    ) -> Head:
         """Write an exported journal into an empty tenant, byte for byte, verifying the chain.
+
+        ``ends`` are those of sliding terms that touches had moved.
 
         Raises:
             Conflict: the tenant is not empty.
             Tampered: the chain does not hold.
         """
         with self.write() as writer:
-            return anew.restore(writer, self._sealer, tenant, commits)
+            head = anew.restore(writer, self._sealer, tenant, commits)
+            writer.prolong(tenant, ends or {})
+            return head
 
     def carry(self, source: Store, tenant: str) -> bool:
         """Take over all that another store holds of a tenant, under the seals of this one, in one transaction.

@@ -198,13 +198,13 @@ def _vector(name: str, value: Any) -> tuple[float, ...]:
     return tuple(each / length for each in numbers)
 
 
-_NEVER_EMPTY = frozenset({"tags", "evidence", "derived_from", "aliases", "consent"})
+_NEVER_EMPTY = frozenset({"tags", "evidence", "derived_from", "aliases", "consent", "sliding"})
 #: How each field is read that is no plain text.
 _READ: Mapping[str, Reader] = {
     **dict.fromkeys(_NEVER_EMPTY, texts),
     **dict.fromkeys(CHOICES, lambda name, value: chosen(name.replace("_", " "), value, CHOICES[name])),
     **dict.fromkeys(("confidence", "importance"), share),
-    "consent": _of(bool, "True or False"),
+    **dict.fromkeys(("consent", "sliding"), _of(bool, "True or False")),
     "ttl": lambda _, value: parse_duration(value),
     "scope": lambda name, value: parse_scope(_text(name, value)),
     "metadata": _object,

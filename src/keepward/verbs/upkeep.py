@@ -38,6 +38,18 @@ class GiveFeedback(Request[Feedback]):
         return super().parameters(session) | sides
 
 
+@verb("touch", "POST /memory/touch", right="propose", answer="touched")
+class Touch(Request[int]):
+    """Begin the sliding terms of memories anew; no commit is made."""
+
+    function = "engine.use:touch"
+    memory_ids: Annotated[fields.Ids, Wire("ids")]
+
+    def parameters(self, session: Session) -> dict[str, Any]:
+        """Return it with a list that is one."""
+        return super().parameters(session) | {"memory_ids": texts("memory_ids", self.memory_ids)}
+
+
 @verb("train_reranker", "POST /memory/train", right="owner")
 class TrainReranker(Request[Training]):
     """Train the reranker from all feedback, for the owner alone; it serves only where it proves better."""
