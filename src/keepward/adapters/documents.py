@@ -63,8 +63,7 @@ class DocumentFile:
         Raises:
             OSError: it cannot.
         """
-        aside = self._staged(f"{os.getpid()}.probe")
-        aside.unlink(missing_ok=True)
+        aside = self._staged(f"{os.urandom(8).hex()}.probe")
         with durable.fresh(aside):
             pass
         aside.unlink()
@@ -75,15 +74,15 @@ class DocumentFile:
         Raises:
             OSError: it cannot be written.
         """
-        assert self._path is not None
         self.discard()
-        place = self._path.resolve()
+        place = self._place()
         ends = "\r\n" if b"\r\n" in place.read_bytes() else "\n"
-        with durable.fresh(self._staged(), mode=stat.S_IMODE(place.stat().st_mode)) as out:
+        now = place.stat()
+        with durable.fresh(self._staged(), mode=stat.S_IMODE(now.st_mode)) as out:
             out.write(text.replace("\n", ends).encode())
-        with suppress(OSError):
-            # Who serves it may be another than who edits it.
-            os.chown(self._staged(), place.stat().st_uid, place.stat().st_gid)
+            with suppress(OSError):
+                # Who serves it may be another than who edits it; by name it could be another file by now.
+                os.fchown(out.fileno(), now.st_uid, now.st_gid)
         durable.flush(place.parent)
 
     def staged(self) -> bool:
@@ -96,11 +95,10 @@ class DocumentFile:
         Raises:
             OSError: it cannot be put there; it stays staged.
         """
-        assert self._path is not None
         aside, now = self._staged(), self()
         found = now and edition_of(now[1])
         if found == over != edition and edition_of(aside.read_text(encoding="utf-8", errors="replace")) == edition:
-            place = self._path.resolve()
+            place = self._place()
             aside.replace(place)
             durable.flush(place.parent)
             return True
@@ -112,6 +110,10 @@ class DocumentFile:
         self._staged().unlink(missing_ok=True)
 
     def _staged(self, name: str = "") -> Path:
-        assert self._path is not None
-        place = self._path.resolve()
+        place = self._place()
         return place.with_name(f"{place.name}.{name or self._mark}{durable.PART}")
+
+    def _place(self) -> Path:
+        assert self._path is not None
+        # Links that lead in a circle are no error before the file is read.
+        return Path(os.path.realpath(self._path))

@@ -58,7 +58,7 @@ def identity(session: Session, *, edition: str | None = None) -> Identity:
         NotFound: there is no such edition, or its text is not kept.
         InvalidInput: several begin so; or the document cannot be read.
     """
-    with suppress(KeepwardError):
+    with suppress(KeepwardError, OSError):
         # What cannot be finished now shows as an edited document.
         _settle(session.engine)
     now, known = session.engine.identity(), _editions(session)
@@ -333,7 +333,8 @@ def settle_opened(engine: Engine, tenant: str) -> None:
     engine.identity.bind(engine.store.store_id, tenant)
     try:
         _settle(engine)
-    except KeepwardError as fault:
+    except (KeepwardError, OSError) as fault:
+        # Whoever opens the store may have no right to the folder of the document.
         _log.warning("the identity document was not replaced: %s", fault, extra={"action": "identity_left"})
 
 
