@@ -9,6 +9,7 @@ Invariants
     chain. So what is outdone among some statements is so among all that hold these, too.
 (3) Statements of different people or things never outdo each other, however alike their form is: who or what a
     sentence opens with has to stand in the other one as well, or both tell states of one thing or person.
+(4) What is remembered of a pair is what was told of it and the hashes of both, and not their words.
 """
 
 from collections import Counter
@@ -36,6 +37,7 @@ from keepward.retrieval.statements import (
     VERB_HASHES,
     Glance,
     Words,
+    digest_of,
     glance,
     worded,
 )
@@ -65,6 +67,8 @@ DENIED: Final = 0.66
 COMMON: Final = 0.34
 #: Pairs that are read word by word, where there are no vectors of meaning to say which are worth it.
 MOST: Final = 256
+#: Pairs of which it is remembered what was told; when there are more, all are forgotten.
+_REMEMBERED: Final = 32_768
 #: Words of a text beyond which a change may be of anything.
 LONGEST: Final = 16
 #: Words from which one form is told, and after which two of one form end.
@@ -86,6 +90,10 @@ class Newer(NamedTuple):
     score: float
 
 
+#: By both digests, the newer one first, and how close they are in meaning, what ``_outdoes`` returned.
+_PAIRS: Final[dict[tuple[bytes, bytes, float | None], tuple[tuple[str, ...], float] | None]] = {}
+
+
 def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, Newer]:
     """Return the ids of the records that are outdone, and for each the newest that outdoes it.
 
@@ -97,13 +105,14 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, New
     instants = [(*instant(record), record.id) for record in records]
     order = sorted(range(len(records)), key=instants.__getitem__)
     given, when = [records[at] for at in order], [instants[at][:2] for at in order]
-    seen = [glance(record) for record in given]
+    digests = [digest_of(record) for record in given]
+    seen = [glance(record, digest) for record, digest in zip(given, digests, strict=True)]
     near: Cosines = np.ones((len(given), len(given)))
     if vectors is not None:
         near = (vectors[order] @ vectors[order].T).astype(np.float64).round(6)
     excluded = _excluded(seen)
     pairs = np.argwhere(_comparable(given, seen, near, excluded, by_meaning=vectors is not None))
-    words = {at: worded(given[at]) for at in np.unique(pairs).tolist()}
+    words = {at: worded(given[at], digests[at]) for at in np.unique(pairs).tolist()}
     found: dict[str, Newer] = {}
     # From the newest on, so that what outdoes another is known not to be outdone itself.
     pairs = pairs[np.lexsort((pairs[:, 1], -pairs[:, 0]))]
@@ -113,7 +122,13 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, New
         if before.id in found or when[older] >= when[newer]:
             continue
         likeness = float(near[newer, older]) if vectors is not None else None
-        shown = _outdoes(words[newer], words[older], seen[newer], seen[older], likeness)
+        pair = digests[newer], digests[older], likeness
+        try:
+            shown = _PAIRS[pair]
+        except KeyError:
+            if len(_PAIRS) >= _REMEMBERED:
+                _PAIRS.clear()
+            shown = _PAIRS[pair] = _outdoes(words[newer], words[older], seen[newer], seen[older], likeness)
         if shown is not None:
             # What is outdone itself shows that something is, and by what it is outdone by.
             found[before.id] = Newer(found[after.id].id if after.id in found else after.id, *shown)
@@ -212,7 +227,7 @@ def _topical(seen: Sequence[Glance]) -> Mask:
 
 def could_outdo(record: Record) -> bool:
     """Whether there can be a statement that this one outdoes."""
-    seen = glance(record)
+    seen = glance(record, digest_of(record))
     one_form = not ONE_VALUE.isdisjoint(seen.form)
     changes = seen.changes and seen.length <= LONGEST
     return not seen.asks and bool(seen.properties or seen.kinds or seen.denies or seen.states or one_form or changes)

@@ -122,20 +122,24 @@ _GLANCES: Final[dict[bytes, Glance]] = {}
 _WORDS: Final[dict[bytes, Words]] = {}
 
 
-def glance(record: Record) -> Glance:
-    """Look at a statement."""
-    return _remembered(_glanced, _GLANCES, record)
-
-
-def worded(record: Record) -> Words:
-    """Read the words of a statement."""
-    return _remembered(_read, _WORDS, record)
-
-
-def _remembered(read: Callable[[Record], Read], known: dict[bytes, Read], record: Record) -> Read:
-    """Return what is read of a record, from what is known of its words (2) where they were read before."""
+def digest_of(record: Record) -> bytes:
+    """Return 20 bytes by which a statement is known: those of its words and its speaker."""
     words = f"{record.speaker}\0{record.text}".encode("utf-8", "surrogatepass")
-    digest = blake2b(words, digest_size=20).digest()
+    return blake2b(words, digest_size=20).digest()
+
+
+def glance(record: Record, digest: bytes) -> Glance:
+    """Look at a statement that is known by a digest."""
+    return _remembered(_glanced, _GLANCES, record, digest)
+
+
+def worded(record: Record, digest: bytes) -> Words:
+    """Read the words of a statement that is known by a digest."""
+    return _remembered(_read, _WORDS, record, digest)
+
+
+def _remembered(read: Callable[[Record], Read], known: dict[bytes, Read], record: Record, digest: bytes) -> Read:
+    """Return what is read of a record, from what is known of its words (2) where they were read before."""
     found = known.get(digest)
     if found is None:
         if len(known) >= _REMEMBERED:

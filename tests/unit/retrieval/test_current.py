@@ -196,8 +196,20 @@ def test_a_statement_is_outdone_by_the_newest_of_a_chain() -> None:
 def test_nothing_of_a_text_is_remembered_but_hashes() -> None:
     outdone(told("Priya lives in Leeds", "Priya has relocated to Bristol"), near(0.74))
     outdone(told("Priya's boiler is broken on Sundays", "Priya's boiler works on Sundays"), near(0.74))
-    known = repr([*statements._GLANCES.values(), *statements._WORDS.values()]).lower()
+    known = repr([*statements._GLANCES.values(), *statements._WORDS.values(), *current._PAIRS.items()]).lower()
     assert not any(word in known for word in ("priya", "leeds", "bristol", "boiler", "sundays"))
+
+
+def test_a_pair_that_was_read_before_is_read_again_where_it_is_less_close_in_meaning() -> None:
+    pair = told("Hanna studies chemistry in Graz.", "Hanna switched to architecture.")
+    assert [outdone(pair, near(cosine)) for cosine in (0.9, 0.5, 0.9)] == [{"older": "newer"}, {}, {"older": "newer"}]
+
+
+def test_a_pair_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = told("The archive of the club is on Elm Street", "You'll find the archive of the club on Oak Avenue")
+    first = outdone(pair, near(0.6))
+    monkeypatch.setattr(current, "_outdoes", lambda *_: pytest.fail("it was read again"))
+    assert outdone(pair, near(0.6)) == first
 
 
 def test_by_words_alone_only_the_pairs_with_most_in_common_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
