@@ -127,6 +127,20 @@ def test_nothing_is_added_where_one_of_the_entities_is_not_there(filled):
     assert graph(filled)["entities"][0] == ANA
 
 
+def test_an_observation_is_found_by_the_name_of_its_entity_and_read_back_without(server, owner):
+    call(server, "create_entities", {"entities": [{**ANA, "observations": ["eats bananas", "Ana likes tea"]}]})
+    assert {each.text for each in owner.find(category="graph observation")} == {"Ana: eats bananas", "Ana likes tea"}
+    assert graph(server)["entities"][0]["observations"] == ["eats bananas", "Ana likes tea"]
+
+
+def test_an_observation_that_a_person_has_changed_is_read_back_as_it_is_now(server, owner):
+    call(server, "create_entities", {"entities": [{**ANA, "observations": ["lives in Leeds", "likes tea"]}]})
+    for text, now in (("Leeds", "Ana: lives in York"), ("tea", "drinks coffee")):
+        (found,) = owner.find(text=text, category="graph observation")
+        owner.revise(found.id, now, reason="she said so")
+    assert graph(server)["entities"][0]["observations"] == ["lives in York", "drinks coffee"]
+
+
 def test_with_an_entity_its_observations_and_relations_go(filled):
     result = call(filled, "delete_entities", {"entityNames": ["Ana", "nobody"]})
     assert (result.structured_content, graph(filled)) == (

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from keepward.errors import InvalidInput
 from keepward.mcp.tool import Answer, Run, Tool, items, obj, text, texts, tool, yes_no
 from keepward.mcp.tools import outcome
-from keepward.model.graph import ENTITY, OBSERVATION, RELATION, entity_item, observation_item, relation_item
+from keepward.model.graph import ENTITY, OBSERVATION, RELATION, content_of, entity_item, observation_item, relation_item
 from keepward.model.memory import Tier
 from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused
 from keepward.model.trust import visible_from
@@ -97,7 +97,7 @@ def load(memory: Memory) -> Graph:
 
 
 def _content(record: Record) -> str:
-    return str(record.metadata.get("content", record.text))
+    return content_of(record.text, record.metadata)
 
 
 def _triple(record: Record) -> Triple:
