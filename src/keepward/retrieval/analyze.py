@@ -237,8 +237,8 @@ def term_hash(term: str) -> int:
 
 @lru_cache(maxsize=32_768)
 def word_hashes(word: str) -> tuple[int, ...]:
-    """Hash the terms of one word; a stop word has none."""
-    return tuple(map(term_hash, analyse(word).kept))
+    """Hash the terms of one word; a stop word and "won't" have none."""
+    return () if word.endswith("n't") else tuple(map(term_hash, analyse(word).kept))
 
 
 def pack(terms: Sequence[str], names: Collection[str] = (), *, marks: Collection[str] = ()) -> bytes:

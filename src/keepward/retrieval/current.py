@@ -25,12 +25,15 @@ from keepward.model.memory import Record
 from keepward.model.value import to_micros
 from keepward.retrieval import states
 from keepward.retrieval.statements import (
+    ACTING,
     COLUMNS,
     DAY,
     DOING,
     NAME,
     ONE_VALUE,
+    OWN,
     PLACE,
+    SELF,
     SEVERAL,
     SHORT,
     TIMES,
@@ -53,6 +56,8 @@ Pairs = npt.NDArray[np.intp]
 CHANGED: Final = 0.48
 CHANGED_APART: Final = 0.73
 SAME_PROPERTY: Final = 0.28
+#: The same of what is of who tells of it.
+SAME_OWN: Final = 0.2
 #: The same where both speak of one thing, by "the", a possessive or a name before it, and give different values.
 SAME_TOPIC: Final = 0.42
 #: The same where they have one form.
@@ -112,6 +117,7 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, New
         near = (vectors[order] @ vectors[order].T).astype(np.float64).round(6)
     excluded = _excluded(seen)
     pairs = np.argwhere(_comparable(given, seen, near, excluded, by_meaning=vectors is not None))
+    excluded |= _own(given, seen)
     words = {at: worded(given[at], digests[at]) for at in np.unique(pairs).tolist()}
     found: dict[str, Newer] = {}
     # From the newest on, so that what outdoes another is known not to be outdone itself.
@@ -138,7 +144,7 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, New
 def _of_one_thing(pairs: Pairs, words: Mapping[int, Words], excluded: Mask, *, most: int | None) -> Pairs:
     """Return, in their order, the pairs that share a word and do not each open with what the other lacks (3).
 
-    And those that tell states of one thing or person that exclude each other.
+    And those that are of one subject anyway (``excluded``).
 
     Of more than ``most`` these are the pairs with the largest shares of words in common.
     """
@@ -185,6 +191,14 @@ def _excluded(seen: Sequence[Glance]) -> Mask:
     return found
 
 
+def _own(given: Sequence[Record], seen: Sequence[Glance]) -> Mask:
+    """Return, for each two, whether they name a property of the one who says both."""
+    own = np.array([glance.properties & OWN for glance in seen], dtype=np.int64)
+    speakers: dict[str | None, int] = {}
+    by = np.array([speakers.setdefault(record.speaker or None, len(speakers)) for record in given])
+    return np.asarray(((own[:, None] & own) != 0) & (by[:, None] == by), dtype=np.bool_)
+
+
 def _comparable(
     given: Sequence[Record], seen: Sequence[Glance], near: Cosines, excluded: Mask, *, by_meaning: bool
 ) -> Mask:
@@ -194,7 +208,7 @@ def _comparable(
     begin = np.array([hash(glance.form[:_BEGIN]) for glance in seen], dtype=np.int64)
     told = np.array([not glance.asks for glance in seen], dtype=np.bool_)
     able: Mask = ((properties[:, None] & properties) != 0) | (begin[:, None] == begin)
-    able &= near >= SAME_PROPERTY
+    able &= near >= SAME_OWN
     kinds = np.array([glance.kinds for glance in seen], dtype=np.int64)
     denies = np.array([glance.denies for glance in seen], dtype=np.bool_)
     denied = denies[:, None] != denies
@@ -248,11 +262,13 @@ def _outdoes(
     # "Ferry 3 sails to island 21" and "ferry 21 sails to island 147".
     one, other = (each.subject & each.values[0] for each in (after, before))
     apart = apart or bool(one and other and not one & other)
-    if apart or (after.every == before.every and new.denies == old.denies):
+    if apart:
         return None
     share = len(common) / min(len(after.every), len(before.every))
-    if states.exclude(new.states, old.states):
+    if new.sides & old.others and states.exclude(new.states, old.states):
         return ("state", "change") if new.changes else ("state",), share if likeness is None else likeness
+    if after.every == before.every and new.denies == old.denies:
+        return None
     form = _one_form(new.form, old.form)
     if likeness is None:
         # By words alone these hold for nothing, whatever is read of them below: and most pairs get here.
@@ -273,10 +289,12 @@ def _outdoes(
             return None
     # Who is allergic to peanuts and to cashews has told two things, unless the newer one takes the older one back.
     several = not properties & ~SEVERAL and not new.changes and not in_place
+    # "I weigh 71 kilos" and "my dog weighs 6".
+    theirs = not properties & ~SELF and (after.subject < before.subject or before.subject < after.subject)
     # Nor does what is not so exclude what is not so either.
     form = form and not (new.denies and old.denies)
     same = {
-        "property": bool(properties) and not several,
+        "property": bool(properties) and not several and not theirs,
         "form": form and not (_elsewhere(after, before, conflicts) if conflicting else _unlike(after, before)),
         "value": conflicting and not both and not form and _one_value(after, before, conflicts),
         "denial": in_place or (new.denies != old.denies and not both and _repeats(after, before)),
@@ -290,12 +308,18 @@ def _outdoes(
             # Longer ones tell of many things.
             changed = new.changes and likeness >= CHANGED_APART
             holds = max(new.length, old.length) <= SHORT or changed
-            holds = holds and likeness >= (SAME_PROPERTY if same["property"] else SAME_TOPIC if by_topic else SAME_FORM)
+            holds = holds and likeness >= (
+                (SAME_OWN if properties & OWN else SAME_PROPERTY)
+                if same["property"]
+                else SAME_TOPIC
+                if by_topic
+                else SAME_FORM
+            )
     else:
         least = CHANGED if common & (after.things | before.things) else CHANGED_APART
         near = share >= COMMON if likeness is None else likeness >= least
         # Who speaks and when is common to much that is about different things.
-        shared = common - after.oneself - after.values[1] - after.values[2]
+        shared = common - after.oneself - after.values[1] - after.values[2] - ACTING
         holds = near and new.changes and bool(shared) and max(new.length, old.length) <= LONGEST
     if not holds:
         return None
@@ -323,8 +347,16 @@ def _one_topic(after: Words, before: Words) -> bool:
     return bool(topics) and (None in verbs or len(verbs) == 1)
 
 
+def _counted(after: Words, before: Words) -> bool:
+    """Whether the same count the same, and another number of it: "speaks three languages", "speaks four languages"."""
+    one, other = (each.subject - each.values[0] - each.units for each in (after, before))
+    return bool(after.units & before.units) and one == other and not (after.past or before.past)
+
+
 def _one_value(after: Words, before: Words, conflicts: Sequence[bool]) -> bool:
     """Whether one of the two values takes the place of the other one."""
+    if conflicts[0] and _counted(after, before):
+        return True
     # "Supports JSON", "supports XML": names and places are added where the verb is the same and not one of one value.
     added = after.acts is not None and after.acts == before.acts and after.acts not in ONE_VALUE
     topic = _one_topic(after, before) and (any(conflicts[:NAME]) or not added)
@@ -386,7 +418,10 @@ def _repeats(after: Words, before: Words) -> bool:
     more = after.things - before.every - TIMES
     if not before.things - after.every and not more and not any(after.values):
         return not before.past
-    return len(before.things & after.every) >= DENIED * len(before.things) and _one_topic(after, before)
+    shared = before.things & after.every
+    # What is denied is what was said, and not something beside it.
+    denied = len(shared & (after.denied | before.denied)) * 2 >= len(shared)
+    return denied and len(shared) >= DENIED * len(before.things) and _one_topic(after, before)
 
 
 def _replaces(after: Words, before: Words, old: Glance) -> bool:

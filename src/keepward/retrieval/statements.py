@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache, reduce
 from hashlib import blake2b
 from importlib.resources import files
+from itertools import chain
 from operator import or_
 from typing import Any, Final, TypeVar
 
@@ -45,15 +46,22 @@ _DETERMINERS, _DENIALS, _SORTS, _PLACES = (
 )
 _DATES: Final = (frozenset(WEEKDAYS), frozenset(map(str.lower, MONTHS)))
 _VALUES: Final = NUMBERS.union(*_DATES, (f"{day}s" for day in WEEKDAYS))
-#: Bits of the properties of which somebody has several values at a time.
-SEVERAL: Final = sum(1 << at for at, name in enumerate(_LISTS["property"]) if name in _LISTS["several"])
+#: Bits of the properties of which somebody has several values at a time, those that are of who tells
+#: them, and those that are of a person and not of what is theirs.
+SEVERAL, OWN, SELF = (
+    sum(1 << at for at, name in enumerate(_LISTS["property"]) if name in _LISTS[names])
+    for names in ("several", "own", "self")
+)
 TIMES: Final = frozenset(map(term_hash, _LISTS["times"]))
 DOING: Final = frozenset(term_hash(term) for verb in _VERBS for term in analyse(verb).terms)
 VERB_HASHES: Final = ONE_VALUE | frozenset(map(term_hash, _VERBS))
 _OPENING: Final = frozenset(("", *".!?:;"))
 _CALLING: Final = frozenset(("", *",.!?"))
 #: Verbs of one, behind which a name may begin a sentence.
-_ONE: Final = frozenset(("is", "has", "was"))
+_ONE: Final = frozenset(("is", "has", "was", *_LISTS["roles"]))
+_ROLES: Final = frozenset(_LISTS["roles"])
+_PHRASE_ENDS: Final = _VERBS.union(_LISTS["doing"])
+ACTING: Final = frozenset(word for verb in _PHRASE_ENDS for word in word_hashes(verb))
 _FIRST: Final = frozenset(("i", "my", "we", "our", "me"))
 _SENTENCES: Final = re.compile(r"[a-z0-9][.!?]+\s")
 _TITLE: Final = re.compile(r"\b[A-Z][a-z]{0,2}\.$")
@@ -114,6 +122,8 @@ class Words:
     past: bool
     #: What it says something else in the place of: "cashews, not peanuts".
     replaced: frozenset[int]
+    #: What stands in a clause with a denial.
+    denied: frozenset[int]
     #: Who says it of themselves; empty where it is said in the third person.
     oneself: frozenset[int]
 
@@ -192,12 +202,24 @@ def _glanced(record: Record) -> Glance:
         kinds=kinds,
         mentions=_filter(mentioned),
         topics=_filter(topics),
-        denies=not _DENIALS.isdisjoint(words) or "n't" in text,
+        denies=_denies(text, words),
         replaces=bool(bits & _REPLACES),
         states=told,
         sides=reduce(or_, (state.side for state in told), 0),
         others=reduce(or_, (state.other for state in told), 0),
     )
+
+
+def _denies(text: str, words: Sequence[str]) -> bool:
+    return "n't" in text or not _DENIALS.isdisjoint(words)
+
+
+def _denied(text: str) -> Iterator[int]:
+    """Yield the words of the clauses that deny something."""
+    for clause in states.clauses(text):
+        words = _TOKEN.findall(clause.lower())
+        if _denies(clause, words):
+            yield from chain.from_iterable(map(word_hashes, words))
 
 
 def _places(words: Sequence[str], terms: Sequence[Sequence[int]], kinds: Sequence[int | None]) -> Iterator[int]:
@@ -252,19 +274,25 @@ def _phrases(tokens: Sequence[str], terms: Sequence[Sequence[int]]) -> Iterator[
 
     And what has a number for a name, such as "ticket 5120".
     """
-    words: list[int] | None = None
+    # "Invoices go out on the 15th": all of them, as both sides know.
+    words: list[int] | None = [] if tokens and tokens[0].istitle() and tokens[0].endswith("s") else None
+    whole: int | None = None
     before: Sequence[int] = ()
     for token, kept in zip((*tokens, ""), (*terms, ()), strict=True):
         lower = token.lower()
         # "Activities that involve animals": what follows a noun is none.
         known = lower in _DETERMINERS and not (lower == "that" and before)
         # "The tank holds 40 litres": what a number counts is none.
-        ends = not kept or lower in _VERBS or lower.endswith("ed") or (bool(words) and token[:1].isdigit())
+        ends = not kept or lower in _PHRASE_ENDS or lower.endswith("ed") or (bool(words) and token[:1].isdigit())
         if token[:1].isdigit() and kept and before:
             yield kept[0], frozenset(before)
         before = () if ends else kept
         if words and (ends or token.istitle()):
             yield words[-1], frozenset(words[:-1])
+            # "The trip of the class" is no class.
+            if whole is not None:
+                yield whole, frozenset(words)
+            whole = words[-1] if lower == "of" else None
         if ends or known:
             words = [] if known else None
         elif lower.endswith("'s"):
@@ -282,12 +310,25 @@ def _read(record: Record) -> Words:
     begun = past = False
     acts = verb = None
     for token, word, before, following in zip(tokens[:10], lowered, ("", *lowered), (*tokens[1:], ""), strict=False):
-        plural = token.islower() and len(word) > 3 and word.endswith("s") and not word.endswith("ss")
+        plural = (
+            not before[:1].isdigit()
+            and token.islower()
+            and len(word) > 3
+            and word.endswith("s")
+            and not word.endswith("ss")
+        )
         joint = word.partition("'")[0] in _PRONOUNS and "'" in word
-        if word in _VERBS or joint or (begun and (word.endswith("ed") or (plural and following.lower() not in _VERBS))):
-            past = word.endswith("ed") or word in IRREGULAR
+        if (
+            word in _PHRASE_ENDS
+            or joint
+            or (begun and (word.endswith("ed") or (plural and following.lower() not in _VERBS)))
+        ):
+            past = (word.endswith("ed") and word not in _PHRASE_ENDS) or word in IRREGULAR
+            # "Viktor does the shopping": of the shopping.
+            opening = [] if word in _ROLES and tokens[0].istitle() and following.lower() in _DETERMINERS else opening
             acts = term_hash(word)
-            verb = None if word in _VERBS or joint else (word_hashes(word) or (term_hash(word),))[0]
+            plain = joint or word in _VERBS or (word in _PHRASE_ENDS and not word.endswith("s"))
+            verb = None if plain else (word_hashes(word) or (term_hash(word),))[0]
             break
         if word in _OPENERS:
             continue
@@ -327,6 +368,7 @@ def _read(record: Record) -> Words:
         replaced=frozenset(
             term for found in _REPLACED.finditer(text) for word in found[1].split() for term in word_hashes(word)
         ),
+        denied=frozenset(_denied(text) if _denies(text, lowered) else ()),
         acts=acts,
         verb=verb,
         past=past,

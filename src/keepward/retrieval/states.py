@@ -31,6 +31,8 @@ _DAYS: Final = re.compile(
 _FIRST: Final = frozenset(("i", "i'm", "i've", "we", "we're", "we've", "me", "us"))
 _OTHERS: Final = frozenset(("you", "you're", "he", "he's", "she", "she's", "they", "they're", "your"))
 _INDEFINITE: Final = frozenset(("a", "an", "some", "any", "another", "more", "every", "each", "two", "three"))
+#: What may stand between "of" and what tells which one it is.
+_OF_WHICH: Final = frozenset(("the", "my", "our", "your", "his", "her", "their", "a", "an"))
 #: Words before a side in which a denial of it may stand, in characters that they may take.
 _BEFORE: Final = 3
 #: Matches nothing: some states have one side, and are of the other one where that is denied.
@@ -68,6 +70,7 @@ class _Rules(NamedTuple):
     person: frozenset[int]
     exact: frozenset[int]
     denials: re.Pattern[str]
+    ends: re.Pattern[str]
     supposed: re.Pattern[str]
     clauses: re.Pattern[str]
     skipped: frozenset[str]
@@ -83,7 +86,7 @@ def _rules() -> _Rules:
     be, habit, words = (
         lists.pop("be"),
         lists.pop("habit"),
-        {name: lists.pop(name) for name in ("denials", "supposed", "clauses")},
+        {name: lists.pop(name) for name in ("denials", "ends", "supposed", "clauses")},
     )
     skipped = frozenset((*lists.pop("wrappers"), *lists.pop("light"), *NUMBERS, *WEEKDAYS, *map(str.lower, MONTHS)))
     sides = [
@@ -95,12 +98,15 @@ def _rules() -> _Rules:
     for side in sides:
         every.Add(side)
     every.Compile()
+    # "Is out of order" and not "is out".
+    options.longest_match = True
     return _Rules(
         every,
         tuple(re2.compile(side, options) for side in sides),
         frozenset(at for at, each in enumerate(lists.values()) if each["of"] == "person"),
         frozenset(at for at, each in enumerate(lists.values()) if each.get("exact")),
         re.compile(rf"\b(?:{words['denials']})(?!\w)", re.IGNORECASE),
+        re.compile(rf"\b{words['ends']}", re.IGNORECASE),
         re.compile(rf"\b(?:{words['supposed']})\b", re.IGNORECASE),
         re.compile(words["clauses"], re.IGNORECASE),
         skipped,
@@ -112,7 +118,12 @@ def read(text: str, speaker: str) -> tuple[State, ...]:
     rules = _rules()
     if not rules.every.Match(text):
         return ()
-    return tuple(state for clause in rules.clauses.split(text) for state in _clause(rules, clause.strip(), speaker))
+    return tuple(state for clause in clauses(text) for state in _clause(rules, clause.strip(), speaker))
+
+
+def clauses(text: str) -> list[str]:
+    """Return the clauses of a text."""
+    return _rules().clauses.split(text)
 
 
 def _clause(rules: _Rules, clause: str, speaker: str) -> Iterator[State]:
@@ -134,24 +145,27 @@ def _clause(rules: _Rules, clause: str, speaker: str) -> Iterator[State]:
         reach = None if place // 2 in rules.person else -_BEFORE
         before = " ".join(clause[:start].split()[reach:])
         denied = len(rules.denials.findall(f"{before} {clause[start:end]}")) % 2
+        denied ^= rules.ends.search(clause, end) is not None
         sides.setdefault(place ^ denied, (start, end, place))
-    for side, (start, _, place) in sides.items():
+    for side, (start, end, place) in sides.items():
         if side ^ 1 in sides:
             continue
         bits = (1 << side, 1 << (side ^ 1))
         if place // 2 in rules.person:
-            subject = _subject(rules, clause[:start], speaker)
+            subject = _subject(rules, clause[:start], clause[start:end], speaker)
             if subject:
                 yield State(*bits, (), subject, days)
         else:
             # What the state is told by is no thing: a verb stands in its place, at which a phrase ends.
-            rest = clause
-            for begin, end, _ in sorted((each for each in longest if each[2] // 2 == place // 2), reverse=True):
-                rest = f"{rest[:begin]} is {rest[end:]}"
+            rest, upto = "", 0
+            for begin, stop, _ in sorted(each for each in longest if each[2] // 2 == place // 2):
+                rest += f"{clause[upto:begin]} is "
+                upto = max(upto, stop)
+            rest += clause[upto:]
             yield State(*bits, tuple(_phrases(rules, rest)), frozenset(), days)
 
 
-def _subject(rules: _Rules, before: str, speaker: str) -> frozenset[int]:
+def _subject(rules: _Rules, before: str, said: str, speaker: str) -> frozenset[int]:
     """Return the words of whom a clause speaks; none where it is not told."""
     words = [token.lower() for token in _TOKEN.findall(before)]
     oneself = frozenset(map(term_hash, analyse(speaker).terms or ("i",)))
@@ -160,7 +174,7 @@ def _subject(rules: _Rules, before: str, speaker: str) -> frozenset[int]:
     named = frozenset(word for phrase in _phrases(rules, before) for word in phrase.words)
     if named:
         return named
-    return oneself if speaker and _OTHERS.isdisjoint(words) else frozenset()
+    return oneself if speaker and _OTHERS.isdisjoint((*words, *said.lower().split())) else frozenset()
 
 
 def _phrases(rules: _Rules, clause: str) -> Iterator[Phrase]:
@@ -171,23 +185,24 @@ def _phrases(rules: _Rules, clause: str) -> Iterator[Phrase]:
     for token in (*_TOKEN.findall(clause), ""):
         lower = token.lower()
         skipped = rules.skipped.intersection((lower, lower.removesuffix("'s"), lower.removesuffix("s")))
-        kept = () if skipped or lower[:1].isdigit() else word_hashes(token)
+        # What a number counts is none either.
+        counted = before[:1].isdigit() or before in NUMBERS
+        kept = () if skipped or counted or lower[:1].isdigit() else word_hashes(token)
         ends = not kept or (lower.endswith(("ed", "ly")) and token.islower() and len(lower) > 4)
         if ends and words:
             if lower == "of" and not joined:
                 own, words, joined = words, [], True
                 continue
-            if lower in {"the", "my", "our", "his", "her", "their", "a", "an"} and joined and not words:
-                continue
             yield _phrase(words, own, known, named)
             words, own, joined = [], [], False
-        elif ends and joined and lower not in {"the", "my", "our", "his", "her", "their", "a", "an", "your"}:
+        elif ends and joined and lower not in _OF_WHICH:
             yield _phrase(words, own, known, named)
             own, joined = [], False
         elif not ends:
             if not words and not joined:
                 known = before not in _INDEFINITE
-            named = token.istitle()
+            # "Deploys are done by hand": what begins a sentence is no name where it is a plural.
+            named = token.istitle() and not (not before and lower.endswith("s"))
             words.extend(kept)
         before = lower
     if own and not words:
