@@ -11,13 +11,14 @@ Invariants
     noun, a linking verb, one word that describes nothing, the end of the clause.
 (6) Of bytes that are no text the runs of readable characters are looked at, and there a documented format alone counts:
     what reads like a password is too often chance. What is packed or enciphered is not opened, and nobody says it is.
+(7) A code counts without a word for it where it stands in a relation to what it opens, and its clause ends with it.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,9 +55,12 @@ _NUMBERED = re.compile("(?:[A-Z][a-z]{3,}-[0-9]{1,4}|[a-z]{4,}-[0-9]{2,4})")
 #: An instant, cut at the colon by which a name and its password are told: its day and hour, and the rest.
 _HOUR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:\Z")
 _MINUTES = re.compile(r"[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?")
+#: Digits that are most often a year.
+_YEAR = re.compile("(?:19|20)[0-9]{2}")
 #: Kinds of phrases that leave no other reading than that a password follows.
 _SURE = frozenset({"said", "set", "wanted", "script"})
-
+#: Digits that are most often a year.
+_YEAR = re.compile("(?:19|20)[0-9]{2}")
 Groups = dict[str, tuple[int, int]]
 
 
@@ -83,7 +87,7 @@ def _anything() -> Sieve:
     bare = [place for place, rule in enumerate(rules) if rule.bare]
     telling, phrases = _english()
     told = len(rules) + 2
-    said = (*(pattern for _, pattern in phrases), _foreign().gate)
+    said = (*(pattern for _, pattern in phrases), _foreign()[0], _opened()[0])
     others = (read("services")["gate"], read("told")["assigned"]["gate"], *said, *TRACES)
     return Sieve(
         lambda: (*(rule.pattern for rule in rules), *others), {RUN: bare, telling: range(told, told + len(phrases))}
@@ -243,16 +247,19 @@ def _english() -> tuple[str, tuple[tuple[str, str], ...]]:
     return "(?i)" + "|".join(tables["telling"]), phrases
 
 
-class _Foreign:
-    """The languages but English: the literals of each, without which its phrases find nothing."""
+class _Languages:
+    """The languages of a file: the literals of each, without which its phrases find nothing."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, file: str, lists: Iterable[str], phrases_of: Callable[[int], tuple[tuple[str, str], ...]]
+    ) -> None:
+        rows = read(file)["language"]
         self.languages = [
-            (place, frozenset(literals_of(listed(f"{row['password']} | {row['pin']}"))))
-            for place, row in enumerate(read("told")["language"])
+            (place, frozenset(literals_of(listed(" | ".join(row[name] for name in lists if name in row)))))
+            for place, row in enumerate(rows)
         ]
         self.literals = tuple(sorted({literal for _, literals in self.languages for literal in literals}))
-        self.gate = any_literal(set(self.literals) - {"pin", "pw"}) + r"|(?i:\bpin\b|pin-?co|pin-?ko|\bpw\b)"
+        self._phrases_of = phrases_of
 
     @once
     def _matcher(self) -> Any:
@@ -264,10 +271,46 @@ class _Foreign:
         here = {self.literals[place] for place in found}
         for place, literals in self.languages:
             if not here.isdisjoint(literals):
-                yield from _phrases(place)
+                yield from self._phrases_of(place)
 
 
-_foreign = functools.cache(_Foreign)
+@functools.cache
+def _foreign() -> tuple[str, _Languages]:
+    """Return what stands in every text that a phrase of another language finds something in, and the languages."""
+    languages = _Languages("told", ("password", "pin"), _phrases)
+    return any_literal(set(languages.literals) - {"pin", "pw"}) + r"|(?i:\bpin\b|pin-?co|pin-?ko|\bpw\b)", languages
+
+
+@functools.cache
+def _opened() -> tuple[str, _Languages]:
+    """Return what stands in every text that tells by what something is opened, and the languages (7)."""
+    asked = ("question", "topic")
+    languages = _Languages("opened", ("code", "opens", "unlocks", "lock", "enter", "turn", *asked), _relations)
+    questions = {
+        literal
+        for row in read("opened")["language"]
+        for name in asked
+        for literal in literals_of(listed(row.get(name, "")))
+    }
+    word = any_literal(set(languages.literals) - questions)
+    number = "(?:[0-9][ -]?[0-9]|[!#$%&@_*][0-9])"
+    return rf"{any_literal(questions)}|{word}[^\n]*{number}|{number}[^\n]*{word}", languages
+
+
+@functools.cache
+def _relations(place: int) -> tuple[tuple[str, str], ...]:
+    """Return kind and pattern of each relation between the lists of a language."""
+    tables = read("opened")
+    row = tables["language"][place]
+    spaced = row.get("spaced", True)
+    edge = r"\b" if spaced else ""
+    lists = {name: any_word(listed(text), begin=edge, end=edge) for name, text in row.items() if isinstance(text, str)}
+    parts = {name: [pattern] for name, pattern in (tables["parts"] | lists).items()}
+    return tuple(
+        (relation["kind"], "(?i)" + expanded(relation["pattern"], {"lists": parts}))
+        for relation in tables["relation"]
+        if relation.get("spaced", True) == spaced
+    )
 
 
 @functools.cache
@@ -275,7 +318,7 @@ def _phrases(place: int) -> tuple[tuple[str, str], ...]:
     """Return kind and pattern of the phrases of a language: with a colon, with a verb, and with nothing between."""
     tables = read("told")
     row = tables["language"][place]
-    opening, value = (tables["lists"][name][0] for name in ("open", "value"))
+    opening, value, shaped = (tables["lists"][name][0] for name in ("open", "value", "shaped"))
     spaced, compounds = row.get("spaced", True), "*" in row["password"]
     edge = r"(?:^|[^\p{L}])" if spaced and not compounds else ""
     blank, gap = (r"\s+", r"[^.\n:=!?;\"]{1,60}?") if spaced else (r"\s*", r"[^.\n:=!?;。！？\"]{1,30}?")
@@ -288,13 +331,23 @@ def _phrases(place: int) -> tuple[tuple[str, str], ...]:
         rf"{noun}(?:{blank}{gap})?{link}{tail}{opening}{value}",
         *([rf"{noun}{blank}{opening}{value}"] if row.get("link_may_lack") else ()),
     ]
-    return tuple(("said" if spaced else "script", pattern) for pattern in patterns)
+    found = [("said" if spaced else "script", pattern) for pattern in patterns]
+    if "to" in row:
+        to, changed = (any_word(listed(row[name]), begin=r"\b", end=r"\b") for name in ("to", "changed"))
+        found += (
+            ("apart", rf"{noun}(?:{blank}{gap})?[,?]?\s+{opening}{shaped}"),
+            ("apart", rf"(?i){changed}(?:\s{gap})?{noun[4:]}(?:\s+{gap})?\s+{to}\s+{opening}{shaped}"),
+            ("changed", rf"(?i){shaped}[\"'”»]?\s+{any_word(listed(row['as']))}(?:\s+\w+)?{noun[4:]}"),
+            ("changed", rf"{noun}(?:\s+{gap})?\s+{to}\s+{opening}{shaped}[^\w\n]{{0,2}}\s+{changed}"),
+        )
+    return tuple(found)
 
 
 def _in_prose(text: Text, telling: Collection[int] | None) -> Iterator[Finding]:
     """Yield values that prose presents as a password, PIN, code or key (5).
 
-    ``telling`` holds the places of the English phrases that may occur, and one more for all other languages; None: all.
+    ``telling`` holds the places of the English phrases that may occur, one more for all other
+    languages, and one for what is opened; None: all.
     """
     budget = iter(range(max(_LEAST_TOLD, len(text.text) // _EACH_TOLD)))
     gate, phrases = _english()
@@ -302,9 +355,10 @@ def _in_prose(text: Text, telling: Collection[int] | None) -> Iterator[Finding]:
         for place, (kind, pattern) in enumerate(phrases):
             if telling is None or place in telling:
                 yield from _said(kind, pattern, text, budget)
-    if (telling is None or len(phrases) in telling) and text.occurs(_foreign().gate):
-        for kind, pattern in _foreign().phrases(text):
-            yield from _said(kind, pattern, text, budget)
+    for place, (gate, languages) in enumerate((_foreign(), _opened()), start=len(phrases)):
+        if (telling is None or place in telling) and text.occurs(gate):
+            for kind, pattern in languages.phrases(text):
+                yield from _said(kind, pattern, text, budget)
 
 
 def _said(kind: str, pattern: str, text: Text, budget: Iterator[int]) -> Iterator[Finding]:
@@ -324,12 +378,78 @@ def _said(kind: str, pattern: str, text: Text, budget: Iterator[int]) -> Iterato
         end = start + len(whole[start:end].rstrip(".,;:)]}'’”…*"))
         if whole[start:end].endswith(("!", "?")) and not digits(whole[start:end]):
             end -= 1
-        if end - start >= 3 and _tells_secret(whole, start, end, kind, groups):
+        judge = _JUDGES.get(kind, _tells_secret)
+        if end - start >= 3 and judge(whole, start, end, kind, groups):
             yield _found(text, start, end, "told_secret")
 
 
 def _listed(name: str) -> frozenset[str]:
     return words("told", "words", name)
+
+
+def _is_other_code(text: str, groups: Groups) -> bool:
+    """Whether the word for a code is part of one that opens nothing: of an error, of a place, of a product."""
+    first, last = groups.get("n", (0, 0))
+    before = re.split(r"[^\w']+", text[max(0, first - 24) : first].lower().rstrip())[-1]
+    after = _first_word(text[last : last + 24])
+    around = {before, text[first:last].lower(), after if after.startswith("postal") else ""}
+    return first < last and not _opening("other_codes").isdisjoint(around)
+
+
+def _first_word(text: str) -> str:
+    return re.split(r"[^\w']+", text.lower().lstrip())[0]
+
+
+def _opening(name: str) -> frozenset[str]:
+    return words("opened", "words", name)
+
+
+def _opens(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
+    """Whether a value that stands beside what it would open is of the shape of a code or a password (7)."""
+    value = text[start:end]
+    if kind == "turns":
+        return True
+    if kind in {"answer", "topic"}:
+        if value.lower() in _listed("not_values") | _opening("no_answers") or placeholder(value):
+            return False
+        named = value[0].isupper() or not value.isascii()
+        return digits(value) >= 4 or named or (kind == "answer" and _plain_word(value) and _ends_clause(text, end))
+    if _is_other_code(text, groups) or not _stands_free(text, start, end, kind, groups):
+        return False
+    key = text[slice(*groups.get("n", (0, 0)))].lower() in _opening("keys")
+    if all(char.isdigit() or char in "-#* " for char in value):
+        least = 8 if key else 4 if kind in {"lock", "entered", "opens"} else 3
+        return least <= digits(value) <= (24 if key else 12) and (value.isdigit() or not ordinary(value))
+    signs = len(value) < 6 or not value.isalnum()
+    return kind != "lock" and digits(value) >= (1 if signs else 2) and strong(value) and not _is_program(value)
+
+
+def _stands_free(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
+    """Whether what stands around a value makes it no number of a thing, no year, no count and no part of a number."""
+    value, rest = text[start:end], text[end : end + 24]
+    before = text[max(0, start - 24) : start].lower().rstrip("\"'`( ")
+    if value.isdigit() and kind in {"lock", "opens"}:
+        said = text[max(0, groups[""][0] - 24) : start].lower()
+        if before.split(" ")[-1] in _opening("numbered") or any(word in said for word in _opening("numbers")):
+            return False
+    year = _YEAR.fullmatch(value) and before.endswith((",", " in"))
+    if year or value in _opening("emergency") or (rest[:1] in {".", ",", ":", "/", "-"} and rest[1:2].isdigit()):
+        return False
+    if kind in {"within", "opens"} or (rest and not rest[0].isascii() and rest[0] not in _opening("counters")):
+        return True
+    return _ends_clause(text, end) or _first_word(rest) in _opening("goes_on")
+
+
+def _is_program(value: str) -> bool:
+    return value.lower().rstrip("0123456789.") in _opening("programs")
+
+
+def _stands_apart(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
+    """Whether a value without a verb before it looks like a password, and ends its clause."""
+    value = text[start:end]
+    number = "n" in groups and value.isdigit() and 4 <= len(value) <= 12 and not _YEAR.fullmatch(value)
+    shaped = number or (strong(value) and digits(value) > 0)
+    return shaped and not _is_program(value) and (kind == "changed" or _ends_clause(text, end))
 
 
 def _tells_secret(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
@@ -345,7 +465,7 @@ def _tells_secret(text: str, start: int, end: int, kind: str, groups: Groups) ->
             noun == "p" and _plain_word(value) and (quoted or kind == "as" or value.lower() in _listed("common"))
         ) or (noun == "n" and number and len(value) >= 4)
         return compound not in _listed("compounds") and (strong(value) or plain)
-    if value.lower() in _listed("not_values") or placeholder(value):
+    if value.lower() in _listed("not_values") or placeholder(value) or _is_other_code(text, groups):
         return False
     if kind == "pair" and _MINUTES.fullmatch(value) and _HOUR.search(text, max(0, start - 14), start):
         return False
@@ -393,6 +513,12 @@ def _ends_clause(text: str, end: int) -> bool:
     if not rest.strip() or rest[0] in "\n.,;!?)\"'`”’»」…(*-–—" or "\n" in rest[:2]:
         return True
     return rest[0] == " " and len(rest) > 1 and rest.split(" ", 2)[1].strip(".,").lower() in _listed("next_clause")
+
+
+#: Who judges the values of a kind of phrase, where it is not the rule for told ones.
+_JUDGES = dict.fromkeys(("apart", "changed"), _stands_apart) | dict.fromkeys(
+    ("opened", "opens", "entered", "within", "lock", "turns", "answer", "topic"), _opens
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

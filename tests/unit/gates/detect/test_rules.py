@@ -112,14 +112,23 @@ def test_every_table_names_where_it_is_from(file):
     assert tables.get("source") or (rows and all(row.get("source") for row in rows))
 
 
-@pytest.mark.parametrize("row", read("told", whole=True)["language"], ids=lambda row: row["name"])
+LANGUAGES = [*read("told", whole=True)["language"], *read("opened", whole=True)["language"]]
+
+
+@pytest.mark.parametrize("row", LANGUAGES, ids=lambda row: row["name"])
 def test_a_language_tells_a_password(row):
     assert names(secrets, row["positive"]) == {"told_secret"}
     assert not secrets.scan(row["negative"])
 
 
 @pytest.mark.parametrize(
-    "row", [*read("told", whole=True)["phrase"], read("told", whole=True)["assigned"]], ids=lambda row: row["positive"]
+    "row",
+    [
+        *read("told", whole=True)["phrase"],
+        read("told", whole=True)["assigned"],
+        *read("opened", whole=True)["relation"],
+    ],
+    ids=lambda row: row["positive"],
 )
 def test_a_phrase_tells_a_password(row):
     assert secrets.scan(row["positive"])
@@ -134,7 +143,7 @@ def texts_in(value):
     return [value] if isinstance(value, str) else []
 
 
-@pytest.mark.parametrize("file", ["orders_abroad", "told"])
+@pytest.mark.parametrize("file", ["orders_abroad", "told", "opened"])
 def test_words_are_written_as_the_normal_form_leaves_them(file):
     tables = [row for table in ("override", "sentence", "language") for row in read(file).get(table, ())]
     assert [word for word in texts_in(tables) if Text(word).normal.text != word] == []
