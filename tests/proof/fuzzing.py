@@ -74,7 +74,8 @@ class Served:
 def served(folder: Path) -> Iterator[Served]:
     """Serve a new store that holds some of everything, without a limit on the rate of changes."""
     home = folder / "home"
-    (folder / "keepward.toml").write_text("[server]\nwrites_per_minute = 0\n")
+    (folder / "IDENTITY.md").write_text("I am an assistant, and I answer plainly.\n")
+    (folder / "keepward.toml").write_text('identity = "IDENTITY.md"\n[server]\nwrites_per_minute = 0\n')
     tokens, bearers = furnish(folder / "memory.db", home)
     command = [sys.executable, "-m", "keepward", "serve", "--port", "0", "--no-mcp", "--quiet", "--json"]
     environment = {**os.environ, "KEEPWARD_HOME": str(home), "KEEPWARD_EMBEDDER": "none", "KEEPWARD_DB": "memory.db"}
