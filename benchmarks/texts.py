@@ -1,4 +1,4 @@
-"""Notes for benchmarks: short, varied, the same on every run."""
+"""Texts for benchmarks: short notes and long replies, varied, the same on every run."""
 
 from __future__ import annotations
 
@@ -38,4 +38,18 @@ def notes(count: int, seed: int = 7) -> list[str]:
             f"{source.randint(1, 9999)}, and {source.choice(_WHO)} {source.choice(_DOES)} {source.choice(_WHAT)} "
             f"called {rare} in case {number}"
         )
+    return found
+
+
+def replies(count: int, length: int = 3_400) -> list[str]:
+    """Return ``count`` different replies of an assistant, ``length`` characters: headings, sentences, lists, code."""
+    facts = iter(notes(count * (length // 90 + 2), seed=11))
+    found = []
+    for number in range(count):
+        parts = [f"Here is what I would do about case {number}."]
+        while sum(len(part) + 2 for part in parts) < length:
+            parts.append(f"### Step {len(parts)}\n\n{next(facts)}. {next(facts)}.")
+            parts.append("\n".join(f"- **Point {n}**: {next(facts)}." for n in range(1, 4)))
+            parts.append(f"```python\nfor case in range({len(parts)}):\n    check(case, limit={number})\n```")
+        found.append("\n\n".join(parts)[:length])
     return found

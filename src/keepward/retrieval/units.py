@@ -1,8 +1,8 @@
 """What of a memory is analysed and what is embedded, with the dates that it speaks of.
 
 Invariants
-(1) Pure: no clock; the same memory gives the same texts for ever; whoever changes a
-    rule, here or in what is passed in (the question that a turn answers), gives `RECIPE` the next number, and what was
+(1) Pure: no clock; the same memory gives the same texts for ever; whoever changes a rule, here, in what is passed in
+    (the question that a turn answers) or in how MiniLM is computed, gives `RECIPE` the next number, and what was
     embedded before is embedded anew.
 (2) Only a named speaker is rewritten to the third person; "I" in a user-and-assistant chat stays "I".
 (3) There is at least one unit for a text that holds anything but white space, and at most `MOST_UNITS`.
@@ -35,7 +35,8 @@ _EXPRESSION: Final = re.compile(
 _NEAR: Final = {"day before yesterday": -2, "yesterday": -1, "last night": -1, "tomorrow": 1}
 _SHIFT: Final = {"last": -1, "this": 0, "next": 1}
 
-#: By what rules texts are embedded; it stands beside the embedder's name with every vector.
+#: By what rules texts are embedded, the packaged model's way of computing among them; it stands beside the embedder's
+#: name with every vector.
 RECIPE: Final = "2"
 #: In place of it, of a vector that came with its memory: no change of rules makes it anew.
 GIVEN: Final = "given"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import math
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -13,8 +11,9 @@ import numpy as np
 import pytest
 
 from keepward.errors import ModelUnavailable
-from keepward.models import minilm
-from keepward.models.minilm import MiniLmEmbedder, _gelu, read_weights
+from keepward.models import graph, minilm
+from keepward.models.graph import blocks
+from keepward.models.minilm import MiniLmEmbedder, read_weights
 
 pytestmark = pytest.mark.skipif(not MiniLmEmbedder.available(), reason="the weights are not installed")
 
@@ -41,12 +40,38 @@ def plain() -> MiniLmEmbedder:
 def test_documented_cosines_are_met(plain: MiniLmEmbedder) -> None:
     rows = plain.embed(DOCUMENTED)
     found = [float(rows[0] @ rows[1]), float(rows[0] @ rows[2]), float(rows[1] @ rows[2])]
-    assert found == pytest.approx([0.6660, 0.1046, 0.1411], abs=0.004)
+    assert found == pytest.approx([0.6660, 0.1046, 0.1411], abs=0.01)
 
 
-def test_the_bytes_of_a_known_text_never_change_under_this_id(plain: MiniLmEmbedder) -> None:
-    rows = plain.embed(["Ana keeps the spare key under the blue pot."])
-    assert hashlib.sha256(rows.astype("<f4").tobytes()).hexdigest()[:16] == "2f21b4904565aa99"
+@pytest.mark.slow
+def test_a_new_process_gives_the_same_bytes(plain: MiniLmEmbedder) -> None:
+    code = "from keepward.models.minilm import MiniLmEmbedder as M; print(M().embed(['spare key']).tobytes().hex())"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.strip()
+    assert found == plain.embed(["spare key"]).tobytes().hex()
+
+
+@pytest.mark.slow
+def test_the_graph_is_the_same_bytes_for_the_same_weights(plain: MiniLmEmbedder) -> None:
+    weights = read_weights(plain._folder / "model.safetensors")
+    assert blocks(weights) == blocks(weights)
+
+
+@pytest.mark.slow
+def test_no_two_neighbours_of_a_matrix_add_up_to_more_than_sixteen_bits_hold(
+    plain: MiniLmEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[int] = []
+    constant = graph._Graph.constant
+
+    def kept(self: graph._Graph, name: str, value: np.ndarray) -> str:
+        if name.endswith(".rounded"):
+            pairs = value.T.astype(np.int32).reshape(value.shape[1], -1, 2)
+            found.extend(int(np.clip(side, 0, None).sum(axis=2).max()) for side in (pairs, -pairs))
+        return constant(self, name, value)
+
+    monkeypatch.setattr(graph._Graph, "constant", kept)
+    blocks(read_weights(plain._folder / "model.safetensors"))
+    assert max(found) * 255 < 2**15
 
 
 def test_neighbours_change_nothing(plain: MiniLmEmbedder) -> None:
@@ -60,12 +85,6 @@ def test_rows_come_back_in_the_order_of_the_texts(plain: MiniLmEmbedder) -> None
 
 def test_rows_have_length_one(plain: MiniLmEmbedder) -> None:
     assert np.linalg.norm(plain.embed(TEXTS), axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-6)
-
-
-def test_components_lie_on_the_grid(plain: MiniLmEmbedder) -> None:
-    row = plain.embed(["on the grid"])[0].astype(np.float64)
-    smallest = np.abs(row[row != 0]).min()
-    assert row / smallest == pytest.approx(np.rint(row / smallest), abs=1e-4)
 
 
 def test_no_texts_give_no_rows_of_the_full_width() -> None:
@@ -82,28 +101,6 @@ def test_threads_that_start_together_get_the_same_bytes() -> None:
     with ThreadPoolExecutor(4) as pool:
         rows = set(pool.map(lambda _: embedder.embed(["together"]).tobytes(), range(4)))
     assert len(rows) == 1
-
-
-def test_a_component_near_a_rounding_edge_is_decided_in_double_precision(
-    plain: MiniLmEmbedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(minilm, "MARGIN", 1.0)
-    used: list[object] = []
-    network = plain._open()[1]
-    mean = network._mean
-    monkeypatch.setattr(network, "_mean", lambda tokens, kind: used.append(kind) or mean(tokens, kind))
-    plain.embed(["near an edge"])
-    assert used == [np.float32, np.float64]
-
-
-def test_the_processors_of_others_products_are_given_back(plain: MiniLmEmbedder) -> None:
-    blas = minilm._openblas()
-    if blas is None:
-        pytest.skip("numpy was built with another library")
-    before = blas.scipy_openblas_get_num_threads64_()
-    with ThreadPoolExecutor(3) as pool:
-        list(pool.map(plain.embed, [["one"], ["two", "three"], ["four"]]))
-    assert blas.scipy_openblas_get_num_threads64_() == before
 
 
 def test_id_and_dim_open_no_weights() -> None:
@@ -132,10 +129,9 @@ def test_missing_weights_are_reported_with_what_to_install(monkeypatch: pytest.M
         MiniLmEmbedder()
 
 
-def test_the_fitted_gelu_is_the_exact_one_to_single_precision() -> None:
-    x = np.linspace(-9, 9, 4001).astype(np.float32)
-    exact = [value * 0.5 * math.erfc(-value / math.sqrt(2)) for value in x.tolist()]
-    assert _gelu(x) == pytest.approx(np.array(exact), abs=1.5e-6)
+def test_without_its_runtime_the_model_is_not_available(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minilm, "_RUNS_ON", ("no_such_runtime",))
+    assert not MiniLmEmbedder.available()
 
 
 def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,172 @@
+"""The transformer blocks of all-MiniLM-L6-v2 as an ONNX graph with 8-bit matrices, written without the `onnx` package.
+
+Invariants
+(1) Matrices are rounded to 8 bits with one step an output; what is multiplied with them is rounded to 8 bits with one
+    step a run. So a run holds one text, and its vector depends on nothing beside it.
+(2) The first token is multiplied apart: its states are up to ten times as large as those of all others, which its step
+    would leave five of the 8 bits (cosines to what single precision gives: 0.998, not 0.993).
+(3) Products of integers are summed exactly, on processors too that add two of them in 16 bits: no two neighbours of a
+    matrix add up to more than 127 (and 1 for rounding). All else is computed in single precision.
+(4) The graph is the same bytes for the same weights. Numbers of fields are those of `onnx.proto`, which never change.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Weights = Mapping[str, NDArray[np.float32]]
+
+DIM = 384
+_LAYERS = 6
+_HEADS = 12
+_EPSILON = 1e-12
+
+#: Names of what goes in and what comes out: float32, shape (1, tokens, 384).
+INPUT, OUTPUT = "x", "states"
+
+#: Operators of onnxruntime itself, and the version of ONNX's own.
+_RUNTIME = "com.microsoft"
+_OPERATORS = 17
+_FORMAT = 9
+_TYPES = {np.dtype(np.float32): 1, np.dtype(np.int8): 3, np.dtype(np.int64): 7}
+_FLOAT = 1
+
+
+def blocks(weights: Weights) -> bytes:
+    """Return a model that turns sums of embeddings into the last hidden states of a text."""
+    graph = _Graph(weights)
+    thirds = graph.constant("thirds", np.full(3, DIM, dtype=np.int64))
+    streams = graph.parted(graph.normalised("LayerNormalization", [INPUT], "embeddings.LayerNorm"))
+    for number in range(_LAYERS):
+        at = f"encoder.layer.{number}."
+        parts = [f"{at}attention.self.{name}" for name in ("query", "key", "value")]
+        joined = graph.joined([graph.linear(x, parts) for x in streams])
+        q, k, v = graph.node("Split", [joined, thirds], outputs=3, axis=2)
+        heads = graph.node("MultiHeadAttention", [q, k, v], num_heads=_HEADS)[0]
+        mixed = graph.parted(graph.linear(heads, [at + "attention.output.dense"]))
+        for n, (x, change) in enumerate(zip(streams, mixed, strict=True)):
+            y = graph.normalised("SkipLayerNormalization", [change, x], at + "attention.output.LayerNorm")
+            wide = graph.linear(y, [at + "intermediate.dense"], after=at + "attention.output.LayerNorm")
+            inner = graph.node("Gelu", [wide])[0]
+            outer = graph.linear(inner, [at + "output.dense"])
+            streams[n] = graph.normalised("SkipLayerNormalization", [outer, y], at + "output.LayerNorm")
+    graph.joined(streams, names=[OUTPUT])
+    return graph.model()
+
+
+class _Graph:
+    def __init__(self, weights: Weights) -> None:
+        self._weights = weights
+        self._nodes: list[bytes] = []
+        self._constants: dict[str, bytes] = {}
+
+    def constant(self, name: str, value: NDArray[Any]) -> str:
+        if name not in self._constants:
+            sizes = b"".join(_field(1, size) for size in value.shape)
+            kind = _field(2, _TYPES[value.dtype])
+            self._constants[name] = sizes + kind + _field(8, name) + _field(9, value.tobytes())
+        return name
+
+    def node(
+        self, kind: str, inputs: Sequence[str], *, outputs: int = 1, names: Sequence[str] = (), **attributes: float
+    ) -> list[str]:
+        found = list(names) or [f"{kind}.{len(self._nodes)}.{n}" for n in range(outputs)]
+        parts = [_field(1, name) for name in inputs] + [_field(2, name) for name in found] + [_field(4, kind)]
+        for name, value in attributes.items():
+            typed = _field(2, value) + _field(20, 1) if isinstance(value, float) else _field(3, value) + _field(20, 2)
+            parts.append(_field(5, _field(1, name) + typed))
+        if kind not in _ONNX:
+            parts.append(_field(7, _RUNTIME))
+        self._nodes.append(b"".join(parts))
+        return found
+
+    def linear(self, x: str, names: Sequence[str], *, after: str | None = None) -> str:
+        """Multiply with matrices side by side, rounded as (1) says, and add what they add.
+
+        ``after`` names the layer that normalised ``x``: what it spreads more than others is divided by as much, and its
+        weights are multiplied, so that one step suits all.
+        """
+        inputs = [f"{names[0]}.{part}" for part in ("rounded", "steps", "zeros", "bias")]
+        spread = None if after is None else self._spread(after)
+        if inputs[0] not in self._constants:
+            matrix = np.concatenate([self._weights[name + ".weight"] for name in names])
+            if spread is not None:
+                matrix *= spread
+            steps = np.maximum(_pairs(matrix), _pairs(-matrix)) / np.float32(127)
+            matrix /= steps[:, None]
+            rounded = np.rint(matrix, out=matrix).T.astype(np.int8, order="C")
+            bias = np.concatenate([self._weights[name + ".bias"] for name in names])
+            for name, value in zip(inputs, (rounded, steps, np.zeros(len(steps), dtype=np.int8), bias), strict=True):
+                self.constant(name, value)
+        if spread is not None:
+            x = self.node("Div", [x, self.constant(f"{after}.spread", spread)])[0]
+        return self.node("DynamicQuantizeMatMul", [x, *inputs])[0]
+
+    def _spread(self, name: str) -> NDArray[np.float32]:
+        """Return how far a normalised layer's states reach, as multiples of the median, at least 1."""
+        reach = np.abs(self._weights[name + ".bias"]) + 3 * np.abs(self._weights[name + ".weight"])
+        return np.asarray(np.maximum(reach / np.median(reach), 1), dtype=np.float32)
+
+    def parted(self, x: str) -> list[str]:
+        """Return the state of the first token and those of all others."""
+        bounds = [self.constant(f"bound.{at}", np.array([at], dtype=np.int64)) for at in (0, 1, 1 << 40)]
+        return [self.node("Slice", [x, *pair, bounds[1]])[0] for pair in pairwise(bounds)]
+
+    def joined(self, streams: Sequence[str], *, names: Sequence[str] = ()) -> str:
+        """Put back together what was parted."""
+        return self.node("Concat", streams, names=names, axis=1)[0]
+
+    def normalised(self, kind: str, inputs: Sequence[str], name: str) -> str:
+        """Bring (the sum of) the inputs to the mean and the spread of a layer."""
+        scale, shift = (self.constant(f"{name}.{part}", self._weights[f"{name}.{part}"]) for part in ("weight", "bias"))
+        return self.node(kind, [*inputs, scale, shift], epsilon=_EPSILON)[0]
+
+    def model(self) -> bytes:
+        sizes = b"".join(_field(1, size) for size in (_field(1, 1), _field(2, "tokens"), _field(1, DIM)))
+        kind = _field(1, _field(1, _FLOAT) + _field(2, sizes))
+        graph = b"".join(
+            (
+                *(_field(1, node) for node in self._nodes),
+                _field(2, "minilm"),
+                *(_field(5, constant) for constant in self._constants.values()),
+                _field(11, _field(1, INPUT) + _field(2, kind)),
+                _field(12, _field(1, OUTPUT) + _field(2, kind)),
+            )
+        )
+        operators = _field(8, _field(1, "") + _field(2, _OPERATORS)) + _field(8, _field(1, _RUNTIME) + _field(2, 1))
+        return _field(1, _FORMAT) + _field(7, graph) + operators
+
+
+def _pairs(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return, of each row, the most that two neighbours add up to, what is below zero left out."""
+    positive = np.maximum(matrix, 0)
+    most: NDArray[np.float32] = (positive[:, ::2] + positive[:, 1::2]).max(axis=1)
+    return np.maximum(most, np.finfo(np.float32).tiny)
+
+
+_ONNX = frozenset({"Concat", "Div", "LayerNormalization", "Slice", "Split"})
+
+
+def _field(number: int, value: int | float | str | bytes) -> bytes:
+    """Encode a field of a protocol buffer: whole numbers as varints, floats in 4 bytes, all else behind its length."""
+    if isinstance(value, float):
+        return _varint(number << 3 | 5) + struct.pack("<f", value)
+    if isinstance(value, int):
+        return _varint(number << 3) + _varint(value)
+    body = value.encode() if isinstance(value, str) else value
+    return _varint(number << 3 | 2) + _varint(len(body)) + body
+
+
+def _varint(value: int) -> bytes:
+    digits = bytearray()
+    while value > 0x7F:
+        digits.append(value & 0x7F | 0x80)
+        value >>= 7
+    digits.append(value)
+    return bytes(digits)
