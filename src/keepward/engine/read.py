@@ -315,15 +315,16 @@ def nearest(
 
 
 def _read(session: Session, wanted: Sequence[Scored], need: Need | None, seq: int | None) -> Found:
-    """Return the records of what was ranked, as far as there is need of them."""
+    """Return the records of what was ranked, as far as there is need of them, of one snapshot."""
     found = Found()
     last: list[Record] = []
-    while wanted and (step := need.more(last) if need else MOST):
-        part = session.store.records(session.tenant, [each.id for each in wanted[:step]], as_of=seq)
-        last = part.records
-        found.records.extend(last)
-        found.damaged.extend(part.damaged)
-        wanted = wanted[step:]
+    with session.store.together(session.tenant):
+        while wanted and (step := need.more(last) if need else MOST):
+            part = session.store.records(session.tenant, [each.id for each in wanted[:step]], as_of=seq)
+            last = part.records
+            found.records.extend(last)
+            found.damaged.extend(part.damaged)
+            wanted = wanted[step:]
     if need:
         need.left.extend(wanted)
     return found
