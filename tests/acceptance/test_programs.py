@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from outcomes import codes, held, kept, refused
 
-from keepward import Actor, Memory, Policy, Unauthorised
+from keepward import Actor, Memory, Policy, StaleVersion, Unauthorised
 from keepward.engine.features import embedded, words
 from keepward.model.memory import Record
 from keepward.models.hashed import HashedEmbedder
@@ -157,3 +160,52 @@ def test_an_agent_takes_back_its_own_turn_and_a_person_restores_it(owner: Memory
 def test_an_agent_takes_back_no_event_outside_of_a_session(mem: Memory) -> None:
     event = kept(mem.remember("The ferry was late", kind="event"))
     assert "append_only" in refused(mem.forget(event.id, reason="taken back"))
+
+
+def test_a_key_that_is_to_be_free_is_refused_once_it_is_held(mem: Memory) -> None:
+    made = kept(structured(mem, "talk:1", {"by": "first"}, if_version=0))
+    with pytest.raises(StaleVersion, match=made.id):
+        structured(mem, "talk:1", {"by": "second"}, if_version=0)
+    assert kept(structured(mem, "talk:1", {"by": "third"}, if_version=1)).version == 2
+
+
+def test_in_one_proposal_a_key_is_made_once(mem: Memory) -> None:
+    with pytest.raises(StaleVersion), mem.draft(reason="two") as draft:
+        for n in (1, 2):
+            draft.insert(f"Talk {n}", key="talk", if_version=0, tier="archival")
+    assert mem.find() == []
+
+
+#: Makes a conversation when it is told to, and goes on with it where another process was first.
+BEGINS = """
+import sys
+from keepward import Memory, StaleVersion
+with Memory.open(sys.argv[1], embedder=None, config_dir=sys.argv[2], maintenance=False) as mem:
+    held = mem.find(key="talk:1")
+    print("ready", flush=True)
+    sys.stdin.readline()
+    fields = {"key": "talk:1", "content_type": "structured", "kind": "fact", "tier": "archival"}
+    try:
+        mem.remember("", metadata={"turns": [sys.argv[3]]}, if_version=0, **fields)
+        print("made")
+    except StaleVersion:
+        held = mem.find(key="talk:1")[0]
+        turns = [*held.metadata["turns"], sys.argv[3]]
+        mem.revise(held.id, metadata={"turns": turns}, if_version=held.version, reason="it went on")
+        print("went on")
+"""
+
+
+def test_of_two_processes_that_make_one_conversation_the_first_wins_and_the_second_goes_on(tmp_path: Path) -> None:
+    store, home = tmp_path / "talks.db", tmp_path / "config"
+    Memory.open(store, embedder=None, config_dir=home).close()
+    command = [sys.executable, "-c", BEGINS, str(store), str(home)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    running = [subprocess.Popen([*command, who], **pipes) for who in ("ana", "bo")]
+    assert [each.stdout.readline() for each in running if each.stdout] == ["ready\n", "ready\n"]
+    for each in running:
+        print(file=each.stdin, flush=True)
+    assert sorted(each.communicate()[0] for each in running) == ["made\n", "went on\n"]
+    with Memory.open(store, embedder=None, config_dir=home) as mem:
+        (talk,) = mem.find(key="talk:1")
+    assert sorted(talk.metadata["turns"]) == ["ana", "bo"]

@@ -264,6 +264,11 @@ def before_of(session: Session, change: Change, overlay: Overlay) -> Record | No
             raise NotFound("this handle does not see that scope, where the key is taken: open the store at that scope")
         if there is not None:
             see_readable(session, there, own=True)
+        if change.if_version not in {None, there.version if there else 0} and not (
+            there and there.id not in overlay.records and says_the_same(session, there, change.if_version or 0)
+        ):
+            seen = f"memory {there.id} at version {there.version}" if there else "nobody"
+            raise StaleVersion(f"the key is held by {seen}; read it again and decide anew")
         return there
     before = newest(session, change.id, overlay)
     wanted = getattr(change, "if_version", None)

@@ -126,7 +126,8 @@ def value_of(mem: Memory, key: str) -> dict[str, Any]:
 def _put(draft: Draft, mem: Memory, held: Record | None, key: str, value: dict[str, Any]) -> None:
     text = found_by([key, *texts_of(value.get("state", value))], mem.policy.text_limit[Tier.ARCHIVAL])
     if held is None:
-        draft.insert(text, key=key_of(key), scope=mem.scope, metadata=value, **_FIELDS)
+        # Of two processes that make it at once the second begins anew, with what the first one wrote.
+        draft.insert(text, key=key_of(key), scope=mem.scope, metadata=value, if_version=0, **_FIELDS)
     else:
         draft.replace(held.id, text, metadata=value, if_version=held.version)
 

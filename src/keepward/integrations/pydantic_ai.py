@@ -44,6 +44,7 @@ _RECORD: TypeAdapter[Any] = TypeAdapter(ConversationRecord)
 #: Who says a part of a message; what tools are asked and return is not said.
 _SPEAKERS = {"user-prompt": "user", "text": "assistant"}
 _TAG = "conversation"
+_NEW: Any = {"tags": [_TAG], "tier": "archival", "kind": "fact", "content_type": "structured", "if_version": 0}
 
 
 class KeepwardToolset(FunctionToolset[Any]):
@@ -160,8 +161,7 @@ class KeepwardConversationStore(ConversationStore):
             if held is not None:
                 draft.replace(held.id, metadata=value, if_version=held.version)
             else:
-                about: Any = {"tags": [_TAG], "tier": "archival", "kind": "fact", "content_type": "structured"}
-                draft.insert(f"Conversation {name}", key=key_of(f"{_TAG}:{name}"), metadata=value, **about)
+                draft.insert(f"Conversation {name}", key=key_of(f"{_TAG}:{name}"), metadata=value, **_NEW)
 
     def _delete(self, name: str, expected: str) -> None:
         with self._saving(name, expected, "a conversation was deleted") as (held, draft):

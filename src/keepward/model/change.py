@@ -86,6 +86,8 @@ class KeyedFields(TypedDict, total=False):
     consent: bool
     #: An embedding of one's own, by the model of this store; any length but zero, it is normalised.
     vector: Sequence[float] | None
+    #: Version of the holder of the key that the writer saw, 0 for none; another one makes the write stale.
+    if_version: int | None
 
 
 class InsertFields(KeyedFields, total=False):
@@ -168,6 +170,8 @@ class Insert:
     consent: bool = False
     #: By what recall finds it, of length 1; None: computed from the text. It goes with this very text alone.
     vector: tuple[float, ...] | None = None
+    #: Version of the holder of the key that the writer saw, 0 for none; another one makes the write stale.
+    if_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
