@@ -43,7 +43,7 @@ BRIEF: Final = 2.8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chat:
-    """Constants for turns of chats with an assistant, where a question is mostly worded otherwise than its answer."""
+    """Constants for turns of a session, where a question is mostly worded otherwise than its answer."""
 
     cosine: float
     words: float
@@ -51,7 +51,9 @@ class Chat:
     three: float
     #: Of the mean cosine of all allowed vectors: a question that is far from all that was ever said is about nothing.
     mean: float
-    alone: float
+    #: Added in a chat with an assistant, and between people.
+    assistant: float
+    people: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +71,7 @@ class Calibration:
     score: float
     size: float
     talk: float
-    #: Of a turn of a chat with an assistant; None: it is judged as any other.
+    #: Of any turn that has a vector; None: it is judged as a memory that stands for itself, or as a turn of a talk.
     chat: Chat | None = None
 
 
@@ -84,15 +86,15 @@ HASHED: Final = Calibration(
 #: Vectors of a model of meaning, as measured with MiniLM. Another model is taken for alike: where it puts all texts
 #: close together, cosines count from its mean on.
 MEANING: Final = Calibration(
-    name="meaning.5",
+    name="meaning.6",
     cosine=31.8,
     words=5.14,
     parts=0.81,
     alone=-12.36,
     score=15.1,
     size=-1.49,
-    talk=-11.9,
-    chat=Chat(cosine=7.0, words=2.7, three=12.0, mean=14.0, alone=-6.2),
+    talk=-9.4,
+    chat=Chat(cosine=7.0, words=2.7, three=12.0, mean=14.0, assistant=-5.7, people=-7.4),
 )
 
 _TASKS: Final = "|".join(analyze.WORDS["advice"]["tasks"])
@@ -213,16 +215,18 @@ def best_odds(how: Calibration, lead: Leading, frequencies: list[int], count: in
     # What has no vector of this model is judged by its words, also beside others that have one.
     alone = np.where(lead.parts > 0, alone, WORDS.words * covered / most + WORDS.alone)
     talk = how.score * lead.score + how.size * math.log(count) + how.talk
-    if len(frequencies) == len(text.split()) == 1:
-        alone, talk = alone + BRIEF, talk + BRIEF
     long = lead.turns >= TALK
+    each = np.where(long, talk, alone)
     if how.chat is not None:
         three = np.sort(lead.cosine)[-3:]
-        about = how.chat.three * math.fsum(three.tolist()) / len(three) + how.chat.mean * lead.mean + how.chat.alone
+        about = how.chat.three * math.fsum(three.tolist()) / len(three) + how.chat.mean * lead.mean
         chat = how.chat.cosine * lead.cosine + how.chat.words * covered / most + about
-        alone = np.where((lead.turns > 0) & (lead.parts > 0) & lead.roles, chat, alone)
-        long &= ~lead.roles
-    odds = min(float(np.where(long, talk, alone).max()), SUREST)
+        chat += np.where(lead.roles, how.chat.assistant, how.chat.people)
+        # What people say to each other is told by its neighbours as well, and the surer of both holds.
+        said = np.where(long & ~lead.roles, np.maximum(chat, talk), chat)
+        each = np.where((lead.turns > 0) & (lead.parts > 0), said, each)
+    odds = float(each.max()) + (BRIEF if len(frequencies) == len(text.split()) == 1 else 0.0)
+    odds = min(odds, SUREST)
     return max(odds, ADVICE) if asks_advice(text) or (how is MEANING and remarks(text)) else odds
 
 

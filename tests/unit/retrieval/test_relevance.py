@@ -147,9 +147,14 @@ def test_a_question_tells_whether_user_or_assistant_said_the_answer(text: str, o
     assert (other in roles) if other else not roles
 
 
-def test_a_turn_of_a_chat_with_an_assistant_is_judged_by_what_it_says() -> None:
+def test_a_turn_is_judged_by_what_it_says_however_many_memories_there_are() -> None:
     chat = replace(CHAT, turns=np.array([relevance.TALK]))
-    assert odds(chat, count=500) > 0 > odds(replace(chat, roles=np.array([False])), count=500)
+    assert odds(chat, count=500) == odds(chat, count=5_000) > 0
+
+
+def test_of_what_people_say_to_each_other_the_score_speaks_as_well() -> None:
+    talk = replace(CHAT, turns=np.array([relevance.TALK]), roles=np.array([False]))
+    assert odds(replace(talk, score=np.array([2.0]))) > odds(talk) == odds(replace(talk, score=np.array([0.1])))
 
 
 def test_a_turn_of_a_short_chat_is_judged_as_one_of_a_long_chat() -> None:
