@@ -7,7 +7,7 @@ Invariants
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from google.adk.errors.already_exists_error import AlreadyExistsError
@@ -30,6 +30,8 @@ from keepward.model.value import from_micros
 #: Tag of sessions and states.
 KEPT = "adk"
 _FIELDS: Any = {"tags": [KEPT], "tier": "archival", "kind": "fact", "content_type": "structured"}
+#: So often something else may be written in between.
+_TRIES = 50
 #: Keys of states: of a session with its name, of a user and of an app.
 SESSION, USER_STATE, APP_STATE = "session:", "user_state", "app_state"
 
@@ -64,7 +66,9 @@ class User:
 
     def write(self, name: str, delta: dict[str, Any], event: Event | None = None) -> bool:
         """Make a session, or append an event to one; False where it has that event already."""
+        tries = 0
         while True:
+            tries += 1
             held = _record_under(self.own, SESSION + name)
             if event is None and held is not None:
                 raise AlreadyExistsError(f"Session with id {name} already exists.")
@@ -72,7 +76,8 @@ class User:
                 raise SessionNotFoundError(f"Session {name} not found.")
             if event is not None and turns(self.own, key_of(name), 1, where={"id": event.id}):
                 return False
-            with suppress(StaleVersion):
+            # A key that something else holds stays stale, however often it is read.
+            with suppress(StaleVersion) if tries < _TRIES else nullcontext():
                 with self.own.draft(reason="a session went on") as draft:
                     self._set(draft, held, name, _split(delta))
                     if event is not None:
