@@ -5,6 +5,8 @@ Invariants
 (2) ``certain`` is kept for forms ordinary writing does not have; a form that stands in quotation marks in a
     text about such attacks is only ``likely``.
 (3) The text is read as given, unescaped, unspaced, in leetspeak, rotated, reversed and decoded.
+(4) A likely order that is told to people (staff, guests, readers of a manual or a licence) is none, in a note where
+    nothing speaks of a model.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from keepward.gates.detect.engine import Certainty, Finding, Pack, Sieve, settled
-from keepward.gates.detect.rules import load
-from keepward.gates.detect.tables import read
+from keepward.gates.detect.rules import any_word, load
+from keepward.gates.detect.tables import listed, read
 from keepward.gates.detect.text import TRACES, Text, occurs, tag_text
 
 _SEPARATORS = " \t\r\n.,-_*|/\\~+'\"`:;#()[]{}"
@@ -29,6 +31,10 @@ _ROT13_BYTES = codecs.encode(_ASCII, "rot13").encode() + bytes(range(128, 256))
 _SPELT = r"(?:^|[^\p{L}])(?:\p{L}[ .*_|/~-]{1,3}){4}"
 #: The same in ASCII, which compiles in a tenth of the time.
 _SPELT_PLAIN = _SPELT.replace(r"[^\p{L}]", "[^A-Za-z]").replace(r"\p{L}", "[A-Za-z]")
+#: Characters of a note that may be excused as told to people.
+_LONGEST_NOTE = 2_000
+#: What ends a sentence.
+_ENDS = ".!?\n。！？"
 _QUOTES = "\"'`“”‘’«»„「」『』"
 
 
@@ -161,6 +167,7 @@ def _hidden_characters(text: Text) -> Iterator[Finding]:
 def _weighed(text: Text, findings: list[Finding]) -> Iterator[Finding]:
     """Lower quoted forms to ``likely`` in a text that talks about attacks (2)."""
     about: bool | None = None
+    findings = _without_excused(text, findings)
     for finding in findings:
         hidden = finding.detector in {"invisible_order", "encoded_order"}
         if finding.certainty == "certain" and not hidden and _quoted(text.text, finding):
@@ -169,6 +176,31 @@ def _weighed(text: Text, findings: list[Finding]) -> Iterator[Finding]:
             yield replace(finding, certainty="likely") if about else finding
         else:
             yield finding
+
+
+def _without_excused(text: Text, findings: list[Finding]) -> list[Finding]:
+    """Drop likely orders of a note that is addressed to people, and names neither a model nor what one does (4)."""
+    names = read("orders")["excused"]["names"].split()
+    held = [each for each in findings if each.certainty == "certain" or each.detector not in names]
+    if held or not findings or len(text.text) > _LONGEST_NOTE:
+        return findings
+    models, people = _excuses()
+    if text.normal.occurs(models):
+        return findings
+    return [each for each in findings if not Text(_sentence(text.text, each)).normal.occurs(people)]
+
+
+def _sentence(text: str, finding: Finding) -> str:
+    first = max(text.rfind(mark, 0, finding.start) for mark in _ENDS) + 1
+    return text[first : min((at for mark in _ENDS if (at := text.find(mark, finding.end)) >= 0), default=len(text))]
+
+
+@functools.cache
+def _excuses() -> tuple[str, str]:
+    """Return what no excused note holds, and one of which each holds."""
+    table = read("orders")["excused"]
+    models, readers = (any_word(listed(table[name]), begin=r"\b", end=r"\b") for name in ("models", "readers"))
+    return f"(?i){models}", f"(?i:{readers})|{table['people']}"
 
 
 def _quoted(text: str, finding: Finding) -> bool:
