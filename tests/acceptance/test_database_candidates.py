@@ -218,7 +218,7 @@ def test_a_touch_of_a_sliding_term_reaches_the_tables(pair: Pair) -> None:
 
 def test_nothing_of_an_erased_memory_is_left(pair: Pair, database: str) -> None:
     mem = pair.database
-    out = kept(mem.remember("The code of the safe is quokka 4711", tier="archival"))
+    out = kept(mem.remember("The boat in the dry dock is the Quokka", tier="archival"))
     before, arrival = kept_of(database), arrivals_of(database, out.id)
     assert any(posting >> candidates.SHIFT == arrival for _, _, posting in before["postings"])
     mem.erase(mem.plan_erase(out.id).digest, out.id)
