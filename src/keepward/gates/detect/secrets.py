@@ -251,7 +251,11 @@ class _Languages:
     """The languages of a file: the literals of each, without which its phrases find nothing."""
 
     def __init__(
-        self, file: str, lists: Iterable[str], phrases_of: Callable[[int], tuple[tuple[str, str], ...]]
+        self,
+        file: str,
+        lists: Iterable[str],
+        phrases_of: Callable[[int], tuple[tuple[str, str], ...]],
+        needs: Callable[[int], str] | None = None,
     ) -> None:
         rows = read(file)["language"]
         self.languages = [
@@ -260,6 +264,8 @@ class _Languages:
         ]
         self.literals = tuple(sorted({literal for _, literals in self.languages for literal in literals}))
         self._phrases_of = phrases_of
+        #: A pattern that occurs in every text that a phrase of a language finds something in.
+        self._needs = needs
 
     @once
     def _matcher(self) -> Any:
@@ -270,7 +276,7 @@ class _Languages:
         found = self._matcher.Match(text.lower.encode("utf-8", "replace")) or ()
         here = {self.literals[place] for place in found}
         for place, literals in self.languages:
-            if not here.isdisjoint(literals):
+            if not here.isdisjoint(literals) and (self._needs is None or text.occurs(self._needs(place))):
                 yield from self._phrases_of(place)
 
 
@@ -285,7 +291,7 @@ def _foreign() -> tuple[str, _Languages]:
 def _opened() -> tuple[str, _Languages]:
     """Return what stands in every text that tells by what something is opened, and the languages (7)."""
     asked = ("question", "topic")
-    languages = _Languages("opened", ("code", "opens", "unlocks", "lock", "enter", "turn", *asked), _relations)
+    languages = _Languages("opened", ("code", "opens", "unlocks", "lock", "enter", "turn", *asked), _relations, _thing)
     questions = {
         literal
         for row in read("opened")["language"]
@@ -295,6 +301,15 @@ def _opened() -> tuple[str, _Languages]:
     word = any_literal(set(languages.literals) - questions)
     number = "(?:[0-9][ -]?[0-9]|[!#$%&@_*][0-9])"
     return rf"{any_literal(questions)}|{word}[^\n]*{number}|{number}[^\n]*{word}", languages
+
+
+@functools.cache
+def _thing(place: int) -> str:
+    """Return a pattern without which no relation of a language holds: what is opened, or a word that implies it."""
+    row = read("opened")["language"][place]
+    edge = r"\b" if row.get("spaced", True) else ""
+    lists = (row.get(name, "") for name in ("thing", "lock", "unlocks", "purpose", "question", "topic"))
+    return f"(?i){any_word(listed(' | '.join(filter(None, lists))), begin=edge, end=edge)}"
 
 
 @functools.cache
