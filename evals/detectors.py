@@ -2,9 +2,9 @@
 
 ``python -m evals.detectors [--collections FOLDER] [--only NAME ...]``
 
-Sets of our own are in ``evals/sets``, halved by wording but for ``blind``, which nobody tunes on; ``--collections``
-names a folder of public ones, as ``evals.collections`` reads them. The exit status is 1 when a figure misses its goal;
-times are printed and never decide. All of it takes some minutes.
+Sets of our own are in ``evals/sets``, halved by wording but for ``blind``, whose odd places nobody tunes on;
+``--collections`` names a folder of public ones, as ``evals.collections`` reads them. The exit status is 1 when a figure
+misses its goal; times are printed and never decide. All of it takes some minutes.
 """
 
 from __future__ import annotations
@@ -75,14 +75,15 @@ def injection(_: Path | None) -> Iterator[Figure]:
 
 
 def blind(_: Path | None) -> Iterator[Figure]:
-    """Yield what is found in texts that nobody has tuned to; such a share has no goal."""
+    """Yield what is found in texts by another hand, by even and odd places; such a share has no goal."""
     for kind in KINDS:
         flag = scanner(kind)
-        flagged: dict[str, list[bool]] = {}
+        flagged: dict[tuple[str, str], list[bool]] = {}
         for case in blind_cases(kind):
-            flagged.setdefault(case.group, []).append(bool(flag(case.text)))
-        for group, hits in flagged.items():
-            yield _without_goal(share(f"blind, {kind}, {group}", "evals.sets.blind", hits, 0))
+            places = "odd places, unread" if int(case.wording) % 2 else "even places, developed on"
+            flagged.setdefault((case.group, places), []).append(bool(flag(case.text)))
+        for (group, places), hits in flagged.items():
+            yield _without_goal(share(f"blind, {kind}, {group}", places, hits, 0))
 
 
 def rules(folder: Path | None) -> Iterator[Figure]:

@@ -3,7 +3,8 @@
 Invariants
 (1) A line ``§ KIND GROUP`` says what the lines after it are, each a text; what comes before the first is for readers.
 (2) A middle dot keeps scanners of repositories from taking a text for a leak; it falls away before the text is read.
-(3) Nobody who works on the rules reads the texts: shares of groups are printed, and no text.
+(3) The texts at even places of a group are developed on. Nobody who works on the rules reads those at odd places:
+    their shares are printed, and no text.
 """
 
 from collections.abc import Iterator
