@@ -63,6 +63,7 @@ NAMES = (
     option("--tier", "core, working, episodic or archival. [default: archival]", "TIER"),
     option("--kind", "rule, fact, state, event, summary or document.", "KIND"),
     option("--key", "A stable name; writing to it again updates it.", "NAME"),
+    option("--if-version", "Write to the key only if N is its newest version; 0: only if it is free.", "N"),
     SUBJECT_OF_IT,
     CATEGORY_OF_OWN,
     option("--tag", "May be given several times.", "TAG", "tags", multiple=True),
