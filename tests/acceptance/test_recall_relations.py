@@ -68,3 +68,10 @@ def test_what_happened_in_a_month_that_the_question_names_comes_first(opened: Ca
             kept(mem.remember(told, tier="episodic", kind="event", occurred_at=datetime(2023, month, 20, tzinfo=UTC)))
         asked = ("Where did we swim in May?", "swim: wo waren wir im Juni 2023?", "swim: 2023年7月に行ったのは？")
         assert [mem.recall(each)[0].memory.text[-1] for each in asked] == ["5", "6", "7"]
+
+
+def test_what_is_off_the_topic_is_not_brought_forward_by_telling_a_time(opened: Callable[..., Memory]) -> None:
+    with opened("times") as mem:
+        kept(mem.remember("The ferry leaves the quay at seven", tier="archival"))
+        kept(mem.remember("Never deploy on Friday", tier="archival"))
+        assert mem.recall("when does the ferry leave")[0].memory.text == "The ferry leaves the quay at seven"

@@ -320,7 +320,9 @@ class Index:
         feature = self._speaks(found.query, near.rows) + self._wished(found)
         score = covered + fusion.cosine_weight(near.mean) * near.cosine + feature
         best = rounded(fusion.session_best(score, sight.session[near.rows], sight.sessions))
-        found.fitting = self._fits(found.query, near.rows)
+        # What is off the topic fits a question for a day or a name as well as what answers it.
+        near_best = np.clip(score / max(float(score.max(initial=0.0)), 1e-9), 0.0, 1.0)
+        found.fitting = rounded(self._fits(found.query, near.rows) * near_best)
         found.total = np.maximum(rounded(score + fusion.SESSION_BEST * best + found.fitting), 0.0)
         feature = feature + found.fitting
         found.parts = {"cover": covered, "cosine": near.cosine, "feature": feature, "session": best}
