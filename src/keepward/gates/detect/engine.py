@@ -48,6 +48,12 @@ class Finding:
     certainty: Certainty = "certain"
 
 
+def located(form: Text, start: int, end: int, name: str, certainty: Certainty) -> Finding:
+    """Return a finding for a span of a form, where that stands in the text that was given."""
+    first, last = form.span(start, end)
+    return Finding(detector=name, start=first, end=last, certainty=certainty)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rule:
     """One pattern and what a match has to pass."""
@@ -93,8 +99,7 @@ class Rule:
         return start, end
 
     def _finding(self, text: Text, start: int, end: int) -> Finding:
-        first, last = text.span(start, end)
-        return Finding(detector=self.name, start=first, end=last, certainty=self.certainty)
+        return located(text, start, end, self.name, self.certainty)
 
 
 class Sieve:

@@ -17,7 +17,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 
-from keepward.gates.detect.engine import Certainty, Finding, Pack, Sieve, settled
+from keepward.gates.detect.engine import Certainty, Finding, Pack, Sieve, located, settled
 from keepward.gates.detect.rules import any_word, load
 from keepward.gates.detect.tables import listed, read
 from keepward.gates.detect.text import TRACES, Text, occurs, tag_text
@@ -126,8 +126,7 @@ def _disguises(data: bytes) -> tuple[bytes, bytes, bytes]:
 
 
 def _at(form: Text, start: int, end: int, certainty: Certainty = "certain", name: str = "disguised_order") -> Finding:
-    first, last = form.span(start, end)
-    return Finding(detector=name, start=first, end=last, certainty=certainty)
+    return located(form, start, end, name, certainty)
 
 
 def _broken_up(form: Text, closed_up: Text, pattern: str) -> Iterator[Finding]:

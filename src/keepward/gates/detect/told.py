@@ -1,0 +1,352 @@
+"""Secrets that are told: what a sentence presents as a password, PIN, code or key, in some thirty languages.
+
+Invariants
+(1) A told value counts when its own shape is that of a secret, or when the sentence leaves no other reading: a password
+    noun, a linking verb, one word that describes nothing, the end of the clause.
+(2) A code counts without a word for it where it stands in a relation to what it opens, and its clause ends with it.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any
+
+from keepward.gates.detect.checks import digits, high_entropy, ordinary, passphrase, placeholder, strong, wordy
+from keepward.gates.detect.engine import Finding, any_literal, literal_set, located
+from keepward.gates.detect.rules import any_word, expanded, literals_of
+from keepward.gates.detect.tables import listed, once, read, words
+from keepward.gates.detect.text import Text
+
+#: Told values looked at in one text, all phrases together: so many at least, and one more for so many characters.
+#: What comes after is covered as a flood.
+_LEAST_TOLD, _EACH_TOLD = 200, 320
+
+#: A word with a number, ``Heron-2``: of the shape of a ticket, but for the place where a password is told.
+_NUMBERED = re.compile("(?:[A-Z][a-z]{3,}-[0-9]{1,4}|[a-z]{4,}-[0-9]{2,4})")
+#: An instant, cut at the colon by which a name and its password are told: its day and hour, and the rest.
+_HOUR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:\Z")
+_MINUTES = re.compile(r"[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?")
+#: Kinds of phrases that leave no other reading than that a password follows.
+_SURE = frozenset({"said", "set", "wanted", "script"})
+#: Digits that are most often a year.
+_YEAR = re.compile("(?:19|20)[0-9]{2}")
+#: Half-open spans of a match by the names of its groups; the empty name is the whole.
+Groups = dict[str, tuple[int, int]]
+
+
+def last_word(text: str) -> str:
+    """Return the letters that a text ends with, in lower case."""
+    return re.split(r"[^a-z]+", text.lower().rstrip("_- "))[-1]
+
+
+def no_keys() -> frozenset[str]:
+    """Return words before "key" that make it no secret: a primary key, a sort key."""
+    return words("told", "assigned", "no_keys")
+
+
+@functools.cache
+def _english() -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return what stands in every text that an English phrase finds something in, and the phrases."""
+    tables = read("told")
+    phrases = tuple((row["kind"], expanded(row["pattern"], tables)) for row in tables["phrase"])
+    return "(?i)" + "|".join(tables["telling"]), phrases
+
+
+class _Languages:
+    """The languages of a file: the literals of each, without which its phrases find nothing."""
+
+    def __init__(
+        self,
+        file: str,
+        lists: Iterable[str],
+        phrases_of: Callable[[int], tuple[tuple[str, str], ...]],
+        needs: Callable[[int], str] | None = None,
+    ) -> None:
+        rows = read(file)["language"]
+        self.languages = [
+            (place, frozenset(literals_of(listed(" | ".join(row[name] for name in lists if name in row)))))
+            for place, row in enumerate(rows)
+        ]
+        self.literals = tuple(sorted({literal for _, literals in self.languages for literal in literals}))
+        self._phrases_of = phrases_of
+        #: A pattern that occurs in every text that a phrase of a language finds something in.
+        self._needs = needs
+
+    @once
+    def _matcher(self) -> Any:
+        return literal_set(self.literals)
+
+    def phrases(self, text: Text) -> Iterator[tuple[str, str]]:
+        """Yield kind and pattern of the phrases whose literals stand in a text in lower case."""
+        found = self._matcher.Match(text.lower.encode("utf-8", "replace")) or ()
+        here = {self.literals[place] for place in found}
+        for place, literals in self.languages:
+            if not here.isdisjoint(literals) and (self._needs is None or text.occurs(self._needs(place))):
+                yield from self._phrases_of(place)
+
+
+@functools.cache
+def _foreign() -> tuple[str, _Languages]:
+    """Return what stands in every text that a phrase of another language finds something in, and the languages."""
+    languages = _Languages("told", ("password", "pin"), _phrases)
+    return any_literal(set(languages.literals) - {"pin", "pw"}) + r"|(?i:\bpin\b|pin-?co|pin-?ko|\bpw\b)", languages
+
+
+@functools.cache
+def _opened() -> tuple[str, _Languages]:
+    """Return what stands in every text that tells by what something is opened, and the languages (2)."""
+    asked = ("question", "topic")
+    languages = _Languages("opened", ("code", "opens", "unlocks", "lock", "enter", "turn", *asked), _relations, _thing)
+    questions = {
+        literal
+        for row in read("opened")["language"]
+        for name in asked
+        for literal in literals_of(listed(row.get(name, "")))
+    }
+    word = any_literal(set(languages.literals) - questions)
+    number = "(?:[0-9][ -]?[0-9]|[!#$%&@_*][0-9])"
+    return rf"{any_literal(questions)}|{word}[^\n]*{number}|{number}[^\n]*{word}", languages
+
+
+@functools.cache
+def _thing(place: int) -> str:
+    """Return a pattern without which no relation of a language holds: what is opened, or a word that implies it."""
+    row = read("opened")["language"][place]
+    edge = r"\b" if row.get("spaced", True) else ""
+    lists = (row.get(name, "") for name in ("thing", "lock", "unlocks", "purpose", "question", "topic"))
+    return f"(?i){any_word(listed(' | '.join(filter(None, lists))), begin=edge, end=edge)}"
+
+
+@functools.cache
+def _relations(place: int) -> tuple[tuple[str, str], ...]:
+    """Return kind and pattern of each relation between the lists of a language."""
+    tables = read("opened")
+    row = tables["language"][place]
+    spaced = row.get("spaced", True)
+    edge = r"\b" if spaced else ""
+    lists = {name: any_word(listed(text), begin=edge, end=edge) for name, text in row.items() if isinstance(text, str)}
+    parts = {name: [pattern] for name, pattern in (tables["parts"] | lists).items()}
+    return tuple(
+        (relation["kind"], "(?i)" + expanded(relation["pattern"], {"lists": parts}))
+        for relation in tables["relation"]
+        if relation.get("spaced", True) == spaced
+    )
+
+
+@functools.cache
+def _phrases(place: int) -> tuple[tuple[str, str], ...]:
+    """Return kind and pattern of the phrases of a language: with a colon, with a verb, and with nothing between."""
+    tables = read("told")
+    row = tables["language"][place]
+    opening, value, shaped = (tables["lists"][name][0] for name in ("open", "value", "shaped"))
+    spaced, compounds = row.get("spaced", True), "*" in row["password"]
+    edge = r"(?:^|[^\p{L}])" if spaced and not compounds else ""
+    blank, gap = (r"\s+", r"[^.\n:=!?;\"]{1,60}?") if spaced else (r"\s*", r"[^.\n:=!?;。！？\"]{1,30}?")
+    password, pin = (any_word(listed(row[name]), begin=r"\b" if compounds else "") for name in ("password", "pin"))
+    noun = rf"(?i){edge}(?:(?P<p>{password})|(?P<n>{pin}))"
+    link = rf"(?:{blank}{any_word(listed(row['link']))}|\s?[:：=]|\s?->|\s[-–—])"
+    tail = rf"(?:\s*[:：=])?(?:\s+{any_word(listed(tables['still']))})?{blank if spaced else ''}\s*"
+    patterns = [
+        rf"{noun}(?:{blank}{gap})?(?:\s*[:：=]|\s[-–—])\s*{opening}{value}",
+        rf"{noun}(?:{blank}{gap})?{link}{tail}{opening}{value}",
+        *([rf"{noun}{blank}{opening}{value}"] if row.get("link_may_lack") else ()),
+    ]
+    found = [("said" if spaced else "script", pattern) for pattern in patterns]
+    if "to" in row:
+        to, changed = (any_word(listed(row[name]), begin=r"\b", end=r"\b") for name in ("to", "changed"))
+        found += (
+            ("apart", rf"{noun}(?:{blank}{gap})?[,?]?\s+{opening}{shaped}"),
+            ("apart", rf"(?i){changed}(?:\s{gap})?{noun[4:]}(?:\s+{gap})?\s+{to}\s+{opening}{shaped}"),
+            ("changed", rf"(?i){shaped}[\"'”»]?\s+{any_word(listed(row['as']))}(?:\s+\w+)?{noun[4:]}"),
+            ("changed", rf"{noun}(?:\s+{gap})?\s+{to}\s+{opening}{shaped}[^\w\n]{{0,2}}\s+{changed}"),
+        )
+    return tuple(found)
+
+
+def patterns() -> tuple[str, tuple[str, ...]]:
+    """Return what stands in every text that an English phrase finds something in, and a pattern for each place.
+
+    Places are those that `in_prose` takes: the English phrases, then the other languages, then what is opened.
+    """
+    telling, phrases = _english()
+    return telling, (*(pattern for _, pattern in phrases), _foreign()[0], _opened()[0])
+
+
+def in_prose(text: Text, telling: Collection[int] | None) -> Iterator[Finding]:
+    """Yield values that prose presents as a password, PIN, code or key (1).
+
+    ``telling`` holds the places of the `patterns` that may occur; None: all.
+    """
+    budget = iter(range(max(_LEAST_TOLD, len(text.text) // _EACH_TOLD)))
+    gate, phrases = _english()
+    if (telling is None or telling) and text.occurs(gate):
+        for place, (kind, pattern) in enumerate(phrases):
+            if telling is None or place in telling:
+                yield from _said(kind, pattern, text, budget)
+    for place, (gate, languages) in enumerate((_foreign(), _opened()), start=len(phrases)):
+        if (telling is None or place in telling) and text.occurs(gate):
+            for kind, pattern in languages.phrases(text):
+                yield from _said(kind, pattern, text, budget)
+
+
+def _said(kind: str, pattern: str, text: Text, budget: Iterator[int]) -> Iterator[Finding]:
+    whole = text.text
+    for groups in text.groups(pattern):
+        start, end = groups["v"]
+        if kind == "words":
+            phrase = whole[start:end].replace(",", " ").replace("-", " ").lower().split()
+            if len(phrase) >= 4 and _listed("glue").isdisjoint(phrase):
+                yield located(text, start, end, "told_secret", "likely")
+            continue
+        if next(budget, None) is None:
+            yield located(text, start, len(whole), "told_secret", "likely")
+            return
+        if kind == "script":
+            end = next((place for place in range(start, end) if not 0x21 <= ord(whole[place]) < 0x7F), end)
+        end = start + len(whole[start:end].rstrip(".,;:)]}'’”…*"))
+        if whole[start:end].endswith(("!", "?")) and not digits(whole[start:end]):
+            end -= 1
+        judge = _JUDGES.get(kind, _tells_secret)
+        if end - start >= 3 and judge(whole, start, end, kind, groups):
+            yield located(text, start, end, "told_secret", "likely")
+
+
+def _listed(name: str) -> frozenset[str]:
+    return words("told", "words", name)
+
+
+def _is_other_code(text: str, groups: Groups) -> bool:
+    """Whether the word for a code is part of one that opens nothing: of an error, of a place, of a product."""
+    first, last = groups.get("n", (0, 0))
+    before = re.split(r"[^\w']+", text[max(0, first - 24) : first].lower().rstrip())[-1]
+    after = _first_word(text[last : last + 24])
+    around = {before, text[first:last].lower(), after if after.startswith("postal") else ""}
+    return first < last and not _opening("other_codes").isdisjoint(around)
+
+
+def _first_word(text: str) -> str:
+    return re.split(r"[^\w']+", text.lower().lstrip())[0]
+
+
+def _opening(name: str) -> frozenset[str]:
+    return words("opened", "words", name)
+
+
+def _opens(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
+    """Whether a value that stands beside what it would open is of the shape of a code or a password (2)."""
+    value = text[start:end]
+    if kind == "turns":
+        return True
+    if kind in {"answer", "topic"}:
+        if value.lower() in _listed("not_values") | _opening("no_answers") or placeholder(value):
+            return False
+        named = value[0].isupper() or not value.isascii()
+        return digits(value) >= 4 or named or (kind == "answer" and plain_word(value) and _ends_clause(text, end))
+    if _is_other_code(text, groups) or not _stands_free(text, start, end, kind, groups):
+        return False
+    key = text[slice(*groups.get("n", (0, 0)))].lower() in _opening("keys")
+    if all(char.isdigit() or char in "-#* " for char in value):
+        least = 8 if key else 4 if kind in {"lock", "entered", "opens"} else 3
+        return least <= digits(value) <= (24 if key else 12) and (value.isdigit() or not ordinary(value))
+    signs = len(value) < 6 or not value.isalnum()
+    return kind != "lock" and digits(value) >= (1 if signs else 2) and strong(value) and not _is_program(value)
+
+
+def _stands_free(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
+    """Whether what stands around a value makes it no number of a thing, no year, no count and no part of a number."""
+    value, rest = text[start:end], text[end : end + 24]
+    before = text[max(0, start - 24) : start].lower().rstrip("\"'`( ")
+    if value.isdigit() and kind in {"lock", "opens"}:
+        said = text[max(0, groups[""][0] - 24) : start].lower()
+        if before.split(" ")[-1] in _opening("numbered") or any(word in said for word in _opening("numbers")):
+            return False
+    year = _YEAR.fullmatch(value) and before.endswith((",", " in"))
+    if year or value in _opening("emergency") or (rest[:1] in {".", ",", ":", "/", "-"} and rest[1:2].isdigit()):
+        return False
+    if kind in {"within", "opens"} or (rest and not rest[0].isascii() and rest[0] not in _opening("counters")):
+        return True
+    return _ends_clause(text, end) or _first_word(rest) in _opening("goes_on")
+
+
+def _is_program(value: str) -> bool:
+    return value.lower().rstrip("0123456789.") in _opening("programs")
+
+
+def _stands_apart(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
+    """Whether a value without a verb before it looks like a password, and ends its clause."""
+    value = text[start:end]
+    number = "n" in groups and value.isdigit() and 4 <= len(value) <= 12 and not _YEAR.fullmatch(value)
+    shaped = number or (strong(value) and digits(value) > 0)
+    return shaped and not _is_program(value) and (kind == "changed" or _ends_clause(text, end))
+
+
+def _tells_secret(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
+    value = text[start:end]
+    noun = "p" if "p" in groups else "n" if "n" in groups else "k"
+    quoted = "q" in groups or (start > 0 and text[start - 1] in "\"'`“‘«「")
+    after = text[end : end + 24].lstrip("\"'`”’ ").split(" ", 1)[0].lower().strip(".,;:!?)\n")
+    counted = after in _listed("units")
+    number = digits(value) > 0 and all(char.isdigit() or char in "-#*/." for char in value)
+    if kind in {"turned", "as"}:
+        compound = text[slice(*groups.get("after", (0, 0)))].strip(" -").lower()
+        plain = (
+            noun == "p" and plain_word(value) and (quoted or kind == "as" or value.lower() in _listed("common"))
+        ) or (noun == "n" and number and len(value) >= 4)
+        return compound not in _listed("compounds") and (strong(value) or plain)
+    if value.lower() in _listed("not_values") or placeholder(value) or _is_other_code(text, groups):
+        return False
+    if kind == "pair" and _MINUTES.fullmatch(value) and _HOUR.search(text, max(0, start - 14), start):
+        return False
+    if noun == "n" and number:
+        said = text[slice(*groups["n"])].lower()
+        least = 3 if said.startswith(("cv", "com")) else 4
+        # Digits that are a date, a time or a version are no code.
+        odd = not value.isdigit() and ordinary(value) and "-" not in value.strip("-")
+        return least <= digits(value) <= 12 and not counted and not odd
+    if noun == "k":
+        first, last = groups["k"]
+        if text[first:last].lower() == "key" and (
+            ":" in value or last_word(text[max(0, first - 24) : first]) in no_keys()
+        ):
+            return False
+        if kind == "beside":
+            return not ordinary(value) and high_entropy(value)
+        random = high_entropy(value, least=12) or (strong(value) and len(value) >= 6 and digits(value) > 0)
+        return random and not ordinary(value) and not wordy(value)
+    if noun == "n" and text[slice(*groups["n"])][:3].lower() == "com":
+        return False
+    if value.isdigit():
+        return len(value) >= (4 if kind != "beside" else 5) and not counted
+    if strong(value) or (noun == "p" and kind in _SURE and _NUMBERED.fullmatch(value)):
+        return not counted or not value[0].isdigit()
+    if noun == "p" and (value.lower() in _listed("common") or passphrase(value)):
+        return True
+    if noun != "p" or kind in {"beside", "pair"} or (kind == "with" and value.lower() in _listed("compounds")):
+        return False
+    if kind == "script":
+        return plain_word(value) and value.isascii()
+    return plain_word(value) and (quoted or _ends_clause(text, end))
+
+
+def plain_word(value: str) -> bool:
+    """Whether a value is a word that can be a password: it describes nothing, and is no example."""
+    lowered = value.lower()
+    if lowered in _listed("not_values") or placeholder(value) or ordinary(value) or len(value) < 4:
+        return False
+    describes = lowered.endswith(tuple(_listed("not_endings"))) and lowered not in _listed("nouns")
+    return value.replace("-", "").replace("'", "").isalpha() and not describes
+
+
+def _ends_clause(text: str, end: int) -> bool:
+    rest = text[end : end + 20].lstrip("\"'`”’")
+    if not rest.strip() or rest[0] in "\n.,;!?)\"'`”’»」…(*-–—" or "\n" in rest[:2]:
+        return True
+    return rest[0] == " " and len(rest) > 1 and rest.split(" ", 2)[1].strip(".,").lower() in _listed("next_clause")
+
+
+#: Who judges the values of a kind of phrase, where it is not the rule for told ones.
+_JUDGES = dict.fromkeys(("apart", "changed"), _stands_apart) | dict.fromkeys(
+    ("opened", "opens", "entered", "within", "lock", "turns", "answer", "topic"), _opens
+)
