@@ -333,6 +333,7 @@ def statuses(folder: Path, last: Callable[[dict[str, Any]], bool]) -> dict[str, 
     raise AssertionError("the jobs that are due did not run")
 
 
+@pytest.mark.slow
 def test_after_a_command_that_writes_a_process_of_its_own_runs_what_is_due(tmp_path: Path) -> None:
     began = time.monotonic()
     done = shell(tmp_path, "remember", "The ferry leaves at six", KEEPWARD_MAINTENANCE="on")

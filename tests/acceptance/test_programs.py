@@ -196,6 +196,7 @@ with Memory.open(sys.argv[1], embedder=None, config_dir=sys.argv[2], maintenance
 """
 
 
+@pytest.mark.slow
 def test_of_two_processes_that_make_one_conversation_the_first_wins_and_the_second_goes_on(tmp_path: Path) -> None:
     store, home = tmp_path / "talks.db", tmp_path / "config"
     Memory.open(store, embedder=None, config_dir=home).close()
