@@ -48,7 +48,7 @@ def test_what_waits_in_a_database_is_approved_by_a_person(owner: Memory) -> None
 
 def test_what_is_erased_in_a_database_is_gone(owner: Memory) -> None:
     blob = owner.put_blob(b"plain bytes of a note")
-    out = owner.remember("The code of the safe is 4711 and nobody knows", blob=blob.ref)
+    out = owner.remember("The oak by the gate is ninety years old", blob=blob.ref)
     owner.erase(owner.plan_erase(str(out.id)).digest, str(out.id))
     assert owner.get(str(out.id)).text == ""
     assert owner.certificate(str(out.id))["commit"]
