@@ -244,7 +244,7 @@ def _opens(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
             return False
         named = value[0].isupper() or not value.isascii()
         return digits(value) >= 4 or named or (kind == "answer" and plain_word(value) and _ends_clause(text, end))
-    if _is_other_code(text, groups) or not _stands_free(text, start, end, kind, groups):
+    if _is_other_code(text, groups) or not _is_no_other_number(text, start, end, kind, groups):
         return False
     key = text[slice(*groups.get("n", (0, 0)))].lower() in _opening("keys")
     if all(char.isdigit() or char in "-#* " for char in value):
@@ -254,7 +254,7 @@ def _opens(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
     return kind != "lock" and digits(value) >= (1 if signs else 2) and strong(value) and not _is_program(value)
 
 
-def _stands_free(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
+def _is_no_other_number(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
     """Whether what stands around a value makes it no number of a thing, no year, no count and no part of a number."""
     value, rest = text[start:end], text[end : end + 24]
     before = text[max(0, start - 24) : start].lower().rstrip("\"'`( ")
@@ -274,7 +274,7 @@ def _is_program(value: str) -> bool:
     return value.lower().rstrip("0123456789.") in _opening("programs")
 
 
-def _stands_apart(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
+def _looks_like_password(text: str, start: int, end: int, kind: str, groups: Groups) -> bool:
     """Whether a value without a verb before it looks like a password, and ends its clause."""
     value = text[start:end]
     number = "n" in groups and value.isdigit() and 4 <= len(value) <= 12 and not _YEAR.fullmatch(value)
@@ -347,6 +347,6 @@ def _ends_clause(text: str, end: int) -> bool:
 
 
 #: Who judges the values of a kind of phrase, where it is not the rule for told ones.
-_JUDGES = dict.fromkeys(("apart", "changed"), _stands_apart) | dict.fromkeys(
+_JUDGES = dict.fromkeys(("apart", "changed"), _looks_like_password) | dict.fromkeys(
     ("opened", "opens", "entered", "within", "lock", "turns", "answer", "topic"), _opens
 )
