@@ -55,6 +55,19 @@ def test_nothing_is_put_in_where_nothing_bears_on_the_prompt(memory, seen):
     assert act(memory, event("prompt", prompt="Who painted the Mona Lisa?"), seen) == ""
 
 
+@pytest.mark.parametrize(
+    ("prompt", "put_in"),
+    [
+        ("How are banners, flyers and newsletters printed with tabs?", False),
+        ("Format banners, flyers and newsletters with tabs.", True),
+    ],
+)
+def test_what_bears_weakly_is_put_in_with_a_task_and_not_with_a_question(memory, seen, prompt, put_in):
+    memory.remember_many(["Ana prefers tabs over spaces", "The deploy target is db-7"])
+    (weak,) = memory.memory_block(prompt).sections[0].items
+    assert (weak.weak, "prefers tabs" in act(memory, event("prompt", prompt=prompt), seen)) == (True, put_in)
+
+
 def test_nothing_is_put_in_twice_in_one_session(memory, seen):
     memory.remember("The deploy target is db-7")
     first = act(memory, event("prompt", prompt="What is the deploy target?"), seen)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from keepward.hooks.seen import Seen
+from keepward.retrieval.relevance import asks_advice
 
 if TYPE_CHECKING:
     from keepward.hooks.events import Event
@@ -61,7 +62,10 @@ def _prompted(memory: Memory, event: Event, seen: Seen) -> str:
     if not prompt or prompt.startswith("/"):
         # A command to the client itself.
         return ""
-    found = memory.memory_block(prompt[:LONGEST], budget_tokens=PROMPT, seen=sorted(seen.of(event.session)))
+    asked = prompt[:LONGEST]
+    # On a request for advice or a task likings bear that look weak; with a question what is weak only distracts.
+    floor = None if asks_advice(asked) else max(memory.policy.relevance_floor, memory.policy.relevance_weak)
+    found = memory.memory_block(asked, budget_tokens=PROMPT, floor=floor, seen=sorted(seen.of(event.session)))
     seen.add(event.session, _ids(found))
     if len(prompt) <= LONGEST:
         memory.add([{"role": "user", "content": prompt}], session=event.session)
