@@ -310,7 +310,7 @@ class Memory(Use, Govern, Tools):
     def shown(self, item: Waiting) -> list[Shown]:
         """Return what an approval would store, byte for byte, with every invisible character written out."""
         from keepward.engine import blobs
-        from keepward.engine.review import for_review
+        from keepward.engine.waiting import for_review
 
         return for_review(item, lambda ref: blobs.described(self._engine, item.tenant, ref))
 

@@ -120,6 +120,19 @@ def test_neither_its_proposer_nor_a_reviewer_puts_an_edition_in_force(own: Memor
 
 
 @pytest.mark.promise("B82")
+def test_the_queue_says_who_may_approve_an_edition(own: Memory, lyra: Memory) -> None:
+    fact = held(lyra.remember("Ana guesses", confidence=0.2, tier="archival"))
+    edition = asked(lyra)
+    rita = own.acting_as(Actor.reviewer("rita"))
+    may = [{each.id: each.may_approve for each in memory.queue().items} for memory in (own, rita, lyra)]
+    assert may == [
+        {fact.id: True, edition.id: True},
+        {fact.id: True, edition.id: False},
+        dict.fromkeys((fact.id, edition.id), False),
+    ]
+
+
+@pytest.mark.promise("B82")
 def test_the_owners_own_word_decides_at_once_and_waits_where_policy_asks_for_four_eyes(
     own: Memory, opened: Callable[..., Memory], page: Path
 ) -> None:

@@ -97,6 +97,19 @@ def test_a_new_identity_is_a_diff_and_its_approval_is_undone_like_any_other(stag
     assert document.read_text() == "I am Orion and I answer plainly.\n"
 
 
+@pytest.mark.promise("B82")
+def test_a_reviewer_is_offered_to_reject_a_new_identity_and_not_to_approve_it(stage, tmp_path):
+    document = tmp_path / "IDENTITY.md"
+    document.write_text("I am Orion and I answer plainly.\n")
+    console = stage(identity=document)
+    console.agent().update_identity("I am Orion and I answer briefly.\n", reason="Ana asked")
+    rita = console.owner.create_token("rita", rights="reviewer").token.id
+    with console.page("/review", credential=rita) as page:
+        expect(page.get_by_text("You may reject this")).to_be_visible()
+        expect(page.locator("article").get_by_role("button", name="Reject")).to_be_visible()
+        expect(page.locator("article").get_by_role("button", name="pprove")).to_have_count(0)
+
+
 def test_nothing_is_approved_that_was_not_on_screen_for_a_moment(console):
     propose(console, "Ship before Whitsun.")
     with console.page("/review") as page:

@@ -21,7 +21,7 @@ import { approve } from "./review/decide";
 import { Detail } from "./review/Detail";
 import { BatchDialog, EditDialog, RejectDialog } from "./review/Dialogs";
 import { watched } from "./review/watched";
-import { editable, gist, headline, proposer, toneOf, type Proposal } from "./review/words";
+import { editable, gist, headline, OTHERS, proposer, toneOf, type Proposal } from "./review/words";
 
 type Open = { what: "reject" | "batch"; items: Proposal[] } | { what: "edit"; items: [Proposal] };
 type Counts = Record<string, Record<string, number>>;
@@ -90,6 +90,7 @@ export function Review() {
   };
   const approveOne = async (one: Proposal) => {
     if (busy) return;
+    if (!one.may_approve) return say(OTHERS, { tone: "plain" });
     if (!watched.value.has(one.digest)) return say("Not yet: look at it for a moment first", { tone: "plain" });
     setBusy(true);
     const done = await approve(one);
@@ -99,11 +100,12 @@ export function Review() {
   const meant = chosen.size ? [...chosen.values()] : item ? [item] : [];
   const act = {
     approve: () => {
-      if (chosen.size) setOpen({ what: "batch", items: meant });
+      const approvable = meant.filter((each) => each.may_approve);
+      if (chosen.size && approvable.length) setOpen({ what: "batch", items: approvable });
       else if (item) void approveOne(item);
     },
     edit: () => {
-      if (item && editable(item)) setOpen({ what: "edit", items: [item] });
+      if (item?.may_approve && editable(item)) setOpen({ what: "edit", items: [item] });
     },
     reject: () => {
       if (meant.length) setOpen({ what: "reject", items: meant });

@@ -153,7 +153,7 @@ class Client(Use, Govern):
 
         It is computed here, from what was read; the server is not asked.
         """
-        from keepward.engine.review import for_review
+        from keepward.engine.waiting import for_review
 
         return for_review(item)
 

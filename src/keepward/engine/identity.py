@@ -236,14 +236,11 @@ def editions_of(session: Session, ids: Collection[str], proposals: Collection[st
     return [*asked, *(replace(stands, text=text) for kind, _, text in kept if kind == KEY)]
 
 
-def see_owner(actor: Actor) -> None:
-    """See that it is the owner who decides on an edition.
-
-    Raises:
-        Unauthorised: it is somebody else.
-    """
-    if not (actor.is_owner and actor.able("admin")):
-        raise Unauthorised("the identity takes the owner; a reviewer may reject a new edition and not approve one")
+def objection(actor: Actor) -> str | None:
+    """Return why somebody may not put an edition in force or bring one back; None where it is the owner, who may."""
+    if actor.is_owner and actor.able("admin"):
+        return None
+    return "the identity takes the owner; a reviewer may reject a new edition and not approve one"
 
 
 def outdated(session: Session, item: Waiting) -> str | None:
@@ -280,7 +277,8 @@ def reverted(session: Session, steps: Sequence[Step]) -> tuple[str, str] | None:
     step = next((each for each in steps if _is_own(each.after)), None)
     if step is None:
         return None
-    see_owner(session.actor)
+    if why := objection(session.actor):
+        raise Unauthorised(why)
     first = session.store.steps(session.tenant, step.after.id)[0].after
     over, wanted = _held(step.before, first), _held(step.after, first)
     if wanted == over:

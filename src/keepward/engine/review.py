@@ -14,15 +14,12 @@ Invariants
 (6) An amendment is an approval with words of the reviewer's own: bound to what was seen like any other, judged like a
     write, stored as the reviewer's. What the gates refuse of it, or hold for a reason that the proposal does not have,
     is refused, and the proposal goes on waiting; where policy asks for four eyes, so is what authority would hold.
-(7) A reviewer sees every field of the payload, byte for byte, but that every character no reader sees is written as
-    ``⟦U+200B⟧``; two payloads that differ never look the same.
-(8) A rejection is taken back by whoever may decide, which decides nothing: the proposal waits as it did, under the
+(7) A rejection is taken back by whoever may decide, which decides nothing: the proposal waits as it did, under the
     digest and until the day that it had. Its receipt and that of the rejection both stay.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -38,7 +35,6 @@ from keepward.errors import Conflict, InvalidInput, KeepwardError, NotFound, Sta
 from keepward.gates import pipeline
 from keepward.gates.content import scrub_secret
 from keepward.gates.detect.engine import Finding
-from keepward.gates.detect.text import show_invisible
 from keepward.gates.shape import REASON, ill_formed, oversized
 from keepward.gates.verdict import Case, named, reasons_of
 from keepward.model.change import (
@@ -57,12 +53,10 @@ from keepward.model.change import (
     Supersede,
     operation,
 )
-from keepward.model.codec import encode_record
 from keepward.model.commit import Reason, Receipt, ReceiptKind, Step
 from keepward.model.fold import Frame, apply
-from keepward.model.memory import VERSION_FIELDS, Record, Sensitivity, Status
-from keepward.model.proposal import Committed, Decided, ProposalState, Refused, Shown, Waiting, digest_of
-from keepward.model.value import from_micros
+from keepward.model.memory import Record, Sensitivity, Status
+from keepward.model.proposal import Committed, Decided, ProposalState, Refused, Waiting, digest_of
 
 #: By operation, the change that it was; and the fields of it that the gates look at.
 _CHANGES: dict[str, Any] = {
@@ -81,6 +75,7 @@ _Result = TypeVar("_Result")
 _review = reasons_of("review")
 #: Stands where the reason of a proposal stood whose body is no longer kept.
 DROPPED = "[no longer kept]"
+_NO_DECIDER = "deciding takes a reviewer or the owner; an agent cannot approve or reject"
 #: What stands as the decision on a proposal that was stored with words of its reviewer's own.
 AMENDED = "approved with changes"
 #: Operations whose text a reviewer may amend.
@@ -107,23 +102,40 @@ def proposal(session: Session, proposal_id: str) -> Waiting:
     """
     item = session.store.waiting(session.tenant, proposal_id)
     if item is not None:
-        item = _dated(item, session.clock.now())
+        item = as_read(session, item)
         steps = item.steps if session.actor.may_decide else visible(session, item.steps)
         if len(steps) == len(item.steps):
             return replace(item, steps=steps)
     raise NotFound("there is no proposal by that id in this tenant; `keepward pending` lists them")
 
 
-def _dated(item: Waiting, now: datetime) -> Waiting:
-    return replace(item, state="expired") if item.state == "pending" and item.expires_at <= now else item
+def as_read(session: Session, item: Waiting) -> Waiting:
+    """Return a proposal as it is for this handle now: expired once past its term, and whether it may approve it."""
+    if item.state != "pending":
+        return item
+    if item.expires_at <= session.clock.now():
+        return replace(item, state="expired")
+    return replace(item, may_approve=_bar(session, item) is None)
+
+
+def _bar(session: Session, item: Waiting) -> str | None:
+    """Return why this handle may not approve a proposal, and who may; None where it may. See (4)."""
+    if not session.actor.may_decide:
+        return _NO_DECIDER
+    decided = session.policy.decides(session.actor)
+    if not decided and any(item.proposer.could_be(actor) for actor in (session.actor, *session.via)):
+        return (
+            "the proposer cannot approve its own proposal, nor can another of its name; another person has to, with "
+            "a token of their own: `keepward token create --rights reviewer --name NAME`"
+        )
+    return identity.objection(session.actor) if identity.is_edition(item) else None
 
 
 def _queue(session: Session, state: str) -> list[Waiting]:
-    now = session.clock.now()
     # What has run out still waits as far as the store knows; nothing else turns into what waits.
     everything = session.store.queue(session.tenant, state="pending" if state == "pending" else None)
-    dated = [_dated(item, now) for item in everything]
-    return [item for item in dated if state in {item.state, "all"}]
+    read = [as_read(session, item) for item in everything]
+    return [item for item in read if state in {item.state, "all"}]
 
 
 def approve(session: Session, proposal_id: str, *, digest: str | None = None) -> Committed:
@@ -155,8 +167,6 @@ def approve(session: Session, proposal_id: str, *, digest: str | None = None) ->
 def _as_seen(session: Session, proposal_id: str, digest: str | None) -> tuple[Waiting, tuple[Step, ...]]:
     """Return a proposal that the session may approve, and its steps as they follow what is stored now."""
     item = _open(session, proposal_id)
-    if identity.is_edition(item):
-        identity.see_owner(session.actor)
     if digest is not None and digest != item.digest:
         raise Conflict("the proposal is not the one you saw; look at it again and decide on its present digest")
     if digest_of(item.steps, item.base) != item.digest:
@@ -351,7 +361,7 @@ def reject(session: Session, proposal_id: str, *, reason: str) -> Receipt:
         InvalidInput: no reason.
     """
     _check_reason(reason, "the proposer is told the reason of a rejection")
-    item = _settled(session, lambda: _open(session, proposal_id, may_be_own=True))
+    item = _settled(session, lambda: _open(session, proposal_id, to_reject=True))
     return _decide(session, item, "rejected", reason)
 
 
@@ -365,7 +375,7 @@ def _check_reason(reason: str, why: str) -> None:
 
 
 def reopen(session: Session, proposal_id: str, *, reason: str) -> Receipt:
-    """Put a rejected proposal back into the queue, as it was and until the day it had; see (8).
+    """Put a rejected proposal back into the queue, as it was and until the day it had; see (7).
 
     Raises:
         Unauthorised: this handle may not decide.
@@ -421,21 +431,17 @@ def drop_bodies(session: Session) -> int:
 
 def _within_queue(session: Session, proposal_id: str) -> Waiting:
     if not session.actor.may_decide:
-        raise Unauthorised("deciding takes a reviewer or the owner; an agent cannot approve or reject")
+        raise Unauthorised(_NO_DECIDER)
     item = session.store.waiting(session.tenant, proposal_id)
     if item is None:
         raise NotFound(f"there is no proposal {proposal_id} in this tenant; `keepward pending` lists them")
     return item
 
 
-def _open(session: Session, proposal_id: str, *, may_be_own: bool = False) -> Waiting:
+def _open(session: Session, proposal_id: str, *, to_reject: bool = False) -> Waiting:
     item = _within_queue(session, proposal_id)
-    decided = session.policy.decides(session.actor)
-    if not (may_be_own or decided) and any(item.proposer.could_be(actor) for actor in (session.actor, *session.via)):
-        raise Unauthorised(
-            "the proposer cannot approve its own proposal, nor can another of its name; another person has to, with "
-            "a token of their own: `keepward token create --rights reviewer --name NAME`"
-        )
+    if not to_reject and (why := _bar(session, item)):
+        raise Unauthorised(why)
     if item.state != "pending":
         raise Conflict(f"the proposal is {item.state} already")
     if item.expires_at <= session.clock.now():
@@ -549,50 +555,3 @@ def _change_of(step: Step) -> Change:
         given["consent"] = after.sensitivity is Sensitivity.SENSITIVE
     change: Change = made(id=after.id, **given)
     return change
-
-
-def legible(text: str) -> str:
-    """Return a text with every character that no reader sees written out, as ``⟦U+200B⟧``.
-
-    A text that holds such a mark itself has its bracket written out too, so that it cannot pass for one.
-    """
-    return show_invisible(text.replace("⟦U+", "⟦U+27E6⟧U+"))
-
-
-def for_review(item: Waiting, blob: Callable[[str], str] | None = None) -> list[Shown]:
-    """Return the steps of a proposal, in the order in which they would be stored.
-
-    ``blob`` says in words what a reference to a blob stands for.
-    """
-    return [
-        Shown(
-            op=step.op,
-            id=step.after.id,
-            base=item.base.get(step.after.id, 0),
-            payload=legible(encode_record(step.after).decode()),
-            changes=_changes(step.before, step.after, blob),
-        )
-        for step in item.steps
-    ]
-
-
-def _changes(
-    before: Record | None, after: Record, blob: Callable[[str], str] | None
-) -> tuple[tuple[str, str | None, str | None], ...]:
-    old = json.loads(encode_record(before)) if before else {}
-    new = json.loads(encode_record(after))
-    names = sorted((old.keys() | new.keys()) - VERSION_FIELDS - {"v"})
-    differing = [name for name in names if old.get(name) != new.get(name)]
-    if blob is not None and "blob" in differing:
-        old, new = ({**side, "blob": blob(side["blob"])} if "blob" in side else side for side in (old, new))
-    return tuple((name, _readable(name, old.get(name)), _readable(name, new.get(name))) for name in differing)
-
-
-def _readable(name: str, value: object) -> str | None:
-    if value is None:
-        return None
-    if name in {"confidence", "importance"} and isinstance(value, int):
-        return f"{value / 10_000:g}"
-    if name in {"expires_at", "occurred_at"} and isinstance(value, int):
-        return from_micros(value).isoformat()
-    return legible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

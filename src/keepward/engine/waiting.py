@@ -4,26 +4,30 @@ Invariants
 (1) Every row that is counted or shown matches its seal.
 (2) Between two windows no proposal is read again unless it was written anew in between, which its seal tells; what is
     held for that is who, why and where, and no text.
-(3) What is opened for a decision is no more than who decides may read; nothing is written and no use is counted.
+(3) A reviewer sees every field of the payload, byte for byte, but that every character no reader sees is written as
+    ``⟦U+200B⟧``; two payloads that differ never look the same.
+(4) What is opened for a decision is no more than who decides may read; nothing is written and no use is counted.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from keepward.engine.read import search
-from keepward.engine.review import pending, proposal
+from keepward.engine.review import as_read, pending, proposal
 from keepward.engine.session import Session
 from keepward.engine.view import items_of, veiled, withheld_from
 from keepward.errors import KeepwardError, Unauthorised
+from keepward.gates.detect.text import show_invisible
+from keepward.model.codec import encode_record
 from keepward.model.journal import Delivery
-from keepward.model.memory import Record
-from keepward.model.proposal import Background, Evidence, Queue, Reached, Similar, Waiting
+from keepward.model.memory import VERSION_FIELDS, Record
+from keepward.model.proposal import Background, Evidence, Queue, Reached, Shown, Similar, Waiting
 from keepward.model.query import Filter
 from keepward.model.trust import visible_from
 from keepward.model.value import from_micros
@@ -101,7 +105,7 @@ def queue(
         "op": Counter(op for each in known for op in each.ops),
     }
     return Queue(
-        items=tuple(replace(each, state="expired") if _ended(each, now) else each for each in items),
+        items=tuple(as_read(session, each) for each in items),
         offset=offset,
         total=len(chosen),
         counts={name: dict(sorted(each.items())) for name, each in counts.items()},
@@ -118,10 +122,6 @@ def waiting_since(session: Session) -> list[datetime]:
 
 def _state(row: Row, now: datetime) -> str:
     return "expired" if row.state == "pending" and row.until <= now else row.state
-
-
-def _ended(item: Waiting, now: datetime) -> bool:
-    return item.state == "pending" and item.expires_at <= now
 
 
 def _rows(session: Session) -> list[Row]:
@@ -235,3 +235,50 @@ def _reached(session: Session, before: Mapping[str, Record]) -> Reached:
             last = Delivery(receipt=name, items=tuple(sorted(held[name])), **what)
             break
     return Reached(contexts=len(held), last=last)
+
+
+def legible(text: str) -> str:
+    """Return a text with every character that no reader sees written out, as ``⟦U+200B⟧``.
+
+    A text that holds such a mark itself has its bracket written out too, so that it cannot pass for one.
+    """
+    return show_invisible(text.replace("⟦U+", "⟦U+27E6⟧U+"))
+
+
+def for_review(item: Waiting, blob: Callable[[str], str] | None = None) -> list[Shown]:
+    """Return the steps of a proposal, in the order in which they would be stored.
+
+    ``blob`` says in words what a reference to a blob stands for.
+    """
+    return [
+        Shown(
+            op=step.op,
+            id=step.after.id,
+            base=item.base.get(step.after.id, 0),
+            payload=legible(encode_record(step.after).decode()),
+            changes=_changes(step.before, step.after, blob),
+        )
+        for step in item.steps
+    ]
+
+
+def _changes(
+    before: Record | None, after: Record, blob: Callable[[str], str] | None
+) -> tuple[tuple[str, str | None, str | None], ...]:
+    old = json.loads(encode_record(before)) if before else {}
+    new = json.loads(encode_record(after))
+    names = sorted((old.keys() | new.keys()) - VERSION_FIELDS - {"v"})
+    differing = [name for name in names if old.get(name) != new.get(name)]
+    if blob is not None and "blob" in differing:
+        old, new = ({**side, "blob": blob(side["blob"])} if "blob" in side else side for side in (old, new))
+    return tuple((name, _as_text(name, old.get(name)), _as_text(name, new.get(name))) for name in differing)
+
+
+def _as_text(name: str, value: object) -> str | None:
+    if value is None:
+        return None
+    if name in {"confidence", "importance"} and isinstance(value, int):
+        return f"{value / 10_000:g}"
+    if name in {"expires_at", "occurred_at"} and isinstance(value, int):
+        return from_micros(value).isoformat()
+    return legible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

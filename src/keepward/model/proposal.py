@@ -60,6 +60,8 @@ class Waiting(Value):
     decided_at: datetime | None = None
     #: Whether the proposer has been told of the decision.
     told: bool = False
+    #: Whether whoever reads it may approve it: by their rights and the policy. It is of the reading, and is not kept.
+    may_approve: bool = False
 
 
 def digest_of(steps: tuple[Step, ...], base: dict[str, int]) -> str:
@@ -189,9 +191,9 @@ PROPOSAL_SCHEMA = 1
 
 
 def waiting_to_dict(item: Waiting) -> dict[str, Any]:
-    """Return a proposal as JSON values; what its proposer could do beside the rights is not kept."""
+    """Return a proposal as JSON values; what its proposer could do beside the rights, and who reads it, is not kept."""
     packed = pack(item)
-    del packed["proposer"]["can"]
+    del packed["proposer"]["can"], packed["may_approve"]
     return {"v": PROPOSAL_SCHEMA, **packed}
 
 

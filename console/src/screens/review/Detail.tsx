@@ -12,7 +12,7 @@ import { Time } from "../../parts/Time";
 import { said, seen } from "../../parts/seen";
 import { Changes } from "./Changes";
 import { useWatched, watched } from "./watched";
-import { editable, headline, type Proposal } from "./words";
+import { editable, headline, OTHERS, type Proposal } from "./words";
 
 interface Props {
   id: string;
@@ -83,8 +83,8 @@ function One({ item, stored, busy, onApprove, onEdit, onReject, onBack }: Omit<P
       </div>
       {open && mayDecide() ? (
         <div class="proposal-acts">
-          <Button tone="go" hint="a" busy={busy} aria-disabled={!read} onClick={() => onApprove(item)}>Approve</Button>
-          {editable(item) ? <Button hint="e" busy={busy} onClick={() => onEdit(item)}>Edit and approve</Button> : null}
+          {item.may_approve ? <Button tone="go" hint="a" busy={busy} aria-disabled={!read} onClick={() => onApprove(item)}>Approve</Button> : <span class="soft small">{OTHERS}</span>}
+          {item.may_approve && editable(item) ? <Button hint="e" busy={busy} onClick={() => onEdit(item)}>Edit and approve</Button> : null}
           <span class="spread" />
           <Button tone="no" hint="r" busy={busy} onClick={() => onReject(item)}>Reject…</Button>
         </div>

@@ -6,6 +6,9 @@ import type { Tone } from "../../parts/Tag";
 export type Proposal = Schemas["Proposal"];
 export type Step = Schemas["Event"];
 
+/** What is said of a proposal that whoever reads it may reject and not approve. */
+export const OTHERS = "You may reject this; to approve it takes somebody else.";
+
 const DOES: Record<string, [one: string, many: string]> = {
   insert: ["Remember", "Remember"],
   replace: ["Change", "Change"],
@@ -60,8 +63,8 @@ export function toneOf(reason: Schemas["Reason"]): Tone {
   return reason.gate === "authority" ? "warn" : "plain";
 }
 
-/** Return the step whose text a reviewer may edit; undefined where there is none, or more than one. */
+/** Return the step whose text a reviewer may edit; undefined where there is none, or more than one, and for the identity. */
 export function editable(item: Proposal): Step | undefined {
-  const texts = item.diff.filter((each) => ["insert", "replace", "append"].includes(each.op) && each.after.text);
+  const texts = item.diff.filter((each) => ["insert", "replace", "append"].includes(each.op) && each.after.text && each.after.kind !== "identity");
   return texts.length === 1 ? texts[0] : undefined;
 }
