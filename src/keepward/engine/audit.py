@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from keepward.engine import blobs, learned
+from keepward.engine import blobs, identity, learned
 from keepward.engine.index import from_database
 from keepward.engine.read import replica_notes, seq_of
 from keepward.engine.session import Session
@@ -191,10 +191,10 @@ def status(session: Session) -> dict[str, Any]:
 
 def _blocks(session: Session) -> dict[str, dict[str, Any]]:
     live = {record.key: record for record in core_of(session).records}
-    identity = session.engine.identity()
+    document = session.engine.identity()
     blocks: dict[str, dict[str, Any]] = {}
     for name in dict.fromkeys((*CORE_BLOCKS, *session.policy.core_keys)):
-        text = identity[1] if name == CORE_BLOCKS[0] and identity else None
+        text = document[1] if name == CORE_BLOCKS[0] and document else None
         record = live.get(name)
         text = record.text if record else text
         budget = session.policy.block_budget.get(name, 0)
@@ -304,6 +304,7 @@ def _checks(session: Session, facts: dict[str, Any]) -> list[Check]:
             detail=f"over budget: {', '.join(blocks)}" if blocks else "every core block is within its budget",
             remedy="shorten the block or the identity document, or raise its budget",
         ),
+        identity.check(session),
         Check(
             name="reranker",
             ok=facts["reranker"]["error"] is None,

@@ -34,10 +34,11 @@ from keepward.gates.verdict import Case, View, reasons_of
 from keepward.model.change import Replace
 from keepward.model.commit import Step
 from keepward.model.identity import VERSION, Edition, Identity, edition_of
+from keepward.model.journal import Check
 from keepward.model.memory import CORE_BLOCKS, Access, ContentType, Kind, Record, Status, Tier
 from keepward.model.policy import Policy
 from keepward.model.proposal import Outcome, Waiting
-from keepward.model.trust import RESERVED, SHARED, Actor, Trust, default_source, trust_of
+from keepward.model.trust import RESERVED, SHARED, Actor, ActorKind, Trust, default_source, trust_of
 from keepward.store.reads import Reader
 
 _log = logging.getLogger(__name__)
@@ -47,6 +48,10 @@ KEY = "identity"
 _CHARACTERS = 8
 _MASKED = "the identity document holds what looks like a secret: take that out of the file first"
 _UNWRITABLE = "the identity document cannot be replaced"
+_EDITED = (
+    "`keepward identity` lists the editions, and shows one by --edition: put its text back, or let the owner put "
+    "in force what it says now: `keepward identity propose --file FILE --reason TEXT`"
+)
 _OTHERS = "the identity is the document of another tenant of this store, which alone changes it"
 _authority, _injection = reasons_of("authority"), reasons_of("injection")
 
@@ -83,8 +88,31 @@ def identity(session: Session, *, edition: str | None = None) -> Identity:
     )
 
 
+def check(session: Session) -> Check:
+    """Return whether the document says what was put in force, or else what it said when the journal first named it."""
+    now, known = session.engine.identity(), _editions(session)
+    if not known:
+        return Check(name=KEY, ok=True, detail="no edition was proposed so far")
+    last, detail = known[-1], f"edition {known[-1].version} holds"
+    if now is None or edition_of(now[1]) != last.edition:
+        detail = f"the document is not edition {last.version}, which was put in force: edited outside of Keepward"
+    elif not _is_decided(known):
+        detail = f"{detail}, which nobody approved: it was found in the document when another was proposed"
+    else:
+        return Check(name=KEY, ok=True, detail=detail)
+    return Check(name=KEY, ok=False, detail=detail, remedy=_EDITED)
+
+
+def _is_decided(known: Sequence[Edition]) -> bool:
+    """Whether the last edition is the first, or the owner put it in force."""
+    last = known[-1]
+    return len(known) == 1 or bool(last.approved_by) or last.actor.startswith(f"{ActorKind.OPERATOR}:")
+
+
 def update_identity(session: Session, text: str, *, reason: str) -> Outcome:
     """Propose a new edition of the identity: it waits for the owner, whose own word decides at once.
+
+    Where the document was edited by hand, the owner puts in force what it says by proposing that.
 
     Raises:
         Conflict: there is no document here that could be replaced; the message says what to do.
@@ -97,9 +125,14 @@ def update_identity(session: Session, text: str, *, reason: str) -> Outcome:
         now = _document(session)
         # A file ends as it did; what is compared is what would stand there.
         wanted = text.replace("\r\n", "\n").replace("\r", "\n").rstrip() + ("\n" if now.endswith("\n") else "")
-        if wanted == now:
-            raise InvalidInput("that is what the identity says already; nothing is changed")
         stands = _standing(session.store, session.tenant)
+        if wanted == now:
+            known = _editions(session)
+            decided = not known or (edition_of(now) == known[-1].edition and _is_decided(known))
+            if decided or not session.policy.decides(session.actor):
+                raise InvalidInput("that is what the identity says already; nothing is changed")
+            named = Judgement(decision="allow", reasons=(), steps=[own_step(session, stands, KEY, *_naming(now))])
+            return _Revision(noted=None, now=now, items=[named])
         noted = None if _named(stands) == edition_of(now) else own_step(session, stands, KEY, *_naming(now))
         base = noted.after if noted else stands
         assert base is not None
@@ -432,6 +465,8 @@ def _editions(session: Session) -> list[Edition]:
         first = history[0][1].after
         named, details = _held(step.after, first), view.details
         if found and found[-1].edition == named:
+            if details.actor.startswith(f"{ActorKind.OPERATOR}:"):
+                found[-1] = replace(found[-1], approved_by=details.actor)
             continue
         found.append(
             Edition(
