@@ -28,7 +28,7 @@ from keepward.model.journal import CommitView, Fault
 from keepward.model.value import from_micros
 from keepward.ports.store import PREFIX
 from keepward.store.erasing import named_places, promise_of, record_or_blank, sealed_row
-from keepward.store.rows import event_hash, flaw_of_event, payload_commitment, sound_commit, sound_header
+from keepward.store.rows import event_hash, flaw_of_event, sound_commit, sound_header
 from keepward.store.seals import Sealer, sha256
 from keepward.store.sql import Row, Session, Snapshot, between
 
@@ -319,17 +319,7 @@ def _event(sealer: Sealer, tenant: bytes, event: Row, n: int, named: Mapping[Pla
 
 def _hash(tenant: str, row: Row, erased: bytes | None) -> bytes:
     try:
-        return commit_hash(
-            commit_id=row[1],
-            tenant=tenant,
-            seq=row[0],
-            at=from_micros(row[2]),
-            kind=row[3],
-            actor_kind=row[4],
-            prev=row[5],
-            events=row[6],
-            payload_commit=(erased or b"") if row[8] is None else payload_commitment(row[7], row[8]),
-        )
+        return commit_hash(commit_of(tenant, row, erased))
     except (KeepwardError, OverflowError, ValueError):
         return b""
 

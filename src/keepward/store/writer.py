@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from keepward.errors import Conflict, InvalidInput, StaleVersion, Tampered
 from keepward.model.codec import encode_record
@@ -157,9 +158,7 @@ class Writer(UseWrites, Reader):
             hashes.append(hashed)
             seal = self._sealer.event(tenant_bytes, seq, n, hashed)
             events.append((tenant, seq, n, step.op, step.after.id, step.after.version, salt, payload, promise, seal))
-        details, salt = stage.details.encode(), stage.salts[0]
-        joined = sha256(b"keepward/events/v1\0", *hashes)
-        commit = Commit(
+        unhashed = Commit(
             id=stage.commit_id,
             tenant=tenant,
             seq=seq,
@@ -167,21 +166,12 @@ class Writer(UseWrites, Reader):
             kind=stage.kind,
             actor_kind=stage.actor_kind,
             prev=head.hash,
-            events_hash=joined,
-            salt=salt,
-            payload=details,
-            hash=commit_hash(
-                commit_id=stage.commit_id,
-                tenant=tenant,
-                seq=seq,
-                at=stage.at,
-                kind=stage.kind,
-                actor_kind=stage.actor_kind,
-                prev=head.hash,
-                events=joined,
-                payload_commit=payload_commitment(salt, details),
-            ),
+            events_hash=sha256(b"keepward/events/v1\0", *hashes),
+            salt=stage.salts[0],
+            payload=stage.details.encode(),
+            hash=b"",
         )
+        commit = replace(unhashed, hash=commit_hash(unhashed))
         state.head = Head(seq=seq, hash=commit.hash)
         told = None if stage.receipt is None else body_of(stage.receipt.as_dict() | {"head": state.head.name})
         self._db.many("add_commit", [commit_row(commit, self._sealer, told)])

@@ -113,25 +113,21 @@ def journal() -> dict:
         )
     details = CommitDetails(actor="operator:owner", reason="said so", receipt="r1", policy="0" * 16, undoes=("c0",))
     salt = bytes([9]) * 16
-    parts = {
-        "commit_id": "019ca8bb-b5c0-7000-8000-00000000000c",
-        "tenant": "ada",
-        "seq": 1,
-        "at": AT,
-        "kind": "write",
-        "actor_kind": "operator",
-        "prev": EMPTY_HASH,
-    }
     payload = details.encode()
-    hashed = commit_hash(**parts, events=events_hash(events), payload_commit=commitment(salt, payload))
     commit = Commit(
-        id=parts["commit_id"],
-        **{name: value for name, value in parts.items() if name != "commit_id"},
+        id="019ca8bb-b5c0-7000-8000-00000000000c",
+        tenant="ada",
+        seq=1,
+        at=AT,
+        kind="write",
+        actor_kind="operator",
+        prev=EMPTY_HASH,
         events_hash=events_hash(events),
         salt=salt,
         payload=payload,
-        hash=hashed,
+        hash=b"",
     )
+    hashed = commit_hash(commit)
     assert recompute(commit, events) == hashed
     return {
         "tenant": "ada",
