@@ -334,7 +334,12 @@ def features_of(sealer: Sealer, tenant: str, row: Row) -> Features | None:
     if not holds_record(sealer, tenant, row):
         _log.warning("features of %s do not match their seal", row[0], extra={"action": "damaged"})
         return None
-    _, _, cell, units, digest, marks, trait, terms, vectors = row[25:34]
+    return features_in(*row[27:34])
+
+
+def features_in(cell: str | None, units: int, digest: bytes, marks: bytes, trait: bytes, *texts: bytes) -> Features:
+    """Return the features that stand in the cells of a row from ``model`` on; the last are terms and vectors."""
+    terms, vectors = texts
     model, recipe = maker(cell)
     return Features(
         model=model,

@@ -14,11 +14,10 @@ from typing import Any
 
 from keepward.errors import StoreUnavailable, Tampered
 from keepward.model.commit import Head
-from keepward.ports.store import Features
 from keepward.ports.world import Anchor
 from keepward.store import tenant as tenants
 from keepward.store.documents import Document
-from keepward.store.rows import feature_cells, record_at, record_row, unpack_marks
+from keepward.store.rows import feature_cells, features_in, record_at, record_row
 from keepward.store.seals import Sealer
 from keepward.store.sql import FIRST, Row, load_migrations, parse_queries, statements, text_of
 from keepward.store.sqlite import Connections, SqliteSession
@@ -149,15 +148,7 @@ def _records(db: SqliteSession, sealer: Sealer, tenant: str) -> None:
         features = None
         if found is not None and sealer.holds_row(found[-1], "features", *found[:-1]):
             _, _, _, model, units, digest, marks, terms, vectors, trait, _ = found
-            features = Features(
-                model=model,
-                units=units,
-                digest=digest,
-                marks=unpack_marks(marks),
-                terms=terms,
-                vectors=vectors,
-                trait=trait,
-            )
+            features = features_in(model, units, digest, marks, trait, terms, vectors)
         whole = sealed_row(sealer, record_row(tenant, row[0], row[1], row[9], record), feature_cells(record, features))
         db.run("add_record", whole)
         db.many("add_link", link_rows(tenant, [record]))
