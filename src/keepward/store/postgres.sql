@@ -1,24 +1,5 @@
 -- What PostgreSQL says in other words than SQLite.
 
--- payloads_with_blobs --
--- Payloads of the journal in which a blob is named.
-SELECT payload FROM events
- WHERE tenant = :tenant AND payload IS NOT NULL AND position(CAST('"blob":"' AS BYTEA) IN payload) > 0;
-
--- commits_before --
--- Of a kind and with a part in their details, where these are named; what was erased may have had it.
-{{commit_row}} WHERE c.tenant = :tenant AND c.seq < :before
-   AND (CAST(:kind AS TEXT) IS NULL OR c.kind = :kind)
-   AND (CAST(:part AS BYTEA) IS NULL OR c.payload IS NULL OR position(CAST(:part AS BYTEA) IN c.payload) > 0)
- ORDER BY c.seq DESC LIMIT :limit;
-
--- naming_payloads --
--- The newest versions that name memories or blobs.
-SELECT e.payload FROM events e JOIN records r ON r.tenant = e.tenant AND r.position = e.seq * 1048576 + e.n
- WHERE e.tenant = :tenant AND (position(CAST('"aliases":' AS BYTEA) IN e.payload) > 0
-       OR position(CAST('"blob":' AS BYTEA) IN e.payload) > 0
-       OR position(CAST('"derived_from":' AS BYTEA) IN e.payload) > 0);
-
 -- facts_usage --
 -- How many live memories were used, and how often in all.
 SELECT count(DISTINCT u.id), CAST(coalesce(sum(u.uses), 0) AS BIGINT) FROM (

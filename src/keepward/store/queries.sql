@@ -341,17 +341,15 @@ SELECT e.seq, e.n, e.op, e.memory_id, e.version, e.salt, e.payload, e.payload_co
 {{record_row}}, {{feature_columns}}
 {{record_from}} WHERE r.tenant = :tenant AND r.position > :after ORDER BY r.position;
 
--- due_row --
--- Fragment: the newest version of each memory within the first commits, its first position, and its record.
+-- indexed_as_of --
+-- The newest version of each memory within the first commits, its first position, and its record.
 {{event_row}}, b.seq * 1048576 + b.n, {{record_columns}}, {{feature_columns}}
   FROM (SELECT memory_id, max(version) AS version FROM events
          WHERE tenant = :tenant AND seq <= :as_of GROUP BY memory_id) AS newest
   JOIN events e ON e.tenant = :tenant AND e.memory_id = newest.memory_id AND e.version = newest.version
   LEFT JOIN events b ON b.tenant = :tenant AND b.memory_id = newest.memory_id AND b.version = 1
   LEFT JOIN records r ON r.tenant = :tenant AND r.id = newest.memory_id
-
--- indexed_as_of --
-{{due_row}} WHERE e.seq * 1048576 + e.n > :after ORDER BY e.seq, e.n;
+ WHERE e.seq * 1048576 + e.n > :after ORDER BY e.seq, e.n;
 
 -- versions_after --
 -- Every version after a commit, with the instant, kind and details of the commit that made it; oldest first.
@@ -382,7 +380,8 @@ SELECT c.seq, c.id, c.at, c.kind, c.actor_kind, c.prev, c.events_hash, c.salt, c
 -- commits_before --
 -- Of a kind and with a part in their details, where these are named; what was erased may have had it.
 {{commit_row}} WHERE c.tenant = :tenant AND c.seq < :before
-   AND (CAST(:kind AS TEXT) IS NULL OR c.kind = :kind) AND (:part IS NULL OR c.payload IS NULL OR instr(c.payload, :part) > 0)
+   AND (CAST(:kind AS TEXT) IS NULL OR c.kind = :kind)
+   AND (CAST(:part AS BLOB) IS NULL OR c.payload IS NULL OR instr(c.payload, CAST(:part AS BLOB)) > 0)
  ORDER BY c.seq DESC LIMIT :limit;
 
 -- commits_after --
