@@ -24,7 +24,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple, TypeVar
 
 from keepward.errors import Conflict, InvalidInput, Tampered
 from keepward.model.blob import Kept
@@ -47,6 +48,9 @@ _HANDED = "handed"
 _ENDED = frozenset({"rejected", "expired", "stale"})
 _TYPES: dict[str, Any] = {"feedback": Feedback, "tokens": Token, "jobs": JobRow, "blobs": Kept}
 _log = logging.getLogger(__name__)
+#: Id, whether the seal holds, and body.
+_Receipt = tuple[str, bool, bytes]
+_One = TypeVar("_One")
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode
 
 
@@ -158,14 +162,31 @@ def found(db: Session, sealer: Sealer, name: str, **values: Any) -> Iterator[Doc
             _log.warning(_LEFT_OUT, document.kind, document.id, extra={"action": "damaged"})
 
 
-def receipts_in(db: Session, sealer: Sealer, tenant: str, *, low: str, high: str) -> Iterator[tuple[str, bool, bytes]]:
-    """Yield (id, whether the seal holds, body) of receipts in a range of ids, in order: of commits, and of the rest."""
+def receipts_in(db: Session, sealer: Sealer, tenant: str, which: str, **asked: Any) -> list[Iterator[_Receipt]]:
+    """Return the receipts of commits, and the rest: ``which`` are ``between`` two ids, or ``before`` one."""
     raw = tenant.encode()
-    rows = db.run("documents_between", tenant=tenant, kind="receipts", low=low, high=high)
-    rest = ((each.id, each.holds(sealer), each.body) for each in map(Document._make, rows))
-    rows = db.run("commit_receipts", tenant=tenant, low=low, high=high)
+    rows = db.run(f"commit_receipts_{which}", tenant=tenant, **asked)
     own = ((row[0], sealer.holds_commit(row[3], raw, row[1], row[2], row[4]), row[4]) for row in rows)
-    yield from heapq.merge(own, rest)
+    rows = db.run(f"documents_{which}", tenant=tenant, kind="receipts", **asked)
+    return [own, ((each.id, each.holds(sealer), each.body) for each in map(Document._make, rows))]
+
+
+def _bodies(receipts: Iterable[_Receipt]) -> Iterator[dict[str, Any]]:
+    """Yield the receipts whose seal holds."""
+    for name, holds, body in receipts:
+        if holds:
+            yield json_of("receipts", body)
+        else:
+            _log.warning(_LEFT_OUT, "receipts", name, extra={"action": "damaged"})
+
+
+def _only(what: str, found: Sequence[_One], holds: Callable[[_One], bool]) -> _One | None:
+    """Return the one that was asked for by its id or the beginning of it, as far as its seal holds; None for none."""
+    if len(found) > 1:
+        raise InvalidInput(f"more than one {what} begins so; give more of its id")
+    if found and not holds(found[0]):
+        raise Tampered(f"the {what} does not match its seal; run `keepward verify`")
+    return found[0] if found else None
 
 
 class DocumentReads(Snapshot):
@@ -189,15 +210,8 @@ class DocumentReads(Snapshot):
             rows = db.run("document", tenant=tenant, kind=kind, id=name).fetchall()
             if not rows and prefix and len(name) >= PREFIX:
                 rows = db.run("documents_between", tenant=tenant, kind=kind, **between(name)).fetchall()
-        one = kind.removesuffix("s")
-        if len(rows) > 1:
-            raise InvalidInput(f"more than one {one} begins so; give more of its id")
-        if not rows:
-            return None
-        document = Document._make(rows[0])
-        if not document.holds(self._sealer):
-            raise Tampered(f"the {one} does not match its seal; run `keepward verify`")
-        return document
+        documents = [Document._make(row) for row in rows]
+        return _only(kind.removesuffix("s"), documents, lambda each: each.holds(self._sealer))
 
     # --- receipts, proposals, texts
 
@@ -209,50 +223,27 @@ class DocumentReads(Snapshot):
             InvalidInput: more than one begins so.
         """
         with self._reading(tenant) as db:
-            own = list(receipts_in(db, self._sealer, tenant, low=receipt_id, high=f"{receipt_id} "))
-            if not own and len(receipt_id) >= PREFIX:
-                own = list(receipts_in(db, self._sealer, tenant, **between(receipt_id)))
-        if len(own) > 1:
-            raise InvalidInput("more than one receipt begins so; give more of its id")
-        if not own:
-            return None
-        _, holds, body = own[0]
-        if not holds:
-            raise Tampered("the receipt does not match its seal; run `keepward verify`")
-        return json_of("receipts", body)
+            one = {"low": receipt_id, "high": f"{receipt_id} "}
+            found = [*chain(*receipts_in(db, self._sealer, tenant, "between", **one))]
+            if not found and len(receipt_id) >= PREFIX:
+                found = [*chain(*receipts_in(db, self._sealer, tenant, "between", **between(receipt_id)))]
+        told = _only("receipt", found, lambda each: each[1])
+        return None if told is None else json_of("receipts", told[2])
 
     def receipts(self, tenant: str) -> Iterator[dict[str, Any]]:
         """Yield every receipt whose seal holds, by id."""
         with self._reading(tenant) as db:
-            for name, holds, body in receipts_in(db, self._sealer, tenant, low="", high=LAST):
-                if holds:
-                    yield json_of("receipts", body)
-                else:
-                    _log.warning(_LEFT_OUT, "receipts", name, extra={"action": "damaged"})
+            yield from _bodies(heapq.merge(*receipts_in(db, self._sealer, tenant, "between", low="", high=LAST)))
 
     def receipts_before(self, tenant: str, before: str | None, *, limit: int) -> list[dict[str, Any]]:
         """Return the receipts with the highest ids below ``before``, highest first, None for the newest.
 
         Ids rise with time. One whose seal does not hold is left out and logged.
         """
-        asked = {"tenant": tenant, "before": LAST if before is None else before, "limit": limit}
-        raw = tenant.encode()
+        asked = {"before": LAST if before is None else before, "limit": limit}
         with self._reading(tenant) as db:
-            rest = [
-                (each.id, each.holds(self._sealer), each.body)
-                for each in map(Document._make, db.run("documents_before", asked | {"kind": "receipts"}))
-            ]
-            own = [
-                (row[0], self._sealer.holds_commit(row[3], raw, row[1], row[2], row[4]), row[4])
-                for row in db.run("commit_receipts_before", asked)
-            ]
-        found: list[dict[str, Any]] = []
-        for name, holds, body in heapq.nlargest(limit, [*own, *rest]):
-            if holds:
-                found.append(json_of("receipts", body))
-            else:
-                _log.warning(_LEFT_OUT, "receipts", name, extra={"action": "damaged"})
-        return found
+            found = receipts_in(db, self._sealer, tenant, "before", **asked)
+            return list(_bodies(heapq.nlargest(limit, chain(*found))))
 
     def handed(self, tenant: str, after: str) -> list[dict[str, Any]]:
         """Return the receipts with an id above ``after`` that say that something of low trust was handed out."""
@@ -438,7 +429,7 @@ class DocumentWrites(DocumentReads):
             self._put(Document._make(row)._replace(body=body_of(body)))
             return
         key = {"tenant": tenant, "low": receipt_id, "high": f"{receipt_id} "}
-        _, seq, hashed, _, _ = self._db.run("commit_receipts", key).fetchone()
+        _, seq, hashed, _, _ = self._db.run("commit_receipts_between", key).fetchone()
         told = body_of(body)
         self._db.run("set_receipt", (told, self._sealer.commit(tenant.encode(), seq, hashed, told), tenant, seq))
 

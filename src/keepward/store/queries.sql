@@ -211,7 +211,7 @@ SELECT DISTINCT tenant FROM documents WHERE kind = :kind ORDER BY tenant;
 -- The details of commits that have no receipt of their own.
 SELECT seq, payload FROM commits WHERE tenant = :tenant AND payload IS NOT NULL AND receipt IS NULL ORDER BY seq;
 
--- commit_receipts --
+-- commit_receipts_between --
 -- The receipts of commits whose ids lie in a range.
 SELECT id, seq, hash, seal, receipt FROM commits
  WHERE tenant = :tenant AND id >= :low AND id < :high AND receipt IS NOT NULL ORDER BY id;
