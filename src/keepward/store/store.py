@@ -176,33 +176,30 @@ class Store(Reader):
     @contextmanager
     def inspecting(self) -> Iterator[None]:
         """Let this thread read a store as it stands, known or not, while the block lasts; to show it to a person."""
-        before = getattr(self._shared, "inspecting", False)
-        self._shared.inspecting = True
-        try:
+        with self._while(inspecting=True):
             yield
-        finally:
-            self._shared.inspecting = before
 
     @contextmanager
     def together(self, tenant: str) -> Iterator[None]:
         """Make this thread's reads of a tenant one snapshot until the block ends; nothing is written inside it."""
-        with self._reading(tenant) as db:
-            before = getattr(self._shared, "lent", None)
-            self._shared.lent = (tenant, db)
-            try:
-                yield
-            finally:
-                self._shared.lent = before
+        with self._reading(tenant) as db, self._while(lent=(tenant, db)):
+            yield
 
     @contextmanager
     def spread(self, *, on: bool = True) -> Iterator[None]:
         """Let replicas answer this thread's reads of a tenant while the block lasts, where the address names some."""
-        before = getattr(self._shared, "spread", False)
-        self._shared.spread = on
+        with self._while(spread=on):
+            yield
+
+    @contextmanager
+    def _while(self, **state: Any) -> Iterator[None]:
+        """Note something of this thread while the block lasts."""
+        before = {name: getattr(self._shared, name, None) for name in state}
+        self._shared.__dict__.update(state)
         try:
             yield
         finally:
-            self._shared.spread = before
+            self._shared.__dict__.update(before)
 
     @property
     def from_replica(self) -> bool:  # type: ignore[override]
