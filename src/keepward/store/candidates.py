@@ -297,9 +297,8 @@ class CandidateReads(Snapshot):
         self, tenant: str, space: int, *, scopes: Collection[str], trust: int, include_sensitive: bool
     ) -> Visible:
         """Return what a reader of some scopes may see, in numbers."""
-        values = {"tenant": tenant, "space": space, "trust": trust, "sensitive": int(include_sensitive)}
-        with self._reading(tenant) as db:
-            rows = db.run("search_classes", values | {"scopes": listed(scopes)}).fetchall()
+        values = {"space": space, "trust": trust, "sensitive": int(include_sensitive), "scopes": listed(scopes)}
+        rows = self._run("search_classes", tenant, **values)
         ones = [struct.unpack(f"<{len(row[7]) // 4}I", row[7]) for row in rows if row[6]]
         sums = [sum(row[at] or 0 for row in rows) for at in range(1, 7)]
         return Visible(
@@ -310,16 +309,13 @@ class CandidateReads(Snapshot):
 
     def holders(self, tenant: str, classes: Collection[int], terms: Collection[int]) -> dict[int, int]:
         """Return how many memories hold each term, rarest first; nothing of a term that none holds."""
-        with self._reading(tenant) as db:
-            return dict(db.run("search_holders", tenant=tenant, terms=list(terms), classes=list(classes)).fetchall())
+        return dict(self._run("search_holders", tenant, terms=list(terms), classes=list(classes)))
 
     def postings(
         self, tenant: str, classes: Collection[int], terms: Collection[int], most: int
     ) -> list[tuple[int, bytes]]:
         """Return postings of terms by block, at most so many blocks, those of what arrived last first."""
-        values = {"tenant": tenant, "terms": list(terms), "classes": list(classes), "most": most}
-        with self._reading(tenant) as db:
-            return db.run("search_postings", values).fetchall()
+        return self._run("search_postings", tenant, terms=list(terms), classes=list(classes), most=most)
 
     def nearest(
         self, tenant: str, seen: Visible, space: int, bits: str, most: int, filters: Filter | None, now: int
@@ -346,33 +342,27 @@ class CandidateReads(Snapshot):
 
     def vectors_at(self, tenant: str, arrivals: Collection[int], model: str) -> list[tuple[int, bytes]]:
         """Return packed vectors by arrival, unchecked: they tell what is worth reading."""
-        with self._reading(tenant) as db:
-            return db.run("search_vectors", tenant=tenant, arrivals=list(arrivals), model=model).fetchall()
+        return self._run("search_vectors", tenant, arrivals=list(arrivals), model=model)
 
     def passing(self, tenant: str, arrivals: Collection[int], filters: Filter) -> set[int]:
         """Return which of some memories pass a filter."""
-        with self._reading(tenant) as db:
-            values = parameters(filters, None) | {"tenant": tenant, "arrivals": list(arrivals)}
-            return {arrival for (arrival,) in db.run("search_passing", values)}
+        values = parameters(filters, None) | {"arrivals": list(arrivals)}
+        return {arrival for (arrival,) in self._run("search_passing", tenant, **values)}
 
     def narrowed(self, tenant: str, filters: Filter, most: int) -> list[int]:
         """Return active memories that pass a filter, at most so many, in no stated order."""
-        with self._reading(tenant) as db:
-            values = parameters(filters, None) | {"tenant": tenant, "most": most}
-            return [arrival for (arrival,) in db.run("search_narrow", values)]
+        found = self._run("search_narrow", tenant, **parameters(filters, None), most=most)
+        return [arrival for (arrival,) in found]
 
     def near_turns(self, tenant: str, turns: Collection[tuple[str, int]], reach: int) -> set[int]:
         """Return what stands at most so many turns before and after each of some, given session and arrival."""
         sessions, arrivals = map(list, zip(*turns, strict=True))
-        with self._reading(tenant) as db:
-            values = {"tenant": tenant, "sessions": sessions, "arrivals": arrivals, "reach": reach}
-            return {arrival for (arrival,) in db.run("search_near_turns", values)}
+        found = self._run("search_near_turns", tenant, sessions=sessions, arrivals=arrivals, reach=reach)
+        return {arrival for (arrival,) in found}
 
     def profiles_at(self, tenant: str, arrivals: Collection[int] = (), *, ids: Collection[str] = ()) -> list[Profile]:
         """Return active memories by arrival or id, in no stated order, without those whose rows do not hold."""
-        with self._reading(tenant) as db:
-            values = {"tenant": tenant, "arrivals": list(arrivals), "ids": listed(ids)}
-            rows = db.run("search_profiles", values).fetchall()
+        rows = self._run("search_profiles", tenant, arrivals=list(arrivals), ids=listed(ids))
         return [found for row in rows if (found := profile_of(self._sealer, tenant, row)) is not None]
 
     def graphs(self, tenant: str) -> list[str]:
