@@ -171,7 +171,6 @@ class MemoryReads(Snapshot):
         self, db: Session, tenant: str, ids: Sequence[str], as_of: int | None, found: Found, by_id: dict[str, Record]
     ) -> None:
         """Read records by their own ids into ``by_id``; name those that do not hold in ``found``."""
-        raw, touched = tenant.encode(), touched_in(db, self._sealer, tenant)
         if as_of is None:
             rows = db.run("records_by_id", tenant=tenant, ids=listed(ids)).fetchall()
         else:
@@ -179,15 +178,14 @@ class MemoryReads(Snapshot):
         for row in rows:
             memory_id = row[0] if as_of is None else row[3]
             try:
-                if as_of is None:
-                    by_id[memory_id] = checked_record(self._sealer, raw, row, touched)
-                else:
-                    by_id[memory_id] = self._then(db, tenant, row, as_of)
+                by_id[memory_id] = self._record(db, tenant, row, as_of)
             except Tampered as fault:
                 _damaged(found, memory_id, fault)
 
-    def _then(self, db: Session, tenant: str, row: Row, as_of: int) -> Record:
-        """Return the record of an event that must lie within the first ``as_of`` commits."""
+    def _record(self, db: Session, tenant: str, row: Row, as_of: int | None) -> Record:
+        """Return the record of a ``record_row``, or of an event that must lie within the first ``as_of`` commits."""
+        if as_of is None:
+            return checked_record(self._sealer, tenant.encode(), row, touched_in(db, self._sealer, tenant))
         record = record_or_blank(db, self._sealer, tenant, row[:9])
         if row[0] > as_of:
             raise Tampered("an index is damaged")
@@ -197,10 +195,8 @@ class MemoryReads(Snapshot):
         self, tenant: str, filters: Filter, *, live_at: datetime | None, limit: int | None, as_of: int | None = None
     ) -> Found:
         """Return records that pass, newest arrival first; ``live_at`` None includes those that do not hold."""
-        raw = tenant.encode()
         found = Found()
         with self._reading(tenant) as db:
-            touched = touched_in(db, self._sealer, tenant)
             if as_of is None:
                 rows = db.stream(_query_for(filters), tenant=tenant, **parameters(filters, live_at))
             else:
@@ -210,11 +206,7 @@ class MemoryReads(Snapshot):
                 if limit is not None and len(found.records) >= limit:
                     break
                 try:
-                    record = (
-                        self._then(db, tenant, row, as_of or 0)
-                        if as_of is not None
-                        else checked_record(self._sealer, raw, row, touched)
-                    )
+                    record = self._record(db, tenant, row, as_of)
                 except Tampered as fault:
                     _damaged(found, row[0] if as_of is None else row[3], fault)
                     continue
@@ -224,9 +216,7 @@ class MemoryReads(Snapshot):
 
     def indexed(self, tenant: str, *, after: int, as_of: int | None = None) -> Iterator[tuple[str, Indexed | None]]:
         """Yield (id, entry) for every memory touched after a position, oldest first; None when not active."""
-        raw = tenant.encode()
         with self._reading(tenant) as db:
-            touched = touched_in(db, self._sealer, tenant)
             if as_of is None:
                 rows = db.stream("indexed", tenant=tenant, after=after)
             else:
@@ -236,12 +226,8 @@ class MemoryReads(Snapshot):
                 record = None
                 try:
                     if status == Status.ACTIVE:
-                        then = as_of is not None
-                        record = (
-                            self._then(db, tenant, row, as_of or 0)
-                            if then
-                            else record_of(self._sealer, raw, row, touched)
-                        )
+                        # Without its features, so that a row counts as the one that other reads have seen.
+                        record = self._record(db, tenant, row[:36] if as_of is None else row, as_of)
                 except Tampered as fault:
                     _log.warning("memory %s was left out: %s", name, fault, extra={"action": "damaged"})
                 if record is None or record.status is not Status.ACTIVE or (as_of is not None and row[9] is None):
