@@ -33,6 +33,7 @@ from keepward.model.value import to_micros
 from keepward.open import anchor_in, bare_engine, blobs_of
 from keepward.ports.world import BlobStore
 from keepward.store.file import accept, bring_back, rename
+from keepward.store.sqlite import remove
 from keepward.store.store import Store, open_copy
 
 #: Said of a backup of which this machine's lists know nothing.
@@ -90,8 +91,7 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
     if anchor is None:
         raise StoreUnavailable("this machine has no place for a sealing key; set a configuration folder")
     aside = target.with_name(f".{target.name}.restoring")
-    for name in _files(aside):
-        name.unlink(missing_ok=True)
+    remove(aside)
     try:
         bring_back(source, aside, target)
         store_id, engine, entries, warning = _before(source, aside, **world)
@@ -107,9 +107,7 @@ def restore(backup: str | Path, to: str | Path, *, actor: Actor, config_dir: Pat
         durable.flush(target.parent)
         accept(target, store_id, anchor)
     finally:
-        for name in _files(aside):
-            with contextlib.suppress(OSError):
-                name.unlink(missing_ok=True)
+        remove(aside)
     with closing(open_copy(target)) as copy:
         heads = copy.tails()
         engine = bare_engine(copy, **world)
@@ -234,10 +232,6 @@ def _carry(copy: Store, source: BlobStore, target: Path) -> blobs.Copied:
     """Copy the blobs that a copy of a store knows to the folder beside ``target``."""
     wanted = [each for tenant in copy.blob_tenants() for each in copy.blobs(tenant)]
     return blobs.copy(source, blobs_of(target), wanted)
-
-
-def _files(file: Path) -> list[Path]:
-    return [file.with_name(file.name + end) for end in ("", "-wal", "-shm", "-journal")]
 
 
 def _as_made(engine: Engine, source: Path, entries: list[dict[str, Any]]) -> bool:

@@ -11,7 +11,6 @@ Invariants
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,6 +35,7 @@ from keepward.ports.world import Clock, IdSource
 from keepward.store.file import id_file
 from keepward.store.salvage import Salvaged, Wreck
 from keepward.store.seals import Sealer
+from keepward.store.sqlite import remove
 
 #: Memories of one commit.
 _TOGETHER = 500
@@ -82,7 +82,8 @@ def rescue(
             finally:
                 engine.store.close()
         except BaseException:
-            _remove(new)
+            # All of it was made here.
+            remove(new, ".id", ".id.turns")
             raise
         finally:
             wreck.close()
@@ -201,10 +202,3 @@ def _steps(session: Session, part: list[Record], before: dict[str, Record], outd
 
 def _active(record: Record, outdated: set[str]) -> bool:
     return record.status is Status.ACTIVE and record.id not in outdated
-
-
-def _remove(new: Path) -> None:
-    """Remove what was begun of a new store, all of which was made here."""
-    for suffix in ("", "-wal", "-shm", ".id", ".id.turns"):
-        with contextlib.suppress(OSError):
-            new.with_name(new.name + suffix).unlink(missing_ok=True)

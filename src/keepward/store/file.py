@@ -33,6 +33,7 @@ from keepward.store.sqlite import (
     connect,
     lay_out,
     migrate,
+    remove,
     translated,
     write_copy,
 )
@@ -131,8 +132,7 @@ def _create(path: Path) -> None:
                 aside.rename(path)
         durable.flush(path.parent)
     finally:
-        for name in (aside, aside.with_name(aside.name + "-wal"), aside.with_name(aside.name + "-shm")):
-            name.unlink(missing_ok=True)
+        remove(aside)
 
 
 def _inspect(path: Path) -> None:

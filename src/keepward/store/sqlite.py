@@ -557,6 +557,11 @@ def write_copy(source: sqlite3.Connection, target: Path) -> None:
     except OSError as fault:
         raise StoreUnavailable(f"cannot write {target.name}: {fault.strerror or 'output error'}") from fault
     finally:
-        for name in (aside, aside.with_name(aside.name + "-wal"), aside.with_name(aside.name + "-shm")):
-            with contextlib.suppress(OSError):
-                name.unlink()
+        remove(aside)
+
+
+def remove(file: Path, *more: str) -> None:
+    """Remove a file with what SQLite keeps beside it, and what ends as ``more`` says, as far as that can be done."""
+    for end in ("", "-wal", "-shm", "-journal", *more):
+        with contextlib.suppress(OSError):
+            file.with_name(file.name + end).unlink()
