@@ -14,15 +14,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from keepward.engine.contexts import text_at
 from keepward.engine.read import history
 from keepward.engine.review import AMENDED
 from keepward.engine.session import Session
-from keepward.engine.view import COMPILED, closure, commit_of, fetch, items_of, readable, receipt_of_read
-from keepward.errors import InvalidInput, NotFound, Tampered, Unauthorised
+from keepward.engine.view import (
+    COMPILED,
+    closure,
+    commit_of,
+    fetch,
+    handed_in,
+    proven,
+    readable,
+    receipt_of_read,
+)
+from keepward.errors import InvalidInput, NotFound, Unauthorised
 from keepward.model.commit import Commit, CommitDetails, Event, decode_details
 from keepward.model.journal import (
     Bisection,
@@ -317,38 +325,10 @@ def _by_source(session: Session, name: str) -> dict[str, int]:
 def _contexts(
     session: Session, touched: Mapping[str, int], derived: Iterable[str]
 ) -> tuple[tuple[Delivery, ...], list[str]]:
-    since = {**dict.fromkeys(derived, 1), **touched}
-    held: dict[str, set[tuple[str, int]]] = {}
-    for memory_id, version, receipt_id in session.store.deliveries(session.tenant, list(since)):
-        if version >= since[memory_id]:
-            held.setdefault(receipt_id, set()).add((memory_id, version))
-    deliveries: list[Delivery] = []
-    unproven: list[str] = []
-    for receipt_id, pairs in held.items():
-        receipt: Mapping[str, Any] | None = None
-        with suppress(Tampered):
-            receipt = session.store.receipt(session.tenant, receipt_id)
-        if receipt is None or not proves(receipt, pairs):
-            unproven.append(receipt_id)
-            continue
-        deliveries.append(delivery_of(receipt, pairs))
-    return tuple(sorted(deliveries, key=lambda each: (each.at, each.receipt))), unproven
-
-
-def proves(receipt: Mapping[str, Any], pairs: set[tuple[str, int]]) -> bool:
-    """Whether the receipt of a context names these memories at these versions."""
-    return pairs <= {(name, item["version"]) for name, item in items_of(receipt).items()}
-
-
-def delivery_of(receipt: Mapping[str, Any], pairs: set[tuple[str, int]]) -> Delivery:
-    """Return the context of a receipt, as far as it held these."""
-    return Delivery(
-        receipt=receipt["id"],
-        at=receipt["at"],
-        actor=receipt["actor"],
-        purpose=receipt["inputs"]["purpose"],
-        items=tuple(sorted(pairs)),
-    )
+    held = handed_in(session, {**dict.fromkeys(derived, 1), **touched})
+    found = {name: proven(session, name, pairs) for name, pairs in held.items()}
+    deliveries = sorted(filter(None, found.values()), key=lambda each: (each.at, each.receipt))
+    return tuple(deliveries), [name for name, each in found.items() if each is None]
 
 
 def _concerns(item: Waiting, selector: Selector, ids: set[str]) -> bool:

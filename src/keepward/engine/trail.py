@@ -9,17 +9,13 @@ Invariants
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import Any
 
-from keepward.engine.inquire import delivery_of, proves
 from keepward.engine.read import get, history
 from keepward.engine.session import Session
-from keepward.engine.view import fetch, reaches, veiled, withholds
-from keepward.errors import InvalidInput, Tampered
+from keepward.engine.view import fetch, handed_in, proven, reaches, veiled, withholds
+from keepward.errors import InvalidInput
 from keepward.model.browse import Bond, Faded, Lineage, Relative, Usage, counted
-from keepward.model.journal import Delivery
 from keepward.model.memory import Record, confidence_at, half_life, importance_at
 
 #: Receipts that are looked at, newest first; and contexts that are shown of them.
@@ -42,19 +38,10 @@ def usage(session: Session, memory_id: str, *, limit: int) -> Usage:
         raise InvalidInput(f"a limit is from 1 to {LOOKED_AT}")
     record = get(session, memory_id)
     versions = history(session, record.id)
-    held: dict[str, set[tuple[str, int]]] = {}
-    for name, version, receipt_id in session.store.deliveries(session.tenant, [record.id]):
-        held.setdefault(receipt_id, set()).add((name, version))
+    held = handed_in(session, {record.id: 1})
     # Ids of receipts rise with time.
     newest = sorted(held, reverse=True)
-    found: list[Delivery] = []
-    for receipt_id in newest[:LOOKED_AT]:
-        receipt: dict[str, Any] | None = None
-        with suppress(Tampered):
-            receipt = session.store.receipt(session.tenant, receipt_id)
-        mine = receipt is not None and (session.actor.may_decide or reaches(session, receipt["inputs"]["scope"]))
-        if receipt is not None and mine and proves(receipt, held[receipt_id]):
-            found.append(delivery_of(receipt, held[receipt_id]))
+    found = [each for name in newest[:LOOKED_AT] if (each := proven(session, name, held[name])) is not None]
     span = half_life(record)
     return Usage(
         id=record.id,

@@ -10,6 +10,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -18,7 +19,7 @@ from keepward.engine.session import Session
 from keepward.errors import InvalidInput, NotFound, Tampered, Unauthorised
 from keepward.model.change import BOOKKEEPING
 from keepward.model.commit import Step
-from keepward.model.journal import CommitView
+from keepward.model.journal import CommitView, Delivery
 from keepward.model.memory import WORD_LISTS, WORDS, Record, Sensitivity, Status
 from keepward.model.query import Filter
 from keepward.model.trust import SHARED, ActorKind, visible_from
@@ -314,6 +315,28 @@ def items_of(receipt: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return, by id, what the receipt of a recall or context says of the memories that it shows."""
     parts = (receipt.get("items", ()), *(section["items"] for section in receipt.get("sections", ())))
     return {item["id"]: item for items in parts for item in items}
+
+
+def handed_in(session: Session, since: Mapping[str, int]) -> dict[str, set[tuple[str, int]]]:
+    """Return, by receipt, the memories and versions that contexts held, from these versions on."""
+    held: dict[str, set[tuple[str, int]]] = {}
+    for memory_id, version, receipt_id in session.store.deliveries(session.tenant, sorted(since)):
+        if version >= since[memory_id]:
+            held.setdefault(receipt_id, set()).add((memory_id, version))
+    return held
+
+
+def proven(session: Session, receipt_id: str, pairs: set[tuple[str, int]]) -> Delivery | None:
+    """Return a context as far as it held these; None where its receipt does not say so, or is out of reach."""
+    with suppress(Tampered):
+        receipt = session.store.receipt(session.tenant, receipt_id)
+        shown = {} if receipt is None else items_of(receipt)
+        if receipt is not None and pairs <= {(name, item["version"]) for name, item in shown.items()}:
+            inputs = receipt["inputs"]
+            if session.actor.may_decide or reaches(session, inputs["scope"]):
+                told = {"at": receipt["at"], "actor": receipt["actor"], "purpose": inputs["purpose"]}
+                return Delivery(receipt=receipt["id"], items=tuple(sorted(pairs)), **told)
+    return None
 
 
 #: What a replay and a comparison can be made of.

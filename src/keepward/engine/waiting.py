@@ -21,11 +21,10 @@ from typing import Any
 from keepward.engine.read import search
 from keepward.engine.review import as_read, pending, proposal
 from keepward.engine.session import Session
-from keepward.engine.view import items_of, veiled, withheld_from
+from keepward.engine.view import handed_in, proven, veiled, withheld_from
 from keepward.errors import KeepwardError, Unauthorised
 from keepward.gates.detect.text import show_invisible
 from keepward.model.codec import encode_record
-from keepward.model.journal import Delivery
 from keepward.model.memory import VERSION_FIELDS, Record
 from keepward.model.proposal import Background, Evidence, Queue, Reached, Shown, Similar, Waiting
 from keepward.model.query import Filter
@@ -222,19 +221,9 @@ def _similar(session: Session, record: Record, own: set[str]) -> tuple[Similar, 
 
 def _reached(session: Session, before: Mapping[str, Record]) -> Reached:
     """Return how many contexts held what a proposal would change, as it stands, and the last of them."""
-    held: dict[str, set[tuple[str, int]]] = {}
-    for memory_id, version, name in session.store.deliveries(session.tenant, sorted(before)):
-        held.setdefault(name, set()).add((memory_id, version))
-    last: Delivery | None = None
-    for name in sorted(held, reverse=True):
-        receipt = session.store.receipt(session.tenant, name) or {}
-        # The receipt is the proof.
-        named = {(each, item["version"]) for each, item in items_of(receipt).items()}
-        if held[name] <= named:
-            what = {"at": receipt["at"], "actor": receipt["actor"], "purpose": receipt["inputs"]["purpose"]}
-            last = Delivery(receipt=name, items=tuple(sorted(held[name])), **what)
-            break
-    return Reached(contexts=len(held), last=last)
+    held = handed_in(session, dict.fromkeys(before, 1))
+    newest = (proven(session, name, held[name]) for name in sorted(held, reverse=True))
+    return Reached(contexts=len(held), last=next(filter(None, newest), None))
 
 
 def legible(text: str) -> str:
