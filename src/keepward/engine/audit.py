@@ -179,13 +179,7 @@ def status(session: Session) -> dict[str, Any]:
         # Drafts live in their author's process and leave nothing behind; what can be stuck is the queue.
         "stuck_drafts": sum(now - made > STUCK for made in waiting),
         "blocks": _blocks(session),
-        "reranker": learned.facts(
-            session.store,
-            session.tenant,
-            head.seq,
-            session.embedder.id if session.embedder else None,
-            session.policy.agent_feedback_share,
-        ),
+        "reranker": learned.facts(session, head.seq),
     }
 
 

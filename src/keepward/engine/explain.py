@@ -221,9 +221,7 @@ def explained_recall(session: Session, recall: Recall, orders: Mapping[str, Reca
     from keepward.retrieval.fusion import adds
 
     ranks = {name: {hit.memory.id: hit.rank for hit in found} for name, found in orders.items()}
-    model = session.embedder.id if session.embedder else None
-    share = session.policy.agent_feedback_share
-    told = learned.facts(session.store, session.tenant, session.store.head(session.tenant).seq, model, share)
+    told = learned.facts(session, session.store.head(session.tenant).seq)
     ranked = (
         Ranked(
             id=hit.memory.id,

@@ -23,6 +23,7 @@ from keepward.model.trust import RESERVED
 from keepward.store.reads import Reader
 
 if TYPE_CHECKING:
+    from keepward.engine.session import Session
     from keepward.retrieval.rerank import Weights
 
 #: Key of the record, and kind of the artefact.
@@ -165,12 +166,10 @@ def unseen(store: Reader, tenant: str, stands: Standing) -> int:
     return max(0, feedback - seen)
 
 
-def facts(store: Reader, tenant: str, seq: int, model: str | None, share: float) -> dict[str, Any]:
-    """Return what ``status`` says of the reranker, as JSON values.
-
-    ``model`` is the id of the embedder in use, ``share`` what policy says of agents' feedback.
-    """
-    stands = standing(store, tenant, seq)
+def facts(session: Session, seq: int) -> dict[str, Any]:
+    """Return what ``status`` says of the reranker, as JSON values."""
+    store, tenant = session.store, session.tenant
+    stands, model = standing(store, tenant, seq), session.embedder.id if session.embedder else None
     why = stands.fault or (unfit(stands, model) if stands.serves else None)
     if why is None:
         why = str(stands.told.get("why", "it was never trained; give feedback, then run `keepward train`"))
@@ -183,7 +182,7 @@ def facts(store: Reader, tenant: str, seq: int, model: str | None, share: float)
         "feedback": store.feedback_count(tenant),
         "unseen": unseen(store, tenant, stands),
         "from_agents": stands.told.get("from_agents", 0.0),
-        "agents_at_most": share,
+        "agents_at_most": session.policy.agent_feedback_share,
         "error": stands.fault,
         "why": why,
     }
