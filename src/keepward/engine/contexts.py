@@ -23,7 +23,7 @@ from keepward.engine.audit import core_of
 from keepward.engine.commit import keep_read
 from keepward.engine.contradictions import outdone_among
 from keepward.engine.features import may_answer
-from keepward.engine.read import Need, Stand, below_floor, floor_of, search, stand
+from keepward.engine.read import Need, Stand, below_floor, floor_of, made_with, search, stand
 from keepward.engine.review import pending
 from keepward.engine.screening import screen
 from keepward.engine.session import Engine, Session, note_handed
@@ -95,25 +95,28 @@ _FIXED: dict[str, tuple[Callable[[Record], bool], dict[str, Any]]] = {
 }
 
 
-def context(
-    session: Session,
-    objective: str,
-    *,
-    which: Which = "context",
-    budget_tokens: int | None = None,
-    purpose: str = "answer",
-    as_of: AsOf = None,
-    format: str = "markdown",  # noqa: A002  the word users know
-    include_sensitive: bool = False,
-    without: Collection[str] = (),
-    floor: float | None = None,
-    seen: Collection[str] = (),
-) -> CompiledContext:
-    """Compile what the handle's scope remembers for an objective: all of it, or one part alone.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """How a context is asked for."""
 
-    ``snapshot`` is what is always injected, ``memory_block`` what is relevant to the objective. ``without`` names core
-    blocks, by key or id, that may be missing where they do not hold; others stay in. What scores below ``floor``, by
-    default the policy's, is not relevant. What is ``seen`` is not recalled again.
+    #: None for the policy's.
+    budget_tokens: int | None = None
+    purpose: str = "answer"
+    as_of: AsOf = None
+    format: str = "markdown"
+    include_sensitive: bool = False
+    #: Core blocks, by key or id, that may be missing where they do not hold; others stay in.
+    without: Collection[str] = ()
+    #: What scores below is not relevant; None for the policy's.
+    floor: float | None = None
+    #: Ids of what is not recalled again.
+    seen: Collection[str] = ()
+
+
+def context(session: Session, objective: str, *, which: Which = "context", **asked: Any) -> CompiledContext:
+    """Compile what the handle's scope remembers for an objective: all of it, or one part alone; see ``Asked``.
+
+    ``snapshot`` is what is always injected, ``memory_block`` what is relevant to the objective.
 
     Raises:
         Tampered: a core block was edited outside of Keepward or is missing, and ``without`` does not name it.
@@ -121,37 +124,17 @@ def context(
         InvalidInput: an unknown purpose or format, a budget below 1, or a floor outside 0..1.
         NotFound: ``as_of`` names no commit.
     """
-    asked: dict[str, Any] = {"budget_tokens": budget_tokens, "purpose": purpose, "as_of": as_of, "format": format}
-    asked |= {"include_sensitive": include_sensitive, "without": without, "floor": floor, "seen": seen}
-    return _keep(session, *compiled(session, objective, which=which, **asked))
+    return _keep(session, *compiled(session, objective, which, Asked(**asked)))
 
 
-def compiled(
-    session: Session,
-    objective: str,
-    *,
-    which: Which,
-    budget_tokens: int | None,
-    purpose: str,
-    as_of: AsOf,
-    format: str,  # noqa: A002  the word users know
-    include_sensitive: bool,
-    without: Collection[str],
-    floor: float | None,
-    seen: Collection[str] = (),
-) -> tuple[Inputs, Compiled, Gathered]:
+def compiled(session: Session, objective: str, which: Which, asked: Asked) -> tuple[Inputs, Compiled, Gathered]:
     """Compile a context and keep nothing of it; see ``context``."""
-    if include_sensitive:
+    if asked.include_sensitive:
         ask_for_sensitive(session)
-    budget, chosen = _budget_and_format(session.engine, budget_tokens, format)
-    at = stand(session, as_of)
-    gathered = _gather(session, objective, purpose, at, budget, include_sensitive=include_sensitive)
+    gathered = _gather(session, objective, asked)
     if which != "memory_block":
-        refuse_without_core(gathered.withheld, without)
-    least = floor_of(session.engine, floor)
-    inputs = replace(gathered.inputs, purpose=purpose, budget_tokens=budget, floor=least, format=chosen)
-    if seen:
-        inputs = _without_seen(inputs, frozenset(seen))
+        refuse_without_core(gathered.withheld, asked.without)
+    inputs = _without_seen(gathered.inputs, frozenset(asked.seen)) if asked.seen else gathered.inputs
     return inputs, _COMPILERS[which](inputs), gathered
 
 
@@ -166,11 +149,7 @@ def _without_seen(inputs: Inputs, seen: frozenset[str]) -> Inputs:
 
 def text_at(session: Session, objective: str, seq: int, *, purpose: str = "answer") -> str:
     """Return the context's text as it was after a commit; nothing is kept of it, since nobody is given it."""
-    budget, chosen = _budget_and_format(session.engine, None, "markdown")
-    gathered = _gather(session, objective, purpose, stand(session, seq), budget, include_sensitive=False)
-    least = session.policy.relevance_floor
-    inputs = replace(gathered.inputs, purpose=purpose, budget_tokens=budget, floor=least, format=chosen)
-    return compile_context(inputs).text
+    return compile_context(_gather(session, objective, Asked(purpose=purpose, as_of=seq)).inputs).text
 
 
 def _budget_and_format(engine: Engine, budget_tokens: int | None, form: str) -> tuple[int, Format]:
@@ -244,15 +223,9 @@ def _fixed(session: Session, at: Stand, everything: Filter) -> Fixed:
         )
 
 
-def _gather(
-    session: Session,
-    objective: str,
-    purpose: str,
-    at: Stand,
-    budget: int,
-    *,
-    include_sensitive: bool,
-) -> Gathered:
+def _gather(session: Session, objective: str, asked: Asked) -> Gathered:
+    budget, chosen = _budget_and_format(session.engine, asked.budget_tokens, asked.format)
+    at = stand(session, asked.as_of)
     seq, now = at.seq, at.now
     scopes = visible_from(session.scope)
     everything = Filter(scopes=scopes, include_sensitive=True)
@@ -262,16 +235,13 @@ def _gather(
     damaged = standing.damaged
     fixed = {record.id for group in (core, pinned, state, working) for record in group}
     working = [each for each in working if not (each.kind is Kind.STATE and each.key is not None)]
-    least = session.policy.least_trust.get(purpose, Trust.UNKNOWN)
+    least = session.policy.least_trust.get(asked.purpose, Trust.UNKNOWN)
     excluded = _untrusted([*pinned, *state, *working], least)
     recalled: list[Candidate] = []
-    used: tuple[str, ...] = ()
-    notes = at.notes
-    reranker = calibration = None
-    origin: dict[str, str] = {}
+    found = Recall(hits=(), used=(), notes=at.notes, head=at.head, now=now)
     brought = Brought()
     room = min(budget, session.policy.retrieved_budget)
-    need = _need(session, least, now, room, sensitive=include_sensitive)
+    need = _need(session, least, now, room, sensitive=asked.include_sensitive)
     if objective.strip():
         lasting = replace(everything, tiers=(Tier.EPISODIC.value, Tier.ARCHIVAL.value))
         most = min(session.policy.max_items * SPARE, max(LEAST_CANDIDATES, budget // TOKENS_A_CANDIDATE))
@@ -281,14 +251,12 @@ def _gather(
             objective,
             lasting,
             limit=min(1_000, most + len(fixed)),
-            purpose=purpose,
+            purpose=asked.purpose,
             gated=False,
             unread=fixed,
             need=need,
             at=at,
         )
-        used, notes, reranker, calibration = found.used, found.notes, found.reranker, found.calibration
-        origin = found.origin
         damaged.extend(found.withheld)
         low = _untrusted([hit.memory for hit in found.hits], least)
         untrusted = {name for name, _, _ in low}
@@ -300,11 +268,12 @@ def _gather(
     barred = {name for name, _, _ in excluded}
     inputs = Inputs(
         objective=scrub_private(scrub_secret(objective)),
+        purpose=asked.purpose,
         now=now,
         head=at.head,
         scope=session.scope,
         policy=session.policy,
-        budget_tokens=1,
+        budget_tokens=budget,
         identity=_clean(session.engine.identity()) if on else None,
         user_file=_clean(session.engine.user_file()) if on else None,
         core=core,
@@ -319,13 +288,10 @@ def _gather(
         count=session.engine.counter.count,
         screen=screen,
         outdone=partial(_outdone, session, need.index),
-        versions={
-            "embedder": session.embedder.id if session.embedder else "none",
-            "reranker": reranker or "none",
-            "relevance": calibration or "none",
-            **origin,
-        },
-        include_sensitive=include_sensitive,
+        versions=made_with(session, found),
+        include_sensitive=asked.include_sensitive,
+        floor=floor_of(session.engine, asked.floor),
+        format=chosen,
     )
     gone = {each.id: each for each in unsound(damaged)} | {
         each.id: each for each in unsound(standing.damaged_blocks, core=True)
@@ -333,7 +299,7 @@ def _gather(
     if seq is None and on:
         gone |= {each.id: each for each in withheld(session, everything, live_at=now)}
     lost = sorted(gone.values(), key=lambda each: each.id or "~")
-    return Gathered(inputs=inputs, used=used, notes=(*notes, *notes_of(lost)), withheld=lost)
+    return Gathered(inputs=inputs, used=found.used, notes=(*found.notes, *notes_of(lost)), withheld=lost)
 
 
 def _candidates(found: Recall, brought: Mapping[str, Record], *, without: Collection[str]) -> list[Candidate]:

@@ -16,7 +16,7 @@ from typing import Any
 from keepward.context.render import Artefact, Fetch, pieces
 from keepward.context.render import replay as render_again
 from keepward.engine import learned
-from keepward.engine.contexts import compiled, held_in, notes_on, sources
+from keepward.engine.contexts import Asked, compiled, held_in, notes_on, sources
 from keepward.engine.review import pending
 from keepward.engine.session import Session, note_handed
 from keepward.engine.view import COMPILED, reaches, receipt_of_read, veiled, visible, withheld_from
@@ -24,7 +24,7 @@ from keepward.errors import InvalidInput, Unauthorised
 from keepward.model.commit import ReceiptLine, ReceiptPage
 from keepward.model.compiled import Considered, Explanation, Part, Share, TokenCount
 from keepward.model.memory import Record, Status
-from keepward.model.query import AsOf, Ranked, Ranking, Recall
+from keepward.model.query import Ranked, Ranking, Recall
 from keepward.model.value import from_micros, plain_key
 
 #: Receipts that one page looks at to find those that pass.
@@ -45,18 +45,7 @@ _NEIGHBOUR = "a turn beside it bears on the objective, and there was room left"
 _EARLIER = "it bears on the objective; a newer one says otherwise, and this one is marked as earlier"
 
 
-def preview(
-    session: Session,
-    objective: str,
-    *,
-    budget_tokens: int | None = None,
-    purpose: str = "answer",
-    as_of: AsOf = None,
-    format: str = "markdown",  # noqa: A002  the word users know
-    include_sensitive: bool = False,
-    without: Sequence[str] = (),
-    floor: float | None = None,
-) -> Explanation:
+def preview(session: Session, objective: str, **asked: Any) -> Explanation:
     """Compile a context and explain it; see ``contexts.context`` for the arguments and other errors.
 
     Raises:
@@ -64,9 +53,7 @@ def preview(
     """
     if not session.actor.may_decide:
         raise Unauthorised("a preview leaves no receipt; it takes a reviewer or the owner")
-    asked: dict[str, Any] = {"budget_tokens": budget_tokens, "purpose": purpose, "as_of": as_of, "format": format}
-    asked |= {"include_sensitive": include_sensitive, "without": without, "floor": floor}
-    inputs, made, gathered = compiled(session, objective, which="context", **asked)
+    inputs, made, gathered = compiled(session, objective, "context", Asked(**asked))
     held = held_in(inputs, made)
     note_handed(session, held)
     known = {(each.id, each.version): each for each in held}

@@ -282,6 +282,17 @@ def search(
     )
 
 
+def made_with(session: Session, found: Recall) -> dict[str, str]:
+    """Return what a receipt says of the models that made an answer, and of where candidates came from."""
+    embedder = session.embedder.id if session.embedder else "none"
+    return {
+        "embedder": embedder,
+        "reranker": found.reranker or "none",
+        "relevance": found.calibration or "none",
+        **found.origin,
+    }
+
+
 @contextmanager
 def _ranking(
     session: Session, asked: Query, allowed: Allowed, filters: Filter, limit: int, *, seq: int | None, database: bool

@@ -16,6 +16,7 @@ from datetime import timedelta
 
 from keepward.engine.commit import Steps, Transaction, flush_uses, keep_read, transact
 from keepward.engine.look import judged
+from keepward.engine.read import made_with
 from keepward.engine.session import Session
 from keepward.engine.view import fetch, items_of, receipt_of_read
 from keepward.errors import InvalidInput
@@ -42,12 +43,7 @@ def keep_recall(session: Session, query: str, purpose: str, found: Recall) -> Re
             "purpose": purpose,
             "now": to_micros(found.now),
             "scope": session.scope,
-            "versions": {
-                "embedder": session.embedder.id if session.embedder else "none",
-                "reranker": found.reranker or "none",
-                "relevance": found.calibration or "none",
-                **found.origin,
-            },
+            "versions": made_with(session, found),
         },
         "relevance": {"floor": found.floor, "below": found.below},
         "items": [
