@@ -12,7 +12,6 @@ Invariants
 (4) What is remembered of a pair is what was told of it and the hashes of both, and not their words.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import chain
@@ -50,6 +49,7 @@ Cosines = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 #: Places of a newer and an older statement, (n, 2).
 Pairs = npt.NDArray[np.intp]
+Bits = npt.NDArray[np.uint64]
 
 #: Least cosine of two statements of the same thing: where the newer one tells of a change and they share a word that is
 #: no name; where it does and they share names alone; and where they speak of the same property or have one form.
@@ -116,12 +116,13 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, New
     if vectors is not None:
         near = (vectors[order] @ vectors[order].T).astype(np.float64).round(6)
     excluded = _excluded(seen)
-    pairs = np.argwhere(_comparable(given, seen, near, excluded, by_meaning=vectors is not None))
+    able = _comparable(given, seen, near, excluded, by_meaning=vectors is not None)
     excluded |= _own(given, seen)
-    words = {at: worded(given[at], digests[at]) for at in np.unique(pairs).tolist()}
+    words = {at: worded(given[at], digests[at]) for at in np.flatnonzero(able.any(0) | able.any(1)).tolist()}
     found: dict[str, Newer] = {}
     # From the newest on, so that what outdoes another is known not to be outdone itself.
-    pairs = pairs[np.lexsort((pairs[:, 1], -pairs[:, 0]))]
+    pairs = np.argwhere(able[::-1])
+    pairs[:, 0] = len(given) - 1 - pairs[:, 0]
     alike = _of_one_thing(pairs, words, excluded, most=MOST if vectors is None else None)
     for newer, older in zip(*alike.T.tolist(), strict=True):
         after, before = given[newer], given[older]
@@ -154,30 +155,38 @@ def _of_one_thing(pairs: Pairs, words: Mapping[int, Words], excluded: Mask, *, m
     rows[[*words]] = np.arange(len(words))
     newer, older = rows[pairs].T
     every, subjects = [each.every for each in read], [each.subject for each in read]
-    counts = Counter(chain.from_iterable(map(frozenset.union, every, subjects)))
-    # A word that one statement alone has is common to no two, and what opens with it has no other that mentions it.
-    places = {word: place for place, word in enumerate(word for word, count in counts.items() if count > 1)}
-    mentions, opens = _bits(every, places), _bits(subjects, places)
-    common, of_newer, of_older = np.zeros((3, len(pairs)), dtype=np.int64)
+    mentions, opens = _bits(every, subjects)
+    common = np.zeros(len(pairs), dtype=np.int64)
+    of_newer, of_older = np.zeros((2, len(pairs)), dtype=np.uint64)
     for mention, opening in zip(mentions.T, opens.T, strict=True):
-        common += np.bitwise_count(mention[newer] & mention[older])
-        of_newer += np.bitwise_count(opening[newer] & mention[older])
-        of_older += np.bitwise_count(opening[older] & mention[newer])
-    sizes, openings = np.array([*map(len, every)]), np.array([*map(len, subjects)])
-    apart = (of_newer < openings[newer]) & (of_older < openings[older])
+        later, earlier = mention[newer], mention[older]
+        common += np.bitwise_count(later & earlier)
+        of_newer |= opening[newer] & ~earlier
+        of_older |= opening[older] & ~later
+    apart = (of_newer != 0) & (of_older != 0)
     kept = np.flatnonzero(((common > 0) & ~apart) | excluded[pairs[:, 0], pairs[:, 1]])
     if most is not None and len(kept) > most:
+        sizes = np.array([*map(len, every)])
         shares = common[kept] / np.minimum(sizes[newer[kept]], sizes[older[kept]])
         kept = kept[np.sort(np.argsort(-shares, kind="stable")[:most])]
     return pairs[kept]
 
 
-def _bits(sets: Sequence[frozenset[int]], places: Mapping[int, int]) -> npt.NDArray[np.uint64]:
-    """Return a row of bits for each set, 1 at the places of its members."""
-    width = max(-(-len(places) // 64), 1) * 64
-    table = np.zeros(len(sets) * width, dtype=np.bool_)
-    table[[row * width + places[word] for row, words in enumerate(sets) for word in words if word in places]] = True
-    return np.packbits(table.reshape(len(sets), width), axis=1).view(np.uint64)
+def _bits(every: Sequence[frozenset[int]], subjects: Sequence[frozenset[int]]) -> tuple[Bits, Bits]:
+    """Return what each statement mentions and what it opens with, a row of bits each, 1 at the places of its words.
+
+    The first place is for words that only stand once: nobody mentions them.
+    """
+    sets = [*every, *subjects]
+    sizes = [*map(len, sets)]
+    words = np.fromiter(chain.from_iterable(sets), dtype=np.int64, count=sum(sizes))
+    _, which, counts = np.unique(words, return_inverse=True, return_counts=True)
+    places = np.where(counts > 1, np.cumsum(counts > 1), 0)
+    table = np.zeros((len(sets), 64 * (1 + int(places.max(initial=0)) // 64)), dtype=np.bool_)
+    table[np.repeat(np.arange(len(sets)), sizes), places[which]] = True
+    table[: len(every), 0] = False
+    packed = np.packbits(table, axis=1).view(np.uint64)
+    return packed[: len(every)], packed[len(every) :]
 
 
 def _excluded(seen: Sequence[Glance]) -> Mask:
