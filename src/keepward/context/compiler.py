@@ -166,7 +166,8 @@ class _Assembly:
         for (key, record), found in zip(fresh.items(), self._inputs.screen([*fresh.values()]), strict=True):
             if found.drop is not None:
                 self._reasons[key] = found.drop
-            self._findings[key] = None if found.drop else tidy(found.text_masks, len(record.text))
+            masks = tidy(found.text_masks, len(record.text)) if found.text_masks else ()
+            self._findings[key] = None if found.drop else masks
 
     def _screened(self, entry: Entry) -> Line | None:
         """Return the line of an entry with its masks, or None when it must not be rendered."""
@@ -328,10 +329,9 @@ class _Assembly:
 
     def _within_caps(self, entry: Entry) -> bool:
         """Whether no limit but the room keeps a recalled entry out; note which one does."""
-        newer = self._outdone.get(entry.record.id)
-        needed = {newer, self._bringer(entry)} - {None}
-        if needed:
-            if not needed <= {each.record.id for each in self._kept.values()}:
+        newer, bringer = self._outdone.get(entry.record.id), self._bringer(entry)
+        if newer is not None or bringer is not None:
+            if not {newer, bringer} - {None} <= {each.record.id for each in self._kept.values()}:
                 self._reasons[entry.key] = NO_ROOM
                 return False
             if newer is not None and self._inputs.policy.earlier_statements == "leave_out":

@@ -22,7 +22,6 @@ from keepward.context.sections import (
     core_order,
     is_turn,
     pinned_order,
-    renewed_at,
     state_order,
     working_order,
 )
@@ -89,7 +88,7 @@ class Entry:
         return self._folded
 
     @property
-    def eviction(self) -> tuple[int, int, int, float, float, int, str, int]:
+    def eviction(self) -> tuple[int, int, int, float, float, datetime, str, int]:
         """Sort key: what is evicted first comes first, see the compiler's invariant on a lack of room."""
         record = self.record
         section, band, tier = 0, 0, 0
@@ -97,7 +96,8 @@ class Entry:
             section = 1
         elif self.section not in {"pinned", "state"}:
             section, band, tier = 2, self.band, _CLASS[record.tier]
-        return -section, -band, -tier, self.confidence, self.strength, renewed_at(record), record.id, record.version
+        renewed = record.updated_at or record.created_at
+        return -section, -band, -tier, self.confidence, self.strength, renewed, record.id, record.version
 
 
 def folded(record: Record, body: str) -> str:
@@ -193,8 +193,8 @@ def _sureness(record: Record, now: datetime) -> float:
     Within a day nothing is surer for being newer: else, of memories that are about equally relevant, the minutes
     between two writes would decide, and the seconds until the question.
     """
-    days = max(now - record.reinforced_at, timedelta(0)) // _DAY
-    return confidence_at(record, record.reinforced_at + days * _DAY)
+    days = (now - record.reinforced_at) // _DAY
+    return confidence_at(record, record.reinforced_at + days * _DAY if days > 0 else record.reinforced_at)
 
 
 def _unfit(record: Record, section: str, newest: int, inputs: Inputs, least: Trust) -> Reason | None:

@@ -70,7 +70,7 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 Opened: TypeAlias = dict[tuple[str, ...], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Line:
     """One thing to render."""
 
@@ -90,7 +90,7 @@ class Line:
     mark: str | None = None
     under: tuple[str, str] | None = None
     #: Its own paragraph by format: a line is priced, placed and told of in the receipt, and written once.
-    _own: dict[Format, str] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _own: dict[Format, str] = field(default_factory=dict, init=False)
 
     def own(self, form: Format, *, grouped: bool = True) -> str:
         """Return the paragraph that is the line itself, without the headings above it.

@@ -70,8 +70,14 @@ def _paragraphs(lines: Sequence[Line], form: Format) -> Iterator[tuple[str, str,
     opened: Opened = {}
     group: tuple[str, ...] | None = None
     days = [None, *(line.under for line in lines), None]
+    place: tuple[object, ...] = ()
     for at, line in enumerate(lines):
-        before = len(opened)
+        before, last_place = len(opened), place
+        place = line.section, line.block, line.mark, line.under
+        if place == last_place and line.renderer > 2:
+            # It opens nothing, and its day is not its own.
+            yield line.section, line.tier, line.own(form), at
+            continue
         # A day of its own takes fewer tokens on the line than above it.
         alone = line.renderer > 2 and line.under is not None and line.under not in days[at : at + 3 : 2]
         parts = [*headings(line, form, opened, grouped=not alone), line.own(form, grouped=not alone)]

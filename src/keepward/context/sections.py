@@ -30,7 +30,7 @@ SECTIONS = ("identity", "core", "pinned", "state", "working", "recalled")
 PREFIX = frozenset(SECTIONS[:4])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Candidate:
     """One recalled memory, before it is known whether it fits."""
 
