@@ -82,9 +82,8 @@ def _section_facts(section: Section) -> dict[str, Any]:
             "tokens": item.tokens,
             "masks": [list(mask) for mask in item.masks],
         }
-        for name, value in zip(_WHERE_SET, _where_set(item), strict=True):
-            if value is not None:
-                facts[name] = value
+        told = zip(_WHERE_SET, _where_set(item), strict=True)
+        facts |= {name: value for name, value in told if value is not None}
         if item.score is not None:
             facts |= {"score": item.score, "weak": item.weak, "parts": dict(item.parts)}
         items.append(facts)

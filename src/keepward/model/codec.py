@@ -181,7 +181,8 @@ def _maker() -> Callable[..., Record]:
     They are set in an object of an open class of the same layout, which then becomes one of the frozen class.
     """
     fields = [(each.name, each.type, copy(each)) for each in dataclasses.fields(Record)]
-    fill: Any = dataclasses.make_dataclass("Record", fields, kw_only=True, eq=False, repr=False).__init__
+    filled: Any = dataclasses.make_dataclass("Record", fields, kw_only=True, eq=False, repr=False)
+    fill = filled.__init__
     opened = type("Record", Record.__bases__, {"__slots__": Record.__slots__})
 
     def made(**given: Any) -> Record:
