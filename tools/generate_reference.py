@@ -4,8 +4,8 @@
     python tools/generate_reference.py --check    exit 1 if they are out of date
 
 The sentences come from the command line's own help, from the `#:` comments on the fields of settings and
-policy, and from the OpenAPI description of the server, so a page cannot tell of what is not there, nor leave
-out what is.
+policy, and from the OpenAPI description of the server; the keys of `--json` from what commands print in the golden
+files. So a page cannot tell of what is not there, nor leave out what is.
 """
 
 from __future__ import annotations
@@ -30,109 +30,58 @@ from keepward.model.policy import EthicsRule, Policy
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 NOTICE = "<!-- Written by tools/generate_reference.py; do not edit. -->"
-WRITE = "outcome id version commit proposal receipt reasons[] redacted[] tier kind key expires_at memories[] next"
-RECORD = (
-    "id version tier kind text scope key subject category tags content_type blob metadata source trust heard "
-    "evidence derived_from confidence importance sensitivity stability access status superseded_by author session "
-    "speaker job aliases created_at updated_at occurred_at expires_at sliding_ms reinforced_at base_confidence "
-    "base_importance uses last_used "
-    "children"
-)
-#: What the object of `--json` holds at its top; a test compares it with what comes out.
+GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "golden" / "cli.jsonl"
+#: What the object of `--json` holds, of commands that the golden session does not call; a test compares it.
 JSON_KEYS = {
-    "init": "path created schema_version head tenant policy settings owner_token",
-    "demo": "path ok steps[] next[]",
-    "status": "path tenant scope actor head policy enabled capture recall embedder counter by_status by_tier by_kind "
-    "by_scope by_content_type by_source by_trust live total events commits bloat quarantine capacity stuck_drafts "
-    "blocks schema_version settings",
-    "remember": WRITE,
-    "add": "session turns[] facts[] notes[]",
+    "add": "facts[] notes[] session turns[]",
+    "drill": "breached checks[] fired inconclusive ok path",
     "hook": "",
-    "serve": "path url console mcp token_file live waiting open_reads notes[]",
-    "revise": WRITE,
-    "forget": WRITE,
-    "supersede": WRITE,
-    "archive": WRITE,
-    "restore": WRITE,
-    "blob": "ref bytes media_type active path next",
-    "recall": "used[] notes[] head now hits[] excluded[] reranker withheld[] floor best below calibration "
-    "candidates receipt",
-    "feedback": "number receipt actor trust at used[] ignored[]",
-    "train": "version serving feedback held_out learned fused cosine gain why from_agents commit receipt",
-    "context": "text context_id receipt tokens head used[] notes[] kept sections[] excluded[] withheld[] "
-    "floor best below",
-    "replay": "receipt text same unchanged[] missing[]",
-    "list": "memories[] count withheld[] notes[]",
-    "identity": "version text tokens budget current obstacle edited editions[]",
-    "get": RECORD,
-    "history": "id versions[]",
-    "pending": "proposals[] count",
-    "approve": "results[] approved failed",
-    "amend": WRITE,
-    "reject": "results[] rejected failed",
-    "reopen": "results[] reopened failed",
-    "log": "commits[] next_before",
-    "show": "id seq at kind actor reason receipt policy session proposal approved_by undoes[] hash prev changes[] "
-    "events[]",
-    "diff": "from to differences[] count",
-    "receipt": "id tenant kind at actor policy head reasons[]",
-    "rollback": "applied already dry_run commit receipt undone[] targets[] conflicts[] dependents[] reasons[]",
-    "impact": "by direct[] derived[] contexts[] waiting[] damaged[]",
-    "contain": "applied digest items[] impact commit receipt",
-    "blame": "id version fields[]",
-    "bisect": "commit compiled events[] next[]",
-    "context-diff": "first second same items[] inputs",
-    "contradictions": "items[] total compared withheld[] notes[]",
-    "drill": "ok path fired breached inconclusive checks[]",
-    "erase": "applied plan commit receipt certificate lifted[]",
-    "backup": "path bytes heads listed blobs faulty[]",
-    "restore-backup": "path store_id separate heads erased revoked warning blobs faulty[]",
-    "key": "action path store_id entries tombstones",
-    "config": "file digest named loosens[] accepted",
-    "move": "place tenants[] store_id blobs",
-    "rescue": "path store_id of whole sealed tenants[] blobs lost_blobs[] not_carried",
-    "adopt": "applied digest foreign heads live waiting erased core[] tokens[] faults[] warning",
-    "verify": "ok checked first_fault faults[] notes[]",
-    "rebuild": "rebuilt head",
-    "reindex": "reindexed",
-    "jobs": "jobs[] count",
-    "token": "id name rights can[] tenant scope state created_by created_at expires_at revoked_at",
-    "doctor": "ok checks[]",
-    "export": "path lines head tenant weights lost_weights[]",
-    "restore-export": "applied digest tenant head versions live core[] blobs weights notes[]",
-    "import": "format total committed duplicates quarantined refused failed[] refusals[] tenants[] notes[] "
-    "reference facts dry_run",
-    "version": "version python sqlite",
-    "mcp": "profile tools[] resources[] prompts[]",
-    "connect": "client path action dry_run diff backup command[] token ended hooks next",
+    "move": "blobs place store_id tenants[]",
+    "serve": "console live mcp notes[] open_reads path token_file url waiting",
 }
-#: These hold more, by what they tell of.
-OPEN = ("status", "receipt", "token", "identity")
-#: What one element of a list holds.
-ELEMENTS = {
-    "reasons[]": "gate code detail",
-    "hits[]": "rank id text score parts tier kind key scope trust source confidence importance version tags "
-    "content_type blob speaker occurred_at created_at why weak",
-    "sections[]": "name tokens items",
-    "excluded[] of context": "id version reason code",
-    "versions[]": "version op commit seq at actor approved_by reason receipt before after changed",
-    "proposals[]": "id state proposer reason reasons diff base base_version digest created_at expires_at decided_by "
-    "decision decided_at shown",
-    "tokens[] of token list": "id name rights can tenant scope state created_by created_at expires_at revoked_at",
-    "jobs[]": "name does schedule due due_at last_at last_outcome last_receipt running_until",
-    "runs[] of jobs run": "job outcome why counts reasons commits proposals started_at ended_at receipt",
-    "commits[]": "id seq at kind actor reason receipt policy session proposal approved_by undoes hash prev changes",
-    "targets[], differences[]": "id before after changed",
-    "conflicts[]": "memory seq commit",
-    "faults[]": "check row detail",
-    "checks[]": "name ok detail remedy",
-    "checks[] of drill": "name title status defence",
-    "plan of erase": "digest reason targets derived quoting versions commit_details receipts proposals documents",
-    "token of connect": "id state name scope",
-    "contexts[]": "receipt at actor purpose items",
-    "fields[]": "field value version commit seq at op actor source approved_by reason",
-    "items[] of context-diff": "id change section before after commit why",
-}
+#: What one element holds of lists that are empty in the golden session.
+ELEMENTS = [
+    ("`checks[]` of drill", "`defence name status title`"),
+    ("`faults[]` of verify, adopt", "`check detail row`"),
+    ("`token` of connect", "`id name scope state`"),
+]
+
+
+def _answers() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what commands of the golden session print with `--json`, each by its name; errors are left out."""
+    for line in GOLDEN.read_text("utf-8").splitlines():
+        called, ran = json.loads(line)
+        if "error" not in ran["json"]:
+            yield called.split(" ")[1], ran["json"]
+
+
+def _keys(value: dict[str, Any]) -> str:
+    return " ".join(f"{name}[]" if isinstance(each, list) else name for name, each in value.items())
+
+
+def _json_line(name: str) -> Iterator[str]:
+    """Yield the line on what a command prints with `--json`, where it prints an object."""
+    found = list(dict.fromkeys(_keys(each) for command, each in _answers() if command == name))
+    found = found or [JSON_KEYS[name]]
+    if found[0]:
+        yield f"`--json`: `{found[0]}`{' and more' if len(found) > 1 else ''}"
+
+
+def _elements() -> list[tuple[str, str]]:
+    """Return what the elements of lists in these objects hold, and the commands that print such lists."""
+    found: dict[tuple[str, str], list[str]] = {}
+    memory = next(answer.keys() for command, answer in _answers() if command == "get")
+    for command, answer in _answers():
+        for name, value in answer.items():
+            listed = value if isinstance(value, list) else [value] if name == "plan" else []
+            keys = dict.fromkeys(key for each in listed if isinstance(each, dict) for key in each)
+            if keys and command != "demo":
+                word = f"`{name}[]`" if isinstance(value, list) else f"`{name}`"
+                held = "a memory, as `get` shows it" if keys.keys() == memory else f"`{' '.join(keys)}`"
+                found.setdefault((word, held), []).append(command)
+    return sorted(
+        [*ELEMENTS, *((f"{name} of {', '.join(dict.fromkeys(of))}", held) for (name, held), of in found.items())]
+    )
 
 
 def cli_page() -> str:
@@ -147,7 +96,7 @@ def cli_page() -> str:
     lines += ["", "## `--json`", ""]
     lines += ["One object on stdout and nothing else; talk and progress go to stderr. Keys are added, never renamed."]
     lines += ['An error is `{"error": {"code", "message"}}`, with the message on stderr too.', ""]
-    lines += _table(("element of", "holds"), ((f"`{name}`", f"`{keys}`") for name, keys in ELEMENTS.items()))
+    lines += _table(("element of", "holds"), _elements())
     for section, commands in root.sections.items():
         lines += ["", f"## {section}"]
         for name in commands:
@@ -169,8 +118,7 @@ def _command(name: str, command: Any, parent: Any) -> Iterator[str]:
         yield ""
         yield from _table(("argument or option", "meaning"), rows)
     yield ""
-    if JSON_KEYS[name]:
-        yield f"`--json`: `{JSON_KEYS[name]}`{' and more' if name in OPEN else ''}"
+    yield from _json_line(name)
 
 
 def _row(param: Any, context: Any) -> tuple[str, str]:
