@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import wraps
-from inspect import CO_VARKEYWORDS
+from inspect import CO_VARKEYWORDS, Parameter, signature
 from typing import Any, ParamSpec, TypeVar
 
 from keepward import verbs
@@ -33,22 +33,24 @@ def send(handle: Calls, request: Request[R], **local: Any) -> R:
 def sends(group: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Carry out the verb that has a method's name with the method's arguments; the method is its signature.
 
-    What the verb's request does not name stays in this process; ``**fields`` are its ``values``.
+    What the verb's request does not name stays in this process; ``**fields`` are its ``values``, or where it has none
+    arguments like any other.
     """
 
     def made(method: Callable[P, R]) -> Callable[P, R]:
         code = method.__code__
         places = code.co_varnames[1 : code.co_argcount]
         own = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
-        lifts = bool(code.co_flags & CO_VARKEYWORDS)
+        is_open = bool(code.co_flags & CO_VARKEYWORDS)
 
         @wraps(method)
         def call(self: Calls, /, *args: Any, **named: Any) -> Any:
             getattr(verbs, group)
             request = verbs.VERBS[method.__name__].request
             given, local = dict(zip(places, args, strict=len(args) > len(places))), {}
+            lifts = is_open and "values" in request.names
             for name, value in named.items():
-                if name in request.names and name in own:
+                if name in request.names and (name in own or (is_open and not lifts)):
                     given[name] = value
                 elif name in own:
                     local[name] = value
@@ -59,5 +61,21 @@ def sends(group: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             return self._send(request(**given), **local)
 
         return call  # type: ignore[return-value]
+
+    return made
+
+
+def sharing(other: Callable[..., Any], names: Collection[str]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Write out the ``**`` of a method in its signature: the arguments of these names, as another method has them."""
+
+    def made(method: Callable[P, R]) -> Callable[P, R]:
+        own = signature(method)
+        shared = [each for each in signature(other).parameters.values() if each.name in names]
+        parameters = [each for each in own.parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
+        at = next((place for place, each in enumerate(parameters) if each.kind is Parameter.KEYWORD_ONLY), None)
+        at = len(parameters) if at is None else at
+        written = own.replace(parameters=[*parameters[:at], *shared, *parameters[at:]])
+        method.__signature__ = written  # type: ignore[attr-defined]
+        return method
 
     return made

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from keepward import verbs
-from keepward.calls import sends
+from keepward.calls import sends, sharing
 from keepward.calls.conversation import Talks
 from keepward.model.change import (
     KEEP,
@@ -35,6 +35,33 @@ if TYPE_CHECKING:
     from keepward.model.memory import Record
     from keepward.model.proposal import Outcome
     from keepward.model.query import AsOf, Feedback, Memories, Ranking, Recall
+
+
+class Filters(TypedDict, total=False):
+    """What narrows a survey of memories: filters of ``find``, with the defaults that they have there."""
+
+    tiers: Sequence[str]
+    kinds: Sequence[str]
+    tags: Sequence[str]
+    content_types: Sequence[str]
+    scopes: Sequence[str]
+    sources: Sequence[str]
+    trusts: Sequence[str]
+    statuses: Sequence[str]
+    authors: Sequence[str]
+    text: str | None
+    since: datetime | str | None
+    until: datetime | str | None
+    below: bool
+    within: str | None
+    where: Mapping[str, Any] | str | None
+    subject: str | None
+    category: str | None
+    session: str | None
+    min_importance: float
+    include_ended: bool
+    include_sensitive: bool
+    as_of: AsOf
 
 
 class Use(Talks):
@@ -154,130 +181,28 @@ class Use(Talks):
     def history(self, memory_id: str) -> list[Version]:
         """Return every version of a memory with the commit that made it, oldest first."""
 
+    @sharing(find, Filters.__annotations__)
     @sends("browse")
-    def facets(
-        self,
-        *,
-        tiers: Sequence[str] = (),
-        kinds: Sequence[str] = (),
-        tags: Sequence[str] = (),
-        content_types: Sequence[str] = (),
-        scopes: Sequence[str] = (),
-        sources: Sequence[str] = (),
-        trusts: Sequence[str] = (),
-        statuses: Sequence[str] = (),
-        authors: Sequence[str] = (),
-        text: str | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        below: bool = False,
-        within: str | None = None,
-        where: Mapping[str, Any] | str | None = None,
-        subject: str | None = None,
-        category: str | None = None,
-        session: str | None = None,
-        min_importance: float = 0.0,
-        include_ended: bool = False,
-        include_sensitive: bool = True,
-        as_of: AsOf = None,
-        of: Sequence[str] = (),
-        most: int = 50,
-    ) -> Facets:
+    def facets(self, *, of: Sequence[str] = (), most: int = 50, **filters: Unpack[Filters]) -> Facets:
         """Return how many memories pass, and how many of each sort; filters are those of ``find``."""
 
+    @sharing(find, Filters.__annotations__)
     @sends("browse")
-    def activity(
-        self,
-        *,
-        tiers: Sequence[str] = (),
-        kinds: Sequence[str] = (),
-        tags: Sequence[str] = (),
-        content_types: Sequence[str] = (),
-        scopes: Sequence[str] = (),
-        sources: Sequence[str] = (),
-        trusts: Sequence[str] = (),
-        statuses: Sequence[str] = (),
-        authors: Sequence[str] = (),
-        text: str | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        below: bool = False,
-        within: str | None = None,
-        where: Mapping[str, Any] | str | None = None,
-        subject: str | None = None,
-        category: str | None = None,
-        session: str | None = None,
-        min_importance: float = 0.0,
-        include_ended: bool = False,
-        include_sensitive: bool = True,
-        as_of: AsOf = None,
-        by: str = "author",
-        days: int = 30,
-        zone: int = 0,
-    ) -> Activity:
+    def activity(self, *, by: str = "author", days: int = 30, zone: int = 0, **filters: Unpack[Filters]) -> Activity:
         """Return how many versions were written on each day, and by whom; filters are those of ``find``.
 
         The days, 1 to 400 of them, end with ``until`` or today, in a zone so many minutes east of UTC. ``by`` is
         ``author``, ``source``, ``session``, ``tier``, ``kind`` or ``scope``.
         """
 
+    @sharing(find, Filters.__annotations__)
     @sends("browse")
-    def sources(
-        self,
-        *,
-        tiers: Sequence[str] = (),
-        kinds: Sequence[str] = (),
-        tags: Sequence[str] = (),
-        content_types: Sequence[str] = (),
-        scopes: Sequence[str] = (),
-        sources: Sequence[str] = (),
-        trusts: Sequence[str] = (),
-        statuses: Sequence[str] = (),
-        authors: Sequence[str] = (),
-        text: str | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        below: bool = False,
-        within: str | None = None,
-        where: Mapping[str, Any] | str | None = None,
-        subject: str | None = None,
-        category: str | None = None,
-        session: str | None = None,
-        min_importance: float = 0.0,
-        include_ended: bool = False,
-        include_sensitive: bool = True,
-        as_of: AsOf = None,
-    ) -> Sources:
+    def sources(self, **filters: Unpack[Filters]) -> Sources:
         """Return what each actor, source, reference and session wrote; filters are those of ``find``."""
 
+    @sharing(find, Filters.__annotations__)
     @sends("browse")
-    def meaning_map(
-        self,
-        *,
-        tiers: Sequence[str] = (),
-        kinds: Sequence[str] = (),
-        tags: Sequence[str] = (),
-        content_types: Sequence[str] = (),
-        scopes: Sequence[str] = (),
-        sources: Sequence[str] = (),
-        trusts: Sequence[str] = (),
-        statuses: Sequence[str] = (),
-        authors: Sequence[str] = (),
-        text: str | None = None,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        below: bool = False,
-        within: str | None = None,
-        where: Mapping[str, Any] | str | None = None,
-        subject: str | None = None,
-        category: str | None = None,
-        session: str | None = None,
-        min_importance: float = 0.0,
-        include_ended: bool = False,
-        include_sensitive: bool = True,
-        as_of: AsOf = None,
-        limit: int = 20_000,
-    ) -> MeaningMap:
+    def meaning_map(self, *, limit: int = 20_000, **filters: Unpack[Filters]) -> MeaningMap:
         """Return memories as points of a plane, near each other where they mean much the same.
 
         Filters are those of ``find``. Of more than ``limit`` memories, 1 to 100,000, evenly spaced ones are shown.
