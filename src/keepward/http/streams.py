@@ -60,7 +60,7 @@ AHEAD = 64
 STREAMING = "x-streaming"
 NDJSON = "application/x-ndjson"
 UNKNOWN = "application/octet-stream"
-_LINES = {NDJSON: {"schema": {"type": "string", "description": "JSON values, one a line."}}}
+LINES = {NDJSON: {"schema": {"type": "string", "description": "JSON values, one a line."}}}
 _SENT = {"type": "string", "minLength": 1, "description": "Lines of the format; what is empty is no import."}
 #: What the description says of the body of a call that brings a file.
 FILE = {
@@ -73,10 +73,10 @@ BYTES = {
         "required": True,
     }
 }
-EXPORTED = {"description": "One memory version a line, oldest first.", "content": _LINES}
+EXPORTED = {"description": "One memory version a line, oldest first.", "content": LINES}
 IMPORTED = {
     "description": "What became of each line, as it is known; the last line has `summary`, or `error`.",
-    "content": _LINES,
+    "content": LINES,
 }
 TOLD = {
     "description": "`event: commit`, `id:` the commit's number, `data:` an object; `event: review` where it was asked "
@@ -303,6 +303,31 @@ class Piped(StreamingResponse):
         raise Gone
 
 
+#: Hands over one JSON object as a line.
+Tell = Callable[[dict[str, Any]], None]
+
+
+def piped_lines(work: Callable[[Tell], None]) -> Piped:
+    """Return an answer of the lines that some work tells; an error after the first of them is the last line."""
+
+    def run(put: Put) -> None:
+        begun = False
+
+        def tell(value: dict[str, Any]) -> None:
+            nonlocal begun
+            put(json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode() + b"\n")
+            begun = True
+
+        try:
+            work(tell)
+        except KeepwardError as fault:
+            if not begun:
+                raise
+            tell({"error": failure(fault)})
+
+    return Piped(run)
+
+
 class _Lines:
     """What an export is written to."""
 
@@ -362,33 +387,20 @@ def bring_in(call: Call) -> Response:
     how = {name: call.given.get(name) for name in ("format", "session", "facts", "subject", "dry_run")}
     upload.name = call.given.get("name") or upload.name
     try:
-        return Piped(lambda put: _import(call.memory, upload, how, put))
+        return piped_lines(lambda tell: _import(call.memory, upload, how, tell))
     except BaseException:
         upload.close()
         raise
 
 
-def _import(memory: Memory, upload: Upload, how: dict[str, Any], put: Put) -> None:
-    begun = False
-
-    def line(value: dict[str, Any]) -> None:
-        put(json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode() + b"\n")
-
-    def tell(result: Result) -> None:
-        nonlocal begun
-        begun = True
+def _import(memory: Memory, upload: Upload, how: dict[str, Any], tell: Tell) -> None:
+    def judged(result: Result) -> None:
         why = plain.plain(result.reasons)
-        line({"line": result.number, "outcome": result.outcome, "reasons": why, "detail": result.detail})
+        tell({"line": result.number, "outcome": result.outcome, "reasons": why, "detail": result.detail})
 
     with upload:
-        try:
-            done = load(memory, upload, **how, on_result=tell)
-        except KeepwardError as fault:
-            if not begun:
-                raise
-            line({"error": failure(fault)})
-        else:
-            line({"summary": plain.plain(done.as_dict())})
+        done = load(memory, upload, **how, on_result=judged)
+        tell({"summary": plain.plain(done.as_dict())})
 
 
 def plan_restoring(call: Call) -> Response:

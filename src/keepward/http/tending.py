@@ -9,8 +9,6 @@ Invariants
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -18,16 +16,15 @@ from typing import Any
 from starlette.responses import Response
 
 from keepward.config import InForce, Settings, changed_since, in_force
-from keepward.errors import KeepwardError, Unauthorised
-from keepward.http.answers import Call, failure, json_response, over_http, shape
+from keepward.errors import Unauthorised
+from keepward.http.answers import Call, json_response, over_http, shape
 from keepward.http.credentials import serving_of
 from keepward.http.schemas import mirror, model
-from keepward.http.streams import NDJSON, STREAMING, Piped, Put
+from keepward.http.streams import LINES, STREAMING, Tell, piped_lines
 from keepward.model import plain
 from keepward.verbs import Request as Asked
 
-_LINES = {NDJSON: {"schema": {"type": "string", "description": "JSON values, one a line."}}}
-TOLD = {"description": "How far it has come, as it goes on; the last line has `result`, or `error`.", "content": _LINES}
+TOLD = {"description": "How far it has come, as it goes on; the last line has `result`, or `error`.", "content": LINES}
 EXTRA = {STREAMING: True}
 
 
@@ -93,11 +90,11 @@ def settings(call: Call) -> Response:
 def watch_verify(call: Call) -> Response:
     """Check the store, a line for every part."""
 
-    def work(tell: Callable[[dict[str, Any]], None]) -> None:
+    def work(tell: Tell) -> None:
         found = call.memory.verify(on_progress=lambda done, total: tell({"done": done, "total": total}))
         tell({"result": shape(found)})
 
-    return Piped(_lines(work))
+    return piped_lines(work)
 
 
 def drill(call: Call) -> Response:
@@ -109,7 +106,7 @@ def drill(call: Call) -> Response:
     memory, place = call.memory, serving_of(call.http).place or Path(call.memory.path)
     total, done = len(attacks()), count(1)
 
-    def work(tell: Callable[[dict[str, Any]], None]) -> None:
+    def work(tell: Tell) -> None:
         def send(line: Line) -> None:
             tell({"done": next(done), "total": total, "line": plain.plain(line)})
 
@@ -118,28 +115,9 @@ def drill(call: Call) -> Response:
         result = {"ok": counts["fired"] == len(lines), **counts, "checks": [plain.plain(each) for each in lines]}
         tell({"result": result})
 
-    return Piped(_lines(work))
+    return piped_lines(work)
 
 
 def _owners(call: Call, what: str) -> None:
     if not call.memory.actor.is_owner:
         raise Unauthorised(f"{what} takes the owner")
-
-
-def _lines(work: Callable[[Callable[[dict[str, Any]], None]], None]) -> Callable[[Put], None]:
-    def run(put: Put) -> None:
-        begun = False
-
-        def tell(value: dict[str, Any]) -> None:
-            nonlocal begun
-            put(json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode() + b"\n")
-            begun = True
-
-        try:
-            work(tell)
-        except KeepwardError as fault:
-            if not begun:
-                raise
-            tell({"error": failure(fault)})
-
-    return run
