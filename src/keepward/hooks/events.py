@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from uuid import NAMESPACE_OID, uuid5
 
 What = Literal["start", "prompt", "compact", "end"]
@@ -30,41 +30,25 @@ class Client:
     at_random: bool = False
 
 
-def _named(start: str, prompt: str, compact: str, end: str | None) -> dict[str, What]:
-    found: dict[str, What] = {start: "start", prompt: "prompt", compact: "compact"}
-    return found if end is None else {**found, end: "end"}
+def _client(name: str, events: str, *, adds: int = 2, at_random: bool = False) -> Client:
+    """Return a client by its names of a start, a prompt, a compaction and, where it tells that, an end.
+
+    To the first ``adds`` of them it takes text as an answer.
+    """
+    names = events.split()
+    sorts = dict(zip(names, get_args(What), strict=False))
+    return Client(name=name, events=sorts, adds=frozenset(names[:adds]), at_random=at_random)
 
 
 CLIENTS: Mapping[str, Client] = {
     each.name: each
     for each in (
-        Client(
-            name="claude",
-            events=_named("SessionStart", "UserPromptSubmit", "PreCompact", "SessionEnd"),
-            adds=frozenset({"SessionStart", "UserPromptSubmit"}),
-        ),
-        Client(
-            name="codex",
-            events=_named("SessionStart", "UserPromptSubmit", "PreCompact", None),
-            adds=frozenset({"SessionStart", "UserPromptSubmit"}),
-        ),
-        Client(
-            name="gemini",
-            events=_named("SessionStart", "BeforeAgent", "PreCompress", "SessionEnd"),
-            adds=frozenset({"SessionStart", "BeforeAgent"}),
-        ),
-        Client(
-            # Named by a plugin of ours: see `opencode.js`.
-            name="opencode",
-            events=_named("start", "prompt", "compact", None),
-            adds=frozenset({"start", "prompt"}),
-            at_random=True,
-        ),
-        Client(
-            name="cursor",
-            events=_named("sessionStart", "beforeSubmitPrompt", "preCompact", "sessionEnd"),
-            adds=frozenset({"sessionStart"}),
-        ),
+        _client("claude", "SessionStart UserPromptSubmit PreCompact SessionEnd"),
+        _client("codex", "SessionStart UserPromptSubmit PreCompact"),
+        _client("gemini", "SessionStart BeforeAgent PreCompress SessionEnd"),
+        # Named by a plugin of ours: see `opencode.js`.
+        _client("opencode", "start prompt compact", at_random=True),
+        _client("cursor", "sessionStart beforeSubmitPrompt preCompact sessionEnd", adds=1),
     )
 }
 _SESSION = ("session_id", "conversation_id", "sessionId")

@@ -12,13 +12,12 @@ Invariants
 from __future__ import annotations
 
 import asyncio
-import warnings
 from hashlib import sha256
 from typing import Any
 
 from strands.memory import MemoryEntry, MemoryStore
 
-from keepward.integrations import GateWarning, all_stored, notes_of
+from keepward.integrations import all_stored, warn_notes
 from keepward.integrations.names import key_of
 from keepward.memory import Memory
 from keepward.model.memory import Record
@@ -84,8 +83,7 @@ class KeepwardMemoryStore(MemoryStore):
         talk = [self._message(each, number) for each, number in zip(messages, numbers, strict=True)]
         name = None if self.session is None else key_of(self.session)
         added = await asyncio.to_thread(self.memory.add, talk, session=name, subject=self.subject)
-        for note in notes_of((*added.turns, *added.facts)):
-            warnings.warn(note, GateWarning, stacklevel=2)
+        warn_notes((*added.turns, *added.facts), stacklevel=3)
         return added
 
     def _writes(self) -> None:
