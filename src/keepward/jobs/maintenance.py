@@ -21,7 +21,6 @@ from datetime import timedelta
 
 from keepward.engine.session import Engine, Session
 from keepward.errors import KeepwardError
-from keepward.model.job import JobRow
 from keepward.model.trust import Actor, ActorKind, Rights
 
 logger = logging.getLogger(__name__)
@@ -83,7 +82,7 @@ def due_jobs(engine: Engine, tenant: str) -> list[str]:
 def _may_begin(engine: Engine, tenant: str) -> bool:
     """Note that a tenant is looked after from now on; return False where another process was first (2)."""
     with engine.store.write() as writer:
-        row = writer.job_row(tenant, _ROW) or JobRow(tenant=tenant, job=_ROW)
+        row = writer.job_row(tenant, _ROW)
         now = engine.clock.now()
         if row.held_at(now):
             return False

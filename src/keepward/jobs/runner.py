@@ -47,12 +47,12 @@ def states(session: Session) -> list[JobState]:
     """Return how every job of the tenant stands, in the order in which they run."""
     now = session.clock.now()
     rows = {row.job: row for row in session.store.job_rows(session.tenant)}
-    return [_state(session, job, rows.get(job.name), now) for job in CATALOGUE]
+    empty = JobRow(tenant=session.tenant, job="")
+    return [_state(session, job, rows.get(job.name, empty), now) for job in CATALOGUE]
 
 
-def _state(session: Session, job: Job, row: JobRow | None, now: datetime) -> JobState:
+def _state(session: Session, job: Job, row: JobRow, now: datetime) -> JobState:
     schedule = parse_schedule(session.policy.jobs.get(job.name, SCHEDULES[job.name]))
-    row = row or JobRow(tenant="", job=job.name)
     at = None if row.paused else due_at(schedule, row, now)
     if (
         at is not None
@@ -86,8 +86,7 @@ def pause_job(session: Session, name: str, *, paused: bool = True) -> JobState:
     job = _named(name)
     facts = {"job": job.name, "outcome": "paused" if paused else "resumed", "asked_by": session.actor.label}
     with session.store.write() as writer:
-        row = writer.job_row(session.tenant, job.name) or JobRow(tenant=session.tenant, job=job.name)
-        row = replace(row, paused=paused)
+        row = replace(writer.job_row(session.tenant, job.name), paused=paused)
         writer.put(row)
         writer.put_receipt(receipt_of(session, "job", {**facts, **session.credential}))
     session.engine.wake(wrote=False)
@@ -174,14 +173,13 @@ class _Running:
             row = writer.job_row(self._session.tenant, self._job.name)
             # Only now this run is alone: whoever was before it ended before this instant.
             now = self._began = self._session.clock.now()
-            if row is not None and row.held_at(now):
+            if row.held_at(now):
                 return f"another run holds the lease until {row.until:%Y-%m-%d %H:%M:%S} UTC"
             state = _state(self._session.inside(writer), self._job, row, now)
             if not force and not state.due:
                 off = "paused" if state.paused else "off by policy"
                 when = f"not due before {state.due_at:%Y-%m-%d %H:%M} UTC" if state.due_at else off
                 return f"{when}; force runs it now"
-            row = row or JobRow(tenant=self._session.tenant, job=self._job.name)
             self._until = now + LEASE
             writer.put(replace(row, holder=self._holder, until=self._until))
         return None
@@ -207,7 +205,7 @@ class _Running:
 
     def _held(self, writer: Writer) -> JobRow | None:
         row = writer.job_row(self._session.tenant, self._job.name)
-        return row if row is not None and row.holder == self._holder else None
+        return row if row.holder == self._holder else None
 
     def _let_go(self) -> None:
         with self._session.store.write() as writer:
@@ -336,21 +334,13 @@ class _Running:
         )
 
     def _keep(self, receipt: Receipt, outcome: RunOutcome, *, row: bool) -> None:
-        tenant, job = self._session.tenant, self._job.name
         with self._session.store.write() as writer:
             writer.put_receipt(receipt)
-            kept = writer.job_row(tenant, job)
+            kept = writer.job_row(self._session.tenant, self._job.name)
             # Where another run took over, what it leaves behind is the newer word.
-            taken = kept is not None and kept.holder not in {"", self._holder} and kept.held_at(receipt.at)
+            taken = kept.holder not in {"", self._holder} and kept.held_at(receipt.at)
             if row and not taken:
-                ended = JobRow(
-                    tenant=tenant,
-                    job=job,
-                    last_at=self._began,
-                    outcome=outcome,
-                    receipt=receipt.id,
-                    paused=kept is not None and kept.paused,
-                )
+                ended = replace(kept, holder="", until=None, last_at=self._began, outcome=outcome, receipt=receipt.id)
                 writer.put(ended)
 
 

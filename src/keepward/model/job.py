@@ -101,11 +101,11 @@ def parse_schedule(text: str) -> Schedule | None:
     return Every(term=term)
 
 
-def due_at(schedule: Schedule | None, row: JobRow | None, now: datetime) -> datetime | None:
+def due_at(schedule: Schedule | None, row: JobRow, now: datetime) -> datetime | None:
     """Return the instant from which a job is due, ``now`` for one that never ran; None for one that is off."""
     if schedule is None:
         return None
-    if row is None or row.last_at is None or row.last_at > now + SKEW:
+    if row.last_at is None or row.last_at > now + SKEW:
         # A last run far in the future means that the clock was set back; waiting for it could take for ever.
         return now
     following = schedule.after(row.last_at)

@@ -474,15 +474,15 @@ class DocumentWrites(DocumentReads):
         """Keep a token, what is to be known of a job or of a blob, in place of what was."""
         self._put(document_of(value), anyway=isinstance(value, JobRow))
 
-    def job_row(self, tenant: str, job: str) -> JobRow | None:
-        """Return what is kept of a job, as this transaction sees it; None for one that never ran.
+    def job_row(self, tenant: str, job: str) -> JobRow:
+        """Return what is kept of a job, as this transaction sees it; an empty row for one that never ran.
 
         Of two runs that want a job, one finds the other's row: it is a lease.
         """
         with suppress(Tampered):
             self.state(tenant)
         rows = found(self._db, self._sealer, "document", tenant=tenant, kind="jobs", id=job)
-        return next(iter(values_of(rows)), None)
+        return next(iter(values_of(rows)), JobRow(tenant=tenant, job=job))
 
     def has_blob(self, tenant: str, ref: str) -> bool:
         """Whether a blob is known, in this very transaction."""

@@ -44,7 +44,7 @@ def test_what_is_no_schedule_is_refused_with_what_would_be(text):
 
 
 def test_a_job_that_never_ran_is_due_now():
-    assert due_at(parse_schedule("03:00"), None, NOW) == NOW
+    assert due_at(parse_schedule("03:00"), row(), NOW) == NOW
 
 
 def test_a_job_that_is_off_is_never_due():
