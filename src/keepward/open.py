@@ -17,6 +17,7 @@ from keepward.engine.index import Indexes
 from keepward.engine.session import Engine
 from keepward.errors import InvalidInput, StoreUnavailable
 from keepward.model.policy import Policy
+from keepward.models import choose, choose_extractor, server_of
 from keepward.place import place_of
 from keepward.ports.models import Embedder, Extractor, TokenCounter
 from keepward.ports.world import Anchor, BlobStore, Clock, ErasureList, IdSource
@@ -44,8 +45,9 @@ def open_engine(
     from keepward.store.store import open_store
 
     # Models are chosen first: a name that means nothing must not leave a new store behind.
-    parts: dict[str, Any] = {"embedder": _embedder(embedder, config_dir), "counter": _counter(counter)}
-    parts["extractor"] = _extractor(extractor, config_dir)
+    served = _served(choose, embedder, "KEEPWARD_EMBEDDER_KEY", config_dir)
+    parts: dict[str, Any] = {"embedder": served, "counter": _counter(counter)}
+    parts["extractor"] = _served(choose_extractor, extractor, "KEEPWARD_EXTRACTOR_KEY", config_dir)
     store = open_store(path, anchor=anchor_in(config_dir), create=create)
     parts |= {"identity": DocumentFile(identity), "user_file": DocumentFile(user_file)}
     parts |= {
@@ -87,27 +89,15 @@ def _erasures(config_dir: Path | None) -> ErasureList | None:
         return None
 
 
-def _embedder(choice: str | Embedder | None, config_dir: Path | None) -> Embedder | None:
-    if choice is None or not isinstance(choice, str):
-        return choice
-    from keepward.models import choose
-
-    return _served(choose, choice, "KEEPWARD_EMBEDDER_KEY", config_dir)
-
-
-def _extractor(choice: str | Extractor | None, config_dir: Path | None) -> Extractor | None:
-    if choice is None or not isinstance(choice, str):
-        return choice
-    from keepward.models import choose_extractor
-
-    return _served(choose_extractor, choice, "KEEPWARD_EXTRACTOR_KEY", config_dir)
-
-
-def _served(choose: Callable[..., Model], choice: str, variable: str, config_dir: Path | None) -> Model:
+def _served(
+    named: Callable[..., Model | None], choice: str | Model | None, variable: str, config_dir: Path | None
+) -> Model | None:
     """Return the model of a name; the key in a variable of the environment goes to its server and no other."""
+    if not isinstance(choice, str):
+        return choice
     key = os.environ.get(variable)
     try:
-        found = choose(choice, api_key=key)
+        found = named(choice, api_key=key)
     except ValueError as fault:
         raise InvalidInput(str(fault)) from fault
     if key and choice.strip().startswith("http"):
@@ -121,8 +111,6 @@ def _bind_key(variable: str, key: str, choice: str, config_dir: Path | None) -> 
     Raises:
         InvalidInput: it went to another before.
     """
-    from keepward.models import server_of
-
     server = server_of(choice)
     host = urlsplit(server[0]).netloc if server else ""
     try:
