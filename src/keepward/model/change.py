@@ -44,36 +44,48 @@ SourceName = Literal[
 ]
 
 
-class KeyedFields(TypedDict, total=False):
+class AppendFields(TypedDict, total=False):
+    """What an addition may bring beside its text."""
+
+    source: SourceName | None
+    #: References that back it, such as ``chat:42``.
+    evidence: Sequence[str]
+    #: 0..1, is it true; that of an addition can lower the memory's and never raise it.
+    confidence: float | None
+    #: Personal identifiers in the text were given with consent: they stay and make it sensitive.
+    consent: bool
+
+
+class ReplaceFields(AppendFields, total=False):
+    """What an edit may change beside the text; left out stays, None empties."""
+
+    subject: str | None
+    category: str | None
+    tags: Sequence[str]
+    #: A JSON object; it comes back as it went in.
+    metadata: Mapping[str, Any] | None
+    #: 0..1, is it useful.
+    importance: float | None
+    #: How long it holds from now: seconds, a timedelta, or text such as ``24h`` or ``30d``.
+    ttl: Duration | None
+    sensitivity: SensitivityName | None
+
+
+class KeyedFields(ReplaceFields, total=False):
     """What a memory with a key may be given beside its text and key; left out means as ``Insert`` says."""
 
     tier: TierName | None
     kind: KindName | None
     #: ``/``, ``shared``, an agent's name or a path; the handle's own where left out.
     scope: str | None
-    subject: str | None
-    category: str | None
-    tags: Sequence[str]
     content_type: ContentTypeName
     #: Reference that ``put_blob`` gave.
     blob: str | None
-    #: A JSON object; it comes back as it went in.
-    metadata: Mapping[str, Any] | None
-    source: SourceName | None
-    #: References that back it, such as ``chat:42``.
-    evidence: Sequence[str]
     #: Ids of the memories it was made from.
     derived_from: Sequence[str]
-    #: 0..1, is it true.
-    confidence: float | None
-    #: 0..1, is it useful.
-    importance: float | None
-    #: How long it holds: seconds, a timedelta, or text such as ``24h`` or ``30d``.
-    ttl: Duration | None
     #: Its term begins anew with each ``touch``.
     sliding: bool
     stability: StabilityName | None
-    sensitivity: SensitivityName | None
     access: AccessName | None
     session: str | None
     speaker: str | None
@@ -82,8 +94,6 @@ class KeyedFields(TypedDict, total=False):
     aliases: Sequence[str]
     #: Aware instant, or ISO 8601 text.
     occurred_at: datetime | str | None
-    #: Personal identifiers in the text were given with consent: they stay and make it sensitive.
-    consent: bool
     #: An embedding of one's own, by the model of this store; any length but zero, it is normalised.
     vector: Sequence[float] | None
     #: Version of the holder of the key that the writer saw, 0 for none; another one makes the write stale.
@@ -95,35 +105,6 @@ class InsertFields(KeyedFields, total=False):
 
     #: Stable name; writing to one that is taken updates its holder.
     key: str | None
-
-
-class ReplaceFields(TypedDict, total=False):
-    """What an edit may change beside the text; left out stays, None empties."""
-
-    category: str | None
-    subject: str | None
-    tags: Sequence[str]
-    metadata: Mapping[str, Any] | None
-    source: SourceName | None
-    evidence: Sequence[str]
-    #: 0..1.
-    confidence: float | None
-    #: 0..1.
-    importance: float | None
-    sensitivity: SensitivityName | None
-    #: From now; None removes it.
-    ttl: Duration | None
-    consent: bool
-
-
-class AppendFields(TypedDict, total=False):
-    """What an addition may bring beside its text."""
-
-    source: SourceName | None
-    evidence: Sequence[str]
-    #: 0..1; it can lower the memory's and never raise it.
-    confidence: float | None
-    consent: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
