@@ -14,25 +14,12 @@ from datetime import datetime
 from typing import Any, ClassVar, Literal
 
 from keepward.errors import KeepwardError, Tampered
-from keepward.model.change import Change
 from keepward.model.codec import canonical, digest, encode_record, pack, unpack
 from keepward.model.commit import Commit, Reason, Receipt, Step
 from keepward.model.journal import Delivery
 from keepward.model.memory import Record
 from keepward.model.trust import Actor
 from keepward.model.value import Value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
-    """Changes that one actor asks for, with one reason."""
-
-    tenant: str
-    actor: Actor
-    changes: tuple[Change, ...]
-    reason: str
-    session: str | None = None
-
 
 ProposalState = Literal["pending", "approved", "rejected", "expired", "stale"]
 
