@@ -12,7 +12,7 @@ Invariants
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -34,11 +34,9 @@ if TYPE_CHECKING:
 
     from keepward.engine.session import Engine, Session
     from keepward.jobs.maintenance import Handover, Maintenance
-    from keepward.model.blob import Blob
-    from keepward.model.commit import Commit, Event, Head, Reason, TermEnds
+    from keepward.model.commit import Commit, Event, Head, TermEnds
     from keepward.model.copies import Backup, Moved, Rescued, Restored
-    from keepward.model.memory import Record
-    from keepward.model.proposal import Outcome, Shown, Waiting
+    from keepward.model.proposal import Shown, Waiting
     from keepward.ports.models import Embedder, Extractor, Redactor, Summarizer, TokenCounter
     from keepward.ports.world import Clock, IdSource
     from keepward.store.shared import SharedState
@@ -259,7 +257,7 @@ class Memory(Use, Govern, Tools):
         from keepward.adapters.home import TokenFile
         from keepward.engine.credentials import recognise
 
-        session = _owners(self, "the owner's token")
+        session = session_of(self, owners="the owner's token")
         try:
             file = TokenFile(self._shared.config_dir, session.store.store_id)
             known = file.read()
@@ -316,7 +314,7 @@ class Memory(Use, Govern, Tools):
 
     def journal(self, *, after: int = 0) -> Iterator[tuple[Commit, list[Event]]]:
         """Yield the tenant's commits with their events as stored, oldest first."""
-        session = _owners(self, "reading the whole journal")
+        session = session_of(self, owners="reading the whole journal")
         return session.store.events(session.tenant, after=after)
 
     def restore_journal(self, commits: Iterator[tuple[Commit, list[Event]]], *, ends: TermEnds | None = None) -> Head:
@@ -324,7 +322,7 @@ class Memory(Use, Govern, Tools):
         from keepward.engine.index import reindex
         from keepward.engine.traces import unerased
 
-        session = _owners(self, "restoring a journal")
+        session = session_of(self, owners="restoring a journal")
         head = session.store.restore_journal(session.tenant, unerased(session.engine, commits), ends)
         reindex(session, ended=True)
         return head
@@ -337,7 +335,7 @@ class Memory(Use, Govern, Tools):
         """
         from keepward.copies.backup import back_up
 
-        session = _owners(self, "a backup")
+        session = session_of(self, owners="a backup")
         return back_up(session.engine, self.path, path)
 
     def move_store(
@@ -356,7 +354,7 @@ class Memory(Use, Govern, Tools):
         """
         from keepward.copies.move import move
 
-        session = _owners(self, "moving a store")
+        session = session_of(self, owners="moving a store")
         report = on_progress or (lambda done, steps: None)
         folder = self._shared.config_dir
         return move(session.engine, self.path, to, config_dir=folder, dry_run=dry_run, report=report)
@@ -452,63 +450,16 @@ def maintain(path: str, *, halted: Callable[[], bool], **chosen: Any) -> None:
         engine.store.close()
 
 
-def read_blobs(memory: Memory, refs: set[str]) -> Iterator[tuple[Blob, bytes | None]]:
-    """Yield blobs of the tenant by ref, with their bytes, whatever refers to them.
-
-    Bytes are None where they are gone or do not match their hash.
-    """
-    from keepward.engine.blobs import files_of, reachable
-    from keepward.model.blob import ref_of
-
-    session = _owners(memory, "reading every blob")
-    for row in session.store.blobs(session.tenant):
-        if row.blob.ref in refs:
-            with reachable():
-                data = files_of(session.engine).read(row.place)
-            yield row.blob, data if data is not None and ref_of(data) == row.blob.ref else None
-
-
-def read_weights(memory: Memory, name: str) -> tuple[str | None, bool]:
-    """Return weights of the reranker that the journal names, as text, and whether they were erased."""
-    from keepward.engine.learned import text_of
-
-    session = _owners(memory, "reading the weights of the reranker")
-    return text_of(session.store, session.tenant, name)
-
-
-def write_weights(memory: Memory, name: str, text: str) -> None:
-    """Keep weights that came with an import, marked as such.
+def session_of(memory: Memory, *, owners: str = "") -> Session:
+    """Return the session of a handle, for what the engine offers and no verb does.
 
     Raises:
-        ValueError: they are not the ones of this name.
+        Unauthorised: what is named as the owner's is asked by another.
     """
-    from keepward.engine.learned import CARRIED, KEY, checked
-
-    session = _owners(memory, "keeping the weights of a reranker")
-    checked(name, text)
-    with session.store.write() as writer:
-        writer.put_artefact(session.tenant, KEY, name, text)
-        writer.put_artefact(session.tenant, CARRIED, name, "")
-
-
-def rehearsed(memory: Memory, reason: str) -> Callable[[Sequence[Any]], list[tuple[str, tuple[Reason, ...]]]]:
-    """Return what gives the outcome that each item of ``remember_many`` would have, with its reasons, in order.
-
-    One call builds on those before it; nothing is stored.
-    """
-    from keepward.engine.write import Rehearsal
-    from keepward.verbs.write import RememberMany
-
     session = memory._session  # noqa: SLF001  a handle's own
-    rehearsal = Rehearsal(session, reason)
-    return lambda items: rehearsal.judge(RememberMany(items=list(items)).changes(session))
-
-
-def propose_told(memory: Memory, turns: Sequence[Record], subject: str | None) -> tuple[list[Outcome], str | None]:
-    """Propose the facts that stored turns of one session tell, as ``add`` does; return them, and what to say of it."""
-    from keepward.engine.talk import propose_told as propose
-
-    return propose(memory._session, turns, subject)  # noqa: SLF001  a handle's own
+    if owners:
+        session.owner(owners)
+    return session
 
 
 def shared_state(memory: Memory, monotonic: Callable[[], float]) -> SharedState | None:
@@ -521,7 +472,7 @@ def queue_mark(memory: Memory) -> tuple[int, ...] | None:
 
     It reads an index alone, so that it can be asked for every second.
     """
-    session = memory._session  # noqa: SLF001  a handle's own
+    session = session_of(memory)
     return session.store.queue_mark(session.tenant) if session.actor.may_decide else None
 
 
@@ -534,7 +485,7 @@ def bearer_of(memory: Memory, credential: str) -> Memory:
     from keepward.engine.credentials import known
     from keepward.engine.session import Session
 
-    engine = _owners(memory, "a token by its id").engine
+    engine = session_of(memory, owners="a token by its id").engine
     token = known(engine, credential)
     session = Session(engine=engine, tenant=token.tenant, scope=token.scope, actor=token.actor)
     return type(memory)(memory._shared, session)  # noqa: SLF001  a handle's own
@@ -551,12 +502,6 @@ def _consenting(actor: Actor) -> Actor:
     if actor.able("consent") and actor.able("sensitive"):
         return actor
     return replace(actor, can=(CAN[actor.rights] if actor.can is None else actor.can) | EXTRA)
-
-
-def _owners(memory: Memory, what: str) -> Session:
-    session = memory._session  # noqa: SLF001  a handle's own
-    session.owner(what)
-    return session
 
 
 def _opened(path: str, keeper: Maintenance | Handover | None, **chosen: Any) -> Engine:

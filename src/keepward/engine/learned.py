@@ -154,6 +154,18 @@ def checked(name: str, text: str) -> Weights:
     return unpack(packed, name=name)
 
 
+def keep_carried(session: Session, name: str, text: str) -> None:
+    """Keep weights that came with an import, marked as such.
+
+    Raises:
+        ValueError: they are not the ones of this name.
+    """
+    checked(name, text)
+    with session.store.write() as writer:
+        writer.put_artefact(session.tenant, KEY, name, text)
+        writer.put_artefact(session.tenant, CARRIED, name, "")
+
+
 def is_carried(store: Reader, tenant: str, name: str | None) -> bool:
     """Whether weights came with an import."""
     return name is not None and store.artefact(tenant, CARRIED, name) is not None

@@ -19,12 +19,12 @@ from typing import IO, TYPE_CHECKING, TextIO
 
 from keepward import durable
 from keepward.engine.blobs import ref_in
-from keepward.engine.learned import named_in
+from keepward.engine.learned import keep_carried, named_in, text_of
 from keepward.errors import Conflict, InvalidInput, NotFound, StoreUnavailable, Tampered, Unauthorised
 from keepward.interchange import vault
 from keepward.interchange.imports import recognise
 from keepward.interchange.reading import Source, opened
-from keepward.memory import read_weights, write_weights
+from keepward.memory import session_of
 from keepward.model.codec import canonical, decode_record, digest
 from keepward.model.commit import Commit, Event, Head, recompute
 from keepward.model.copies import AdoptedBlock, ExportPlan, RestoredExport
@@ -127,7 +127,8 @@ def _weights_in(mem: Memory, payload: bytes, tally: Tally) -> str | None:
         tally.refs.add(ref)
     if name is None or name in tally.weights | tally.lost:
         return None
-    text, erased = read_weights(mem, name)
+    session = session_of(mem, owners="reading the weights of the reranker")
+    text, erased = text_of(session.store, session.tenant, name)
     if text is not None:
         tally.weights.add(name)
     elif not erased:
@@ -217,7 +218,7 @@ def _restored(
         # Before the journal: what refers to them is stored only when they are there.
         beside.take(place, ref)
     for name, text in vault.weights(source, found):
-        write_weights(place, name, text)
+        keep_carried(session_of(place, owners="keeping the weights of a reranker"), name, text)
     commits = _counted(vault.journal(source, found.head), found.lines, report)
     head = place.restore_journal(commits, ends=vault.ends(source, place.now))
     if head != found.head:

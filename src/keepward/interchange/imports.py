@@ -33,7 +33,7 @@ from keepward.interchange import chats, graphs, legacy, markdown, messages, note
 from keepward.interchange.archive import Bundle, bundled
 from keepward.interchange.known import Known
 from keepward.interchange.reading import SQLITE, Flaw, Item, Plan, Source, Unusable, parse
-from keepward.memory import propose_told, rehearsed
+from keepward.memory import session_of
 from keepward.model.commit import Reason
 from keepward.model.memory import Record, Status, Tier
 from keepward.model.proposal import Refused
@@ -41,6 +41,7 @@ from keepward.model.trust import RESERVED, Actor
 from keepward.model.value import Value, unknown
 
 if TYPE_CHECKING:
+    from keepward.engine.session import Session
     from keepward.memory import Memory
 
 Format = Literal[
@@ -59,6 +60,8 @@ Format = Literal[
     "langgraph",
 ]
 FORMATS: tuple[Format, ...] = get_args(Format)
+#: Gives the outcome that each item would have, with its reasons, in order.
+_Rehearsal = Callable[[list[dict[str, Any]]], list[tuple[str, tuple[Reason, ...]]]]
 #: Memories in one commit.
 BATCH = 100
 #: How many lines ``auto`` looks at before it gives up on damaged ones.
@@ -177,35 +180,27 @@ def load(
         if facts and dry_run:
             plan.notes.append("facts are not looked for in a dry run")
         most = Counter(chosen.values()).most_common(1)[0][0]
-        how: dict[str, Any] = {"on_progress": on_progress, "on_result": on_result, "dry_run": dry_run}
-        return take(mem, plan, most, bundle.name, facts=facts, subject=subject, **how)
+        return _Intake(
+            mem=mem,
+            plan=plan,
+            format=most,
+            name=bundle.name,
+            report=on_progress,
+            result=on_result,
+            known=Known(mem),
+            facts=facts and not dry_run,
+            subject=subject,
+            rehearsal=_rehearsal(session_of(mem), f"import of {bundle.name}") if dry_run else None,
+        ).take()
 
 
-def take(
-    mem: Memory,
-    plan: Plan,
-    format: Format,  # noqa: A002 - the word people use
-    name: str,
-    *,
-    facts: bool = False,
-    subject: str | None = None,
-    dry_run: bool = False,
-    on_progress: Callable[[int, int], None] | None = None,
-    on_result: Callable[[Result], None] | None = None,
-) -> Imported:
-    """Import what a plan holds as ``load`` does; ``name`` is the file's, for the reasons of the commits."""
-    return _Intake(
-        mem=mem,
-        plan=plan,
-        format=format,
-        name=name,
-        report=on_progress,
-        result=on_result,
-        known=Known(mem),
-        facts=facts and not dry_run,
-        subject=subject,
-        rehearsal=rehearsed(mem, f"import of {name}") if dry_run else None,
-    ).take()
+def _rehearsal(session: Session, reason: str) -> _Rehearsal:
+    """Return what judges items as ``remember_many`` would, each call on those before it, and stores nothing."""
+    from keepward.engine.write import Rehearsal
+    from keepward.verbs.write import RememberMany
+
+    rehearsal = Rehearsal(session, reason)
+    return lambda items: rehearsal.judge(RememberMany(items=items).changes(session))
 
 
 def formats_of(bundle: Bundle, format: Format) -> dict[str, Format]:  # noqa: A002 - the word people use
@@ -294,8 +289,7 @@ class _Intake:
     known: Known
     facts: bool
     subject: str | None
-    #: Judges items as they would be, in a dry run.
-    rehearsal: Callable[[Sequence[Mapping[str, Any]]], list[tuple[str, tuple[Reason, ...]]]] | None
+    rehearsal: _Rehearsal | None
     counts: Counter[str] = field(default_factory=Counter)
     told: Counter[str] = field(default_factory=Counter)
     failed: list[tuple[int, str]] = field(default_factory=list)
@@ -402,9 +396,11 @@ class _Intake:
 
     def _listen(self, records: Sequence[Record]) -> None:
         """Propose the facts that conversations tell, of each session by itself."""
+        from keepward.engine.talk import propose_told
+
         said = [each for each in records if self.facts and each.tier is Tier.EPISODIC and each.status is Status.ACTIVE]
         for _, group in itertools.groupby(said, lambda each: each.session):
-            outcomes, note = propose_told(self.mem, list(group), self.subject)
+            outcomes, note = propose_told(session_of(self.mem), list(group), self.subject)
             self.told.update(each.outcome for each in outcomes)
             self.more += [note] if note and note not in self.more else []
 

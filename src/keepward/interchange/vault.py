@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keepward import durable
-from keepward.engine.blobs import ref_in
+from keepward.engine.blobs import files_of, reachable, ref_in
 from keepward.engine.learned import checked, named_in
 from keepward.errors import InvalidInput, KeepwardError
 from keepward.interchange.reading import Source, Unusable, opened, parse, strings
@@ -452,8 +452,9 @@ def write_blobs(mem: Memory, file: Path, refs: set[str]) -> int:
     Raises:
         OSError: they cannot be written.
     """
-    from keepward.memory import read_blobs
+    from keepward.memory import session_of
 
+    session = session_of(mem, owners="reading every blob")
     folder = folder_of(file)
     aside = folder.with_name(f".{folder.name}.{os.getpid()}.part")
     shutil.rmtree(aside, ignore_errors=True)
@@ -461,12 +462,18 @@ def write_blobs(mem: Memory, file: Path, refs: set[str]) -> int:
     try:
         if refs:
             aside.mkdir(mode=0o700)
-        for blob, data in read_blobs(mem, refs):
+        for blob, place in ((row.blob, row.place) for row in session.store.blobs(session.tenant)):
+            if blob.ref not in refs:
+                continue
+            with reachable():
+                data = files_of(session.engine).read(place)
             line = {"ref": blob.ref, "bytes": blob.bytes, "media_type": blob.media_type}
-            if data is not None:
-                with durable.fresh(aside / blob.ref.removeprefix(PREFIX)) as out:
-                    out.write(data)
-            lines.append(line if data is not None else {**line, "missing": True})
+            if data is None or ref_of(data) != blob.ref:
+                lines.append({**line, "missing": True})
+                continue
+            with durable.fresh(aside / blob.ref.removeprefix(PREFIX)) as out:
+                out.write(data)
+            lines.append(line)
         if refs:
             with durable.fresh(aside / INDEX) as out:
                 out.write("".join(json.dumps(line) + "\n" for line in lines).encode())
