@@ -129,7 +129,7 @@ class Opening:
             await threads.run(lambda: made.append(self._opening()))
         except BaseException:
             # Opened although nobody waits for it any more: nobody else could close it.
-            await threads.end(made[0].close if made else _nothing)
+            await threads.end(made[0].close if made else lambda: None)
             raise
         return AsyncMemory(made[0], threads)
 
@@ -140,10 +140,6 @@ def _opened(verb: Callable[P, Memory]) -> Callable[P, Opening]:
         return Opening(functools.partial(verb, *args, **named))
 
     return opening
-
-
-def _nothing() -> None:
-    """Close nothing."""
 
 
 def _apart(verb: Callable[P, R]) -> Callable[P, Coroutine[Any, Any, R]]:

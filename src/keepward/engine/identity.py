@@ -307,7 +307,7 @@ def reverted(session: Session, steps: Sequence[Step]) -> tuple[str, str] | None:
         Unauthorised: it takes the owner.
         Conflict: there is no document to bring it back to, it was edited since, or the text is not kept.
     """
-    step = next((each for each in steps if _is_own(each.after)), None)
+    step = next((each for each in steps if (each.after.scope, each.after.key) == (RESERVED, KEY)), None)
     if step is None:
         return None
     if why := objection(session.actor):
@@ -451,10 +451,6 @@ def _naming(text: str, *, over: str | None = None) -> tuple[str, dict[str, str]]
     edition = edition_of(text)
     facts = {"edition": edition} | ({} if over is None else {"before": edition_of(over)})
     return f"The identity is edition {edition[:VERSION]}.", facts
-
-
-def _is_own(record: Record) -> bool:
-    return record.scope == RESERVED and record.key == KEY
 
 
 def _editions(session: Session) -> list[Edition]:

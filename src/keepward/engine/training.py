@@ -27,7 +27,7 @@ from keepward.engine.own import own_step
 from keepward.engine.session import Engine, Session
 from keepward.engine.view import items_of
 from keepward.errors import Conflict, Tampered
-from keepward.model.commit import ERASED, Reason, Step
+from keepward.model.commit import ERASED, Reason
 from keepward.model.memory import Record, importance_at
 from keepward.model.query import Feedback, Training
 from keepward.model.value import from_micros, to_micros
@@ -132,7 +132,8 @@ def train_reranker(session: Session, *, on_progress: Callable[[int, int], None] 
             raise Conflict("memories were erased while the reranker was trained; nothing was kept: train it again")
         writer.put_artefact(session.tenant, KEY, name, base64.b64encode(packed).decode())
 
-    step = _step(session, stands, facts)
+    text = f"The learned reranker {name[:16]} {'serves' if judged.serves else 'does not serve'}."
+    step = own_step(session, stands.record, KEY, text, facts)
     stored = store_steps(
         session,
         [step],
@@ -160,12 +161,6 @@ def _found(stands: Standing, given: list[Example], judged: Judged, from_agents: 
         receipt=None,
         **numbers,
     )
-
-
-def _step(session: Session, stands: Standing, facts: dict[str, Any]) -> Step:
-    """Return the change of the record that names the weights; see ``engine.learned``."""
-    text = f"The learned reranker {facts['weights'][:16]} {'serves' if facts['serving'] else 'does not serve'}."
-    return own_step(session, stands.record, KEY, text, facts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -359,7 +359,7 @@ def lift(session: Session, name: str) -> Lifted:
         record = fetch(session, name)
         if record.status is not Status.ERASED:
             raise InvalidInput("that memory was not erased; name an erased one, by the id that the refusal names")
-        marks = _marks(record)
+        marks = {alias for alias in record.aliases if alias.startswith(MARK)}
         if not marks:
             raise Conflict(
                 "nothing stands against what that memory said: it was lifted, or erased on a machine without a key"
@@ -379,10 +379,6 @@ def lift(session: Session, name: str) -> Lifted:
 def lifted(entries: Iterable[Mapping[str, Any]]) -> set[str]:
     """Return the ids of memories whose erasure is carried out anew without marks, as the list says."""
     return {name for entry in entries if entry.get("entry") == LIFT for name in entry["memories"][:1]}
-
-
-def _marks(record: Record) -> set[str]:
-    return {alias for alias in record.aliases if alias.startswith(MARK)}
 
 
 def _others(session: Session, record: Record, marks: set[str]) -> list[Record]:

@@ -196,14 +196,14 @@ def background(session: Session, proposal_id: str) -> Background:
 def _evidence(session: Session, references: Iterable[str]) -> tuple[Evidence, ...]:
     named = list(references)
     records = session.store.records(session.tenant, named).records
-    known = {name: record for record in _readable(session, records) for name in (record.id, *record.aliases)}
-    return tuple(Evidence(reference=each, memory=known.get(each)) for each in named)
-
-
-def _readable(session: Session, records: list[Record]) -> list[Record]:
     hidden = withheld_from(session, records)
     # Under the names that they were asked for by.
-    return [replace(veiled(each), aliases=each.aliases) if each.id in hidden else each for each in records]
+    known = {
+        name: replace(veiled(each), aliases=each.aliases) if each.id in hidden else each
+        for each in records
+        for name in (each.id, *each.aliases)
+    }
+    return tuple(Evidence(reference=each, memory=known.get(each)) for each in named)
 
 
 def _similar(session: Session, record: Record, own: set[str]) -> tuple[Similar, ...]:

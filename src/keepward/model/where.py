@@ -74,13 +74,10 @@ def parse_where(given: Any) -> Where:
         raise InvalidInput(f"`where` is an object of at most {MOST} conditions, by the path of the field")
     found: list[Condition] = []
     for path, asked in given.items():
-        operators = asked if isinstance(asked, Mapping) and asked and _names_operators(asked) else {"$eq": asked}
+        named = isinstance(asked, Mapping) and asked and all(str(name).startswith("$") for name in asked)
+        operators = asked if named else {"$eq": asked}
         found += [_condition(path, operator, operand) for operator, operand in operators.items()]
     return tuple(found)
-
-
-def _names_operators(asked: Mapping[Any, Any]) -> bool:
-    return all(isinstance(name, str) and name.startswith("$") for name in asked)
 
 
 def _condition(path: str, operator: str, operand: Any) -> Condition:

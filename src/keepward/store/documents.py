@@ -300,7 +300,7 @@ class DocumentReads(Snapshot):
     def artefacts(self, tenant: str) -> list[tuple[str, str, str]]:
         """Return (kind, version, text) of every such text whose seal holds."""
         rows = self._documents(tenant, "documents", kind="artefacts")
-        return sorted((*_pair(each.id), each.body.decode()) for each in rows)
+        return sorted((*each.id.partition("/")[::2], each.body.decode()) for each in rows)
 
     # --- feedback
 
@@ -506,8 +506,3 @@ def refs_in(db: Session, tenant: str) -> set[str]:
         except (ValueError, AttributeError, UnicodeDecodeError):
             continue
     return {ref for ref in refs if isinstance(ref, str)}
-
-
-def _pair(name: str) -> tuple[str, str]:
-    kind, _, version = name.partition("/")
-    return kind, version

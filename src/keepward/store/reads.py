@@ -285,7 +285,9 @@ class MemoryReads(Snapshot):
         values = {"tenant": tenant, "now": now}
         with self._reading(tenant) as db:
             held = {name for (name,) in db.run("blobs_held", tenant=tenant)}
-            blobs = {row[2]: json.loads(row[6])["blob"]["bytes"] for row in _rows(db, tenant, "blobs")}
+            blobs = {
+                row[2]: json.loads(row[6])["blob"]["bytes"] for row in db.run("documents", tenant=tenant, kind="blobs")
+            }
             return Counts(
                 at=now,
                 records=db.run("facts_records", values).fetchall(),
@@ -367,10 +369,6 @@ def _facts(counts: Counts, scopes: Collection[str] | None) -> dict[str, Any]:
 
 class Reader(MemoryReads, JournalReads, UseReads, TermReads, CandidateReads):
     """All that may be asked of one state: of the store, or, of a writer, of what its own transaction sees."""
-
-
-def _rows(db: Session, tenant: str, kind: str) -> list[Row]:
-    return db.run("documents", tenant=tenant, kind=kind).fetchall()
 
 
 def _profile(db: Session, sealer: Sealer, tenant: str, row: Row) -> Profile | None:
