@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from keepward.errors import InvalidInput
-from keepward.interchange.messages import skipped_notes, turns
+from keepward.interchange.messages import counted, turns
 from keepward.interchange.reading import Flaw, Item, Plan, Source, Unusable, listed, noted
 from keepward.model.memory import Tier
 
@@ -74,9 +74,8 @@ def _plan(source: Source, mem: Memory, session: str | None, read: _Read) -> Plan
                 total += len(rows) + len(items)
     except Unusable as fault:
         raise InvalidInput(f"{source.name} cannot be read, nothing was imported: {fault}") from fault
-    made, skipped = Plan(total=total, entries=iter(())), Counter[str]()
 
-    def entries() -> Iterator[Item | Flaw]:
+    def entries(skipped: Counter[str]) -> Iterator[Item | Flaw]:
         for number, value in source.elements():
             if not isinstance(value, dict):
                 yield Flaw(number=number, reason="a conversation is an object")
@@ -88,10 +87,8 @@ def _plan(source: Source, mem: Memory, session: str | None, read: _Read) -> Plan
             yield from turns(enumerate(titled, 1), name, limits[Tier.EPISODIC], skipped, number)
             for item in items:
                 yield from noted(number, limits[Tier.ARCHIVAL], **item)
-        made.notes += skipped_notes(skipped)
 
-    made.entries = entries()
-    return made
+    return counted(total, entries)
 
 
 def _chatgpt(value: dict[str, Any], skipped: Counter[str]) -> tuple[list[_Row], list[_Row]]:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from keepward.interchange.messages import skipped_notes, turns
+from keepward.interchange.messages import counted, turns
 from keepward.interchange.reading import Flaw, Item, Plan, Source, Unusable, listed, noted, records, well_formed
 from keepward.model.graph import entity_item, observation_item, relation_item
 from keepward.model.memory import Tier
@@ -89,9 +89,9 @@ def plan_zep(source: Source, mem: Memory, session: str | None) -> Plan:
         InvalidInput: it cannot be read, or was cut.
     """
     limits, rows = mem.policy.text_limit, list(records(source, "episodes", "edges", "facts"))
-    made, skipped, places = Plan(total=len(rows), entries=iter(())), Counter[str](), Counter[str]()
+    places: Counter[str] = Counter()
 
-    def entries() -> Iterator[Item | Flaw]:
+    def entries(skipped: Counter[str]) -> Iterator[Item | Flaw]:
         for number, row in rows:
             if not isinstance(row, dict):
                 yield Flaw(number=number, reason="an episode is an object")
@@ -111,10 +111,8 @@ def plan_zep(source: Source, mem: Memory, session: str | None) -> Plan:
                 when = row.get("valid_at") or row.get("created_at")
                 given = {"name": row.get("uuid"), "category": row.get("source_description") or None}
                 yield from noted(number, limits[Tier.ARCHIVAL], row.get("content"), kind="document", when=when, **given)
-        made.notes += skipped_notes(skipped)
 
-    made.entries = entries()
-    return made
+    return counted(len(rows), entries)
 
 
 def _spoken(row: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from keepward.errors import InvalidInput
@@ -42,9 +42,8 @@ def plan(source: Source, mem: Memory, session: str | None) -> Plan:
     """
     rows, total, many = _rows(source)
     name = session or " ".join(source.stem.split())[:_LONGEST_NAME] or "import"
-    made = Plan(total=total, entries=iter(()))
-    made.entries = _through(_opened(rows, many=many), name, mem.policy.text_limit[Tier.EPISODIC], made)
-    return made
+    laid_out, limit = _opened(rows, many=many), mem.policy.text_limit[Tier.EPISODIC]
+    return counted(total, lambda skipped: _through(laid_out, name, limit, skipped))
 
 
 def turns(
@@ -69,9 +68,16 @@ def turns(
             yield Flaw(number=at, reason=str(fault))
 
 
-def skipped_notes(skipped: Counter[str]) -> list[str]:
-    """Return what was left out in sentences."""
-    return [f"skipped: {count} {what}" for what, count in sorted(skipped.items()) if count]
+def counted(total: int, read: Callable[[Counter[str]], Iterator[Item | Flaw]]) -> Plan:
+    """Return a plan whose notes say what was left out, as ``read`` has counted it once the entries are through."""
+
+    def entries() -> Iterator[Item | Flaw]:
+        skipped: Counter[str] = Counter()
+        yield from read(skipped)
+        made.notes += [f"skipped: {count} {what}" for what, count in sorted(skipped.items()) if count]
+
+    made = Plan(total=total, entries=entries())
+    return made
 
 
 def messages_in(source: Source) -> list[Any]:
@@ -128,12 +134,10 @@ def _opened(rows: Iterable[tuple[int, Any]], *, many: bool) -> Iterator[_Row]:
             yield number, None, place, row
 
 
-def _through(rows: Iterator[_Row], session: str, limit: int, plan: Plan) -> Iterator[Item | Flaw]:
-    skipped: Counter[str] = Counter()
+def _through(rows: Iterator[_Row], session: str, limit: int, skipped: Counter[str]) -> Iterator[Item | Flaw]:
     for number, own, place, row in rows:
         name = session if own is None else f"{session}{own}" if own.startswith("#") else own[:_LONGEST_NAME]
         yield from turns([(place, row)], name, limit, skipped, number)
-    plan.notes += skipped_notes(skipped)
 
 
 def _fields(row: Any, session: str, place: int, skipped: Counter[str]) -> dict[str, Any] | None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.errors import InvalidInput
 from keepward.integrations.names import below, found_by, key_of, texts_of
-from keepward.interchange.messages import skipped_notes, turns
+from keepward.interchange.messages import counted, turns
 from keepward.interchange.reading import (
     SQLITE,
     Flaw,
@@ -64,9 +64,8 @@ def plan_mem0(source: Source, mem: Memory, session: str | None) -> Plan:
     """
     del session  # a run is in the metadata
     limit, rows = mem.policy.text_limit[Tier.ARCHIVAL], records(source, "results", "memories", "relations")
-    made, skipped = Plan(total=len(rows), entries=iter(())), Counter[str]()
 
-    def entries() -> Iterator[Item | Flaw]:
+    def entries(skipped: Counter[str]) -> Iterator[Item | Flaw]:
         for number, row in rows:
             if not isinstance(row, dict):
                 yield Flaw(number=number, reason="a memory is an object")
@@ -91,10 +90,8 @@ def plan_mem0(source: Source, mem: Memory, session: str | None) -> Plan:
                     tags=tuple(each for each in listed(row.get("categories")) if isinstance(each, str)),
                     metadata={**more, **({"mem0": about} if about else {})} or None,
                 )
-        made.notes += skipped_notes(skipped)
 
-    made.entries = entries()
-    return made
+    return counted(len(rows), entries)
 
 
 def is_letta(value: Any) -> bool:
@@ -117,9 +114,8 @@ def plan_letta(source: Source, mem: Memory, session: str | None) -> Plan:
     agents = [each for each in value.get("agents") or [value] if isinstance(each, dict)]
     blocks = [each for each in value.get("blocks") or value.get("core_memory") or () if isinstance(each, dict)]
     said = [listed(each.get("messages")) for each in agents]
-    made, skipped = Plan(total=len(blocks) + sum(map(len, said)), entries=iter(())), Counter[str]()
 
-    def entries() -> Iterator[Item | Flaw]:
+    def entries(skipped: Counter[str]) -> Iterator[Item | Flaw]:
         for number, block in enumerate(blocks, 1):
             label = f"block {block.get('label') or number}"
             if str(block.get("value") or "").strip():
@@ -130,10 +126,8 @@ def plan_letta(source: Source, mem: Memory, session: str | None) -> Plan:
             name = session or str(agent.get("name") or agent.get("id") or source.stem)
             rows = (row for each in messages if (row := _letta_message(each, name, skipped)) is not None)
             yield from turns(enumerate(rows, 1), name, limits[Tier.EPISODIC], skipped)
-        made.notes += skipped_notes(skipped)
 
-    made.entries = entries()
-    return made
+    return counted(len(blocks) + sum(map(len, said)), entries)
 
 
 def _letta_message(row: Any, agent: str, skipped: Counter[str]) -> Any:
@@ -182,9 +176,9 @@ def plan_langgraph(source: Source, mem: Memory, session: str | None) -> Plan:
     """
     del session  # an item belongs to a namespace
     rows = _rows(source)
-    limit, made, skipped = mem.policy.text_limit[Tier.ARCHIVAL], Plan(total=len(rows), entries=iter(())), Counter[str]()
+    limit = mem.policy.text_limit[Tier.ARCHIVAL]
 
-    def entries() -> Iterator[Item | Flaw]:
+    def entries(skipped: Counter[str]) -> Iterator[Item | Flaw]:
         for number, (prefix, key, value, expires) in enumerate(rows, 1):
             try:
                 ends = None if expires is None else parse_instant(str(expires).replace(" ", "T", 1))
@@ -201,10 +195,8 @@ def plan_langgraph(source: Source, mem: Memory, session: str | None) -> Plan:
                 yield Flaw(
                     number=number, reason=str(fault) if isinstance(fault, Unusable) else "its time or name is damaged"
                 )
-        made.notes += skipped_notes(skipped)
 
-    made.entries = entries()
-    return made
+    return counted(len(rows), entries)
 
 
 def _stored(
