@@ -25,9 +25,11 @@ from keepward.model.value import to_micros
 from keepward.retrieval import states
 from keepward.retrieval.statements import (
     ACTING,
+    BEGIN,
     COLUMNS,
     DAY,
     DOING,
+    FEATURES,
     NAME,
     ONE_VALUE,
     OWN,
@@ -50,6 +52,8 @@ Mask = npt.NDArray[np.bool_]
 #: Places of a newer and an older statement, (n, 2).
 Pairs = npt.NDArray[np.intp]
 Bits = npt.NDArray[np.uint64]
+#: A row of ``FEATURES`` for each statement.
+Features = npt.NDArray[np.void]
 
 #: Least cosine of two statements of the same thing: where the newer one tells of a change and they share a word that is
 #: no name; where it does and they share names alone; and where they speak of the same property or have one form.
@@ -76,8 +80,7 @@ MOST: Final = 256
 _REMEMBERED: Final = 32_768
 #: Words of a text beyond which a change may be of anything.
 LONGEST: Final = 16
-#: Words from which one form is told, and after which two of one form end.
-_BEGIN: Final = 3
+#: Words after which two of one form end.
 _END: Final = 4
 #: Words that may stand for as many others in a sentence of one form.
 _SWAPPED: Final = 2
@@ -112,12 +115,13 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, New
     given, when = [records[at] for at in order], [instants[at][:2] for at in order]
     digests = [digest_of(record) for record in given]
     seen = [glance(record, digest) for record, digest in zip(given, digests, strict=True)]
-    near: Cosines = np.ones((len(given), len(given)))
+    features = np.frombuffer(b"".join(each.features for each in seen), FEATURES)
+    near: Cosines = np.ones((1, 1))
     if vectors is not None:
         near = (vectors[order] @ vectors[order].T).astype(np.float64).round(6)
     excluded = _excluded(seen)
-    able = _comparable(given, seen, near, excluded, by_meaning=vectors is not None)
-    excluded |= _own(given, seen)
+    able = _comparable(given, features, near, excluded, by_meaning=vectors is not None)
+    excluded |= _own(given, features)
     words = {at: worded(given[at], digests[at]) for at in np.flatnonzero(able.any(0) | able.any(1)).tolist()}
     found: dict[str, Newer] = {}
     # From the newest on, so that what outdoes another is known not to be outdone itself.
@@ -200,49 +204,45 @@ def _excluded(seen: Sequence[Glance]) -> Mask:
     return found
 
 
-def _own(given: Sequence[Record], seen: Sequence[Glance]) -> Mask:
+def _own(given: Sequence[Record], features: Features) -> Mask:
     """Return, for each two, whether they name a property of the one who says both."""
-    own = np.array([glance.properties & OWN for glance in seen], dtype=np.int64)
+    own = features["properties"] & OWN
+    if not own.any():
+        return np.zeros((), dtype=np.bool_)
     speakers: dict[str | None, int] = {}
     by = np.array([speakers.setdefault(record.speaker or None, len(speakers)) for record in given])
     return np.asarray(((own[:, None] & own) != 0) & (by[:, None] == by), dtype=np.bool_)
 
 
 def _comparable(
-    given: Sequence[Record], seen: Sequence[Glance], near: Cosines, excluded: Mask, *, by_meaning: bool
+    given: Sequence[Record], features: Features, near: Cosines, excluded: Mask, *, by_meaning: bool
 ) -> Mask:
     """Return, for each newer (row) and older (column) one, whether the pair is worth to be read word by word."""
-    trust = np.array([int(record.trust) for record in given])
-    properties = np.array([glance.properties for glance in seen], dtype=np.int64)
-    begin = np.array([hash(glance.form[:_BEGIN]) for glance in seen], dtype=np.int64)
-    told = np.array([not glance.asks for glance in seen], dtype=np.bool_)
+    properties, begin, kinds, denies = (features[name] for name in ("properties", "begin", "kinds", "denies"))
     able: Mask = ((properties[:, None] & properties) != 0) | (begin[:, None] == begin)
     able &= near >= SAME_OWN
-    kinds = np.array([glance.kinds for glance in seen], dtype=np.int64)
-    denies = np.array([glance.denies for glance in seen], dtype=np.bool_)
-    denied = denies[:, None] != denies
-    short = np.array([glance.length <= SHORT for glance in seen], dtype=np.bool_)
-    otherwise = (((kinds[:, None] & kinds) != 0) | denied) & short[:, None] & short
-    able |= otherwise & ((near >= SAME_SAID) | (_topical(seen) & (near >= SAME_TOPIC)))
-    if not by_meaning:
-        # Longer ones tell of many things, and only vectors would say whether of the same.
-        able &= short[:, None] & short
+    short = features["length"] <= SHORT
+    otherwise = ((kinds[:, None] & kinds) != 0) | (denies[:, None] != denies)
+    if by_meaning:
+        otherwise &= short[:, None] & short
+        able |= otherwise & ((near >= SAME_SAID) | (_topical(features) & (near >= SAME_TOPIC)))
+        brief = features["length"] <= LONGEST
+        able |= (features["changes"] & brief)[:, None] & brief & (near >= CHANGED)
     else:
-        brief = np.array([glance.length <= LONGEST for glance in seen], dtype=np.bool_)
-        changes = np.array([glance.changes for glance in seen], dtype=np.bool_)
-        able |= (changes & brief)[:, None] & brief & (near >= CHANGED)
-    rows = [at for at, each in enumerate(seen) if each.replaces]
-    able[rows] |= short & (near[rows] >= SAME_TOPIC)
+        # Longer ones tell of many things, and only vectors would say whether of the same.
+        able |= otherwise
+        able &= short[:, None] & short
+    able |= features["replaces"][:, None] & short & (near >= SAME_TOPIC)
     able |= excluded & (near >= SAME_STATE)
+    told, trust = ~features["asks"], np.array([record.trust._value_ for record in given])
     able &= told[:, None] & told & (trust[:, None] >= trust)
     return np.tril(able, -1)
 
 
-def _topical(seen: Sequence[Glance]) -> Mask:
+def _topical(features: Features) -> Mask:
     """Return which may speak of one thing that both sides know: what the one calls so, the other mentions."""
-    mentions = np.array([glance.mentions for glance in seen], dtype=np.int64)
-    topics = np.array([glance.topics for glance in seen], dtype=np.int64)
-    named: Mask = np.zeros((len(seen), len(seen)), dtype=np.bool_)
+    mentions, topics = features["mentions"], features["topics"]
+    named: Mask = np.zeros((len(features), len(features)), dtype=np.bool_)
     for column in range(COLUMNS):
         named |= (mentions[:, column, None] & topics[:, column]) != 0
     return named | named.T
@@ -443,4 +443,4 @@ def _one_form(newer: Sequence[int], older: Sequence[int]) -> bool:
     least, most = sorted((len(newer), len(older)))
     shared = next((at for at in range(least) if newer[at] != older[at]), least)
     verb = next((word for word in reversed(newer[:shared]) if word in VERB_HASHES), None)
-    return _BEGIN <= shared < least and most - shared <= _END and verb in ONE_VALUE
+    return BEGIN <= shared < least and most - shared <= _END and verb in ONE_VALUE

@@ -16,6 +16,8 @@ from itertools import chain
 from operator import or_
 from typing import Any, Final, TypeVar
 
+import numpy as np
+
 from keepward.model.memory import Record
 from keepward.retrieval import states
 from keepward.retrieval.analyze import IRREGULAR, MONTHS, NUMBERS, STOP_WORDS, WEEKDAYS, analyse, term_hash, word_hashes
@@ -31,9 +33,28 @@ _CALLED: Final = 3
 DAY: Final = 1
 NAME: Final = 3
 PLACE: Final = 4
+#: Words from which one form is told.
+BEGIN: Final = 3
 #: Integers of a filter of words, and bits of each.
 COLUMNS: Final = 4
 _BITS: Final = 63
+#: What of statements is compared all at once: bits of the kinds of value in a short text, of its words by their hash
+#: (`_filter`), and of those of its phrases; a hash of how it begins; and whether it names something that it says
+#: something else in the place of.
+FEATURES: Final = np.dtype(
+    [
+        ("properties", np.int64),
+        ("kinds", np.int64),
+        ("begin", np.int64),
+        ("length", np.int64),
+        ("mentions", np.int64, COLUMNS),
+        ("topics", np.int64, COLUMNS),
+        ("asks", np.bool_),
+        ("changes", np.bool_),
+        ("denies", np.bool_),
+        ("replaces", np.bool_),
+    ]
+)
 #: Bits of the patterns that are looked for in one pass, and how many there are before the properties.
 _CHANGE, _IDIOMS, _REPLACES = 1, 2, 4
 _PROPERTIES: Final = 3
@@ -85,13 +106,10 @@ class Glance:
     #: The words in their order, as hashes: the first of them.
     form: tuple[int, ...]
     length: int
-    #: Bits of the kinds of value in a short text, of its words by their hash (`_filter`), and of those of its phrases.
     kinds: int
-    mentions: tuple[int, ...]
-    topics: tuple[int, ...]
     denies: bool
-    #: Whether it names something that it says something else in the place of.
-    replaces: bool
+    #: A row of ``FEATURES``.
+    features: bytes
     states: tuple[states.State, ...]
     #: Bits of the sides of its states, and of the other sides of these.
     sides: int
@@ -193,17 +211,18 @@ def _glanced(record: Record) -> Glance:
         mentioned = [word for each in rough for word in each]
         topics = [word for head, sort in _phrases(tokens, rough) for word in (head, *sort)]
         told = states.read(text, record.speaker or "")
+    properties, changes, asks = bits >> _PROPERTIES, bool(bits & _CHANGE), text.rstrip().endswith("?")
+    form, denies = tuple(map(term_hash, words[:24])), _denies(text, words)
+    numbers = properties, kinds, hash(form[:BEGIN]), len(words), _filter(mentioned), _filter(topics)
     return Glance(
-        properties=bits >> _PROPERTIES,
-        changes=bool(bits & _CHANGE),
-        asks=text.rstrip().endswith("?"),
-        form=tuple(map(term_hash, words[:24])),
+        properties=properties,
+        changes=changes,
+        asks=asks,
+        form=form,
         length=len(words),
         kinds=kinds,
-        mentions=_filter(mentioned),
-        topics=_filter(topics),
-        denies=_denies(text, words),
-        replaces=bool(bits & _REPLACES),
+        denies=denies,
+        features=np.array((*numbers, asks, changes, denies, bool(bits & _REPLACES)), FEATURES).tobytes(),
         states=told,
         sides=reduce(or_, (state.side for state in told), 0),
         others=reduce(or_, (state.other for state in told), 0),
