@@ -120,6 +120,8 @@ class _Assembly:
         #: Headings that are paid for, and estimated tokens of what is in.
         self._opened: Opened = {}
         self._spent = 0
+        #: Sections, blocks, origins and days in which a further line opens nothing.
+        self._settled_places: set[tuple[object, ...]] = set()
         #: Who says what, by the folded words.
         self._holders: dict[str, tuple[str, int]] = {}
         self._findings: dict[tuple[str, int], tuple[Mask, ...] | None] = {}
@@ -146,9 +148,15 @@ class _Assembly:
             known = self._counted[text] = self._inputs.count(text)
         return known
 
-    def _price(self, line: Line) -> int:
-        """Return the estimated tokens that a line adds, noting the headings it opens."""
+    def _price(self, line: Line, alone: int) -> int:
+        """Return the estimated tokens that a line adds, noting the headings it opens; those of it alone for none."""
+        place = line.section, line.block, line.mark, line.under
+        if place in self._settled_places:
+            return alone
+        before = len(self._opened)
         parts, gone = added(line, self._inputs.format, self._opened)
+        if len(self._opened) == before:
+            self._settled_places.add(place)
         return sum(map(self._count, parts)) - self._count(gone)
 
     @property
@@ -206,7 +214,7 @@ class _Assembly:
                 return False
             # What stands under headings costs no less than it does by itself.
             before = len(self._opened)
-            if entry.alone <= room and (cost := self._price(line)) <= room:
+            if entry.alone <= room and (cost := self._price(line, entry.alone)) <= room:
                 self._spent += cost
                 entry.cost = cost
                 self._keep(entry, line)

@@ -134,8 +134,9 @@ def consider(inputs: Inputs, *, each: bool) -> Considered:
         sources.append((section, [Candidate(record=record) for record in ordered]))
     sources.append(("recalled", inputs.recalled))
     least = inputs.policy.least_trust.get(inputs.purpose, Trust.UNKNOWN)
-    scores = (_finite(it.score) for it in inputs.recalled if _is_shown(it.record, inputs, least))
-    found.best = max(scores, default=None)
+    scores = [_finite(it.score) for it in inputs.recalled]
+    shown = (score for it, score in zip(inputs.recalled, scores, strict=True) if _is_shown(it.record, inputs, least))
+    found.best = max(shown, default=None)
     newest: dict[str, int] = {}
     for _, candidates in sources:
         for it in candidates:
@@ -165,7 +166,7 @@ def consider(inputs: Inputs, *, each: bool) -> Considered:
                         section=section,
                         confidence=_sureness(record, inputs.now),
                         rank=rank,
-                        score=_finite(it.score) if recalled else None,
+                        score=scores[rank] if recalled else None,
                         strength=_finite(it.score if it.strength is None else it.strength),
                         parts=it.parts,
                         brought=it.brought,

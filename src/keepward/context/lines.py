@@ -15,7 +15,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
@@ -145,8 +145,10 @@ def tidy(masks: Iterable[Mask], length: int) -> tuple[Mask, ...]:
     return tuple(clean)
 
 
-def masked(text: str, masks: Iterable[Mask]) -> str:
+def masked(text: str, masks: Collection[Mask]) -> str:
     """Return the text with each span of tidy masks replaced by ``[NAME]``."""
+    if not masks:
+        return text
     parts: list[str] = []
     at = 0
     for start, end, name in masks:
@@ -169,7 +171,7 @@ def xml_attribute(name: str, value: str | None) -> str:
 
 
 def line_of(
-    section: str, record: Record, masks: Iterable[Mask], *, earlier: bool = False, renderer: int = RENDERER
+    section: str, record: Record, masks: Collection[Mask], *, earlier: bool = False, renderer: int = RENDERER
 ) -> Line:
     """Return the line of a memory with its tidy masks applied."""
     mark = origin(record, renderer)

@@ -51,7 +51,9 @@ _log = logging.getLogger(__name__)
 #: Id, whether the seal holds, and body.
 _Receipt = tuple[str, bool, bytes]
 _One = TypeVar("_One")
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode
+_encode = json.JSONEncoder(
+    ensure_ascii=False, check_circular=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+).encode
 
 
 class Document(NamedTuple):
