@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from keepward import verbs
-from keepward.calls import sends, sharing
+from keepward.calls import sends, sharing, taking
 from keepward.calls.conversation import Talks
 from keepward.model.change import (
     KEEP,
@@ -102,31 +102,9 @@ class Use(Talks):
         receipt is kept, for ``feedback`` to name.
         """
 
+    @taking(recall)
     @sends("read")
-    def explain_recall(
-        self,
-        query: str,
-        *,
-        limit: int = 10,
-        purpose: str = "answer",
-        tiers: Sequence[str] = (),
-        kinds: Sequence[str] = (),
-        tags: Sequence[str] = (),
-        content_types: Sequence[str] = (),
-        subject: str | None = None,
-        category: str | None = None,
-        session: str | None = None,
-        min_importance: float = 0.0,
-        include_sensitive: bool = False,
-        as_of: AsOf = None,
-        order: str = "learned",
-        floor: float | None = None,
-        receipt: bool = False,
-        since: datetime | str | None = None,
-        until: datetime | str | None = None,
-        within: str | None = None,
-        where: Mapping[str, Any] | str | None = None,
-    ) -> Ranking:
+    def explain_recall(self, query: str, **asked: Any) -> Ranking:
         """Recall, with what each part of the score adds to each hit, its rank in each order, and what is learned.
 
         The arguments are those of ``recall``.
@@ -236,19 +214,9 @@ class Use(Talks):
         ``floor``: 0..1, None for the policy's own.
         """
 
+    @taking(context)
     @sends("read")
-    def preview(
-        self,
-        objective: str,
-        *,
-        budget_tokens: int | None = None,
-        purpose: str = "answer",
-        as_of: AsOf = None,
-        format: str = "markdown",  # noqa: A002
-        include_sensitive: bool = False,
-        without: Sequence[str] = (),
-        floor: float | None = None,
-    ) -> Explanation:
+    def preview(self, objective: str, **asked: Any) -> Explanation:
         """Compile a context, keep nothing of it, and say of every candidate why it is in or out.
 
         It takes a reviewer or the owner; the arguments are those of ``context``.
