@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepward.errors import InvalidInput
 from keepward.mcp.tool import Answer, Tool, items, obj, text, texts, tool, whole
-from keepward.mcp.tools import ALWAYS, OUTCOME, filled, written
+from keepward.mcp.tools import OUTCOME, filled, writes, written
 from keepward.model.memory import CORE_BLOCKS, Tier
 from keepward.model.policy import access_for
 from keepward.model.trust import visible_from
@@ -30,11 +30,15 @@ if TYPE_CHECKING:
 
 _LABEL = text("Name of the block, such as mission.")
 _REASON = text("Why; the person who decides reads it.")
-_EDITS = text("Id of begun edits; without one the change is proposed at once.")
 _BEGUN = text("Id of the begun edits.")
-_EVIDENCE = texts("Ids or references that back it; the human block needs a recorded user message.")
+_CHANGE = {
+    "reason": _REASON,
+    "evidence": texts("Ids or references that back it; the human block needs a recorded user message."),
+    "edits": text("Id of begun edits; without one the change is proposed at once."),
+}
 _STAGED = {"edits": text(), "count": whole("Changes collected so far.")}
 _CHANGED = {**OUTCOME, **_STAGED, "outcome": text(enum=[*OUTCOME["outcome"]["enum"], "staged"])}
+_changes = partial(tool, gives=_CHANGED, always=("outcome",))
 _BLOCK = obj({"label": text(), "text": text(), "tokens": whole(), "budget": whole()})
 
 
@@ -50,18 +54,10 @@ def read_blocks(drafts: Drafts, memory: Memory, given: dict[str, Any]) -> Answer
     return Answer(data={"blocks": found}, text="\n".join(lines))
 
 
-@tool(
+@_changes(
     "Append to a core block",
-    takes={
-        "label": _LABEL,
-        "text": text("The line to add."),
-        "reason": _REASON,
-        "evidence": _EVIDENCE,
-        "edits": _EDITS,
-    },
+    takes={"label": _LABEL, "text": text("The line to add."), **_CHANGE},
     needs=("label", "text"),
-    gives=_CHANGED,
-    always=("outcome",),
 )
 def block_append(drafts: Drafts, memory: Memory, given: dict[str, Any]) -> Answer:
     """Add a line to a core block, now or as one of begun edits."""
@@ -75,19 +71,15 @@ def block_append(drafts: Drafts, memory: Memory, given: dict[str, Any]) -> Answe
     return written(memory, memory.append(memory_id, reason=_why(given), **fields))
 
 
-@tool(
+@_changes(
     "Replace text of a core block",
     takes={
         "label": _LABEL,
         "old": text("The passage to replace, word for word; without it the whole block is."),
         "new": text("What stands there instead."),
-        "reason": _REASON,
-        "evidence": _EVIDENCE,
-        "edits": _EDITS,
+        **_CHANGE,
     },
     needs=("label", "new"),
-    gives=_CHANGED,
-    always=("outcome",),
     destroys=True,
 )
 def block_replace(drafts: Drafts, memory: Memory, given: dict[str, Any]) -> Answer:
@@ -106,12 +98,10 @@ def block_replace(drafts: Drafts, memory: Memory, given: dict[str, Any]) -> Answ
     return written(memory, memory.revise(memory_id, reason=_why(given), if_version=version, **fields))
 
 
-@tool(
+@writes(
     "Propose a new identity",
     takes={"text": text("All that the identity is to say; at most 500 tokens."), "reason": _REASON},
     needs=("text", "reason"),
-    gives=OUTCOME,
-    always=ALWAYS,
     destroys=True,
 )
 def update_identity(drafts: Drafts, memory: Memory, given: dict[str, Any]) -> Answer:
@@ -127,7 +117,7 @@ def begin_edits(drafts: Drafts, memory: Memory, given: dict[str, Any]) -> Answer
     return Answer(data={"edits": name, "count": 0}, text=said)
 
 
-@tool("Finish edits", takes={"edits": _BEGUN}, needs=("edits",), gives=OUTCOME, always=ALWAYS, destroys=True)
+@writes("Finish edits", takes={"edits": _BEGUN}, needs=("edits",), destroys=True)
 def finish_edits(drafts: Drafts, memory: Memory, given: dict[str, Any]) -> Answer:
     """Propose all begun edits as one: all are carried out, held or refused together."""
     if not drafts.get(memory, given["edits"]).changes:

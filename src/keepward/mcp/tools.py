@@ -9,6 +9,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from keepward.errors import InvalidInput, KeepwardError
@@ -81,7 +82,9 @@ OUTCOME = {
     "reasons": texts(),
     "notices": texts(),
 }
-ALWAYS = ("outcome", "receipt", "reasons")
+_ALWAYS = ("outcome", "receipt", "reasons")
+#: Makes a tool that writes.
+writes = partial(tool, gives=OUTCOME, always=_ALWAYS)
 
 
 @tool(
@@ -119,7 +122,7 @@ def recall(memory: Memory, given: dict[str, Any]) -> Answer:
     return Answer(data=data, text="\n".join(lines), notes=found.notes)
 
 
-@tool(
+@writes(
     "Remember",
     takes={
         "text": text("What to remember; at most 1,200 characters."),
@@ -140,8 +143,6 @@ def recall(memory: Memory, given: dict[str, Any]) -> Answer:
         "reason": _REASON,
     },
     needs=("text",),
-    gives=OUTCOME,
-    always=ALWAYS,
 )
 def remember(memory: Memory, given: dict[str, Any]) -> Answer:
     """Remember one thing in a plain sentence. Gates judge it; `outcome` says whether it is committed, held for a
@@ -151,7 +152,7 @@ def remember(memory: Memory, given: dict[str, Any]) -> Answer:
     return written(memory, memory.remember(given.pop("text"), **given))
 
 
-@tool(
+@writes(
     "Revise",
     takes={
         "id": _ID,
@@ -163,8 +164,6 @@ def remember(memory: Memory, given: dict[str, Any]) -> Answer:
         **_BACKING,
     },
     needs=("id", "reason"),
-    gives=OUTCOME,
-    always=ALWAYS,
     destroys=True,
 )
 def revise(memory: Memory, given: dict[str, Any]) -> Answer:
@@ -183,12 +182,10 @@ def revise(memory: Memory, given: dict[str, Any]) -> Answer:
     return written(memory, memory.revise(memory_id, given.pop("text", KEEP), reason=reason, **given))
 
 
-@tool(
+@writes(
     "Forget",
     takes={"id": _ID, "reason": _REASON, "if_version": _IF_VERSION},
     needs=("id", "reason"),
-    gives=OUTCOME,
-    always=ALWAYS,
     destroys=True,
 )
 def forget(memory: Memory, given: dict[str, Any]) -> Answer:
