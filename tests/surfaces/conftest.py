@@ -1,17 +1,18 @@
-"""A command line to call: in this process, in a folder of its own, with what it printed caught."""
+"""A command line to call in this process, with what it printed caught; a server over HTTP, and an agent's handle."""
 
 from __future__ import annotations
 
 import io
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from keepward import Actor, Memory
 from keepward.cli.main import main
 
 
@@ -64,3 +65,27 @@ def held(run: Run) -> dict[str, Any]:
     """A mission of the owner's and an agent's edit of it that waits."""
     run("remember", "Ship the app before Easter", "--tier", "core", "--key", "mission", "--as", "operator")
     return run("remember", "Ship the app before summer", "--tier", "core", "--key", "mission", "--json").json
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[Any]:
+    """A store behind the application, and clients of it."""
+    from http_world import World
+
+    world = World(tmp_path)
+    yield world
+    world.memory.close()
+
+
+@pytest.fixture
+def owner(tmp_path: Path) -> Iterator[Memory]:
+    """The owner's handle of a store for the protocol of tools."""
+    from mcp_made import opened
+
+    with opened(tmp_path) as memory:
+        yield memory
+
+
+@pytest.fixture
+def agent(owner: Memory) -> Memory:
+    return owner.acting_as(Actor.agent("claude"))

@@ -3,16 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from http_world import World
 
 from keepward import state as drafts
-
-
-@pytest.fixture
-def world(tmp_path):
-    world = World(tmp_path)
-    yield world
-    world.memory.close()
 
 
 @pytest.fixture

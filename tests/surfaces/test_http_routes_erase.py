@@ -3,14 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from http_world import World
-
-
-@pytest.fixture
-def world(tmp_path):
-    world = World(tmp_path)
-    yield world
-    world.memory.close()
 
 
 @pytest.fixture

@@ -9,13 +9,6 @@ from keepward import Actor
 from keepward.verbs.read import Find
 
 
-@pytest.fixture
-def world(tmp_path):
-    world = World(tmp_path)
-    yield world
-    world.memory.close()
-
-
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
     """A store with a mission, a harbour in every tier, and something sensitive."""

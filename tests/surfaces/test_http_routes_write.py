@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from http_world import World
 
 from keepward.http.routes import RIGHTS
 from keepward.verbs.write import Revise
-
-
-@pytest.fixture
-def world(tmp_path):
-    world = World(tmp_path)
-    yield world
-    world.memory.close()
 
 
 @pytest.fixture

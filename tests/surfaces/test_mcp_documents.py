@@ -19,11 +19,6 @@ def owner(tmp_path):
 
 
 @pytest.fixture
-def agent(owner):
-    return owner.acting_as(Actor.agent("claude"))
-
-
-@pytest.fixture
 def server(agent):
     return served(agent)
 

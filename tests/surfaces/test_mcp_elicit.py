@@ -34,11 +34,6 @@ def owner(tmp_path):
 
 
 @pytest.fixture
-def agent(owner):
-    return owner.acting_as(Actor.agent("claude"))
-
-
-@pytest.fixture
 def server(owner, agent):
     return served(agent, reviewer=owner.acting_as(Actor.reviewer("ann (chat)")))
 

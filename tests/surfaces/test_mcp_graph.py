@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from mcp_made import ERAS, ORDER, SECRET, call, opened, served, talk, told
+from mcp_made import ERAS, ORDER, SECRET, call, served, talk, told
 
 from keepward import Actor
 
@@ -36,17 +36,6 @@ ODD = [
     "Ends with a stop",
     "long " * 400,
 ]
-
-
-@pytest.fixture
-def owner(tmp_path):
-    with opened(tmp_path) as memory:
-        yield memory
-
-
-@pytest.fixture
-def agent(owner):
-    return owner.acting_as(Actor.agent("claude"))
 
 
 @pytest.fixture

@@ -26,12 +26,6 @@ LIST = {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
-@pytest.fixture
-def owner(tmp_path):
-    with opened(tmp_path) as memory:
-        yield memory
-
-
 def bearer(owner, name="claude", **options):
     return {"Authorization": f"Bearer {owner.create_token(name, **options).secret}"}
 

@@ -17,17 +17,6 @@ FORBIDDEN = ("approve", "reject", "rollback", "contain", "erase", "restore", "to
 
 
 @pytest.fixture
-def owner(tmp_path):
-    with opened(tmp_path) as memory:
-        yield memory
-
-
-@pytest.fixture
-def agent(owner):
-    return owner.acting_as(Actor.agent("claude"))
-
-
-@pytest.fixture
 def server(agent):
     return served(agent)
 
