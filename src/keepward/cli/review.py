@@ -51,7 +51,7 @@ def pending(call: Call, state: str) -> Answer:
             screen.line("Nothing waits for review.", "dim")
         for each in data["proposals"]:
             show_proposal(screen, each)
-            if each["state"] == "pending":
+            if each["may_approve"]:
                 screen.labelled("approve", f"keepward approve {each['id']}", "bold")
 
     return Answer({"proposals": proposals, "count": len(found)}, show)
