@@ -355,25 +355,32 @@ def _hard_to_see(char: str) -> bool:
     return char == "\r" or invisible(char) or unicodedata.category(char) in {"Zs", "Zl", "Zp", "Cs", "Cn"}
 
 
+#: Bytes that stand in no readable UTF-8 text.
+_CONTROLS = bytes({*range(32), 127} - set(b"\r\n\t"))
+#: Characters that no memory may hold.
+_ODD = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
+    + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000))
+    + "]"
+)
+
+
 def odd_unicode(text: str) -> str | None:
     """Name the first character no memory may hold, such as ``U+0000 NUL``; None when there is none.
 
     Odd are lone surrogates, NUL, noncharacters, and C0 or C1 controls other than tab and line ends.
     """
-    if text.isascii() and text.isprintable():
+    if text.isascii() and len((data := text.encode()).translate(None, _CONTROLS)) == len(data):
         return None
-    for char in text:
-        code, category = ord(char), unicodedata.category(char)
-        what = None
-        if category == "Cc" and char not in "\n\t\r":
-            what = "control character" if code else "NUL"
-        elif category == "Cs":
-            what = "lone surrogate"
-        elif 0xFDD0 <= code <= 0xFDEF or code & 0xFFFE == 0xFFFE:
-            what = "noncharacter"
-        if what is not None:
-            return f"U+{code:04X} {what}"
-    return None
+    found = _ODD.search(text)
+    if found is None:
+        return None
+    code = ord(found[0])
+    if code < 0xA0:
+        what = "control character" if code else "NUL"
+    else:
+        what = "lone surrogate" if 0xD800 <= code < 0xE000 else "noncharacter"
+    return f"U+{code:04X} {what}"
 
 
 _GATE = (
@@ -423,10 +430,6 @@ def _unescape(escape: str) -> str:
         return html.unescape(escape)
     code = int(escape[2:].strip("{}"), 16)
     return chr(code) if code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
-
-
-#: Bytes that stand in no readable UTF-8 text.
-_CONTROLS = bytes({*range(32), 127} - set(b"\r\n\t"))
 
 
 def _readable(raw: bytes) -> Iterator[str]:
