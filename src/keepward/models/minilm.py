@@ -135,6 +135,8 @@ class Network:
         # Texts are of many lengths: what was set aside for one fits no other, and would only be held.
         options.enable_cpu_mem_arena = False
         options.enable_mem_pattern = False
+        # What can be joined is joined already, and sums and norms are faster apart.
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         self._session: Any = onnxruntime.InferenceSession(blocks(weights), options, providers=["CPUExecutionProvider"])
 
     def vector(self, tokens: Sequence[int]) -> NDArray[np.float32]:

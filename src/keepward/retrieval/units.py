@@ -37,12 +37,16 @@ _SHIFT: Final = {"last": -1, "this": 0, "next": 1}
 
 #: By what rules texts are embedded, the packaged model's way of computing among them; it stands beside the embedder's
 #: name with every vector.
-RECIPE: Final = "2"
+RECIPE: Final = "3"
 #: In place of it, of a vector that came with its memory: no change of rules makes it anew.
 GIVEN: Final = "given"
 FRESH: Final = (RECIPE, GIVEN)
 
 MOST_UNITS: Final = 16
+#: A text of no person that is longer, in characters, has a vector of its opening in place of one of the whole: its
+#: parts say the rest, and a model that reads 256 tokens sees no whole of it anyway.
+_LONG: Final = 600
+_OPENING: Final = 275
 _USER: Final = frozenset(WORDS["role"]["names"]["user"].split())
 _ROLES: Final = _USER.union(WORDS["role"]["names"]["assistant"].split(), ("system", "tool"))
 _SENTENCE: Final = re.compile(r"[^.!?。！？\n]+(?:[.!?。！？]+(?=\s|$|[^\x00-\x7f])|\n+|$)")
@@ -241,7 +245,7 @@ def sentence_units(
     created_at: int | None = None,
     question: str | None = None,
 ) -> list[str]:
-    """Texts to embed: the whole, then parts of it where it is long enough to have some.
+    """Texts to embed: the whole, or of a long text of no person its opening, then parts where it is long enough.
 
     `question` is the text of the previous turn of the session, or None; only its last question is used, in
     front of the whole. What a person says is parted into sentences that tell something: behind a named speaker in
@@ -257,6 +261,7 @@ def sentence_units(
     asked = question_of(question)
     whole = told(text.strip())
     split = sentences(text)
+    seen: int | None = None
     if name:
         parts = _telling(split, _TERMS_OF_A_SENTENCE) if len(terms(text)) > _TERMS_OF_A_SHORT_TURN else []
     elif speaker is not None and speaker.strip() and of_user(speaker):
@@ -264,7 +269,9 @@ def sentence_units(
     else:
         runs = _joined(split)
         parts = runs if len(runs) > 1 else []
-    units = [f"{asked} {whole}" if asked else whole]
+        if parts and len(text) > _LONG:
+            seen = _OPENING
+    units = [(f"{asked} {whole}" if asked else whole)[:seen]]
     if len(split) > 1:
         units.extend(told(part) for part in _grouped(parts, MOST_UNITS - 1))
     elif of_user(speaker) and (about := wished(text)):

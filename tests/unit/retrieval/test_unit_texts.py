@@ -88,6 +88,19 @@ def test_grouped_units_leave_nothing_out() -> None:
     assert all(f"harbour{n} " in joined for n in range(200))
 
 
+def test_the_whole_of_a_long_reply_is_its_opening() -> None:
+    text = " ".join(f"Sentence number {n} names harbour{n} and pier{n} and boat{n}." for n in range(200))
+    whole, *parts = units.sentence_units(text, speaker="assistant", question="Which harbours are there?")
+    assert text.startswith(whole.removeprefix("Which harbours are there? "))
+    assert len(whole) < 300
+    assert all(f"harbour{n} " in " ".join(parts) for n in range(200))
+
+
+@pytest.mark.parametrize(("text", "speaker"), [(LONG * 9, "Ana"), (LONG * 9, "user"), ("harbour " * 99, "assistant")])
+def test_the_whole_of_what_a_person_says_or_has_no_parts_is_all_of_it(text: str, speaker: str) -> None:
+    assert units.sentence_units(text, speaker=speaker)[0].endswith(text[-9:].strip())
+
+
 def test_white_space_has_no_units() -> None:
     assert units.sentence_units(" \n ") == []
 
