@@ -1,4 +1,4 @@
-"""Evaluate whether contexts say what is current: pairs of statements, of which the newer one outdoes the older or not.
+"""Evaluate whether recall and contexts say what is current: pairs of which the newer outdoes the older, or not.
 
     python -m evals.current [--embedder minilm] [--half first | second | both]
 
@@ -7,9 +7,9 @@ a conversation, and asked for through the front door. In ``sets_recall/current.t
 half, on which the rules were written; those at odd places, the second, were counted while the rules were tuned. The
 unread groups were written before anything was counted on them; properties were added since. The fresh
 groups were written by somebody who had not read the rules; their second half stays unread. The states groups were
-written before the rules for states by who wrote these, and both halves were developed on. The blind groups, in
-``sets_recall/current_blind.txt``, are by another hand: nobody who works on the rules
-reads them, and only totals are printed.
+written before the rules for states by who wrote these, and both halves were developed on. The blind and sealed
+groups, in ``sets_recall/current_blind.txt``, are by two other hands: nobody who works on the rules reads them, and
+only totals are printed.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from keepward.models.tokens import choose_counter
 
 TOLD = datetime(2025, 1, 6, 9, tzinfo=UTC)
 _FRESH = ("fresh facts", "fresh turns", "fresh others")
-_BLIND = ("blind facts", "blind turns", "blind others")
-GROUPS = ("facts", "turns", "others", "unread", "unread others", *_FRESH, "states", "states others", *_BLIND)
+#: Nobody who works on the rules reads them.
+_UNREAD = tuple(f"{hand} {form}" for hand in ("blind", "sealed") for form in ("facts", "turns", "others"))
+GROUPS = ("facts", "turns", "others", "unread", "unread others", *_FRESH, "states", "states others", *_UNREAD)
 HALVES = {"first": (0,), "second": (1,), "both": (0, 1)}
 
 
@@ -47,7 +48,7 @@ class Pair:
 
 def pairs(group: str, halves: Sequence[int] = (0, 1)) -> list[Pair]:
     """Return the pairs of a group, those at even places (0) or odd ones (1)."""
-    file = "current_blind.txt" if group.startswith("blind") else "current.txt"
+    file = "current_blind.txt" if group in _UNREAD else "current.txt"
     text = (Path(__file__).parent / "sets_recall" / file).read_text("utf-8")
     part = next(each for each in text.split("\n\n") if each.startswith(f"{group}\n"))
     rows = [line.split(" | ") for line in part.strip().splitlines()[1:]]
@@ -68,18 +69,20 @@ def fields(text: str, number: int, at: datetime) -> dict[str, Any]:
 
 
 def score(mem: Memory, clock: Clock, group: str, given: Sequence[Pair]) -> dict[str, int]:
-    """Tell all pairs to one tenant and ask for each; return in how many the context is right by each measure."""
+    """Tell all pairs to one tenant and ask for each; return how many are right by each measure."""
     for months, name in enumerate(("older", "newer")):
         clock.instant = TOLD + timedelta(days=30 * months)
         told = [fields(getattr(each, name), at, clock.instant) for at, each in enumerate(given)]
         mem.remember_many(told, reason="evaluation of what is current")
     clock.instant += timedelta(days=1)
     ids = {(record.speaker or "", record.text): record.id for record in mem.find(limit=None)}
-    found = dict.fromkeys(("both", "newer first", "marked", "dated"), 0)
+    found = dict.fromkeys(("recalled first", "both", "newer first", "marked", "dated"), 0)
     for each in given:
         made = mem.context(each.question, budget_tokens=2_000)
         items = {item.id: (at, item.outdone_by) for at, item in enumerate(made.sections[-1].items)} if made.text else {}
         older, newer = (ids.get(_named(text)) for text in (each.older, each.newer))
+        hits = [hit.memory.id for hit in mem.recall(each.question, limit=50)]
+        found["recalled first"] += newer in hits and older not in hits[: hits.index(newer)]
         if older not in items or newer not in items:
             continue
         found["both"] += 1
@@ -102,10 +105,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--cache", type=Path, help="a folder to keep vectors in between runs")
     options = parser.parse_args(arguments)
     embedder = chosen(options.embedder, options.cache)
-    print("| pairs | half | of | both shown | newer first | older marked | dated |")
-    print("| --- | --- | ---: | ---: | ---: | ---: | ---: |")
+    print("| pairs | half | of | newer first in recall | both shown | newer first | older marked | dated |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for group in GROUPS:
-        whole = group.startswith(("unread", "blind"))
+        whole = group.startswith("unread") or group in _UNREAD
         for half in ("both",) if whole else ("first", "second") if options.half == "both" else (options.half,):
             given = pairs(group, HALVES[half])
             clock = Clock(TOLD)

@@ -1,7 +1,7 @@
 """Evaluate recall and contexts through the front door: tables in Markdown, a run file, a check of determinism.
 
     python -m evals.recall --dataset locomo --data FILE... --out run.jsonl [--repeat run2.jsonl]
-    python -m evals.recall --dataset own | assistant | unread | fresh | blind | all
+    python -m evals.recall --dataset own | assistant | unread | fresh | blind | sealed | all
 
 Invariants
 (1) The exit status is 3 when two runs differ, 2 when the arguments make no sense, 1 when the run failed, else 0.
@@ -26,7 +26,7 @@ from keepward.models.tokens import choose_counter
 from keepward.ports.models import Embedder, TokenCounter
 
 #: Sets that nobody tunes on.
-UNTUNED = (recall_sets.UNREAD, recall_sets.FRESH, recall_sets.BLIND)
+UNTUNED = (recall_sets.UNREAD, recall_sets.FRESH, recall_sets.BLIND, recall_sets.SEALED)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

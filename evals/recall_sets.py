@@ -26,13 +26,14 @@ from evals.sets_recall.assistant import Chat, chats
 CATEGORIES = {"1": "several turns", "2": "time", "3": "open", "4": "one turn", "5": "adversarial"}
 APART = frozenset({"5"})
 
-#: Names of the sets of chats: the half that is developed on, the other, and two by other hands.
-ASSISTANT, UNREAD, FRESH, BLIND = "assistant", "unread", "fresh", "blind"
+#: Names of the sets of chats: the half that is developed on, the other, and three by other hands.
+ASSISTANT, UNREAD, FRESH, BLIND, SEALED = "assistant", "unread", "fresh", "blind", "sealed"
 _CHATS: dict[str, Callable[[], list[Chat]]] = {
     ASSISTANT: chats,
     UNREAD: partial(chats, unread=True),
     FRESH: fresh.chats,
     BLIND: partial(fresh.chats, "blind.txt"),
+    SEALED: partial(fresh.chats, "sealed.txt"),
 }
 
 _CLEAN = re.compile(r"D[1-9]\d*:[1-9]\d*")

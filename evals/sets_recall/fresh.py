@@ -1,4 +1,4 @@
-"""Chats written one by one, in ``fresh.txt`` and ``blind.txt``, by people who had not read how recall works.
+"""Chats written one by one by people who had not read how recall works: ``fresh.txt``, ``blind.txt``, ``sealed.txt``.
 
 Invariants
 (1) A line that begins with § is a mark, lines between marks are text: `§person NAME`, `§session DATE TIME SUBJECT`,
@@ -44,7 +44,7 @@ def chats(file: str = "fresh.txt") -> list[Chat]:
             found.append((words, turns, []))
         elif mark == "ask":
             kind, _, rest = words.partition(": ")
-            question, _, names = rest.partition(" => ")
+            question, _, names = rest.partition(" =>")
             found[-1][2].append((question, KINDS[kind], [labels[name] for name in names.split()]))
         elif mark in ("session", "talk"):
             session = words

@@ -164,7 +164,7 @@ def test_a_folder_that_is_not_there_is_named_before_any_work(capsys, tmp_path):
     assert "nowhere" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["unread", "fresh", "blind"])
+@pytest.mark.parametrize("name", ["unread", "fresh", "blind", "sealed"])
 def test_of_sets_that_nobody_tunes_on_only_the_totals_are_printed(name, data, monkeypatch, capsys):
     unread = replace(data, name=name)
     monkeypatch.setattr(recall.recall_sets, "assistant", lambda _: unread)

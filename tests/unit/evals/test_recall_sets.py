@@ -9,7 +9,7 @@ from statistics import median
 
 import pytest
 from evals.current import TOLD, fields, pairs
-from evals.recall_sets import ASSISTANT, BLIND, FRESH, UNREAD, assistant, evidence_of, locomo, own, together
+from evals.recall_sets import ASSISTANT, BLIND, FRESH, SEALED, UNREAD, assistant, evidence_of, locomo, own, together
 from evals.sets_recall.assistant import KINDS
 from evals.sets_recall.fresh import KINDS as ALL
 
@@ -129,7 +129,8 @@ def test_replies_of_the_fresh_chats_are_long_and_what_users_say_is_short():
 
 
 @pytest.mark.parametrize(
-    ("name", "kinds"), [(FRESH, set(KINDS.values())), (BLIND, set(ALL.values()) - {"contradictions"})]
+    ("name", "kinds"),
+    [(FRESH, set(KINDS.values())), (BLIND, set(ALL.values()) - {"contradictions"}), (SEALED, set(ALL.values()))],
 )
 def test_such_chats_ask_at_least_five_questions_of_every_kind(name, kinds):
     asked = Counter(each.category for chat in assistant(name).conversations for each in chat.asked)
@@ -138,7 +139,7 @@ def test_such_chats_ask_at_least_five_questions_of_every_kind(name, kinds):
 
 
 def test_each_chat_is_named_as_a_tenant_may_be():
-    assert all(parse_tenant(chat.name) for name in (FRESH, BLIND) for chat in assistant(name).conversations)
+    assert all(parse_tenant(chat.name) for name in (FRESH, BLIND, SEALED) for chat in assistant(name).conversations)
 
 
 def test_friends_are_told_by_their_names_in_the_order_of_time():
@@ -147,7 +148,7 @@ def test_friends_are_told_by_their_names_in_the_order_of_time():
     assert [each.at for each in told] == sorted({each.at for each in told})
 
 
-@pytest.mark.parametrize("name", [FRESH, BLIND])
+@pytest.mark.parametrize("name", [FRESH, BLIND, SEALED])
 def test_every_question_of_such_chats_is_answered_by_turns_but_those_about_what_was_never_said(name):
     asked = [each for chat in assistant(name).conversations for each in chat.asked]
     assert all(bool(each.evidence) == (each.category != KINDS["never"]) for each in asked)
@@ -172,10 +173,12 @@ def test_halves_of_the_fresh_pairs_are_of_one_size_and_share_no_statement(group,
     assert not halves[0] & halves[1]
 
 
-@pytest.mark.parametrize(("group", "size"), [("blind facts", 20), ("blind turns", 20), ("blind others", 40)])
-def test_no_statement_of_the_blind_pairs_is_there_twice(group, size):
-    assert len({text for pair in pairs(group) for text in (pair.older, pair.newer)}) == 2 * size
+@pytest.mark.parametrize("hand", ["blind", "sealed"])
+@pytest.mark.parametrize(("group", "size"), [("facts", 20), ("turns", 20), ("others", 40)])
+def test_no_statement_of_the_blind_pairs_is_there_twice(hand, group, size):
+    assert len({text for pair in pairs(f"{hand} {group}") for text in (pair.older, pair.newer)}) == 2 * size
 
 
-def test_the_blind_pairs_name_a_speaker_where_they_are_turns():
-    assert all("session" in fields(text, 0, TOLD) for pair in pairs("blind turns") for text in (pair.older, pair.newer))
+@pytest.mark.parametrize("group", ["blind turns", "sealed turns"])
+def test_the_blind_pairs_name_a_speaker_where_they_are_turns(group):
+    assert all("session" in fields(text, 0, TOLD) for pair in pairs(group) for text in (pair.older, pair.newer))
