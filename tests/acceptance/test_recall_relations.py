@@ -46,6 +46,21 @@ def test_the_newer_of_two_statements_comes_first_in_recall_and_prompt(opened: Ca
         assert text.index("1,240") < text.index("1,150")
 
 
+def test_what_was_said_later_comes_first_however_few_are_wanted(opened: Callable[..., Memory]) -> None:
+    said = [("I live in Leeds, near the station.", 1), ("I have relocated to Bristol.", 2)]
+    with opened("talk") as mem:
+        for text, month in said:
+            turn = {"speaker": "Priya", "session": f"s{month}", "occurred_at": datetime(2026, month, 1, tzinfo=UTC)}
+            kept(mem.remember(text, tier="episodic", kind="event", **turn))
+        for text in FILLER:
+            kept(mem.remember(text, tier="archival"))
+        asked = "Does Priya live in Leeds, near the station?"
+        found = mem.recall(asked, limit=3)
+        assert [hit.memory.text for hit in found[:2]] == [said[1][0], said[0][0]]
+        assert found[0].score == found[1].score
+        assert mem.recall(asked, limit=1)[0].memory.text == said[1][0]
+
+
 def test_a_page_of_the_web_does_not_go_before_what_its_owner_said(opened: Callable[..., Memory]) -> None:
     said, read = (
         "The refunds of the shop are settled by bank card",

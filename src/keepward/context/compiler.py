@@ -42,6 +42,8 @@ RULE_CAP = 10
 SUMMARY_CAP = 5
 #: Share of a band's best score from which memories count as about equally relevant.
 ALIKE = 0.9
+#: Share of the best score from which a recalled fact stands among the first.
+NEAR = 0.5
 #: The question that a recalled turn answers comes in right behind it where it is so much shorter, and else as if it
 #: ranked further down, by one for every so many tokens of the budget.
 SHORTER = 2
@@ -365,7 +367,8 @@ class _Assembly:
             return self._in_order
         by_id = {entry.record.id: entry for entry in self._recalled.values()}
         outdone = {key: newer for key, newer in self._outdone.items() if key in by_id and newer in by_id}
-        order = recalled_order({key: (it.record, it.rank) for key, it in by_id.items()}, outdone)
+        least = NEAR * max((it.strength for it in by_id.values()), default=0.0)
+        order = recalled_order({key: (it.record, it.strength >= least, it.rank) for key, it in by_id.items()}, outdone)
         self._in_order = [by_id[key] for key in order]
         return self._in_order
 

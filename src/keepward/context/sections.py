@@ -194,25 +194,25 @@ def is_turn(record: Record) -> bool:
     return record.tier is Tier.EPISODIC and record.kind is not Kind.SUMMARY and told
 
 
-def recalled_order(records: Mapping[str, tuple[Record, int]], outdone: Mapping[str, str]) -> list[str]:
-    """Return ids in reading order, given record and rank by id, and what outdoes an id.
+def recalled_order(records: Mapping[str, tuple[Record, bool, int]], outdone: Mapping[str, str]) -> list[str]:
+    """Return ids in reading order, given record, nearness to the best and rank by id, and what outdoes an id.
 
-    By origin; within, archival by rank, then core and working by rank, then summaries, plain events and turns, newest
-    day first. The turns of one session on one day stand in the order they were said; of two sessions the later one
-    stands first. What is outdone stands behind what outdoes it.
+    By origin; within, archival ones, then core and working, each what is near the best in front, newest first, ties by
+    rank; then summaries, plain events and turns, newest day first. The turns of one session on one day stand in the
+    order they were said; of two sessions the later one stands first. What is outdone stands behind what outdoes it.
     """
     opened: dict[tuple[str, int], int] = {}
-    for record, _ in records.values():
+    for record, _, _ in records.values():
         if record.session is not None and is_turn(record):
             at = to_micros(happened_at(record))
             talk = record.session, at // _DAY
             opened[talk] = min(at, opened.get(talk, at))
 
-    def place(entry: tuple[str, tuple[Record, int]]) -> tuple[int, int, int, int, str, int, int, str]:
-        name, (record, rank) = entry
+    def place(entry: tuple[str, tuple[Record, bool, int]]) -> tuple[int, int, int, int, str, int, int, str]:
+        name, (record, near, rank) = entry
         origin, at = origin_rank(record), to_micros(happened_at(record))
         if record.tier is not Tier.EPISODIC:
-            return origin, int(record.tier is not Tier.ARCHIVAL), rank, 0, "", 0, 0, name
+            return origin, int(record.tier is not Tier.ARCHIVAL), int(not near), -at, "", rank, 0, name
         if not is_turn(record):
             return origin, (2 if record.kind is Kind.SUMMARY else 3), -at, 0, "", 0, 0, name
         session, date = record.session or "", at // _DAY

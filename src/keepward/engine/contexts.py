@@ -21,9 +21,8 @@ from keepward.context.render import replay as render_again
 from keepward.context.sections import Candidate, Compiled, Format, Inputs, is_turn
 from keepward.engine.audit import core_of
 from keepward.engine.commit import keep_read
-from keepward.engine.contradictions import outdone_among
 from keepward.engine.features import may_answer
-from keepward.engine.read import Need, Stand, below_floor, floor_of, made_with, search, stand
+from keepward.engine.read import Need, Stand, below_floor, floor_of, made_with, outdone_among, search, stand
 from keepward.engine.review import pending
 from keepward.engine.screening import screen
 from keepward.engine.session import Engine, Session, note_handed

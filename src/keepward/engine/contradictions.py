@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from keepward.engine.read import find, nearest
+from keepward.engine.read import by_meaning, find, nearest, outdone_among
 from keepward.engine.session import Session
 from keepward.errors import InvalidInput
 from keepward.model.journal import Contradiction, Contradictions
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from keepward.retrieval.current import Newer
-    from keepward.retrieval.index import Index
 
 #: Statements that are all compared with each other.
 TOGETHER = 1_000
@@ -46,7 +45,7 @@ def contradictions(session: Session, filters: Filter, *, limit: int) -> Contradi
     seen = find(session, filters, limit=READ, include_ended=False)
     records = {record.id: record for record in seen}
     notes = list(seen.notes)
-    if not _by_meaning(session):
+    if not by_meaning(session):
         notes.append("no embedder of meaning: statements were compared by their words alone")
     if len(seen) <= TOGETHER:
         compared, found = len(seen), outdone_among(session, None, seen)
@@ -65,28 +64,6 @@ def contradictions(session: Session, filters: Filter, *, limit: int) -> Contradi
     return Contradictions(
         items=tuple(pairs[:limit]), total=len(pairs), compared=compared, withheld=seen.withheld, notes=tuple(notes)
     )
-
-
-def outdone_among(session: Session, index: Index | None, records: Sequence[Record]) -> dict[str, Newer]:
-    """Return the ids of the records that are outdone, and for each what is newer and says otherwise.
-
-    By the vectors in an index, that of the present where there is none, and by words alone where these have no meaning.
-    """
-    from keepward.retrieval.current import outdone
-
-    model, vectors = session.embedder, None
-    if model is not None and _by_meaning(session):
-        ids = [record.id for record in records]
-        with session.indexes.lock:
-            index = index or session.indexes.of(session.engine, session.tenant, ids)
-            vectors, _ = index.own_vectors(ids, model.id, model.dim)
-    return outdone(records, vectors)
-
-
-def _by_meaning(session: Session) -> bool:
-    from keepward.retrieval.relevance import HASHED, calibration
-
-    return session.embedder is not None and calibration(session.embedder.id) is not HASHED
 
 
 def _newest(records: Sequence[Record]) -> list[Record]:

@@ -47,10 +47,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from keepward.retrieval.current import Newer
     from keepward.retrieval.index import Allowed, Index, Query, Scored
 
 #: The most hits one recall returns.
 MOST = 1_000
+#: Of the best, how many are compared with each other for which says the same later.
+COMPARED = 20
 #: Longest query, in characters.
 QUERY = 32_768
 _WHY = {"text": "words", "vector": "meaning", "link": "name"}
@@ -251,10 +254,17 @@ def search(
         if seq is None and (lacking or ranked.stale):
             index, lacking = _complete(session, asked, index, lacking, database=database)
         weights = reranker.weights if reranker else None
-        scored = index.search(asked, allowed, limit, weights=weights, by_cosine=order == "cosine")
+        # The same are compared, however many are wanted, so that one page continues another.
+        compared = 0 if need or order == "cosine" else COMPARED
+        scored = index.search(asked, allowed, max(limit, compared), weights=weights, by_cosine=order == "cosine")
     if need:
         need.index, need.allowed = index, allowed
     found = _read(session, [each for each in scored if each.id not in unread], need, seq)
+    if compared:
+        scored = _newer_first(session, index, scored, found, now)[:limit]
+        shown = {each.id for each in scored}
+        found.records = [record for record in found.records if record.id in shown]
+        found.damaged = [name for name in found.damaged if name in shown]
     if seq is not None:
         past = still_shown(session, found.records)
         notes += [f"left out: {WITHHELD}"] if len(past) < len(found.records) else []
@@ -339,6 +349,37 @@ def _read(session: Session, wanted: Sequence[Scored], need: Need | None, seq: in
     if need:
         need.left.extend(wanted)
     return found
+
+
+def _newer_first(session: Session, index: Index, scored: Sequence[Scored], found: Found, now: datetime) -> list[Scored]:
+    """Return what was ranked with each statement behind what outdoes it, among the first few."""
+    from keepward.retrieval.index import lifted
+
+    records = {record.id: record for record in found.records if record.is_live(now)}
+    newer = outdone_among(session, index, [records[each.id] for each in scored[:COMPARED] if each.id in records])
+    return lifted(scored, {name: by.id for name, by in newer.items()})
+
+
+def outdone_among(session: Session, index: Index | None, records: Sequence[Record]) -> dict[str, Newer]:
+    """Return the ids of the records that are outdone, and for each what is newer and says otherwise.
+
+    By the vectors in an index, that of the present where there is none, and by words alone where these have no meaning.
+    """
+    from keepward.retrieval.current import outdone
+
+    model, vectors = session.embedder, None
+    if model is not None and by_meaning(session):
+        ids = [record.id for record in records]
+        with session.indexes.lock:
+            index = index or session.indexes.of(session.engine, session.tenant, ids)
+            vectors, _ = index.own_vectors(ids, model.id, model.dim)
+    return outdone(records, vectors)
+
+
+def by_meaning(session: Session) -> bool:
+    from keepward.retrieval.relevance import HASHED, calibration
+
+    return session.embedder is not None and calibration(session.embedder.id) is not HASHED
 
 
 def _complete(session: Session, asked: Query, index: Index, lacking: int, *, database: bool) -> tuple[Index, int]:

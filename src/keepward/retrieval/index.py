@@ -96,6 +96,20 @@ class _Found:
     total: Doubles = field(default_factory=lambda: np.zeros(0))
 
 
+def lifted(scored: Sequence[Scored], newer: Mapping[str, str]) -> list[Scored]:
+    """Return answers in order, what outdoes another, by id, in front of that and with its score."""
+    order = list(scored)
+    for name in [each.id for each in scored if each.id in newer]:
+        places = {each.id: place for place, each in enumerate(order)}
+        at, behind = places[name], places[newer[name]]
+        if at < behind:
+            older, by = order[at], order.pop(behind)
+            behind_by = sum(older.parts.get(part, 0.0) - by.parts.get(part, 0.0) for part in ("fused", "learned"))
+            parts = {part: round(by.parts[part] + behind_by, 6) for part in ("caught", "fused")}
+            order.insert(at, by._replace(score=older.score, relevance=older.relevance, parts=by.parts | parts))
+    return order
+
+
 class Index:
     """Live memories of one tenant, or a part of them; see the module's invariants. Not safe for threads."""
 

@@ -111,6 +111,13 @@ def test_recalled_facts_stand_before_summaries_before_events() -> None:
     assert ids(compile_context(inputs(recalled=recalled)), "recalled") == ["fact", "summary", "event"]
 
 
+def test_facts_that_score_half_of_the_best_stand_newest_first_before_the_others() -> None:
+    days = {"best": 9, "new": 1, "far": 5, "late": 0}
+    facts = [record(name, f"text {name}", created_at=NOW - timedelta(days=age)) for name, age in days.items()]
+    # Scores of 1, 1/2, 1/3 and 1/4.
+    assert ids(compile_context(inputs(recalled=found(*facts))), "recalled") == ["new", "best", "late", "far"]
+
+
 def test_turns_of_one_session_stay_together_in_the_order_they_were_said_and_the_later_session_stands_first() -> None:
     def turn(name: str, session: str, minute: int) -> object:
         at = datetime(2023, 5, 8, 9, minute, tzinfo=UTC)
