@@ -2,7 +2,7 @@
 
 ``python -m evals.detectors [--collections FOLDER] [--only NAME ...]``
 
-Sets of our own are in ``evals/sets``, halved by wording but for ``blind``, whose odd places nobody tunes on;
+Sets of our own are in ``evals/sets``, halved by wording; ``blind`` is by another hand, its odd places unread;
 ``--collections`` names a folder of public ones, as ``evals.collections`` reads them. The exit status is 1 when a figure
 misses its goal; times are printed and never decide. All of it takes some minutes.
 """
@@ -84,6 +84,17 @@ def blind(_: Path | None) -> Iterator[Figure]:
             flagged.setdefault((case.group, places), []).append(bool(flag(case.text)))
         for (group, places), hits in flagged.items():
             yield _without_goal(share(f"blind, {kind}, {group}", places, hits, 0))
+
+
+def varied(_: Path | None) -> Iterator[Figure]:
+    """Yield what is found in notes of many wordings in seven languages, by half; such a share has no goal."""
+    for kind in ("secrets", "injection"):
+        flag = scanner(kind)
+        flagged: dict[tuple[str, str], list[bool]] = {}
+        for case in blind_cases(kind, "varied"):
+            flagged.setdefault((case.group, case.half), []).append(bool(flag(case.text)))
+        for (group, half), hits in sorted(flagged.items()):
+            yield _without_goal(share(f"varied, {kind}, {group}", _HALVES[half], hits, 0))
 
 
 def rules(folder: Path | None) -> Iterator[Figure]:
@@ -184,6 +195,7 @@ CHECKS: dict[str, Callable[[Path | None], Iterator[Figure]]] = {
     "injection": injection,
     "attacks": attacks,
     "blind": blind,
+    "varied": varied,
     "claims": claims,
     **{f"speed-{kind}": partial(speed, kind) for kind in KINDS},
 }
