@@ -90,3 +90,23 @@ def test_what_is_off_the_topic_is_not_brought_forward_by_telling_a_time(opened: 
         kept(mem.remember("The ferry leaves the quay at seven", tier="archival"))
         kept(mem.remember("Never deploy on Friday", tier="archival"))
         assert mem.recall("when does the ferry leave")[0].memory.text == "The ferry leaves the quay at seven"
+
+
+def test_the_turn_that_answers_goes_before_the_question_between_people(opened: Callable[..., Memory]) -> None:
+    talk = [
+        ("Nell", "Which river did you swim in on your holiday?"),
+        ("Arjun", "In the Loire, the water was colder than I thought."),
+        ("Nell", "Good for you. I stayed at home and painted the fence."),
+    ]
+    with opened("holiday", embedder=None) as mem:
+        for speaker, text in talk:
+            kept(mem.remember(text, tier="episodic", kind="event", session="call", speaker=speaker))
+        assert mem.recall("the water of the river on holiday", limit=1).hits[0].memory.text == talk[1][1]
+
+
+def test_a_remark_is_explained_by_what_its_speaker_told_of_himself(opened: Callable[..., Memory]) -> None:
+    told = "My doctor took me off salt in spring."
+    with opened("remarks", embedder=None) as mem:
+        for text in (told, "The doctor of the spring fair took the salt."):
+            kept(mem.remember(text, tier="episodic", kind="event", session="call", speaker="Nell"))
+        assert mem.recall("I put salt on it and the doctor saw me", limit=1).hits[0].memory.text == told

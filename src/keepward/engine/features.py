@@ -20,7 +20,7 @@ from keepward.model.memory import ContentType, Kind, Record
 from keepward.model.value import to_micros
 from keepward.ports.models import Embedder
 from keepward.ports.store import Features
-from keepward.retrieval import analyze, units
+from keepward.retrieval import analyze, relevance, units
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,6 +88,10 @@ def _told(record: Record) -> list[str]:
     marks = [analyze.CHANGE] if analyze.tells_change(record.text) else []
     if units.of_user(record.speaker) and analyze.tells_wish(record.text):
         marks.append(analyze.WISH)
+    if (named := units.named(record.speaker) is not None) and units.asks(record.text.rstrip()):
+        marks.append(analyze.ASKS)
+    if (named or units.of_user(record.speaker)) and relevance.remarks(record.text):
+        marks.append(analyze.REMARK)
     return marks
 
 

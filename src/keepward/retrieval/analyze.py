@@ -37,9 +37,12 @@ WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "satu
 #: Capitals of dates are no names: two memories of the same month have nothing else in common.
 _DATES: Final = frozenset(word.casefold() for word in (*MONTHS, *WEEKDAYS))
 _LONGEST_TERM: Final = 64
-#: Mark a text that tells of a change, and one that says what somebody wants to be heeded; no text has them for terms.
+#: Mark a text that tells of a change, one that says what somebody wants to be heeded, one in which somebody tells of
+#: himself, and one that ends in a question; no text has them for terms.
 CHANGE: Final = "\0change"
 WISH: Final = "\0wish"
+REMARK: Final = "\0remark"
+ASKS: Final = "\0asks"
 
 # Scripts written without spaces between words; Hangul is among them because its words carry particles.
 _UNSPACED: Final = (

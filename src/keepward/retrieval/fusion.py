@@ -42,22 +42,22 @@ LUCK: Final = 0.02
 #: much more per ln(n / CROWD_FROM).
 CROWD: Final = 0.06
 CROWD_FROM: Final = 4
-#: Words count in full from this coverage of the best memory on, and in proportion below: what no memory holds more of
-#: is held by chance.
-TELLING: Final = 0.2
-#: Above that they count in full where the best memory holds this share of the query, or far more than the one at the
-#: first of these ranks, or at the second while vectors agree: what many memories hold alike tells none of them apart.
+#: Words count in full where the best memory covers so much of the query, and in proportion below: what no memory covers
+#: more of, many cover by chance. In full, too, where fewer memories than this cover any of it.
 PLENTY: Final = 0.6
-FEW_AT: Final = 5
-ALIKE_AT: Final = 20
+SINGLED_OUT: Final = 12
 #: Weight of words in a request for advice: what bears on it is a liking, told in other words.
 ADVICE_WORDS: Final = 0.7
 #: Share of what all memories have in common that is taken off the vector of any other question.
 COMMON: Final = 0.6
 #: Added where the speaker of the memory is named in the query.
-SPEAKER: Final = 0.2
+SPEAKER: Final = 0.3
 #: Taken off what the other one said, where the query asks for what the user, or the assistant, said.
-OTHER_ROLE: Final = 0.2
+OTHER_ROLE: Final = 0.25
+#: Share of what a turn that ends in a question scores, above what is usual, that goes over to the turn that answers it.
+ANSWERED: Final = 0.15
+#: Added to what somebody tells of himself, where the query is such a remark.
+REMARK: Final = 0.1
 #: Added, where something is to be done, to what the user wants to be heeded, if one memory alone says such a thing;
 #: less, the more do.
 WISHED: Final = 0.4
@@ -103,37 +103,23 @@ def luck(counts: Places) -> Doubles:
     return LUCK * np.sqrt(2.0 * np.log(np.maximum(counts, 1))) + crowd(counts)
 
 
-def agreement(covered: Doubles, near: "Candidates") -> float:
-    """Return how near in meaning is what covers most of a query: 0 for the mean of all, 1 for the nearest there is.
+def words_weight(covered: Doubles, *, advice: bool) -> float:
+    """Weight of what candidates cover of a query, beside their cosines: little where many cover a little of it."""
+    singled_out = np.count_nonzero(covered) < SINGLED_OUT
+    known = 1.0 if singled_out else min(1.0, float(covered.max()) / PLENTY)
+    return known * (ADVICE_WORDS if advice else 1.0)
 
-    Of what cannot be compared nothing speaks against it.
+
+def answered(scores: Doubles, usual: float, asking: Places, answering: Places) -> Doubles:
+    """Return what each candidate's score changes by, as the turn at each place of `asking` is answered by another.
+
+    A question is as near to the same question asked later as its answer is, and tells nothing.
     """
-    most = covered == covered.max()
-    if not near.compared[most].all():
-        return 1.0
-    best, nearest = float(near.cosine[most].max()), float(near.cosine[near.compared].max())
-    return min(max((best - near.mean) / max(nearest - near.mean, 1e-9), 0.0), 1.0)
-
-
-def words_weight(covered: Doubles, *, agreed: float, advice: bool, remark: bool) -> float:
-    """Weight of what candidates cover of a query, beside their cosines.
-
-    Full where one covers much of it, or far more than a few do, or far more than most do and vectors agree, see
-    `agreement`; little where many cover the same little. A remark is mostly about something else than what explains
-    it, so nothing covers much of one.
-    """
-    most = float(covered.max(initial=0.0))
-    if most <= 0.0:
-        return 0.0
-
-    singled_out = 1.0
-    if len(covered) > ALIKE_AT:
-        many, few = (
-            1.0 - float(share) / most for share in np.partition(covered, (-ALIKE_AT, -FEW_AT))[[-ALIKE_AT, -FEW_AT]]
-        )
-        singled_out = max(few**3, (many * agreed) ** 2)
-    known = 1.0 if remark else max(min(1.0, most / PLENTY), singled_out)
-    return min(1.0, most / TELLING) * known * (ADVICE_WORDS if advice else 1.0)
+    passed = ANSWERED * np.maximum(scores[asking] - usual, 0.0)
+    change = np.zeros(len(scores))
+    change[asking] -= passed
+    change[answering] += passed
+    return change
 
 
 def particular(query: Floats, usual: Floats) -> Floats:

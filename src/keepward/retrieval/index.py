@@ -19,11 +19,11 @@ import numpy.typing as npt
 from keepward.model.trust import Trust
 from keepward.ports.store import Profile
 from keepward.retrieval import fusion, relevance, rerank, vectors
-from keepward.retrieval.analyze import CHANGE, WISH, analyse, term_hash, terms
+from keepward.retrieval.analyze import ASKS, CHANGE, REMARK, WISH, analyse, term_hash, terms
 from keepward.retrieval.dates import Period, closeness
 from keepward.retrieval.fusion import Candidates, rounded
 from keepward.retrieval.postings import MAX_ROWS, Coverage, Sight, Statistics, TermStore, coverage, look
-from keepward.retrieval.rows import Allowed, Columns, Growable, Mask, Places
+from keepward.retrieval.rows import Allowed, Columns, Growable, Mask, Places, Rows
 from keepward.retrieval.units import FRESH
 
 __all__ = ["Allowed", "Index", "Query", "Scored"]
@@ -32,7 +32,7 @@ Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]
 
 _SIGHTS: Final = 8
-_WISH: Final = term_hash(WISH)
+_ASKS, _REMARK, _WISH = map(term_hash, (ASKS, REMARK, WISH))
 _DEAD_ROWS: Final = 1_024
 
 
@@ -217,10 +217,26 @@ class Index:
         sight = self._sights.get(key)
         if sight is None or not sight.since <= allowed.now < sight.until:
             sight = look(self._columns, self._lengths.view, allowed, self._statistics)
+            sight = replace(sight, answers=self._answers_of(sight))
             while len(self._sights) >= _SIGHTS:
                 del self._sights[next(iter(self._sights))]
             self._sights[key] = sight
         return sight
+
+    def _answers_of(self, sight: Sight) -> Rows:
+        """Return for each row that another person answers the row of the answer, and the row count for all others."""
+        last, speaker = len(self._columns), self._columns["speaker"]
+        answers = np.full(last, last, dtype=np.int32)
+        if sight.sessions:
+            self._hear()
+            asking = self._terms.postings(_ASKS)[0]
+            asking = asking[sight.mask[asking]]
+            asking = asking[sight.after[asking] < last]
+            following = sight.after[asking]
+            others = (speaker[following] != speaker[asking]) & (speaker[following] >= 0)
+            others &= ~np.isin(speaker[following], list(self._roles))
+            answers[asking[others]] = following[others]
+        return answers
 
     @property
     def stale(self) -> bool:
@@ -328,11 +344,14 @@ class Index:
         near, sight, cover = found.near, found.sight, found.cover
         covered = np.zeros(len(near.rows)) if cover is None else rounded(cover.full[near.rows])
         if near.compared.any():
-            advice, remark = relevance.asks_advice(found.query.text), relevance.remarks(found.query.text)
-            agreed = fusion.agreement(covered, near)
-            covered = rounded(fusion.words_weight(covered, agreed=agreed, advice=advice, remark=remark) * covered)
+            advice = relevance.asks_advice(found.query.text)
+            covered = rounded(fusion.words_weight(covered, advice=advice) * covered)
         feature = self._speaks(found.query, near.rows) + self._wished(found)
-        score = covered + fusion.cosine_weight(near.mean) * near.cosine + feature
+        if relevance.remarks(found.query.text):
+            feature += fusion.REMARK * self._terms.holding(near.rows, [_REMARK])[0]
+        weight = fusion.cosine_weight(near.mean)
+        feature += rounded(self._answered(found, covered + weight * near.cosine + feature, weight * near.mean))
+        score = covered + weight * near.cosine + feature
         best = rounded(fusion.session_best(score, sight.session[near.rows], sight.sessions))
         # What is off the topic fits a question for a day or a name as well as what answers it.
         near_best = np.clip(score / max(float(score.max(initial=0.0)), 1e-9), 0.0, 1.0)
@@ -341,6 +360,14 @@ class Index:
         feature = feature + found.fitting
         found.parts = {"cover": covered, "cosine": near.cosine, "feature": feature, "session": best}
         found.parts |= {name: np.zeros(len(found.total)) for name in ("link", "caught", "outdone")}
+
+    def _answered(self, found: _Found, scores: Doubles, usual: float) -> Doubles:
+        """Change for turns that ask another person something, and for those that answer."""
+        rows, answers = found.near.rows, found.sight.answers[found.near.rows]
+        asking = np.flatnonzero(answers < len(self._columns))
+        answering = np.minimum(np.searchsorted(rows, answers[asking]), len(rows) - 1)
+        both = rows[answering] == answers[asking]
+        return fusion.answered(scores, usual, asking[both], answering[both])
 
     def _best(self, found: _Found, count: int) -> Places:
         """Return places of the highest totals, best first, ties to the later position."""
@@ -514,8 +541,8 @@ class Index:
             reward += fusion.NAMED * self._terms.naming(rows, map(term_hash, sorted(known)))
         return reward
 
-    def _speaks(self, query: Query, rows: Places) -> Doubles:
-        """Reward for rows whose speaker the query names, less what the wrong one of user and assistant said."""
+    def _hear(self) -> None:
+        """Take note of speakers who are new."""
         speakers = self._columns.names("speaker")
         for code in range(self._heard, len(speakers)):
             for term in terms(speakers[code]):
@@ -523,12 +550,16 @@ class Index:
             if (name := speakers[code].casefold()) in relevance.ROLES:
                 self._roles[code] = name
         self._heard = len(speakers)
+
+    def _speaks(self, query: Query, rows: Places) -> Doubles:
+        """Reward for rows whose speaker the query names, less what the wrong one of user and assistant said."""
+        self._hear()
         named = [code for term in set(query.terms) for code in self._speakers.get(term, ())]
         others = relevance.other_roles(query.text) if self._roles else frozenset()
         other = [code for code, name in self._roles.items() if name in others]
         if not named and not other:
             return np.zeros(len(rows))
-        reward: Doubles = np.zeros(len(speakers) + 1)
+        reward: Doubles = np.zeros(self._heard + 1)
         reward[named] = fusion.SPEAKER
         reward[other] -= fusion.OTHER_ROLE
         # Code -1 (nobody) reads the last cell.

@@ -222,6 +222,8 @@ class Sight:
     turns: Places
     #: Of all that the reader may see, where the rows are a part of it.
     statistics: Statistics | None
+    #: Row that answers what each row asks, or the row count where none does.
+    answers: Rows = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     #: Of the vectors of each model that was asked in, by its id.
     signs: dict[str, Signs] = field(default_factory=dict)
 

@@ -198,17 +198,18 @@ def third_person(text: str, name: str) -> str:
 
 def question_of(previous: str | None) -> str | None:
     """The last sentence of the previous turn that asks something, None where none does."""
-    asked = [s for s in sentences(previous or "") if _asks(s)]
+    asked = [s for s in sentences(previous or "") if asks(s)]
     return asked[-1] if asked else None
 
 
 def _telling(parts: list[str], least: int) -> list[str]:
     """Sentences of so many terms; questions only where they are long enough to tell something as well."""
-    return [s for s in parts if len(terms(s)) >= (_TERMS_OF_A_TELLING_QUESTION if _asks(s) else least)]
+    return [s for s in parts if len(terms(s)) >= (_TERMS_OF_A_TELLING_QUESTION if asks(s) else least)]
 
 
-def _asks(sentence: str) -> bool:
-    return sentence.endswith(("?", "？"))
+def asks(text: str) -> bool:
+    """Whether a text ends in a question; white space behind it is one more character."""
+    return text.endswith(("?", "？"))
 
 
 def _joined(parts: list[str]) -> list[str]:

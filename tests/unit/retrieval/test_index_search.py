@@ -348,42 +348,16 @@ def test_a_wish_among_as_many_wishes_is_found_by_what_it_says_alone() -> None:
     assert many < few / 10
 
 
-def weight(covered: list[float], *, agreed: float = 1.0, remark: bool = False) -> float:
-    return fusion.words_weight(np.array(covered), agreed=agreed, advice=False, remark=remark)
+def weight(covered: list[float]) -> float:
+    return fusion.words_weight(np.array(covered), advice=False)
 
 
 def test_words_that_many_memories_hold_alike_count_less_than_those_that_single_one_out() -> None:
-    assert weight([0.3] * 30) < 0.6 * weight([0.3] + [0.01] * 29)
+    assert weight([0.3] * 30) == pytest.approx(0.5 * weight([0.3] + [0.0] * 29))
 
 
 def test_words_that_a_memory_holds_most_of_count_in_full_however_many_hold_some() -> None:
     assert weight([0.7] + [0.4] * 29) == 1.0
-
-
-def test_words_that_a_few_memories_hold_alike_count_where_vectors_agree() -> None:
-    few = [0.3] * 8 + [0.01] * 22
-    assert weight(few, agreed=0.5) < 0.6 * weight(few)
-
-
-def test_words_of_one_memory_alone_count_whatever_vectors_say() -> None:
-    assert weight([0.3] + [0.01] * 29, agreed=0.0) > 0.9
-
-
-def near(*cosines: float, compared: bool = True) -> fusion.Candidates:
-    known = np.full(len(cosines), compared)
-    return fusion.Candidates(rows=np.arange(len(cosines)), cosine=np.array(cosines), compared=known, mean=0.1)
-
-
-def test_vectors_agree_with_words_where_what_covers_most_is_nearest() -> None:
-    covered = np.array([0.4, 0.1, 0.0])
-    shares = [
-        fusion.agreement(covered, near(*cosines)) for cosines in ((0.5, 0.2, 0.1), (0.3, 0.5, 0.1), (0.0, 0.5, 0.1))
-    ]
-    assert shares == pytest.approx([1.0, 0.5, 0.0])
-
-
-def test_of_what_has_no_vector_vectors_say_nothing_against_its_words() -> None:
-    assert fusion.agreement(np.array([0.4, 0.1]), near(0.1, 0.1, compared=False)) == 1.0
 
 
 def test_a_wish_is_as_near_to_a_request_as_its_two_views_are_on_average() -> None:
@@ -394,15 +368,36 @@ def test_a_wish_is_as_near_to_a_request_as_its_two_views_are_on_average() -> Non
     assert cosines["m002"] - cosines["m001"] == pytest.approx(0.2, abs=0.01)
 
 
-def test_words_of_a_remark_count_however_little_of_it_a_memory_holds() -> None:
-    assert weight([0.3] * 30, remark=True) == 1.0
+def marked(n: int, mark: str, **fields: Any) -> Profile:
+    return entry(n, "", session="s", **fields)._replace(terms=analyze.pack(["tea"], marks=[mark]))
 
 
-def test_words_that_no_memory_holds_many_of_count_less_beside_vectors() -> None:
-    asked = "harbour " + " ".join(f"unheard{n}" for n in range(12))
-    memory = entry(1, "harbour", units=turned(0.5, 2), vector_model="m")
-    by_words = index_of(memory).search(query(asked), ALL, 1)[0].parts["cover"]
-    assert 0 < index_of(memory).search(query(asked, seed=1), ALL, 1)[0].parts["cover"] < by_words
+def asked_of(answering: str) -> dict[str, float]:
+    """Features of a question between two turns that are as near."""
+    view = {"units": vector(1), "vector_model": "m"}
+    turns = [
+        entry(1, "tea", session="s", speaker="Ben", **view),
+        marked(2, analyze.ASKS, speaker="Ana", **view),
+        entry(3, "tea", session="s", speaker=answering, **view),
+        *(entry(n, "piano", units=vector(n), vector_model="m") for n in range(4, 12)),
+    ]
+    return {hit.id: hit.parts["feature"] for hit in index_of(*turns).search(query("tea", seed=1), ALL, 3)}
+
+
+def test_a_question_passes_part_of_its_score_on_to_the_turn_that_answers_it() -> None:
+    features = asked_of("Ben")
+    assert features["m003"] == -features["m002"] > 0.1 > features["m001"] == 0.0
+
+
+@pytest.mark.parametrize("speaker", ["Ana", "assistant"])
+def test_only_what_another_person_says_answers_a_question_between_people(speaker: str) -> None:
+    assert set(asked_of(speaker).values()) == {0.0}
+
+
+def test_a_remark_is_explained_by_what_somebody_tells_of_himself() -> None:
+    index = index_of(marked(1, analyze.REMARK), entry(2, "tea", session="s"))
+    assert found(index, "I keep buying tea though my cupboard is full")[0] == "m001"
+    assert found(index, "who has tea")[0] == "m002"
 
 
 def test_a_turn_among_long_ones_is_read_by_itself() -> None:
