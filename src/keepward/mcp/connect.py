@@ -1,8 +1,8 @@
 """Connecting: one entry put into a client's settings, or taken out again.
 
 Invariants
-(1) Only the entry of that name is touched, and only where it is ours; all else in the file stays, byte for byte: each
-    way to edit it is read again and compared with what was meant, and a text of which there is none is refused.
+(1) Only the entry of that name is touched, and only where it is ours; all else in the file stays, byte for byte: what
+    is to be written is read again and compared with what was meant, and refused where it is not that.
 (2) What is edited is plain: JSON as `json` reads it, with no comments, and TOML whose tables have headers of their own.
 (3) The file is replaced whole or not at all, and what was there before is kept beside it.
 (4) A second call with the same choices changes nothing.
@@ -18,7 +18,8 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -158,7 +159,8 @@ def home_of(environ: Mapping[str, str]) -> Path:
         raise InvalidInput("there is no home folder here; name a project with --project DIR") from fault
 
 
-_GAP = r"[ \t\r\n]*"
+_SPACE = re.compile(r"[ \t\r\n]*")
+_REFUSED = "it is written in a way that is not edited here"
 _HEADER = re.compile(r"\s*\[")
 
 
@@ -186,34 +188,39 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def put(text: str, place: Sequence[str], entry: Any, *, toml: bool) -> str:
-    """Return the text with the table at a path of keys; tables on the way are made.
+def put(text: str, place: Sequence[Any], entry: Any, *, toml: bool) -> str:
+    """Return the text with an entry at a path of keys, of which 0 is the front of a list; what is on the way is made.
 
     Raises:
         InvalidInput: see (1).
     """
-    meant = inner = load(text, toml=toml)
-    for key in place[:-1]:
-        inner = inner.setdefault(key, {})
-        if not isinstance(inner, dict):
-            raise _refused()
+    meant: Any = load(text, toml=toml)
+    inner, last = meant, place[-1]
+    for key, held in pairwise(place):
+        kind = list if held == 0 else dict
+        inner = inner.setdefault(key, kind())
+        if not isinstance(inner, kind):
+            raise InvalidInput(_REFUSED)
     if toml:
-        ways: Iterable[str] = [_with_table(text, place, entry)]
+        after = _with_table(text, place, entry)
     else:
-        text = drop(text, place, toml=False) if place[-1] in inner else text
-        ways = _inserted(text if text.strip() else "{}\n", place, entry)
-    inner[place[-1]] = entry
-    return first_of(ways, meant, toml=toml)
+        text = drop(text, place, toml=False) if last != 0 and last in inner else text
+        after = _inserted(text if text.strip() else "{}\n", place, entry)
+    if isinstance(inner, list):
+        inner.insert(0, entry)
+    else:
+        inner[last] = entry
+    return _checked(after, meant, toml=toml)
 
 
-def drop(text: str, place: Sequence[str], *, toml: bool) -> str:
-    """Return the text without the table at a path, and without tables on the way that are empty after that.
+def drop(text: str, place: Sequence[Any], *, toml: bool) -> str:
+    """Return the text without what is at a path, and without tables and lists on the way that are empty after that.
 
     Raises:
         InvalidInput: see (1).
     """
     meant = load(text, toml=toml)
-    tables: list[dict[str, Any]] = [meant]
+    tables: list[Any] = [meant]
     for key in place[:-1]:
         tables.append(tables[-1][key])
     gone = len(place) - 1
@@ -222,63 +229,84 @@ def drop(text: str, place: Sequence[str], *, toml: bool) -> str:
         gone -= 1
         del tables[gone][place[gone]]
     if not toml:
-        return first_of(_without(text, place[gone]), meant, toml=False)
+        return _checked(_without(text, place[: gone + 1]), meant, toml=False)
     result = _lines_without(text, place)
     # A header without keys may be left of the tables on the way; it stands for nothing.
     left: dict[str, Any] = {key: {} for key in place[:1] if load(result, toml=True).get(key) == {}}
-    return first_of([result], meant | left, toml=True)
+    return _checked(result, meant | left, toml=True)
 
 
-def _refused() -> InvalidInput:
-    return InvalidInput("it is written in a way that is not edited here")
+def _checked(text: str, meant: dict[str, Any], *, toml: bool) -> str:
+    """Return a text that holds what is meant (1)."""
+    with suppress(InvalidInput):
+        if load(text, toml=toml) == meant:
+            return text
+    raise InvalidInput(_REFUSED)
 
 
-def first_of(texts: Iterable[str], meant: dict[str, Any], *, toml: bool = False) -> str:
-    """Return the first text that holds what is meant (1)."""
-    for text in texts:
-        try:
-            if load(text, toml=toml) == meant:
-                return text
-        except InvalidInput:
-            continue
-    raise _refused()
+def _past_space(text: str, at: int) -> int:
+    return _SPACE.match(text, at).end()  # type: ignore[union-attr]
 
 
-def _inserted(text: str, place: Sequence[str], entry: Any) -> Iterator[str]:
-    """Yield a text of JSON with an entry as the first member of each object where it may belong, innermost first."""
+def _members(text: str, at: int) -> Iterator[tuple[Any, int, int, int]]:
+    """Yield the key of each member of the object, or element of the list, at a place of a text of JSON.
+
+    With it come the places where the member begins, where its value does, and where it ends.
+    """
+    decode, number = json.JSONDecoder().raw_decode, 0
+    start = _past_space(text, at + 1)
+    while text[start] not in "}]":
+        key, value = number, start
+        if text[at] == "{":
+            key, end = decode(text, start)
+            value = _past_space(text, _past_space(text, end) + 1)
+        _, end = decode(text, value)
+        yield key, start, value, end
+        after = _past_space(text, end)
+        start, number = _past_space(text, after + (text[after] == ",")), number + 1
+
+
+def _innermost(text: str, way: Sequence[Any]) -> tuple[int, int]:
+    """Return where the last object or list on a path begins that is there, and how many keys lead to it."""
+    at = _past_space(text, 0)
+    for depth, key in enumerate(way):
+        inner = next((value for name, _, value, _ in _members(text, at) if name == key), None)
+        if inner is None:
+            return at, depth
+        at = inner
+    return at, len(way)
+
+
+def _inserted(text: str, place: Sequence[Any], entry: Any) -> str:
+    """Return a text of JSON with an entry as the first member of the innermost object or list that is there."""
     unit = found[1] if (found := re.search(r"^([ \t]+)\"", text, re.MULTILINE)) else "  "
     newline = "\r\n" if "\r\n" in text else "\n"
+    at, depth = _innermost(text, place[:-1])
+    for key in reversed(place[depth + 1 :]):
+        entry = [entry] if key == 0 else {key: entry}
+    name = f"{json.dumps(place[depth])}: " if text[at] == "{" else ""
+    head, gap, rest = text[: at + 1], text[at + 1 : (end := _past_space(text, at + 1))], text[end:]
+    line = head[head.rfind("\n") + 1 :]
+    base = line[: len(line) - len(line.lstrip(" \t"))]
 
     def written(indent: str) -> str:
-        return f"{name}: {json.dumps(entry, indent=unit, ensure_ascii=False)}".replace("\n", newline + indent)
+        return name + json.dumps(entry, indent=unit, ensure_ascii=False).replace("\n", newline + indent)
 
-    for depth in reversed(range(len(place))):
-        name = json.dumps(place[depth])
-        opened = rf"{re.escape(json.dumps(place[depth - 1]))}{_GAP}:{_GAP}" if depth else rf"\A{_GAP}"
-        for match in re.finditer(rf"{opened}\{{({_GAP})(\}}?)", text):
-            at, gap = match.start(1), match[1]
-            line = text[text.rfind("\n", 0, at) + 1 : at]
-            base = line[: len(line) - len(line.lstrip(" \t"))]
-            if match[2]:
-                inside = newline + base + unit + written(base + unit) + newline + base
-                yield text[:at] + inside + text[match.start(2) :]
-            elif "\n" in gap:
-                yield f"{text[:at]}{gap}{written(gap.rpartition(chr(10))[2])},{text[at:]}"
-            else:
-                yield f"{text[:at]}{gap}{name}: {json.dumps(entry, ensure_ascii=False)},{text[at:]}"
-        entry = {place[depth]: entry}
+    if rest[0] in "}]":
+        return head + newline + base + unit + written(base + unit) + newline + base + rest
+    if "\n" in gap:
+        return f"{head}{gap}{written(gap.rpartition(chr(10))[2])},{gap}{rest}"
+    return f"{head}{gap}{name}{json.dumps(entry, ensure_ascii=False)},{gap}{rest}"
 
 
-def _without(text: str, key: str) -> Iterator[str]:
-    """Yield a text of JSON without each of what may be members of that name."""
-    for match in re.finditer(rf"{_GAP}{re.escape(json.dumps(key))}{_GAP}:{_GAP}", text):
-        try:
-            _, end = json.JSONDecoder().raw_decode(text, match.end())
-        except ValueError:
-            continue
-        before, after = text[: match.start()], text[end:]
-        yield before + after.lstrip(" \t\r\n").removeprefix(",")
-        yield before.rstrip(" \t\r\n").removesuffix(",") + after
+def _without(text: str, place: Sequence[Any]) -> str:
+    """Return a text of JSON without what is at a path, nor the comma beside it."""
+    at, _ = _innermost(text, place[:-1])
+    start, end = next((start, end) for key, start, _, end in _members(text, at) if key == place[-1])
+    after = _past_space(text, end)
+    if text[after] == ",":
+        return text[:start] + text[_past_space(text, after + 1) :]
+    return text[:start].rstrip(" \t\r\n").removesuffix(",") + text[end:]
 
 
 def _with_table(text: str, place: Sequence[str], entry: Mapping[str, Any]) -> str:
@@ -319,7 +347,7 @@ def _toml(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(each, str | int | float) for each in value):
         return f"[{', '.join(map(_toml, value))}]"
     if not isinstance(value, str | int | float):
-        raise _refused()
+        raise InvalidInput(_REFUSED)
     # A basic string of TOML escapes as JSON does, and DEL besides.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from keepward.errors import InvalidInput
 from keepward.hooks.events import CLIENTS
 from keepward.mcp import connect
-from keepward.mcp.connect import Action, Change, Client, drop, first_of, load, put, read
+from keepward.mcp.connect import Action, Change, Client, drop, load, put, read
 
 
 class Place(NamedTuple):
@@ -74,12 +74,9 @@ def hooked(client: Client, path: Path, program: Sequence[str], options: Sequence
         for name, what in CLIENTS[client.name].events.items():
             line = shlex.join([*program, "hook", what, "--client", client.name, *options])
             entry = _entry(place, line)
-            there = [each for each in _list(load(after, toml=False), name) if _is_ours(each)]
-            if there == [entry]:
+            if [each for each in _list(load(after, toml=False), name) if _is_ours(each)] == [entry]:
                 continue
-            for each in there:
-                after = _without(after, name, each)
-            after = _with(after, name, entry)
+            after = put(_without_ours(after, name), ["hooks", name, 0], entry, toml=False)
         for key, value in place.beside.items():
             if key not in load(after, toml=False):
                 after = put(after, [key], value, toml=False)
@@ -95,9 +92,7 @@ def unhooked(client: Client, path: Path) -> Change:
         _require_ours(path, before)
         return Change(client, path, "removed" if before else "absent", before, "", owned=True)
     for name in CLIENTS[client.name].events:
-        for each in _list(load(after, toml=False), name):
-            if _is_ours(each):
-                after = _without(after, name, each)
+        after = _without_ours(after, name)
     return Change(client, path, "absent" if after == before else "removed", before, after)
 
 
@@ -139,39 +134,9 @@ def _is_ours(entry: Any) -> bool:
     return bool(lines) and all(re.search(r"\bkeepward\S* (?:-m keepward )?hook ", str(line)) for line in lines)
 
 
-def _with(text: str, name: str, entry: dict[str, Any]) -> str:
-    """Return a text of JSON with an entry in front of the list of an event."""
-    meant = load(text, toml=False)
-    listed = _list(meant, name)
-    if not listed:
-        return put(text, ["hooks", name], [entry], toml=False)
-    meant["hooks"][name] = [entry, *listed]
-
-    def ways() -> Iterator[str]:
-        for match in re.finditer(rf"{re.escape(json.dumps(name))}\s*:\s*\[(\s*)", text):
-            written = json.dumps(entry, ensure_ascii=False)
-            yield f"{text[: match.end()]}{written},{match[1] or ' '}{text[match.end() :]}"
-
-    return first_of(ways(), meant)
-
-
-def _without(text: str, name: str, entry: Any) -> str:
-    """Return a text of JSON without one entry of the list of an event, and without the list where it was alone."""
-    meant = load(text, toml=False)
-    rest = [each for each in meant["hooks"][name] if each != entry]
-    if not rest:
-        return drop(text, ["hooks", name], toml=False)
-    meant["hooks"][name] = rest
-
-    def ways() -> Iterator[str]:
-        for match in re.finditer(r"\{", text):
-            try:
-                found, end = json.JSONDecoder().raw_decode(text, match.start())
-            except ValueError:
-                continue
-            if found == entry:
-                head, tail = text[: match.start()], text[end:]
-                yield head + re.sub(r"\A\s*,\s*", "", tail)
-                yield re.sub(r",\s*\Z", "", head) + tail
-
-    return first_of(ways(), meant)
+def _without_ours(text: str, name: str) -> str:
+    """Return a text of JSON without our entries in the list of an event, and without the list where they were alone."""
+    listed = _list(load(text, toml=False), name)
+    for place in reversed([place for place, each in enumerate(listed) if _is_ours(each)]):
+        text = drop(text, ["hooks", name, place], toml=False)
+    return text
