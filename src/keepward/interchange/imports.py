@@ -180,18 +180,44 @@ def load(
         if facts and dry_run:
             plan.notes.append("facts are not looked for in a dry run")
         most = Counter(chosen.values()).most_common(1)[0][0]
-        return _Intake(
-            mem=mem,
-            plan=plan,
-            format=most,
-            name=bundle.name,
+        return take(
+            mem,
+            plan,
+            most,
+            bundle.name,
             report=on_progress,
             result=on_result,
-            known=Known(mem),
             facts=facts and not dry_run,
             subject=subject,
             rehearsal=_rehearsal(session_of(mem), f"import of {bundle.name}") if dry_run else None,
-        ).take()
+        )
+
+
+def take(
+    mem: Memory,
+    plan: Plan,
+    format: Format,  # noqa: A002 - the word people use
+    name: str,
+    *,
+    report: Callable[[int, int], None] | None = None,
+    result: Callable[[Result], None] | None = None,
+    facts: bool = False,
+    subject: str | None = None,
+    rehearsal: _Rehearsal | None = None,
+) -> Imported:
+    """Import what a plan holds as ``load`` does; ``name`` is the file's, for the reasons of the commits."""
+    return _Intake(
+        mem=mem,
+        plan=plan,
+        format=format,
+        name=name,
+        report=report,
+        result=result,
+        known=Known(mem),
+        facts=facts,
+        subject=subject,
+        rehearsal=rehearsal,
+    ).take()
 
 
 def _rehearsal(session: Session, reason: str) -> _Rehearsal:
