@@ -83,7 +83,7 @@ def furnish(place: Place, owner: Actor, *, embedder: str, config_dir: Path, now:
 def _live_through(memory: Memory, clock: _Clock, moments: Iterable[tuple[datetime, dict[str, Any]]]) -> None:
     for at, moment in moments:
         clock.instant = at
-        _ACTS[moment["act"]](memory, moment)
+        _act(memory, moment)
 
 
 def _moments(end: datetime) -> list[tuple[datetime, dict[str, Any]]]:
@@ -136,21 +136,47 @@ def _week(day: date, ago: int) -> dict[str, Any]:
 # --- acts
 
 
-def _as(owner: Memory, moment: dict[str, Any]) -> Memory:
-    handle = owner if moment["by"] == "operator" else owner.acting_as(named_actor(moment["by"]))
-    return handle.at(scope=moment["scope"]) if "scope" in moment else handle
-
-
-def _write(owner: Memory, moment: dict[str, Any]) -> None:
-    fields = moment.get("with", {})
-    _as(owner, moment).remember_many([{**fields, **each} for each in moment["writes"]], reason=moment["why"])
-
-
-def _read(owner: Memory, moment: dict[str, Any]) -> None:
-    """Let an agent ask what is known, and write down what it read on pages."""
-    agent = _as(owner, moment)
-    agent.context(moment["question"], budget_tokens=600)
-    agent.remember_many([{"tier": "archival", **each} for each in moment["reads"]], reason="read on a page")
+def _act(owner: Memory, moment: dict[str, Any]) -> None:
+    """Let one thing happen, by whom it names and where, else by the owner."""
+    by = moment.get("by", "operator")
+    handle = owner if by == "operator" else owner.acting_as(named_actor(by))
+    handle = handle.at(scope=moment["scope"]) if "scope" in moment else handle
+    match moment["act"]:
+        case "write":
+            fields = moment.get("with", {})
+            handle.remember_many([{**fields, **each} for each in moment["writes"]], reason=moment["why"])
+        case "read":
+            # An agent asks what is known, and writes down what it read on pages.
+            handle.context(moment["question"], budget_tokens=600)
+            handle.remember_many([{"tier": "archival", **each} for each in moment["reads"]], reason="read on a page")
+        case "talk":
+            _talk(owner, moment)
+        case "context":
+            given = {"budget_tokens": moment["budget"], "purpose": moment.get("purpose", "answer")}
+            handle.context(moment["question"], **given)
+        case "blob":
+            data, media_type = {"picture": _picture, "sound": _sound, "file": _file}[moment["blob"]]()
+            kept = handle.put_blob(data, media_type=media_type)
+            handle.remember(reason="kept for later", blob=kept.ref, **moment["memory"])
+        case "derive":
+            # An agent concludes something from what another one read.
+            parent = _holding(owner, moment["from"])
+            handle.remember(reason=moment["why"], derived_from=[parent.id], **moment["memory"])
+        case "propose":
+            _propose(owner, handle, moment)
+        case "revise":
+            handle.revise(_holding(owner, moment["find"]).id, moment["text"], reason=moment["why"])
+        case "undo":
+            owner.rollback(owner.log(limit=1)[0].commit.id)
+        case "contain":
+            plan = owner.contain(source=moment["source"])
+            owner.contain(plan.digest, source=moment["source"], reason=moment["why"])
+        case "erase":
+            owner.erase(owner.plan_erase(subject=moment["subject"]).digest, subject=moment["subject"])
+        case "jobs":
+            owner.run_due()
+        case "feedback":
+            _feedback(owner)
 
 
 def _talk(owner: Memory, moment: dict[str, Any]) -> None:
@@ -160,37 +186,16 @@ def _talk(owner: Memory, moment: dict[str, Any]) -> None:
         owner.acting_as(named_actor(by)).remember(text, reason="said in the team's chat", **fields)
 
 
-def _context(owner: Memory, moment: dict[str, Any]) -> None:
-    given = {"budget_tokens": moment["budget"], "purpose": moment.get("purpose", "answer")}
-    _as(owner, moment).context(moment["question"], **given)
-
-
-def _blob(owner: Memory, moment: dict[str, Any]) -> None:
-    handle = _as(owner, moment)
-    data, media_type = {"picture": _picture, "sound": _sound, "file": _file}[moment["blob"]]()
-    kept = handle.put_blob(data, media_type=media_type)
-    fields = dict(moment["memory"])
-    handle.remember(fields.pop("text"), reason="kept for later", blob=kept.ref, **fields)
-
-
-def _derive(owner: Memory, moment: dict[str, Any]) -> None:
-    """Let an agent conclude something from what another one read."""
-    parent = _holding(owner, moment["from"])
-    fields = dict(moment["memory"])
-    _as(owner, moment).remember(fields.pop("text"), reason=moment["why"], derived_from=[parent.id], **fields)
-
-
-def _propose(owner: Memory, moment: dict[str, Any]) -> None:
-    agent, fields = _as(owner, moment), dict(moment["proposal"])
-    text, why = fields.pop("text", ""), moment["why"]
+def _propose(owner: Memory, agent: Memory, moment: dict[str, Any]) -> None:
+    fields: dict[str, Any] = {**moment["proposal"], "reason": moment["why"]}
     if "revises" in moment:
-        agent.revise(_holding(owner, moment["revises"]).id, text, reason=why, **fields)
+        agent.revise(_holding(owner, moment["revises"]).id, **fields)
     elif "promotes" in moment:
-        agent.promote(_holding(owner, moment["promotes"]).id, text, reason=why, **fields)
+        agent.promote(_holding(owner, moment["promotes"]).id, **fields)
     elif "ends" in moment:
-        agent.forget(_holding(owner, moment["ends"]).id, reason=why)
+        agent.forget(_holding(owner, moment["ends"]).id, reason=moment["why"])
     else:
-        agent.remember(text, reason=why, **fields)
+        agent.remember(**fields)
     if "decide" in moment:
         item = owner.pending()[-1]
         if moment["decide"] == "approve":
@@ -199,29 +204,7 @@ def _propose(owner: Memory, moment: dict[str, Any]) -> None:
             owner.reject(item.id, reason=moment["reason"])
 
 
-def _revise(owner: Memory, moment: dict[str, Any]) -> None:
-    _as(owner, moment).revise(_holding(owner, moment["find"]).id, moment["text"], reason=moment["why"])
-
-
-def _undo(owner: Memory, _: dict[str, Any]) -> None:
-    owner.rollback(owner.log(limit=1)[0].commit.id)
-
-
-def _contain(owner: Memory, moment: dict[str, Any]) -> None:
-    plan = owner.contain(source=moment["source"])
-    owner.contain(plan.digest, source=moment["source"], reason=moment["why"])
-
-
-def _erase(owner: Memory, moment: dict[str, Any]) -> None:
-    plan = owner.plan_erase(subject=moment["subject"])
-    owner.erase(plan.digest, subject=moment["subject"])
-
-
-def _jobs(owner: Memory, _: dict[str, Any]) -> None:
-    owner.run_due()
-
-
-def _feedback(owner: Memory, _: dict[str, Any]) -> None:
+def _feedback(owner: Memory) -> None:
     """Let the owner say which hits were of use: the closest that people said, and not what machines count."""
     for number in range(_story()["feedback"]["rounds"]):
         for question in _story()["feedback"]["questions"]:
@@ -231,23 +214,6 @@ def _feedback(owner: Memory, _: dict[str, Any]) -> None:
             if found.receipt and counted and told:
                 owner.feedback(found.receipt, used=told[:3], ignored=counted)
     owner.train_reranker()
-
-
-_ACTS = {
-    "write": _write,
-    "read": _read,
-    "talk": _talk,
-    "context": _context,
-    "blob": _blob,
-    "derive": _derive,
-    "propose": _propose,
-    "revise": _revise,
-    "undo": _undo,
-    "contain": _contain,
-    "erase": _erase,
-    "jobs": _jobs,
-    "feedback": _feedback,
-}
 
 
 def _holding(owner: Memory, begins: str) -> Record:
