@@ -15,6 +15,7 @@ Invariants
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import json
 from collections.abc import Mapping
@@ -32,6 +33,7 @@ from keepward.model.value import Value, to_micros
 
 #: What commit 1 names as the hash before it.
 EMPTY_HASH = bytes(32)
+_EVENT_LABEL = b"keepward/event/v1\0"
 #: By memory and version, when sliding terms end that touches have moved, in microseconds since 1970; beside commits.
 TermEnds: TypeAlias = Mapping[str, Mapping[int, int]]
 
@@ -54,21 +56,14 @@ class Event(Value):
     #: SHA-256 of salt and payload.
     payload_commit: bytes
 
-    def header(self) -> bytes:
-        """Return the canonical content-free header."""
-        return canonical(
-            {
-                "n": self.n,
-                "op": self.op,
-                "memory": self.memory_id,
-                "version": self.version,
-                "payload_commit": self.payload_commit.hex(),
-            }
-        )
-
     def hash(self) -> bytes:
-        """Return the 32-byte hash of the header."""
-        return digest("event", self.header())
+        """Return the 32-byte hash of the canonical content-free header.
+
+        Raises:
+            InvalidInput: it has no canonical form.
+        """
+        canonical([self.n, self.op, self.memory_id, self.version])
+        return event_hash(self.n, self.op, self.memory_id, self.version, self.payload_commit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +161,15 @@ class Head(Value):
     def name(self) -> str:
         """``<seq>:<first 16 hex digits of the hash>``, short enough to compare by eye."""
         return f"{self.seq}:{self.hash.hex()[:16]}"
+
+
+def event_hash(n: int, op: str, memory_id: str, version: int, payload_commit: bytes) -> bytes:
+    """Return the hash of an event's header, whose keys are written in the order of ``canonical``."""
+    header = (
+        f'{{"memory":{_quoted(memory_id)},"n":{n},"op":{_quoted(op)},'
+        f'"payload_commit":"{payload_commit.hex()}","version":{version!r}}}'
+    )
+    return hashlib.sha256(_EVENT_LABEL + header.encode("utf-8", "surrogatepass")).digest()
 
 
 def events_hash(events: tuple[Event, ...] | list[Event]) -> bytes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from keepward.errors import Conflict, Tampered
-from keepward.model.commit import EMPTY_HASH, Commit, Event, Head, Place, recompute
+from keepward.model.codec import commitment
+from keepward.model.commit import EMPTY_HASH, Commit, Event, Head, Place, event_hash, recompute
 from keepward.model.memory import Status
 from keepward.ports.world import Anchor
 from keepward.store import tenant as tenants
@@ -13,10 +14,8 @@ from keepward.store.documents import Document
 from keepward.store.erasing import empty_places
 from keepward.store.journal import payload_fits, walk_chain
 from keepward.store.rows import (
-    event_hash,
     feature_cells,
     features_of,
-    payload_commitment,
     place_of,
     record_at,
     record_row,
@@ -206,6 +205,6 @@ def _check_export(tenant: str, head: Head, commit: Commit, events: list[Event]) 
     if recompute(commit, events) != commit.hash:
         raise Tampered(f"commit {commit.seq} of the exported journal does not match its hash; export it again")
     for event in events:
-        opens = event.payload is None or payload_commitment(event.salt, event.payload) == event.payload_commit
+        opens = event.payload is None or commitment(event.salt, event.payload) == event.payload_commit
         if not opens or not payload_fits(event):
             raise Tampered(f"an event of commit {commit.seq} of the exported journal was changed; export it again")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from keepward.errors import InvalidInput, KeepwardError, Tampered
-from keepward.model.codec import canonical, decode_record
+from keepward.model.codec import canonical, decode_record, digest
 from keepward.model.commit import (
     EMPTY_HASH,
     ERASED,
@@ -23,17 +23,17 @@ from keepward.model.commit import (
     Step,
     commit_hash,
     decode_details,
+    event_hash,
 )
 from keepward.model.journal import CommitView, Fault
 from keepward.model.value import from_micros
 from keepward.ports.store import PREFIX
 from keepward.store.erasing import named_places, promise_of, record_or_blank, sealed_row
-from keepward.store.rows import event_hash, flaw_of_event, sound_commit, sound_header
-from keepward.store.seals import Sealer, sha256
+from keepward.store.rows import flaw_of_event, sound_commit, sound_header
+from keepward.store.seals import Sealer
 from keepward.store.sql import Row, Session, Snapshot, between
 
 _END = 2**62
-_EVENTS = b"keepward/events/v1\0"
 
 
 def commit_of(tenant: str, row: Row, promise: bytes | None = None) -> Commit:
@@ -223,7 +223,7 @@ def commit_held(
         raise Tampered(f"the cells of commit {row[0]} are damaged; run `keepward verify`")
     hashes = [event_hash(each[1], each[2], each[3], each[4], each[7]) for each in events]
     numbered = [each[1] for each in events] == list(range(len(events)))
-    if not numbered or sha256(_EVENTS, *hashes) != row[6] or _hash(tenant, row, promise) != row[9]:
+    if not numbered or digest("events", *hashes) != row[6] or _hash(tenant, row, promise) != row[9]:
         raise Tampered(f"commit {row[0]} does not match its hash; run `keepward verify`")
     if not sealer.holds_commit(row[10], raw, row[0], row[9], row[11]):
         raise Tampered(f"commit {row[0]} does not match its seal; run `keepward verify`")
@@ -265,11 +265,11 @@ def walk_chain(db: Session, sealer: Sealer, tenant: str, broken: set[tuple[int, 
         hashes: list[bytes] = []
         n = 0
         while event is not None and event[0] == row[0]:
-            digest, wrong = _event(sealer, raw, event, n, named)
+            hashed, wrong = _event(sealer, raw, event, n, named)
             if wrong:
                 broken.add(event[:2])
                 yield Fault(check="events", row=_event_name(tenant, event), detail=wrong)
-            hashes.append(digest)
+            hashes.append(hashed)
             event = next(events, None)
             n += 1
         if row[0] != seq:
@@ -277,7 +277,7 @@ def walk_chain(db: Session, sealer: Sealer, tenant: str, broken: set[tuple[int, 
             seq = row[0]
         if row[5] != prev:
             yield Fault(check="chain", row=name, detail="it does not name the hash of the commit before it")
-        if sha256(_EVENTS, *hashes) != row[6]:
+        if digest("events", *hashes) != row[6]:
             yield Fault(check="chain", row=name, detail="its events are not the ones it was made with")
         erased = promise_of(db, tenant, (row[0], OWN)) if row[8] is None else None
         if not sound_commit(row) or _hash(tenant, row, erased) != row[9]:

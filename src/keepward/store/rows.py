@@ -19,11 +19,12 @@ import struct
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from functools import lru_cache
-from json.encoder import encode_basestring, encode_basestring_ascii
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from keepward.errors import Tampered
-from keepward.model.codec import decode_record
+from keepward.model.codec import commitment, decode_record
+from keepward.model.commit import event_hash
 from keepward.model.memory import Record, Stability, Tier, idle_since, importance_at
 from keepward.model.query import Filter
 from keepward.model.value import to_micros
@@ -33,9 +34,6 @@ from keepward.store.sql import Row
 
 #: Events of one commit; a position is ``seq * WIDTH + n``.
 WIDTH = 1 << 20
-_EVENT_LABEL = b"keepward/event/v1\0"
-_PAYLOAD_LABEL = b"keepward/payload/v1\0"
-_sha256 = hashlib.sha256
 _log = logging.getLogger(__name__)
 
 #: Stands between an embedder and a recipe.
@@ -51,20 +49,6 @@ _COMMIT_TYPES = (int, str, int, str, str, bytes, bytes)
 
 class Gone(Tampered):
     """The content of an event is missing; an erasure may say why."""
-
-
-def event_hash(n: int, op: str, memory_id: str, version: int, payload_commit: bytes) -> bytes:
-    """Return what ``Event.hash`` returns, several times faster: the header's keys are written in order by hand."""
-    header = (
-        f'{{"memory":{encode_basestring(memory_id)},"n":{n},"op":{encode_basestring(op)},'
-        f'"payload_commit":"{payload_commit.hex()}","version":{version}}}'
-    )
-    return _sha256(_EVENT_LABEL + header.encode("utf-8", "surrogatepass")).digest()
-
-
-def payload_commitment(salt: bytes, payload: bytes) -> bytes:
-    """Return what ``codec.commitment`` returns, in one call."""
-    return _sha256(_PAYLOAD_LABEL + salt + payload).digest()
 
 
 def listed(names: Iterable[str]) -> str:
@@ -137,7 +121,7 @@ def flaw_of_event(sealer: Sealer, tenant: bytes, event: Row, digest: bytes | Non
     seq, n, op, memory_id, version, salt, payload, payload_commit, seal = event
     if (salt is None) != (payload is None):
         return "half of its content is missing"
-    if payload is not None and payload_commitment(salt, payload) != payload_commit:
+    if payload is not None and commitment(salt, payload) != payload_commit:
         return "its content does not open its commitment"
     hashed = digest or event_hash(n, op, memory_id, version, payload_commit)
     return None if sealer.holds_event(seal, tenant, seq, n, hashed) else "its seal does not hold"

@@ -22,11 +22,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from keepward.errors import Tampered
+from keepward.model.codec import digest
 from keepward.model.commit import EMPTY_HASH, Head
 from keepward.model.journal import Fault
 from keepward.model.memory import Record, Tier
 from keepward.store.rows import WIDTH, record_at, record_row
-from keepward.store.seals import Sealer, sha256
+from keepward.store.seals import Sealer
 from keepward.store.sql import Row, Session
 from keepward.store.terms import all_ends, prolonged
 
@@ -71,7 +72,7 @@ class State:
 
     def sums_head(self) -> Head:
         """Return number and digest of the sums, as they are noted outside the store."""
-        return Head(seq=self.writes, hash=sha256(b"keepward/beside/v1\0", self.tenant.encode(), b"\0", self.sums()))
+        return Head(seq=self.writes, hash=digest("beside", self.tenant.encode(), b"\0", self.sums()))
 
     def turn(self, sealer: Sealer, kind: str, before: bytes | None, after: bytes | None) -> None:
         """Count a document with the seal ``after`` in place of one with the seal ``before``; None for none."""

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from keepward.errors import Conflict, InvalidInput, StaleVersion, Tampered
-from keepward.model.codec import encode_record
-from keepward.model.commit import OWN, Commit, Head, Place, TermEnds, commit_hash
+from keepward.model.codec import commitment, digest, encode_record
+from keepward.model.commit import OWN, Commit, Head, Place, TermEnds, commit_hash, event_hash
 from keepward.model.memory import Record, Status
 from keepward.model.value import to_micros
 from keepward.ports.store import Destruction, Features, Stage
@@ -28,11 +28,9 @@ from keepward.store.erasing import NOTE, erased, named_places
 from keepward.store.reads import Reader
 from keepward.store.rows import (
     WIDTH,
-    event_hash,
     feature_cells,
     features_of,
     listed,
-    payload_commitment,
     place_in,
     place_of,
     placed_marks,
@@ -40,7 +38,7 @@ from keepward.store.rows import (
     record_row,
     unpack_marks,
 )
-from keepward.store.seals import Sealer, sha256
+from keepward.store.seals import Sealer
 from keepward.store.sql import Row, Session
 from keepward.store.tenant import State
 from keepward.store.terms import prolong, touched_in
@@ -153,7 +151,7 @@ class Writer(UseWrites, Reader):
         hashes, events = [], []
         for n, (step, salt) in enumerate(zip(steps, stage.salts[1:], strict=True)):
             payload = encode_record(step.after)
-            promise = payload_commitment(salt, payload)
+            promise = commitment(salt, payload)
             hashed = event_hash(n, step.op, step.after.id, step.after.version, promise)
             hashes.append(hashed)
             seal = self._sealer.event(tenant_bytes, seq, n, hashed)
@@ -166,7 +164,7 @@ class Writer(UseWrites, Reader):
             kind=stage.kind,
             actor_kind=stage.actor_kind,
             prev=head.hash,
-            events_hash=sha256(b"keepward/events/v1\0", *hashes),
+            events_hash=digest("events", *hashes),
             salt=stage.salts[0],
             payload=stage.details.encode(),
             hash=b"",
@@ -284,7 +282,7 @@ class Writer(UseWrites, Reader):
             row = self._db.run("details_at" if n == OWN else "content_at", tenant=tenant, seq=seq, n=n).fetchone()
             if row is None:
                 raise Conflict("what was to be erased is gone already; plan anew")
-            promise = payload_commitment(*row) if n == OWN else row[0]
+            promise = commitment(*row) if n == OWN else row[0]
             self._put(erased(tenant, (seq, n), by_seq, promise, remains), new=True)
         self._db.many("erase_event", [(tenant, *place) for place in what.events])
         self._db.many("erase_details", [(tenant, seq) for seq in what.details])

@@ -94,6 +94,12 @@ RECORDS = {
 }
 
 
+def header(event: Event) -> bytes:
+    """Return the header of an event, which is hashed."""
+    named = {"n": event.n, "op": event.op, "memory": event.memory_id, "version": event.version}
+    return canonical({**named, "payload_commit": event.payload_commit.hex()})
+
+
 def journal() -> dict:
     """Return one commit of two events as plain values, every hash in hex."""
     events = []
@@ -127,6 +133,7 @@ def journal() -> dict:
         payload=payload,
         hash=b"",
     )
+    assert [each.hash() for each in events] == [digest("event", header(each)) for each in events]
     hashed = commit_hash(commit)
     assert recompute(commit, events) == hashed
     return {
@@ -137,7 +144,7 @@ def journal() -> dict:
             {
                 "salt": each.salt.hex(),
                 "payload_commit": each.payload_commit.hex(),
-                "header": each.header().decode(),
+                "header": header(each).decode(),
                 "hash": each.hash().hex(),
             }
             for each in events
