@@ -32,6 +32,7 @@ from keepward.model.commit import (
     parse_place,
 )
 from keepward.model.memory import Record
+from keepward.store.erasing import empty_places
 from keepward.store.file import id_file
 from keepward.store.journal import commit_held, event_of, payload_fits
 from keepward.store.rows import flaw_of_event
@@ -247,10 +248,7 @@ def _unlawful(found: list[tuple[Commit, list[Event]]]) -> int | None:
         if commit.kind == "erase" and commit.payload is not None:
             named |= {parse_place(name) for name in decode_details(commit.payload).erased}
     for at, (commit, own) in enumerate(found):
-        empty = {(each.seq, each.n) for each in own if each.payload is None}
-        if commit.payload is None:
-            empty.add((commit.seq, OWN))
-        if empty - named:
+        if empty_places(commit, own).keys() - named:
             return at
     return None
 
