@@ -231,8 +231,7 @@ def unlearned(
 
     ``receipts`` are the ids of those that show one, ``kept`` the kept texts as (kind, version, text).
     """
-    most = session.store.feedback_count(session.tenant)
-    log = session.store.feedback(session.tenant, limit=most) if most else []
+    log = session.store.feedback(session.tenant)
     touched = [given.n for given in log if given.receipt in receipts or _names(given, ids)]
     fresh = []
     for given in (each for each in log if _names(each, ids)):

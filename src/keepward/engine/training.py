@@ -222,8 +222,7 @@ def _counted(session: Session) -> list[_Said]:
     """Return the feedback that counts, oldest first, and how."""
     from keepward.retrieval.learn import HELD_OUT
 
-    most = session.store.feedback_count(session.tenant)
-    log = session.store.feedback(session.tenant, limit=most) if most else []
+    log = session.store.feedback(session.tenant)
     share = session.policy.agent_feedback_share
     people = [given for given in log if given.by_person or share >= 1.0]
     held_out = {given.n for turn, given in enumerate(people, start=1) if turn % HELD_OUT == 0}

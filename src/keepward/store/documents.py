@@ -306,7 +306,7 @@ class DocumentReads(Snapshot):
 
     # --- feedback
 
-    def feedback(self, tenant: str, *, limit: int) -> list[Feedback]:
+    def feedback(self, tenant: str, *, limit: int = 2**62) -> list[Feedback]:
         """Return the newest feedback, oldest first, without what fails its seal."""
         return self._values(tenant, "documents_last", kind="feedback", limit=limit)[::-1]
 
