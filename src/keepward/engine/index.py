@@ -13,7 +13,7 @@ Invariants
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from threading import RLock
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from keepward.engine.features import embedded, questions, words
 from keepward.errors import ModelUnavailable
 from keepward.model.commit import EMPTY_HASH
-from keepward.model.memory import Status
+from keepward.model.memory import Record, Status
 from keepward.model.query import EVERYTHING
 from keepward.ports.store import Features, Indexed, Profile
 from keepward.retrieval.units import FRESH
@@ -311,12 +311,7 @@ def reindex(
         computed = embedded(session.embedder, part, [words(record) for record in part], asked)
         if computed[0].model != wanted and not ended:
             raise ModelUnavailable("the embedder failed; try again, and this goes on where it stopped")
-        with session.store.write() as writer:
-            writer.put_features(
-                session.tenant,
-                {record.id: features for record, features in zip(part, computed, strict=True)},
-                {record.id: record.version for record in part},
-            )
+        _put(session, part, computed)
         if on_progress is not None:
             on_progress(min(start + batch, len(stale)), len(stale))
     session.indexes.forget(session.tenant)
@@ -336,9 +331,10 @@ def _words_of_ended(session: Session) -> None:
     gone = [record for record in records if record.status is not Status.ACTIVE]
     for start in range(0, len(gone), BATCH):
         part = gone[start : start + BATCH]
-        with session.store.write() as writer:
-            writer.put_features(
-                session.tenant,
-                {record.id: words(record) for record in part},
-                {record.id: record.version for record in part},
-            )
+        _put(session, part, [words(record) for record in part])
+
+
+def _put(session: Session, records: Sequence[Record], computed: Sequence[Features]) -> None:
+    versions = {record.id: record.version for record in records}
+    with session.store.write() as writer:
+        writer.put_features(session.tenant, dict(zip(versions, computed, strict=True)), versions)
