@@ -65,7 +65,7 @@ def rescue(
         told(f"reading {broken}")
         wreck = Wreck(broken, Path(folder) / "copy.db")
         try:
-            sealer = _sealer(wreck.store_id, broken, config_dir)
+            sealer = _sealer(wreck.store_id, config_dir)
             engine = open_engine(str(new), create=True, clock=clock, ids=ids, config_dir=config_dir)
             try:
                 stones = erased_commitments(engine)
@@ -98,9 +98,8 @@ def rescue(
     )
 
 
-def _sealer(store_id: str, broken: Path, config_dir: Path | None) -> Sealer:
+def _sealer(store_id: str, config_dir: Path | None) -> Sealer:
     """Return the damaged store's seals, those of a store without a key where this machine has none."""
-
     anchor = anchor_in(config_dir)
     if anchor is None or not store_id.isalnum():
         return Sealer(None)

@@ -292,7 +292,7 @@ def gather(session: Session, chosen: Selection, reason: str) -> Gathered:
         copies |= seen.copies
     histories |= proposed
     beside = outside_the_journal(session, {*ids, *proposed}, traces, queued)
-    blobs = _blobs(session, ids, seen, beside)
+    blobs = _blobs(session, seen, beside)
     targets = tuple(
         Target(id=name, versions=0, why="proposed")
         if name in proposed
@@ -409,7 +409,7 @@ def _pass(session: Session, ids: set[str], lineage: set[str], traces: Traces) ->
     return seen
 
 
-def _blobs(session: Session, ids: set[str], seen: Seen, beside: Beside) -> tuple[str, ...]:
+def _blobs(session: Session, seen: Seen, beside: Beside) -> tuple[str, ...]:
     """Return the blobs of targets that nothing else refers to; what else refers to one is a quotation."""
     going = []
     stubs = {item.id for item in beside.proposals}
