@@ -430,7 +430,8 @@ class Connections:
             # Whoever is awake when the file is free takes it: to wake the first in line first would leave it idle.
             return
         until = time.monotonic() + PATIENCE
-        tell = _once()
+        # Said once (6).
+        tell = cache(_waits)
         first = self._turns.take(PATIENCE, tell)
         try:
             self._try(connection, until, tell, first=first)
@@ -515,18 +516,9 @@ class Connections:
                 connection.close()
 
 
-def _once() -> Callable[[], None]:
-    """Return what says once that another process is waited for (6)."""
-    said = False
-
-    def tell() -> None:
-        nonlocal said
-        if not said:
-            said = True
-            text = "another process is writing to the store; waiting for it, %d seconds at most"
-            _log.warning(text, PATIENCE, extra={"action": "waiting"})
-
-    return tell
+def _waits() -> None:
+    text = "another process is writing to the store; waiting for it, %d seconds at most"
+    _log.warning(text, PATIENCE, extra={"action": "waiting"})
 
 
 def write_copy(source: sqlite3.Connection, target: Path) -> None:
