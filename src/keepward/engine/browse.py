@@ -39,8 +39,7 @@ SOURCES = 500
 #: Days of one activity, and series in it.
 DAYS = 400
 SERIES = 12
-#: Points of a map where no other number is asked for, and at most.
-POINTS = 20_000
+#: Points of a map.
 MOST_POINTS = 100_000
 _DAY = 86_400_000_000
 #: Microseconds of the earliest instant that there is.

@@ -51,7 +51,6 @@ from keepward.store.reads import Reader
 #: What of a memory its features are made of, beside when it was written; and where it is compared.
 SPOKEN = ("text", "key", "tags", "category", "speaker", "occurred_at", "kind")
 spoken = attrgetter(*SPOKEN)
-_spoken_at = attrgetter(*SPOKEN, "created_at")
 #: Versions of a memory that are looked through for a text that was corrected.
 REVISED = 50
 
