@@ -61,9 +61,8 @@ def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True,
     """
     if not mem.actor.is_owner:
         raise Unauthorised("an export holds every scope of the tenant: open the store as its owner")
-    tally = tally or Tally()
+    tally, count = tally or Tally(), 0
     if not isinstance(target, str | Path):
-        count = 0
         plain = (getattr(target, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
         for line in _lines(mem, tally):
             # A terminal that cannot show every letter gets them escaped, and not an error half way.
@@ -71,7 +70,6 @@ def write_vault(mem: Memory, target: str | Path | TextIO, *, blobs: bool = True,
             count += 1
         return count
     path = Path(target)
-    count = 0
     try:
         with durable.replacing(path) as out:
             for line in _lines(mem, tally):

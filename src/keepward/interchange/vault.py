@@ -446,8 +446,8 @@ def folder_of(file: Path) -> Path:
     return file.with_name(file.name + ".blobs")
 
 
-def write_blobs(mem: Memory, file: Path, refs: set[str]) -> int:
-    """Write the blobs of a vault file beside it, in place of what was there; return how many have their bytes.
+def write_blobs(mem: Memory, file: Path, refs: set[str]) -> None:
+    """Write the blobs of a vault file beside it, in place of what was there.
 
     Raises:
         OSError: they cannot be written.
@@ -483,7 +483,6 @@ def write_blobs(mem: Memory, file: Path, refs: set[str]) -> int:
             aside.rename(folder)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-    return sum("missing" not in line for line in lines)
 
 
 @dataclass(slots=True, kw_only=True)

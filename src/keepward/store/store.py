@@ -400,12 +400,10 @@ class Store(Reader):
         with self._connector.reading() as db:
             return db.run("meta", name=NOTE).fetchone() is not None
 
-    def make_graphs(self, tenant: str) -> int:
-        """Make the graphs over a tenant's vectors that are wanting, while others write; return how many."""
-        statements = self.graphs(tenant)
-        for statement in statements:
+    def make_graphs(self, tenant: str) -> None:
+        """Make the graphs over a tenant's vectors that are wanting, while others write."""
+        for statement in self.graphs(tenant):
             self._connector.outside(statement)
-        return len(statements) // 2
 
     def scrub(self) -> str | None:
         """Write the file anew from what is live and empty its log; return None, or why that has to wait."""
