@@ -9,6 +9,7 @@ Invariants
 from __future__ import annotations
 
 import mmap
+import re
 import secrets
 import shutil
 import sqlite3
@@ -53,6 +54,8 @@ class Target:
     medium = "file"
     #: SQL that appends a byte to a value of bytes.
     longer = "CAST(coalesce({0}, x'') || x'78' AS BLOB)"
+    #: What the driver raises for a statement that the database refuses.
+    refused: tuple[type[Exception], ...] = (sqlite3.IntegrityError,)
 
     def __init__(self, folder: Path) -> None:
         self.store, self.home, self._aside = (folder / name for name in ("store", "config", "aside"))
@@ -135,7 +138,8 @@ class Target:
         return not self.path.stat().st_size
 
     @contextmanager
-    def _connected(self) -> Iterator[Any]:
+    def _connected(self, at: str | None = None) -> Iterator[Any]:
+        del at
         with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
             yield connection
 
@@ -148,15 +152,20 @@ class Target:
         with self._connected() as connection:
             for statement in statements.split(";"):
                 try:
-                    changed = connection.execute(statement, values or {}).rowcount
-                except sqlite3.IntegrityError:
+                    changed = connection.execute(self._worded(statement), values or {}).rowcount
+                except self.refused:
                     return 0
         return changed
 
-    def rows(self, query: str, values: Mapping[str, Any] | None = None) -> list[Any]:
-        """Return the rows of a query."""
-        with self._connected() as connection:
-            return list(connection.execute(query, values or {}).fetchall())
+    def rows(self, query: str, values: Mapping[str, Any] | None = None, *, at: str | None = None) -> list[Any]:
+        """Return the rows of a query, ``at`` an address of its own where one is given."""
+        with self._connected(at) as connection:
+            return list(connection.execute(self._worded(query), values or {}).fetchall())
+
+    @staticmethod
+    def _worded(statement: str) -> str:
+        """Return a statement with its values named as the driver takes them."""
+        return statement
 
     def tables(self) -> dict[str, list[Column]]:
         """Return the columns of each table, by its name, in order."""
@@ -197,6 +206,7 @@ class DatabaseTarget(Target):
         database.exists()
         import psycopg
 
+        self.refused = (psycopg.IntegrityError, psycopg.DataError)
         try:
             self._command(f"CREATE SCHEMA {self._name}", at=self._url)
         except psycopg.errors.InsufficientPrivilege as fault:
@@ -281,23 +291,9 @@ class DatabaseTarget(Target):
         with self._connected(at) as connection:
             connection.execute(statements)
 
-    def execute(self, statements: str, values: Mapping[str, Any] | None = None) -> int:
-        """Run statements behind the store's back; see ``Target.execute``."""
-        import psycopg
-
-        changed = 0
-        with self._connected() as connection:
-            for statement in statements.split(";"):
-                try:
-                    changed = connection.execute(_named(statement), values or {}).rowcount
-                except (psycopg.IntegrityError, psycopg.DataError):
-                    return 0
-        return changed
-
-    def rows(self, query: str, values: Mapping[str, Any] | None = None, *, at: str | None = None) -> list[Any]:
-        """Return the rows of a query."""
-        with self._connected(at) as connection:
-            return list(connection.execute(_named(query), values or {}).fetchall())
+    @staticmethod
+    def _worded(statement: str) -> str:
+        return re.sub(r"(?<!:):(\w+)", r"%(\1)s", statement.replace("%", "%%"))
 
     def tables(self) -> dict[str, list[Column]]:
         """Return the columns of each table that outlives a crash, by its name, in order."""
@@ -328,13 +324,6 @@ class DatabaseTarget(Target):
         """Drop the schema, and what was laid aside."""
         names = self.rows("SELECT nspname FROM pg_namespace WHERE starts_with(nspname, :name)", {"name": self._name})
         self._command("; ".join(f"DROP SCHEMA {name} CASCADE" for (name,) in names))
-
-
-def _named(query: str) -> str:
-    """Return a statement with its values named as the driver takes them."""
-    import re
-
-    return re.sub(r"(?<!:):(\w+)", r"%(\1)s", query.replace("%", "%%"))
 
 
 @contextmanager
