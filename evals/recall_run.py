@@ -27,7 +27,7 @@ from evals.recall_vectors import WordlessVectors
 from evals.stores import Targets, files
 from keepward import Actor, Committed, Memory, Policy, Tier
 from keepward.drill.target import Target
-from keepward.interchange.imports import take
+from keepward.interchange.imports import Intake
 from keepward.ports.models import Embedder, TokenCounter
 
 BUDGETS = (1_000, 2_000, 4_000)
@@ -205,7 +205,7 @@ def opened(
 def tell(mem: Memory, conversation: Conversation, file: Path | None, clock: Clock | None, done: Run) -> None:
     if file is not None and clock is None:
         plan = locomo.plan(file, tenant=mem.tenant, limit=mem.policy.text_limit[Tier.EPISODIC])
-        imported = take(mem, plan, "messages", file.name)
+        imported = Intake(mem=mem, plan=plan, format="messages", name=file.name).take()
         done.outcomes.update(
             committed=imported.committed,
             duplicate=imported.duplicates,

@@ -335,7 +335,7 @@ def test_what_fails_half_way_ends_the_answer_with_an_error_and_keeps_what_was_st
     from keepward import StoreUnavailable
     from keepward.interchange import imports
 
-    real, calls = imports._Intake._remember, []
+    real, calls = imports.Intake._remember, []
 
     def full(self, batch):
         calls.append(len(batch))
@@ -344,7 +344,7 @@ def test_what_fails_half_way_ends_the_answer_with_an_error_and_keeps_what_was_st
         real(self, batch)
 
     monkeypatch.setattr(imports, "BATCH", 1)
-    monkeypatch.setattr(imports._Intake, "_remember", full)
+    monkeypatch.setattr(imports.Intake, "_remember", full)
     told = answers(world.owner.post("/memory/import", content=messages("I like green tea", "The ferry is late")))
     assert (told[0]["outcome"], told[-1]["error"]["code"], len(world.memory.find())) == (
         "committed",

@@ -180,44 +180,17 @@ def load(
         if facts and dry_run:
             plan.notes.append("facts are not looked for in a dry run")
         most = Counter(chosen.values()).most_common(1)[0][0]
-        return take(
-            mem,
-            plan,
-            most,
-            bundle.name,
+        return Intake(
+            mem=mem,
+            plan=plan,
+            format=most,
+            name=bundle.name,
             report=on_progress,
             result=on_result,
             facts=facts and not dry_run,
             subject=subject,
             rehearsal=_rehearsal(session_of(mem), f"import of {bundle.name}") if dry_run else None,
-        )
-
-
-def take(
-    mem: Memory,
-    plan: Plan,
-    format: Format,  # noqa: A002 - the word people use
-    name: str,
-    *,
-    report: Callable[[int, int], None] | None = None,
-    result: Callable[[Result], None] | None = None,
-    facts: bool = False,
-    subject: str | None = None,
-    rehearsal: _Rehearsal | None = None,
-) -> Imported:
-    """Import what a plan holds as ``load`` does; ``name`` is the file's, for the reasons of the commits."""
-    return _Intake(
-        mem=mem,
-        plan=plan,
-        format=format,
-        name=name,
-        report=report,
-        result=result,
-        known=Known(mem),
-        facts=facts,
-        subject=subject,
-        rehearsal=rehearsal,
-    ).take()
+        ).take()
 
 
 def _rehearsal(session: Session, reason: str) -> _Rehearsal:
@@ -303,19 +276,20 @@ def _summed(sentences: Sequence[str]) -> Iterator[str]:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Intake:
-    """One import under way."""
+class Intake:
+    """One import under way: what a plan holds, taken in as ``load`` does."""
 
     mem: Memory
     plan: Plan
     format: Format
+    #: The file's, for the reasons of the commits.
     name: str
-    report: Callable[[int, int], None] | None
-    result: Callable[[Result], None] | None
-    known: Known
-    facts: bool
-    subject: str | None
-    rehearsal: _Rehearsal | None
+    report: Callable[[int, int], None] | None = None
+    result: Callable[[Result], None] | None = None
+    facts: bool = False
+    subject: str | None = None
+    rehearsal: _Rehearsal | None = None
+    known: Known = field(init=False)
     counts: Counter[str] = field(default_factory=Counter)
     told: Counter[str] = field(default_factory=Counter)
     failed: list[tuple[int, str]] = field(default_factory=list)
@@ -325,6 +299,9 @@ class _Intake:
     reported: int = 0
     #: Whether anything was read that could be stored.
     met: bool = False
+
+    def __post_init__(self) -> None:
+        self.known = Known(self.mem)
 
     @property
     def reference(self) -> str:
