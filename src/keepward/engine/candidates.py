@@ -127,11 +127,7 @@ class _Gathering:
             count=seen.memories,
             lacking=seen.memories - seen.holders if self._space else 0,
             # Of a session's turns all but the first have one before.
-            lengths=(
-                seen.length / seen.memories,
-                (seen.length + seen.spoken) / seen.memories,
-                (seen.length + 2 * seen.spoken) / seen.memories,
-            ),
+            lengths=(seen.length / seen.memories, (seen.length + seen.spoken) / seen.memories),
             holders=self._store.holders(self._tenant, seen.classes, terms) if terms else {},
             signs=signs,
         )

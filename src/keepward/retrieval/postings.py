@@ -7,7 +7,7 @@ Invariants
     of allowed rows alone, as if the others did not exist: a hidden memory changes neither a score nor an order.
 (3) One term gives a memory at most its idf; the sum over the query's terms, unseen ones included, and one word that was
     not said, is the most that any memory could have, and scores are shares of it.
-(4) A window is a memory with its neighbours as if it were one text; a memory outside any session is its own
+(4) A window is a memory with the turn before as if they were one text; a memory outside any session is its own
     neighbourhood, so that it competes on level terms with turns of a conversation.
 (5) Additions happen term by term in hash order, so a score does not depend on where its row stands.
 """
@@ -36,9 +36,7 @@ _LONGEST_TAIL: Final = 131_072
 #: or another; between them it hardly matters.
 K1: Final = 0.9
 B: Final = 0.4
-#: Weights of the windows and the session beside the memory's own text, which has 1.
-WINDOW_BEFORE: Final = np.float32(0.5)
-WINDOW_BOTH: Final = np.float32(0.5)
+#: Weight of the session beside the memory's own text and its window, which have 1 each.
 SESSION: Final = np.float32(0.3)
 #: What a memory without a session gets for its own text.
 ALONE: Final = np.float32(1.5)
@@ -182,8 +180,8 @@ class Statistics:
     #: Memories, and how many of them have no vector to compare.
     count: int
     lacking: int
-    #: Mean number of terms: of a memory, of it with the turn before, of it with both neighbours.
-    lengths: tuple[float, float, float]
+    #: Mean number of terms: of a memory, of it with the turn before.
+    lengths: tuple[float, float]
     #: How many memories hold each term, by its hash, of those that were counted; 0 of others.
     holders: dict[int, int]
     #: Of all vectors of the query's model.
@@ -205,10 +203,9 @@ class Sight:
     #: Instants for which the mask holds: since <= now < until.
     since: int
     until: int
-    #: BM25 length norms of the memory, of it with the one before, of it with both neighbours.
+    #: BM25 length norms of the memory, and of it with the turn before.
     norm: Floats
     norm_before: Floats
-    norm_both: Floats
     #: What neighbours and session say of each row, as a share of what they say of a row among short ones.
     context: Floats
     #: Row before and after in the same session, or the row count (one past the end) where there is none.
@@ -249,17 +246,15 @@ def look(columns: Columns, lengths: Floats, allowed: Allowed, statistics: Statis
         # The part is all there is.
         statistics = None
     before, after, session, sessions = _neighbours(columns, mask)
-    mean, mean_before, mean_both = statistics.lengths if statistics else (_mean(lengths[mask]), None, None)
-    norm = norm_before = norm_both = length_norm(lengths, mean)
+    mean, mean_before = statistics.lengths if statistics else (_mean(lengths[mask]), None)
+    norm = norm_before = length_norm(lengths, mean)
     context = np.ones(1, dtype=np.float32)
     totals, turns = np.zeros(0, dtype=np.float32), np.zeros(0, dtype=np.intp)
     if sessions:
         padded = np.append(lengths, np.float32(0.0))
         with_before = lengths + padded[before]
-        with_both = with_before + padded[after]
         norm_before = length_norm(with_before, _mean(with_before[mask]) if mean_before is None else mean_before)
-        norm_both = length_norm(with_both, _mean(with_both[mask]) if mean_both is None else mean_both)
-        context = NEARBY / np.maximum(with_both, NEARBY)
+        context = NEARBY / np.maximum(with_before + padded[after], NEARBY)
         spoken = np.flatnonzero(mask & (session < sessions))
         totals = np.bincount(session[spoken], weights=lengths[spoken], minlength=sessions).astype(np.float32)
         turns = np.bincount(session[spoken], minlength=sessions)
@@ -271,7 +266,6 @@ def look(columns: Columns, lengths: Floats, allowed: Allowed, statistics: Statis
         until=until,
         norm=norm,
         norm_before=norm_before,
-        norm_both=norm_both,
         context=context,
         before=before,
         after=after,
@@ -318,7 +312,7 @@ class Coverage:
 
     #: Of the memory's own text, 0..1.
     own: Floats
-    #: With windows and session, 0..2.3.
+    #: With window and session, 0..2.3.
     full: Floats
     #: How many allowed rows hold each term, by its hash.
     holders: Mapping[int, int]
@@ -354,7 +348,7 @@ def coverage(terms: tuple[str, ...], postings: TermStore, sight: Sight) -> Cover
         spoken = sight.session[rows] < sight.sessions
         full[rows] += np.where(spoken, np.float32(1.0), ALONE) * share
         rows, counts = rows[spoken], counts[spoken]
-        _windows(rows, counts, gain, sight, full, scratch)
+        _window(rows, counts, gain, sight, full, scratch)
         totals = np.bincount(sight.session[rows], weights=counts, minlength=sight.sessions)
         held = np.flatnonzero(totals)
         in_session[held] += SESSION * gain * saturated(totals[held].astype(np.float32), sight.session_norm[held])
@@ -369,17 +363,14 @@ def coverage(terms: tuple[str, ...], postings: TermStore, sight: Sight) -> Cover
     return Coverage(own=own * scale, full=full[:n] * scale, holders=holders)
 
 
-def _windows(rows: Rows, counts: Floats, gain: np.float32, sight: Sight, full: Floats, scratch: Floats) -> None:
-    """Add one term's share of both windows to `full`; `scratch` (one cell more than rows) is left zero."""
+def _window(rows: Rows, counts: Floats, gain: np.float32, sight: Sight, full: Floats, scratch: Floats) -> None:
+    """Add one term's share of the window to `full`; `scratch` (one cell more than rows) is left zero."""
     last = len(scratch) - 1
-    after, before = sight.after[rows], sight.before[rows]
+    after = sight.after[rows]
     scratch[rows] += counts
     scratch[after] += counts
     # A row may stand here twice: assignment through an index adds its share once, as it should.
     touched = np.concatenate((rows, after[after < last]))
-    full[touched] += WINDOW_BEFORE * gain * saturated(scratch[touched], sight.norm_before[touched])
-    scratch[before] += counts
-    touched = np.concatenate((touched, before[before < last]))
-    full[touched] += WINDOW_BOTH * gain * saturated(scratch[touched], sight.norm_both[touched])
+    full[touched] += gain * saturated(scratch[touched], sight.norm_before[touched])
     scratch[touched] = 0.0
     scratch[last] = 0.0
