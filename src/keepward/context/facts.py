@@ -8,7 +8,6 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import Any
 
 from keepward.context.lines import RENDERER
@@ -17,10 +16,6 @@ from keepward.context.sections import Inputs
 from keepward.model.codec import canonical
 from keepward.model.compiled import Excluded, Section
 from keepward.model.value import to_micros
-
-#: What is told of an item only where it is set.
-_WHERE_SET = ("block", "outdone_by", "question_of", "neighbour_of")
-_where_set = attrgetter(*_WHERE_SET)
 
 
 def facts_of(
@@ -74,16 +69,13 @@ def facts_of(
 def _section_facts(section: Section) -> dict[str, Any]:
     items: list[dict[str, Any]] = []
     for item in section.items:
-        facts: dict[str, Any] = {
-            "id": item.id,
-            "version": item.version,
-            "tier": item.tier,
-            "kind": item.kind,
-            "tokens": item.tokens,
-            "masks": [list(mask) for mask in item.masks],
+        facts = {name: getattr(item, name) for name in ("id", "version", "tier", "kind", "tokens")}
+        facts["masks"] = [list(mask) for mask in item.masks]
+        facts |= {
+            name: value
+            for name in ("block", "outdone_by", "question_of", "neighbour_of")
+            if (value := getattr(item, name)) is not None
         }
-        told = zip(_WHERE_SET, _where_set(item), strict=True)
-        facts |= {name: value for name, value in told if value is not None}
         if item.score is not None:
             facts |= {"score": item.score, "weak": item.weak, "parts": dict(item.parts)}
         items.append(facts)
