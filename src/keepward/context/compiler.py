@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from keepward.context.entries import ORDER, Entry, consider, reason
 from keepward.context.facts import facts_of
@@ -84,6 +85,12 @@ def memory_block(inputs: Inputs) -> Compiled:
     return _Assembly(alone, "memory_block").result()
 
 
+@lru_cache(maxsize=64)
+def _ordered(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names in their order: the same few parts make up the scores of all that was recalled."""
+    return tuple(sorted(names))
+
+
 def _last_to_go(entries: Iterable[Entry]) -> list[Entry]:
     return sorted(entries, key=lambda entry: entry.eviction, reverse=True)
 
@@ -123,7 +130,7 @@ class _Assembly:
         self._opened: Opened = {}
         self._spent = 0
         #: Sections, blocks, origins and days in which a further line opens nothing.
-        self._settled_places: set[tuple[object, ...]] = set()
+        self._full: set[tuple[object, ...]] = set()
         #: Who says what, by the folded words.
         self._holders: dict[str, tuple[str, int]] = {}
         self._findings: dict[tuple[str, int], tuple[Mask, ...] | None] = {}
@@ -151,14 +158,14 @@ class _Assembly:
         return known
 
     def _price(self, line: Line, alone: int) -> int:
-        """Return the estimated tokens that a line adds, noting the headings it opens; those of it alone for none."""
+        """Return the estimated tokens that a line adds, noting the headings it opens: ``alone`` where it opens none."""
         place = line.section, line.block, line.mark, line.under
-        if place in self._settled_places:
+        if place in self._full:
             return alone
         before = len(self._opened)
         parts, gone = added(line, self._inputs.format, self._opened)
-        if len(self._opened) == before:
-            self._settled_places.add(place)
+        if before == len(self._opened):
+            self._full.add(place)
         return sum(map(self._count, parts)) - self._count(gone)
 
     @property
@@ -176,8 +183,7 @@ class _Assembly:
         for (key, record), found in zip(fresh.items(), self._inputs.screen([*fresh.values()]), strict=True):
             if found.drop is not None:
                 self._reasons[key] = found.drop
-            masks = tidy(found.text_masks, len(record.text)) if found.text_masks else ()
-            self._findings[key] = None if found.drop else masks
+            self._findings[key] = None if found.drop else tidy(found.text_masks, len(record.text))
 
     def _screened(self, entry: Entry) -> Line | None:
         """Return the line of an entry with its masks, or None when it must not be rendered."""
@@ -475,7 +481,7 @@ class _Assembly:
             tokens=entry.alone,
             masks=entry.masks,
             score=entry.score,
-            parts=dict(sorted(entry.parts.items())),
+            parts={name: entry.parts[name] for name in _ordered(tuple(entry.parts))},
             weak=entry.brought or (entry.score is not None and entry.score < self._inputs.policy.relevance_weak),
             block=line.block if line else None,
             outdone_by=self._outdone.get(record.id) if entry.section == "recalled" else None,

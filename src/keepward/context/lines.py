@@ -15,7 +15,7 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
@@ -127,11 +127,13 @@ def label(text: str) -> str:
     return guard(_SPACE.sub(" ", text).strip())
 
 
-def tidy(masks: Iterable[Mask], length: int) -> tuple[Mask, ...]:
+def tidy(masks: Collection[Mask], length: int) -> tuple[Mask, ...]:
     """Return masks in order and without overlap, within a text of ``length`` characters.
 
     Overlapping spans become one, named after the first; empty ones are dropped.
     """
+    if not masks:
+        return ()
     clean: list[Mask] = []
     for start, end, name in sorted(masks):
         begin, stop = max(0, start), min(length, end)

@@ -163,7 +163,7 @@ def core_order(record: Record) -> tuple[int, str, int, str, int, str]:
 
 def origin_rank(record: Record) -> int:
     """Return the place of an origin among those of a section (3); 0 for a person's own."""
-    return max(0, int(Trust.USER) - int(record.trust))
+    return max(0, Trust.USER - record.trust)
 
 
 def pinned_order(record: Record) -> tuple[int, bool, int, str, int, str]:

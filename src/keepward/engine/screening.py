@@ -8,6 +8,7 @@ Invariants
 from __future__ import annotations
 
 import hashlib
+import marshal
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock
@@ -75,7 +76,7 @@ def _calm(records: Iterable[Record]) -> bool:
 
 def _key(record: Record) -> bytes:
     judged = (record.text, record.key, record.speaker, int(record.trust), softly_worded_counts(record))
-    return hashlib.blake2b(repr(judged).encode("utf-8", "surrogatepass"), digest_size=20).digest()
+    return hashlib.blake2b(marshal.dumps(judged, 2), digest_size=20).digest()
 
 
 def _screened(record: Record) -> Screened:

@@ -43,16 +43,9 @@ _BITS: Final = 63
 #: something else in the place of.
 FEATURES: Final = np.dtype(
     [
-        ("properties", np.int64),
-        ("kinds", np.int64),
-        ("begin", np.int64),
-        ("length", np.int64),
-        ("mentions", np.int64, COLUMNS),
-        ("topics", np.int64, COLUMNS),
-        ("asks", np.bool_),
-        ("changes", np.bool_),
-        ("denies", np.bool_),
-        ("replaces", np.bool_),
+        *((name, np.int64) for name in ("properties", "kinds", "begin", "length")),
+        *((name, np.int64, COLUMNS) for name in ("mentions", "topics")),
+        *((name, np.bool_) for name in ("asks", "changes", "denies", "replaces")),
     ]
 )
 #: Bits of the patterns that are looked for in one pass, and how many there are before the properties.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import FrozenInstanceError
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -204,6 +205,12 @@ def test_the_golden_hashes_follow_from_the_page_alone():
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_every_record_comes_back_as_it_went_in(record):
     assert decode_record(encode_record(record)) == record
+
+
+def test_a_record_that_was_read_takes_no_change():
+    read = decode_record(encode_record(RECORDS["full"]))
+    with pytest.raises(FrozenInstanceError):
+        read.text = "something else"
 
 
 @given(st.dictionaries(texts, texts | st.integers(-(2**53), 2**53) | st.booleans() | st.none()))
