@@ -17,7 +17,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 
-from keepward.gates.detect.engine import Certainty, Finding, Pack, Sieve, located, settled
+from keepward.gates.detect.engine import SHORT, Certainty, Finding, Pack, Sieve, located, settled
 from keepward.gates.detect.rules import any_word, load
 from keepward.gates.detect.tables import listed, read
 from keepward.gates.detect.text import TRACES, Text, occurs, tag_text
@@ -66,8 +66,7 @@ def calm(text: Text) -> bool:
     return (
         text.is_plain
         and _anything().silent(text.data)
-        # All disguises in one search; what one of them is looked for in another is found again by ``scan``, or not.
-        and _disguised().silent(b"\n".join((text.data.translate(None, _SEPARATOR_BYTES), *_disguises(text.data))))
+        and _undisguised(text.data.translate(None, _SEPARATOR_BYTES), *_disguises(text.data))
         and not any(text.occurs(rule.pattern) for rule in _packs()[1].awake(text))
     )
 
@@ -104,7 +103,7 @@ def _mangled(form: Text) -> Iterator[Finding]:
         closed_up = form.without(_SEPARATORS)
         if closed_up is not form:
             yield from _broken_up(form, closed_up, tight.pattern)
-    if len(form.data) == len(form.text) and _disguised().silent(b"\n".join(_disguises(form.data))):
+    if len(form.data) == len(form.text) and _undisguised(*_disguises(form.data)):
         return
     size = len(form.text)
     if any(map(str.isdigit, form.text)) or "@" in form.text or "$" in form.text:
@@ -118,6 +117,13 @@ def _mangled(form: Text) -> Iterator[Finding]:
             yield _at(form, finding.start, finding.end, finding.certainty)
     for finding in core.scan(Text(form.text[::-1])):
         yield _at(form, size - finding.end, size - finding.start, finding.certainty)
+
+
+def _undisguised(*forms: bytes) -> bool:
+    """Whether it is known that no pattern occurs in any form of a text: in one search, or one each of a long text."""
+    # What one of them is looked for in another is found again by ``scan``, or not.
+    together = b"\n".join(forms)
+    return all(map(_disguised().silent, forms if len(together) > SHORT else (together,)))
 
 
 def _disguises(data: bytes) -> tuple[bytes, bytes, bytes]:
