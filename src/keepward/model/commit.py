@@ -56,14 +56,18 @@ class Event(Value):
     #: SHA-256 of salt and payload.
     payload_commit: bytes
 
-    def hash(self) -> bytes:
-        """Return the 32-byte hash of the canonical content-free header.
+    def header(self) -> bytes:
+        """Return the canonical content-free header.
 
         Raises:
             InvalidInput: it has no canonical form.
         """
         canonical([self.n, self.op, self.memory_id, self.version])
-        return event_hash(self.n, self.op, self.memory_id, self.version, self.payload_commit)
+        return _event_header(self.n, self.op, self.memory_id, self.version, self.payload_commit)
+
+    def hash(self) -> bytes:
+        """Return the 32-byte hash of the header."""
+        return digest("event", self.header())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,12 +168,17 @@ class Head(Value):
 
 
 def event_hash(n: int, op: str, memory_id: str, version: int, payload_commit: bytes) -> bytes:
-    """Return the hash of an event's header, whose keys are written in the order of ``canonical``."""
+    """Return the hash of an event's header."""
+    return hashlib.sha256(_EVENT_LABEL + _event_header(n, op, memory_id, version, payload_commit)).digest()
+
+
+def _event_header(n: int, op: str, memory_id: str, version: int, payload_commit: bytes) -> bytes:
+    # In the order of ``canonical``.
     header = (
         f'{{"memory":{_quoted(memory_id)},"n":{n},"op":{_quoted(op)},'
         f'"payload_commit":"{payload_commit.hex()}","version":{version!r}}}'
     )
-    return hashlib.sha256(_EVENT_LABEL + header.encode("utf-8", "surrogatepass")).digest()
+    return header.encode("utf-8", "surrogatepass")
 
 
 def events_hash(events: tuple[Event, ...] | list[Event]) -> bytes:
