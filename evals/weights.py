@@ -1,6 +1,6 @@
 """Learn the weights by which sentences are weighed on the texts that are developed on; print the shares of both halves.
 
-    python -m evals.weights told [--collections FOLDER] [--write]
+    python -m evals.weights told|orders [--collections FOLDER] [--write]
 
 A weight says how much a feature speaks for a secret; those that can only speak against are kept at 0 or below, all
 others at 0 or above, so that a weight cannot make up for one that is wrong. A text with several candidates counts by
@@ -14,7 +14,7 @@ import argparse
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -43,37 +43,48 @@ class Example:
     found: tuple[tuple[str, ...], ...]
 
 
-def examples(folder: Path | None) -> list[Example]:
+#: Kinds of words in orders that may speak for one or against one by themselves.
+_EITHER = frozenset(("you", "not", "must", "before", "when", "asks", "reads", "this", "owner", "begins"))
+#: By what is learned: the kind of its sets, one whose innocents count too, what is weighed, what speaks against.
+_OF: dict[str, tuple[str, str, Callable[[str], Iterator[tuple[int, int, list[str]]]], frozenset[str]]] = {
+    "told": ("secrets", "injection", sentences.candidates, sentences.AGAINST),
+    "orders": ("injection", "secrets", sentences.windows, sentences.COUNTER),
+}
+
+
+def examples(of: str, folder: Path | None) -> list[Example]:
     """Return the texts of our own, the even places of those by another hand, and public ones."""
+    kind, other, weighed, _ = _OF[of]
     given = [
-        ("own", each, 0.5 if each.wanted else 1.0)
-        for each in import_module("evals.sets.secrets").cases()
-        if each.group.startswith(("told", "kind_", "ordinary"))
+        ("own", each, 0.5 if each.wanted and of == "told" else 1.0)
+        for each in import_module(f"evals.sets.{kind}").cases()
+        if not each.group.startswith("provider")
     ]
-    given += [("blind", each, 5.0) for each in blind("secrets") if int(each.wording) % 2 == 0]
-    given += [("varied", each, 5.0) for each in blind("secrets", "varied")]
-    given += [("orders", each, 5.0) for each in blind("injection", "varied") if not each.wanted]
+    given += [("blind", each, 5.0) for each in blind(kind) if int(each.wording) % 2 == 0]
+    given += [("varied", each, 5.0) for each in blind(kind, "varied")]
+    given += [(other, each, 5.0) for each in blind(other, "varied") if not each.wanted]
     rows = [
         (name, each.text, each.wanted, "dev" if name == "blind" else each.half, weight) for name, each, weight in given
     ]
-    rows += [
-        ("paragraphs", each.text, False, "dev" if each.half == "seen" else "test", 1.0)
-        for each in (collections.read(folder / "ordinary") if folder else ())
-    ]
+    for name, wanted in (("ordinary", False), ("attacks", True)):
+        rows += [
+            (name, each.text, wanted, "dev" if each.half == "seen" else "test", 1.0)
+            for each in (collections.read(folder / name) if folder and (of == "orders" or not wanted) else ())
+        ]
     return [
         Example(
             group=name,
             wanted=wanted,
             half=half,
             weight=weight,
-            found=tuple(dict.fromkeys(tuple(each) for *_, each in sentences.candidates(Text(text).normal.text))),
+            found=tuple(dict.fromkeys(tuple(each) for *_, each in weighed(Text(text).normal.text))),
         )
         for name, text, wanted, half, weight in rows
     ]
 
 
 def _against(feature: str) -> bool:
-    return not sentences.AGAINST.isdisjoint(feature.split(", "))
+    return not (sentences.AGAINST | sentences.COUNTER).isdisjoint(feature.split(", "))
 
 
 class Learner:
@@ -95,7 +106,8 @@ class Learner:
         pairs = [(row, places[each]) for found, row in self.sets.items() for each in found if each in places]
         self.rows, self.columns = np.array(pairs).T
         against = [_against(name) for name in self.features]
-        shapes = [name.startswith("is ") for name in self.features]
+        # A shape, or one kind of word, may speak for it or against it.
+        shapes = [name.startswith("is ") or name in _EITHER for name in self.features]
         self.least = np.where(np.array(against) | np.array(shapes), -9.0, 0.0)
         self.most = np.where(against, 0.0, 9.0)
 
@@ -142,7 +154,7 @@ class Learner:
     def shares(self, weights: np.ndarray, base: float) -> None:
         """Print the share of texts in which something is found, by group and half, for several floors."""
         sums = self.sums(weights) + base
-        for floor in (0.0, 1.0, 1.5, 2.0, 2.5, 3.0):
+        for floor in (-1.0, 0.0, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0):
             hits: dict[tuple[str, bool, str], list[bool]] = {}
             for example, found in zip(self.examples, self.of, strict=True):
                 key = (example.group, example.wanted, example.half)
@@ -156,12 +168,12 @@ class Learner:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Learn, print, and write if asked to."""
     parser = argparse.ArgumentParser(prog="evals.weights", description=__doc__.splitlines()[0])
-    parser.add_argument("of", choices=["told"])
+    parser.add_argument("of", choices=sorted(_OF))
     parser.add_argument("--collections", type=Path, metavar="FOLDER", help="public collections, see evals.collections")
     parser.add_argument("--floor", type=float, default=2.5, help="what a score has to pass; it becomes 0")
     parser.add_argument("--write", action="store_true", help="put the weights into rules/sentences.toml")
     asked = parser.parse_args(arguments)
-    learner = Learner(examples(asked.collections))
+    learner = Learner(examples(asked.of, asked.collections))
     weights, base = learner.learn()
     learner.shares(weights, base)
     if asked.write:

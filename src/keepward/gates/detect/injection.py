@@ -7,6 +7,8 @@ Invariants
 (3) The text is read as given, unescaped, unspaced, in leetspeak, rotated, reversed and decoded.
 (4) A likely order that is told to people (staff, guests, readers of a manual or a licence) is none, in a note where
     nothing speaks of a model.
+(5) The kinds of the words of a note are weighed: an order is found in wordings without a rule, and a likely one is
+    dropped whose words are not those of an order.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 
+from keepward.gates.detect import sentences
 from keepward.gates.detect.engine import SHORT, Certainty, Finding, Pack, Sieve, located, settled
 from keepward.gates.detect.rules import any_word, load
 from keepward.gates.detect.tables import listed, read
@@ -31,6 +34,8 @@ _ROT13_BYTES = codecs.encode(_ASCII, "rot13").encode() + bytes(range(128, 256))
 _SPELT = r"(?:^|[^\p{L}])(?:\p{L}[ .*_|/~-]{1,3}){4}"
 #: The same in ASCII, which compiles in a tenth of the time.
 _SPELT_PLAIN = _SPELT.replace(r"[^\p{L}]", "[^A-Za-z]").replace(r"\p{L}", "[A-Za-z]")
+#: The least score of a note in which a likely order counts, and how many kinds of words make its language known.
+_LEAST, _KNOWN = -9.5, 4
 #: Characters of a note that may be excused as told to people.
 _LONGEST_NOTE = 2_000
 #: What ends a sentence.
@@ -65,6 +70,7 @@ def calm(text: Text) -> bool:
     """
     return (
         text.is_plain
+        and not sentences.may_order(text)
         and _anything().silent(text.data)
         and _undisguised(text.data.translate(None, _SEPARATOR_BYTES), *_disguises(text.data))
         and not any(text.occurs(rule.pattern) for rule in _packs()[1].awake(text))
@@ -172,7 +178,7 @@ def _hidden_characters(text: Text) -> Iterator[Finding]:
 def _weighed(text: Text, findings: list[Finding]) -> Iterator[Finding]:
     """Lower quoted forms to ``likely`` in a text that talks about attacks (2)."""
     about: bool | None = None
-    findings = _without_excused(text, findings)
+    findings = _by_words(text, _without_excused(text, findings))
     for finding in findings:
         hidden = finding.detector in {"invisible_order", "encoded_order"}
         if finding.certainty == "certain" and not hidden and _quoted(text.text, finding):
@@ -181,6 +187,19 @@ def _weighed(text: Text, findings: list[Finding]) -> Iterator[Finding]:
             yield replace(finding, certainty="likely") if about else finding
         else:
             yield finding
+
+
+def _by_words(text: Text, findings: list[Finding]) -> list[Finding]:
+    """Drop likely orders whose words speak against one, and find one where they speak for it (5)."""
+    if any(each.certainty == "certain" for each in findings) or not (findings or sentences.may_order(text.normal)):
+        return findings
+    order = sentences.order(text.normal.text)
+    if order is None:
+        return findings
+    if findings:
+        return [] if order.kinds >= _KNOWN and order.best < _LEAST else findings
+    ordered = order.score > 0 and sentences.may_order(text.normal)
+    return [located(text.normal, order.start, order.end, "order_by_words", "likely")] if ordered else []
 
 
 def _without_excused(text: Text, findings: list[Finding]) -> list[Finding]:

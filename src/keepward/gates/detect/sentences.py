@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from keepward.gates.detect.checks import digits, high_entropy, ordinary, passphrase, placeholder, strong
 from keepward.gates.detect.engine import any_literal
 from keepward.gates.detect.rules import literals_of
 from keepward.gates.detect.tables import listed, read, words
+from keepward.gates.detect.text import Text
 
 #: Characters of a note, and how many of them and of its values are weighed (3).
 LONGEST_NOTE, LONGEST, MOST = 16_384, 6_144, 64
@@ -295,3 +298,92 @@ def telling() -> str:
     mark = rf"(?:{digit}|[!#$&@_*+~^][^\s]|[\"'`“„«][^\s]|[a-z][A-Z]|\pL[.-]\pL)"
     phrase = any_literal(set(literals_of(listed(lists["phrase"]))))
     return rf"(?:{nouns})[^\n]*{mark}|{mark}[^\n]*(?:{nouns})|{phrase}"
+
+
+# What gives an order to a model.
+
+#: Kinds of words about people, homes, programs and what was said: they can only speak against an order.
+COUNTER = frozenset({"me", "story", "people", "home", "doc", "person", "asked", "long"})
+#: Of these kinds every order has one.
+_NEEDED = ("model", "owner", "rule", "data", "hidden", "role", "trust", "rank", "free", "money")
+_ACTS = ("remember", "drop", "tell", "send", "show", "rank", "erase", "trust", "run", "role", "not")
+_SENTENCE = re.compile(r"(?<=[.!?。;])\s+|\n+")
+_WORD = re.compile(r"[^\s\"“”„«»,;:()\[\]<>{}*!?|]+")
+
+
+def windows(text: str) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield each sentence, and each two that follow each other: the span, and the features by which it is weighed."""
+    bits = lexicon("orders").kinds
+    bounds = [0, *(match.end() for match in _SENTENCE.finditer(text, 0, LONGEST)), min(len(text), LONGEST)]
+    spans = [(start, end) for start, end in itertools.pairwise(bounds) if text[start:end].strip()][:MOST]
+    parts = [_kinds(text[start:end]) for start, end in spans]
+    model = any(kinds & bits["model"] for kinds, _ in parts)
+    for place, (start, end) in enumerate(spans):
+        kinds, marks = parts[place]
+        yield start, end, _of_order(kinds, marks, model=model)
+        if place + 1 < len(spans):
+            more, others = parts[place + 1]
+            yield start, spans[place + 1][1], _of_order(kinds | more, marks | others, model=model)
+
+
+def _kinds(sentence: str) -> tuple[int, frozenset[str]]:
+    """Return the kinds of a sentence's words, and what it is: begun with an act, asked, long."""
+    line = [word.strip(".-'’…") for word in _WORD.findall(sentence.lower())]
+    found = lexicon("orders").of(line)
+    bits = lexicon("orders").kinds
+    acts = sum(bits[name] for name in _ACTS)
+    first = next((kind for kind, word in zip(found, line, strict=True) if word not in {"please", "bitte", ""}), 0)
+    marks = {"begins": bool(first & acts), "asked": sentence.rstrip().endswith("?"), "long": len(line) > 30}
+    kinds = functools.reduce(int.__or__, found, 0)
+    if "://" in sentence or ("@" in sentence and "." in sentence):
+        kinds |= bits["place"]
+    return kinds, frozenset(name for name, holds in marks.items() if holds)
+
+
+@functools.lru_cache(1_024)
+def _of_order(kinds: int, marks: frozenset[str], *, model: bool) -> list[str]:
+    names = [name for name, bit in lexicon("orders").kinds.items() if kinds & bit] + sorted(marks)
+    plain = [name for name in names if name not in COUNTER]
+    pairs = (f"{one}, {other}" for one, other in itertools.combinations(plain, 2))
+    return [*names, *pairs, *(["a model"] if model else [])]
+
+
+class Order(NamedTuple):
+    """The part of a note that is most like an order: its span, half-open, and how it was weighed."""
+
+    start: int
+    end: int
+    #: Above 0 it speaks for an order. The longer a note, the more of it may seem one by chance.
+    score: float
+    #: The same, whatever the length of the note.
+    best: float
+    #: How many kinds of words it has: with few of them, its language is not known.
+    kinds: int
+
+
+def order(text: str) -> Order | None:
+    """Return the part of a note that is most like an order to a model; None for what is no note, or empty."""
+    if len(text) > LONGEST_NOTE:
+        return None
+    found = [(score("orders", features), -start, -end, features) for start, end, features in windows(text)]
+    if not found:
+        return None
+    best, start, end, features = max(found)
+    chance = 2 * math.log((len(found) + 1) / 2)
+    kinds = len(lexicon("orders").kinds.keys() & set(features))
+    return Order(start=-start, end=-end, score=best - chance, best=best, kinds=kinds)
+
+
+def may_order(text: Text) -> bool:
+    """Whether a text has a word without which nothing is weighed as an order, and is none of code."""
+    return text.occurs(ordering()) and not _CODE.search(text.text, 0, LONGEST)
+
+
+@functools.cache
+def ordering() -> str:
+    """Return a pattern that occurs in every text in which something is weighed as an order."""
+    lists = read("sentences")["orders"]["words"]
+    literals = {literal for name in _NEEDED for literal in literals_of(listed(lists[name]))}
+    short = {literal for literal in literals if len(literal) < 4}
+    brief = "|".join(sorted(short))
+    return rf"{any_literal(literals - short)}|(?i:\b(?:{brief})\b)"
