@@ -165,7 +165,8 @@ def candidates(text: str) -> Iterator[Candidate]:
 def _in_line(line: str, offset: int) -> Iterator[Candidate]:
     tokens = [Token(match, offset) for match in re.finditer(r"\S+", line)]
     kinds = lexicon("told").of([token.lower for token in tokens])
-    nouns = sum(lexicon("told").kinds[name] for name in _NOUNS)
+    bits = lexicon("told").kinds
+    nouns, enough = (sum(bits[name] for name in names) for names in (_NOUNS, ("password", "code", "opened")))
     if not any(kind & nouns for kind in kinds):
         return
     first = 0
@@ -177,7 +178,9 @@ def _in_line(line: str, offset: int) -> Iterator[Candidate]:
                 last += 1
         value = " ".join(token.text for token in tokens[first : last + 1])
         shape = _shape(value, quoted=bool(tokens[first].before.strip("*([{")))
-        if shape and not _counts(shape, tokens, kinds, last):
+        # Three or four digits are no key: they open something, or are called a code.
+        too_few = shape in {"3 digits", "4 digits"} and not any(kind & enough for kind in kinds)
+        if shape and not too_few and not _counts(shape, tokens, kinds, last):
             yield tokens[first].start, tokens[last].end, _features(shape, tokens, kinds, first, last)
         first = last + 1
     for first, last in _phrases(tokens):

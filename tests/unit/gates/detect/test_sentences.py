@@ -44,6 +44,7 @@ def test_a_value_is_told_by_the_words_around_it(text, value):
         "the gate opened for 4471 visitors",
         "Error code 4471 at the gate",
         "set the alarm for 0645 tomorrow",
+        "ferry secret 003",
         "password: str = Field(min_length=12)",
     ],
 )
