@@ -124,3 +124,19 @@ def test_all_of_a_long_told_value_is_covered():
 def test_a_word_that_begins_like_the_prefix_of_a_literal_is_read_whole(word):
     text = f"export PGPASSWORD={word}"
     assert [text[each.start : each.end] for each in secrets.scan(text)] == [word]
+
+
+@pytest.mark.parametrize(
+    ("connection", "held"),
+    [
+        ("postgres://user:password@localhost/db", False),
+        ("mysql://root:secret@localhost:3306/app", False),
+        ("mongodb://admin:changeme@localhost:27017", False),
+        ("postgresql://scott:tiger@localhost/test", False),
+        ("postgres://app:V3ry·Real-9xQ2@db.prod.acme.io/app", True),
+        ("postgres://user:Tr0ub·4dor99@localhost/db", True),
+    ],
+)
+def test_a_connection_string_of_a_tutorial_passes_and_a_real_password_in_one_does_not(connection, held):
+    text = f"```python\nengine = create_engine('{connection}')\n```".replace("·", "")
+    assert bool(secrets.scan(text)) is held
