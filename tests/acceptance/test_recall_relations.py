@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 
-import numpy as np
 from outcomes import kept
 
 from keepward import Actor, Memory
-from keepward.models.hashed import HashedEmbedder
 
 MANAGER, MOVED = "Maria's manager is Tomasz Wilk", "Last year Wilk moved to Gdansk"
 FILLER = ["The ferry leaves at six", "Tea is kept in the blue tin", "A hoist was rented", "Two reviewers sign"]
@@ -112,26 +110,3 @@ def test_a_remark_is_explained_by_what_its_speaker_told_of_himself(opened: Calla
         for text in (told, "The doctor of the spring fair took the salt."):
             kept(mem.remember(text, tier="episodic", kind="event", session="call", speaker="Nell"))
         assert mem.recall("I put salt on it and the doctor saw me", limit=1).hits[0].memory.text == told
-
-
-class Listening(HashedEmbedder):
-    """Keeps the texts that it embeds."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.heard: list[str] = []
-
-    def embed(self, texts: Sequence[str]) -> np.ndarray:
-        self.heard += texts
-        return super().embed(texts)
-
-
-def test_a_remark_is_compared_as_if_somebody_told_of_who_made_it(opened: Callable[..., Memory]) -> None:
-    embedder = Listening()
-    with opened("heard", embedder=embedder) as mem:
-        for asked in (
-            "I agreed to run my school fair after all",
-            german := "Ich habe gestern wieder viel zu lange gearbeitet",
-        ):
-            mem.recall(asked)
-    assert embedder.heard == ["She: She agreed to run She's school fair after all", german]

@@ -417,8 +417,7 @@ def _query(engine: Engine, text: str, now: datetime) -> tuple[Query, list[str]]:
     from keepward.retrieval.dates import named_days
     from keepward.retrieval.fusion import particular
     from keepward.retrieval.index import Query
-    from keepward.retrieval.relevance import asks_advice, remarks
-    from keepward.retrieval.units import retold
+    from keepward.retrieval.relevance import asks_advice
 
     # "yesterday" in a question names a day, as it does in what was said.
     days = named_days(text, to_micros(now))
@@ -429,7 +428,7 @@ def _query(engine: Engine, text: str, now: datetime) -> tuple[Query, list[str]]:
     if engine.embedder is None:
         return asked, ["no embedder: found by words alone"]
     try:
-        vector = engine.embedder.embed([retold(text) if remarks(text) and not advice else text])[0]
+        vector = engine.embedder.embed([text])[0]
         if advice:
             vector = particular(vector, usual_request(cast("Hashable", engine.embedder)))
     except ModelUnavailable as fault:

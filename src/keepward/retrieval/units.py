@@ -198,12 +198,6 @@ def third_person(text: str, name: str) -> str:
     return text
 
 
-def retold(remark: str) -> str:
-    """The remark as what people say is embedded, though nobody knows who says it; what is not English stays."""
-    told = third_person(remark, "She")
-    return remark if told == remark else f"She: {told}"
-
-
 def question_of(previous: str | None) -> str | None:
     """The last sentence of the previous turn that asks something, None where none does."""
     asked = [s for s in sentences(previous or "") if asks(s)]
