@@ -194,14 +194,14 @@ SQL |= {f"put_into_{table}": f"INSERT INTO {table} VALUES ({', '.join('?' * n)})
 
 
 @cache
-def load_migrations() -> tuple[Migration, ...]:
-    """Return the migrations, in order.
+def load_migrations(package: str = PACKAGE) -> tuple[Migration, ...]:
+    """Return the migrations of a package, in order.
 
     Raises:
         ValueError: a number is missing or used twice.
     """
     found = []
-    for entry in files(PACKAGE).joinpath("migrations").iterdir():
+    for entry in files(package).joinpath("migrations").iterdir():
         if match := _FILE.fullmatch(entry.name):
             body = entry.read_bytes()
             sha256 = hashlib.sha256(body).hexdigest()
