@@ -2,7 +2,8 @@
 
 ``python -m evals.detectors [--collections FOLDER] [--only NAME ...]``
 
-Sets of our own are in ``evals/sets``, halved by wording; ``blind`` is by another hand, its odd places unread;
+Sets of our own are in ``evals/sets``, halved by wording; ``blind`` and ``sealed`` are by other hands, the odd
+places of the first and all of the second unread;
 ``--collections`` names a folder of public ones, as ``evals.collections`` reads them. The exit status is 1 when a figure
 misses its goal; times are printed and never decide. All of it takes some minutes.
 """
@@ -16,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 
 from evals import collections, worst
@@ -75,15 +77,16 @@ def injection(_: Path | None) -> Iterator[Figure]:
 
 
 def blind(_: Path | None) -> Iterator[Figure]:
-    """Yield what is found in texts by another hand, by even and odd places; such a share has no goal."""
-    for kind in KINDS:
+    """Yield what is found in texts by two other hands, of the first by places; such a share has no goal."""
+    for file, kind in product(("blind", "sealed"), KINDS):
         flag = scanner(kind)
         flagged: dict[tuple[str, str], list[bool]] = {}
-        for case in blind_cases(kind):
+        for case in blind_cases(kind, file):
             places = "odd places, unread" if int(case.wording) % 2 else "even places, developed on"
+            places = places if file == "blind" else "all, unread"
             flagged.setdefault((case.group, places), []).append(bool(flag(case.text)))
         for (group, places), hits in flagged.items():
-            yield _without_goal(share(f"blind, {kind}, {group}", places, hits, 0))
+            yield _without_goal(share(f"{file}, {kind}, {group}", places, hits, 0))
 
 
 def varied(_: Path | None) -> Iterator[Figure]:

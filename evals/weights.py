@@ -1,8 +1,8 @@
 """Learn the weights by which sentences are weighed on the texts that are developed on; print the shares of both halves.
 
-    python -m evals.weights told|orders [--collections FOLDER] [--write]
+    python -m evals.weights [--collections FOLDER] [--write]
 
-A weight says how much a feature speaks for a secret; those that can only speak against are kept at 0 or below, all
+A weight says how much a feature speaks for an order; those that can only speak against are kept at 0 or below, all
 others at 0 or above, so that a weight cannot make up for one that is wrong. A text with several candidates counts by
 its best.
 ``--write`` puts them into ``rules/sentences.toml``. The same texts give the same weights.
@@ -14,27 +14,27 @@ import argparse
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 
 from evals import collections
+from evals.sets import injection
 from evals.sets.blind import cases as blind
 from keepward.gates.detect import sentences
 from keepward.gates.detect.text import Text
 
 _FILE = Path(sentences.__file__).parent / "rules/sentences.toml"
-#: How much a missed secret weighs beside a false find, and how strongly weights are drawn to 0.
+#: How much a missed order weighs beside a false find, and how strongly weights are drawn to 0.
 _MISSED, _DRAWN = 2.0, 1e-4
 _ROUNDS, _STEPS = 6, 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One text: what may be a secret in it, by features."""
+    """One text: what may be an order in it, by features."""
 
     group: str
     wanted: bool
@@ -45,31 +45,21 @@ class Example:
 
 #: Kinds of words in orders that may speak for one or against one by themselves.
 _EITHER = frozenset(("you", "not", "must", "before", "when", "asks", "reads", "this", "owner", "begins"))
-#: By what is learned: the kind of its sets, one whose innocents count too, what is weighed, what speaks against.
-_OF: dict[str, tuple[str, str, Callable[[str], Iterator[tuple[int, int, list[str]]]], frozenset[str]]] = {
-    "told": ("secrets", "injection", sentences.candidates, sentences.AGAINST),
-    "orders": ("injection", "secrets", sentences.windows, sentences.COUNTER),
-}
 
 
-def examples(of: str, folder: Path | None) -> list[Example]:
+def examples(folder: Path | None) -> list[Example]:
     """Return the texts of our own, the even places of those by another hand, and public ones."""
-    kind, other, weighed, _ = _OF[of]
-    given = [
-        ("own", each, 0.5 if each.wanted and of == "told" else 1.0)
-        for each in import_module(f"evals.sets.{kind}").cases()
-        if not each.group.startswith("provider")
-    ]
-    given += [("blind", each, 5.0) for each in blind(kind) if int(each.wording) % 2 == 0]
-    given += [("varied", each, 5.0) for each in blind(kind, "varied")]
-    given += [(other, each, 5.0) for each in blind(other, "varied") if not each.wanted]
+    given = [("own", each, 1.0) for each in injection.cases()]
+    given += [("blind", each, 5.0) for each in blind("injection") if int(each.wording) % 2 == 0]
+    given += [("varied", each, 5.0) for each in blind("injection", "varied")]
+    given += [("secrets", each, 5.0) for each in blind("secrets", "varied") if not each.wanted]
     rows = [
         (name, each.text, each.wanted, "dev" if name == "blind" else each.half, weight) for name, each, weight in given
     ]
     for name, wanted in (("ordinary", False), ("attacks", True)):
         rows += [
             (name, each.text, wanted, "dev" if each.half == "seen" else "test", 1.0)
-            for each in (collections.read(folder / name) if folder and (of == "orders" or not wanted) else ())
+            for each in (collections.read(folder / name) if folder else ())
         ]
     return [
         Example(
@@ -77,14 +67,14 @@ def examples(of: str, folder: Path | None) -> list[Example]:
             wanted=wanted,
             half=half,
             weight=weight,
-            found=tuple(dict.fromkeys(tuple(each) for *_, each in weighed(Text(text).normal.text))),
+            found=tuple(dict.fromkeys(tuple(each) for *_, each in sentences.windows(Text(text).normal.text))),
         )
         for name, text, wanted, half, weight in rows
     ]
 
 
 def _against(feature: str) -> bool:
-    return not (sentences.AGAINST | sentences.COUNTER).isdisjoint(feature.split(", "))
+    return not sentences.COUNTER.isdisjoint(feature.split(", "))
 
 
 class Learner:
@@ -106,9 +96,8 @@ class Learner:
         pairs = [(row, places[each]) for found, row in self.sets.items() for each in found if each in places]
         self.rows, self.columns = np.array(pairs).T
         against = [_against(name) for name in self.features]
-        # A shape, or one kind of word, may speak for it or against it.
-        shapes = [name.startswith("is ") or name in _EITHER for name in self.features]
-        self.least = np.where(np.array(against) | np.array(shapes), -9.0, 0.0)
+        either = [name in _EITHER for name in self.features]
+        self.least = np.where(np.array(against) | np.array(either), -9.0, 0.0)
         self.most = np.where(against, 0.0, 9.0)
 
     def sums(self, weights: np.ndarray) -> np.ndarray:
@@ -168,17 +157,16 @@ class Learner:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Learn, print, and write if asked to."""
     parser = argparse.ArgumentParser(prog="evals.weights", description=__doc__.splitlines()[0])
-    parser.add_argument("of", choices=sorted(_OF))
     parser.add_argument("--collections", type=Path, metavar="FOLDER", help="public collections, see evals.collections")
     parser.add_argument("--floor", type=float, default=2.5, help="what a score has to pass; it becomes 0")
     parser.add_argument("--write", action="store_true", help="put the weights into rules/sentences.toml")
     asked = parser.parse_args(arguments)
-    learner = Learner(examples(asked.of, asked.collections))
+    learner = Learner(examples(asked.collections))
     weights, base = learner.learn()
     learner.shares(weights, base)
     if asked.write:
         text = _FILE.read_text("utf-8")
-        heading = f"[{asked.of}.weights]\n"
+        heading = "[weights]\n"
         rows = [("base", base - asked.floor)]
         rows += [(name, weight) for name, weight in zip(learner.features, weights, strict=True) if abs(weight) >= 0.05]
         table = heading + "".join(f'"{name}" = {weight:.2f}\n' for name, weight in rows)

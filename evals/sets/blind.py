@@ -1,11 +1,12 @@
-"""Texts as people write them to an assistant, and what only looks like them: ``blind.txt`` and ``varied.txt``.
+"""Texts as people write them to an assistant, and what only looks like them, in three files.
 
 Invariants
 (1) A line ``§ KIND GROUP`` says what the lines after it are, each a text; what comes before the first is for readers.
 (2) A middle dot keeps scanners of repositories from taking a text for a leak; it falls away before the text is read.
 (3) The texts of ``blind`` are by another hand. Those at even places of a group are developed on. Nobody who works on
     the rules reads those at odd places: their shares are printed, and no text.
-(4) The texts of ``varied`` are our own, written before any was shown to a detector; their half is by their wording.
+(4) The texts of ``sealed`` are by a further hand, and nobody who works on the rules reads any of them.
+(5) The texts of ``varied`` are our own, written before any was shown to a detector; their half is by their wording.
 """
 
 from collections.abc import Iterator

@@ -67,8 +67,15 @@ def test_the_blind_texts_are_as_many_as_the_figures_say(kind: str, sizes: dict[s
     assert Counter(case.group for case in blind.cases(kind)) == sizes
 
 
+def test_of_the_sealed_texts_there_are_sixty_of_each_group() -> None:
+    assert Counter(Counter(case.group for kind in KINDS for case in blind.cases(kind, "sealed")).values()) == {
+        60: 4,
+        120: 1,
+    }
+
+
 def test_no_blind_text_is_there_twice() -> None:
-    texts = [case.text for kind in KINDS for case in blind.cases(kind)]
+    texts = [case.text for kind in KINDS for file in ("blind", "sealed") for case in blind.cases(kind, file)]
     assert len(set(texts)) == len(texts)
 
 
@@ -77,4 +84,6 @@ def test_of_the_blind_texts_shares_alone_are_printed(capsys, monkeypatch) -> Non
     detectors.main(["--only", "blind"])
     printed = capsys.readouterr().out
     assert "blind, secrets, told" in printed
-    assert not [case.id for kind in KINDS for case in blind.cases(kind) if case.text in printed]
+    assert "sealed, secrets, told" in printed
+    cases = [case for kind in KINDS for file in ("blind", "sealed") for case in blind.cases(kind, file)]
+    assert not [case.id for case in cases if case.text in printed]

@@ -8,14 +8,14 @@ def example(feature, half, wanted):
 
 
 def test_the_other_half_teaches_nothing():
-    seen = [example("code before", "dev", wanted=True)] * 5 + [example("last", "dev", wanted=False)] * 5
-    unread = [example("first", "test", wanted=True)] * 5
-    assert Learner([*seen, *unread]).features == Learner(seen).features == ["code before"]
+    seen = [example("remember", "dev", wanted=True)] * 5 + [example("rank", "dev", wanted=False)] * 5
+    unread = [example("begins", "test", wanted=True)] * 5
+    assert Learner([*seen, *unread]).features == Learner(seen).features == ["remember"]
 
 
-def test_what_speaks_for_a_secret_weighs_more_than_nothing_and_what_speaks_against_less():
+def test_what_speaks_for_an_order_weighs_more_than_nothing_and_what_speaks_against_less():
     learner = Learner(
-        [example(name, "dev", wanted) for name, wanted in (("code before", True), ("counted", False)) for _ in range(5)]
+        [example(name, "dev", wanted) for name, wanted in (("remember", True), ("story", False)) for _ in range(5)]
     )
     weights = dict(zip(learner.features, learner.learn()[0], strict=True))
-    assert weights["counted"] < 0 < weights["code before"]
+    assert weights["story"] < 0 < weights["remember"]

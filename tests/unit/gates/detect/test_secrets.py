@@ -140,3 +140,15 @@ def test_a_word_that_begins_like_the_prefix_of_a_literal_is_read_whole(word):
 def test_a_connection_string_of_a_tutorial_passes_and_a_real_password_in_one_does_not(connection, held):
     text = f"```python\nengine = create_engine('{connection}')\n```".replace("·", "")
     assert bool(secrets.scan(text)) is held
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hana keeps a staging cluster on Friday 9144, and Jonas tests the key cabinet called datepe in case 5",
+        "His card is {}",
+        "ferry secret 003",
+    ],
+)
+def test_what_only_stands_near_a_word_for_a_key_or_card_is_no_told_secret(text: str) -> None:
+    assert secrets.scan(text.format("4111 1111 1111 1111")) == []
