@@ -13,7 +13,7 @@ from keepward.engine.index import from_database
 from keepward.engine.read import replica_notes, seq_of
 from keepward.engine.session import Session
 from keepward.engine.view import commit_of, reaches, readable, veiled, withheld_from
-from keepward.engine.waiting import waiting_since
+from keepward.engine.waiting import waiting_rows
 from keepward.errors import InvalidInput, NotFound
 from keepward.model.journal import Check, CommitView, Difference, Verification
 from keepward.model.memory import CORE_BLOCKS, Record, Status, Tier
@@ -141,7 +141,7 @@ def status(session: Session) -> dict[str, Any]:
     facts = session.store.facts(
         session.tenant, now, scopes=None if session.actor.is_owner else visible_from(session.scope)
     )
-    waiting = waiting_since(session)
+    waiting = [each.created_at for each in waiting_rows(session)]
     oldest = min(waiting, default=None)
     by_tier = facts.get("by_tier", {})
     recipes = facts.pop("vectors_by_recipe")

@@ -23,7 +23,6 @@ from keepward.engine.audit import core_of
 from keepward.engine.commit import keep_read
 from keepward.engine.features import may_answer
 from keepward.engine.read import Need, Stand, below_floor, floor_of, made_with, outdone_among, search, stand
-from keepward.engine.review import pending
 from keepward.engine.screening import screen
 from keepward.engine.session import Engine, Session, note_handed
 from keepward.engine.view import (
@@ -38,6 +37,7 @@ from keepward.engine.view import (
     unsound,
     withheld,
 )
+from keepward.engine.waiting import waiting_rows
 from keepward.errors import InvalidInput
 from keepward.gates.content import scrub_private, scrub_secret
 from keepward.model.commit import Reason
@@ -216,7 +216,7 @@ def _fixed(session: Session, at: Stand, everything: Filter) -> Fixed:
             pinned=held("pinned"),
             state=held("state"),
             working=held("working"),
-            waiting=[] if past else [item.id for item in pending(session)],
+            waiting=[] if past else [each.id for each in waiting_rows(session)],
             damaged=damaged,
             damaged_blocks=blocks.damaged,
         )

@@ -87,11 +87,15 @@ def pending(session: Session, *, state: str = "pending") -> list[Waiting]:
 
     ``state`` is that of all of them, or ``all``.
     """
-    items = _queue(session, state)
+    return [item for each in _queue(session, state) if (item := within_reach(session, each)) is not None]
+
+
+def within_reach(session: Session, item: Waiting) -> Waiting | None:
+    """Return a proposal without the words that a handle may not read; None where it lies out of its reach."""
     if session.actor.may_decide:
-        return items
-    within = [(item, visible(session, item.steps)) for item in items]
-    return [replace(item, steps=steps) for item, steps in within if len(steps) == len(item.steps)]
+        return item
+    steps = visible(session, item.steps)
+    return replace(item, steps=steps) if len(steps) == len(item.steps) else None
 
 
 def proposal(session: Session, proposal_id: str) -> Waiting:
@@ -101,11 +105,8 @@ def proposal(session: Session, proposal_id: str) -> Waiting:
         NotFound: there is none by that id within reach.
     """
     item = session.store.waiting(session.tenant, proposal_id)
-    if item is not None:
-        item = as_read(session, item)
-        steps = item.steps if session.actor.may_decide else visible(session, item.steps)
-        if len(steps) == len(item.steps):
-            return replace(item, steps=steps)
+    if item is not None and (seen := within_reach(session, as_read(session, item))) is not None:
+        return seen
     raise NotFound("there is no proposal by that id in this tenant; `keepward pending` lists them")
 
 

@@ -19,9 +19,9 @@ from datetime import datetime
 from typing import Any
 
 from keepward.engine.read import search
-from keepward.engine.review import as_read, pending, proposal
+from keepward.engine.review import as_read, proposal, within_reach
 from keepward.engine.session import Session
-from keepward.engine.view import handed_in, proven, veiled, withheld_from
+from keepward.engine.view import handed_in, proven, reaches, veiled, withheld_from
 from keepward.errors import KeepwardError, Unauthorised
 from keepward.gates.detect.text import show_invisible
 from keepward.model.codec import encode_record
@@ -65,6 +65,8 @@ class Row:
     gates: tuple[str, ...]
     tiers: tuple[str, ...]
     ops: tuple[str, ...]
+    #: Of what it would change, before and after.
+    scopes: frozenset[str]
 
 
 def queue(
@@ -82,11 +84,7 @@ def queue(
     ``counts`` has, of all that have the state, how many there are by proposer, gate, tier and operation.
     """
     now = session.clock.now()
-    if session.actor.may_decide:
-        everything: Iterable[Row] = _rows(session)
-    else:
-        everything = map(_row_of, pending(session, state="all"))
-    known = [each for each in everything if state in {"all", _state(each, now)}]
+    known = [each for each in _rows(session) if state in {"all", _state(each, now)}]
     chosen = [
         each
         for each in known
@@ -96,7 +94,7 @@ def queue(
     ]
     ids = [each.id for each in chosen[offset : offset + limit]]
     found = {each.id: each for each in session.store.proposals(session.tenant, ids)}
-    items = (found[each] for each in ids if each in found)
+    items = (within_reach(session, as_read(session, found[each])) for each in ids if each in found)
     counts = {
         "proposer": Counter(each.proposer for each in known),
         "gate": Counter(gate for each in known for gate in each.gates),
@@ -104,7 +102,7 @@ def queue(
         "op": Counter(op for each in known for op in each.ops),
     }
     return Queue(
-        items=tuple(as_read(session, each) for each in items),
+        items=tuple(item for item in items if item is not None),
         offset=offset,
         total=len(chosen),
         counts={name: dict(sorted(each.items())) for name, each in counts.items()},
@@ -112,11 +110,10 @@ def queue(
     )
 
 
-def waiting_since(session: Session) -> list[datetime]:
-    """Return when each proposal that waits, of those that a handle may read, was made; oldest first."""
+def waiting_rows(session: Session) -> list[Row]:
+    """Return the rows of the proposals that wait, of those that a handle may read, oldest first."""
     now = session.clock.now()
-    rows = _rows(session) if session.actor.may_decide else map(_row_of, pending(session))
-    return [each.created_at for each in rows if _state(each, now) == "pending"]
+    return [each for each in _rows(session) if _state(each, now) == "pending"]
 
 
 def _state(row: Row, now: datetime) -> str:
@@ -124,7 +121,7 @@ def _state(row: Row, now: datetime) -> str:
 
 
 def _rows(session: Session) -> list[Row]:
-    """Return the rows of the tenant's queue, oldest first; see (2)."""
+    """Return the rows of what a handle may read of the tenant's queue, oldest first; see (2)."""
     store, tenant = session.store, session.tenant
     writes = store.writes(tenant)
     when, known = session.engine.queues.get(tenant, (None, {}))
@@ -140,12 +137,14 @@ def _rows(session: Session) -> list[Row]:
             if name in read or (name in known and known[name][0] == mark)
         }
         session.engine.queues[tenant] = (writes, known)
-    return [row for _, row in known.values()]
+    rows = [row for _, row in known.values()]
+    return rows if session.actor.may_decide else [row for row in rows if all(reaches(session, at) for at in row.scopes)]
 
 
 def _row_in(body: Mapping[str, Any]) -> Row:
     """Return the row of a proposal as it is kept, which is not unpacked for that."""
     steps, proposer = body["steps"], body["proposer"]
+    sides = [[json.loads(step[side]) for side in ("before", "after") if step[side]] for step in steps]
     return Row(
         body["id"],
         body["state"],
@@ -153,21 +152,9 @@ def _row_in(body: Mapping[str, Any]) -> Row:
         from_micros(body["expires_at"]),
         f"{proposer['kind']}:{proposer['name']}",
         tuple(dict.fromkeys(each["gate"] for each in body["reasons"])),
-        tuple(dict.fromkeys(json.loads(each["after"])["tier"] for each in steps)),
+        tuple(dict.fromkeys(after["tier"] for *_, after in sides)),
         tuple(dict.fromkeys(each["op"] for each in steps)),
-    )
-
-
-def _row_of(item: Waiting) -> Row:
-    return Row(
-        item.id,
-        item.state,
-        item.created_at,
-        item.expires_at,
-        item.proposer.label,
-        tuple(dict.fromkeys(each.gate for each in item.reasons)),
-        tuple(dict.fromkeys(step.after.tier.value for step in item.steps)),
-        tuple(dict.fromkeys(step.op for step in item.steps)),
+        frozenset(record["scope"] for step in sides for record in step),
     )
 
 

@@ -106,8 +106,8 @@ def body_of(value: object) -> bytes:
         raise InvalidInput("the facts of a receipt must be JSON without NaN, infinity or lone surrogates") from fault
 
 
-def document_of(value: Waiting | Feedback | Token | JobRow | Kept) -> Document:
-    """Return the document of a value, unsealed: its body is the whole value, and the columns repeat of it."""
+def _columns_of(value: Waiting | Feedback | Token | JobRow | Kept) -> tuple[str, str, str, str | None, int, int | None]:
+    """Return what the columns of a document repeat of its value."""
     at: datetime | None = None
     until: datetime | None = None
     state: str | None = None
@@ -123,8 +123,13 @@ def document_of(value: Waiting | Feedback | Token | JobRow | Kept) -> Document:
         case Kept():
             kind, name, at = "blobs", value.blob.ref, value.at
     began, ends = 0 if at is None else to_micros(at), None if until is None else to_micros(until)
+    return value.tenant, kind, name, state, began, ends
+
+
+def document_of(value: Waiting | Feedback | Token | JobRow | Kept) -> Document:
+    """Return the document of a value, unsealed: its body is the whole value, and the columns repeat of it."""
     body = waiting_to_dict(value) if isinstance(value, Waiting) else pack(value)
-    return Document(value.tenant, kind, name, state, began, ends, canonical(body))
+    return Document(*_columns_of(value), canonical(body))
 
 
 def value_of(document: Document) -> Any:
@@ -136,7 +141,7 @@ def value_of(document: Document) -> Any:
     body = document.json()
     try:
         value = waiting_from_dict(body) if document.kind == "proposals" else unpack(_TYPES[document.kind], body)
-        if document_of(value)[:6] == document[:6]:
+        if _columns_of(value) == document[:6]:
             return value
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         pass
