@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from functools import wraps
 from inspect import CO_VARKEYWORDS, Parameter, signature
@@ -17,12 +18,12 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Calls:
+class Calls(ABC):
     """What carries out requests."""
 
+    @abstractmethod
     def _send(self, request: Request[R], **local: Any) -> R:
         """Have a request carried out; ``local`` is what stays in this process, such as ``on_progress``."""
-        raise NotImplementedError
 
 
 def send(handle: Calls, request: Request[R], **local: Any) -> R:

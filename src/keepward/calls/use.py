@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
@@ -425,9 +426,9 @@ class Use(Talks):
     ) -> Outcome:
         """Propose changes that are carried out, held or refused together."""
 
+    @abstractmethod
     def draft(self, *, reason: str, session: str | None = None) -> Draft:
         """Collect changes in a ``with`` block and propose them together at its end; an error discards them."""
-        raise NotImplementedError
 
     @sends("write")
     def remember_many(
