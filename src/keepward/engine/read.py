@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import compress
 from typing import TYPE_CHECKING, cast
 
 from keepward.engine.features import usual_request
@@ -52,8 +53,8 @@ if TYPE_CHECKING:
 
 #: The most hits one recall returns.
 MOST = 1_000
-#: Of the best, how many are compared with each other for which says the same later.
-COMPARED = 20
+#: The best few, and of how many what is so close to one of them is compared with them for which says the same later.
+BEST, COMPARED, CLOSE = 3, 20, 0.5
 #: Longest query, in characters.
 QUERY = 32_768
 _WHY = {"text": "words", "vector": "meaning", "link": "name"}
@@ -259,12 +260,10 @@ def search(
         scored = index.search(asked, allowed, max(limit, compared), weights=weights, by_cosine=order == "cosine")
     if need:
         need.index, need.allowed = index, allowed
-    found = _read(session, [each for each in scored if each.id not in unread], need, seq)
     if compared:
-        scored = _newer_first(session, index, scored, found, now)[:limit]
-        shown = {each.id for each in scored}
-        found.records = [record for record in found.records if record.id in shown]
-        found.damaged = [name for name in found.damaged if name in shown]
+        scored, found = _newer_first(session, index, scored, limit, seq, now)
+    else:
+        found = _read(session, [each for each in scored if each.id not in unread], need, seq)
     if seq is not None:
         past = still_shown(session, found.records)
         notes += [f"left out: {WITHHELD}"] if len(past) < len(found.records) else []
@@ -351,13 +350,37 @@ def _read(session: Session, wanted: Sequence[Scored], need: Need | None, seq: in
     return found
 
 
-def _newer_first(session: Session, index: Index, scored: Sequence[Scored], found: Found, now: datetime) -> list[Scored]:
-    """Return what was ranked with each statement behind what outdoes it, among the first few."""
+def _newer_first(
+    session: Session, index: Index, scored: list[Scored], limit: int, seq: int | None, now: datetime
+) -> tuple[list[Scored], Found]:
+    """Return the first of what was ranked with each statement behind what outdoes it, and their records.
+
+    Read and compared are the best and what is close to one of them, which most of the others are not.
+    """
     from keepward.retrieval.index import lifted
 
-    records = {record.id: record for record in found.records if record.is_live(now)}
-    newer = outdone_among(session, index, [records[each.id] for each in scored[:COMPARED] if each.id in records])
-    return lifted(scored, {name: by.id for name, by in newer.items()})
+    ids = [each.id for each in scored[:COMPARED]]
+    near = set(ids[:BEST])
+    if (vectors := _own_vectors(session, index, ids)) is not None:
+        close = (vectors[:BEST] @ vectors.T).max(axis=0, initial=0.0) >= CLOSE
+        near.update(compress(ids, close.tolist()))
+    scored = [each for place, each in enumerate(scored) if place < limit or each.id in near]
+    found = _read(session, scored, None, seq)
+    newer = outdone_among(session, index, [each for each in found.records if each.id in near and each.is_live(now)])
+    scored = lifted(scored, {name: by.id for name, by in newer.items()})[:limit]
+    shown = {each.id for each in scored}
+    records = [record for record in found.records if record.id in shown]
+    return scored, Found(records=records, damaged=[name for name in found.damaged if name in shown])
+
+
+def _own_vectors(session: Session, index: Index | None, ids: Sequence[str]) -> NDArray[np.float32] | None:
+    """Return the vector of each memory, (n, dim), by an index or that of the present; None without any of meaning."""
+    model = session.embedder
+    if model is None or not by_meaning(session):
+        return None
+    with session.indexes.lock:
+        index = index or session.indexes.of(session.engine, session.tenant, ids)
+        return index.own_vectors(ids, model.id, model.dim)[0]
 
 
 def outdone_among(session: Session, index: Index | None, records: Sequence[Record]) -> dict[str, Newer]:
@@ -367,13 +390,7 @@ def outdone_among(session: Session, index: Index | None, records: Sequence[Recor
     """
     from keepward.retrieval.current import outdone
 
-    model, vectors = session.embedder, None
-    if model is not None and by_meaning(session):
-        ids = [record.id for record in records]
-        with session.indexes.lock:
-            index = index or session.indexes.of(session.engine, session.tenant, ids)
-            vectors, _ = index.own_vectors(ids, model.id, model.dim)
-    return outdone(records, vectors)
+    return outdone(records, _own_vectors(session, index, [record.id for record in records]))
 
 
 def by_meaning(session: Session) -> bool:
