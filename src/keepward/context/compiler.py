@@ -8,7 +8,7 @@ Invariants
 (4) Nothing is rendered that does not hold at ``now``, or that was not screened; a memory is screened at most once.
 (5) When room is short, what was recalled goes first, then working, then what is pinned and state. Of what was recalled
     the less relevant goes first; of about equally relevant memories archival goes before episodic, and within a tier
-    the lowest confidence first, faded by whole days; ties by lower score, then older, then lower id. What another one
+    the lowest confidence first, faded by whole days; ties by lower score, then rank, then older. What another one
     brought in goes first, and never stands without it.
 (6) Tokens by section and by tier are whole numbers of at least 0 that sum to the tokens of the text.
 """

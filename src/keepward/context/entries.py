@@ -88,16 +88,17 @@ class Entry:
         return self._folded
 
     @property
-    def eviction(self) -> tuple[int, int, int, float, float, datetime, str, int]:
+    def eviction(self) -> tuple[int, int, int, float, float, int, datetime, str, int]:
         """Sort key: what is evicted first comes first, see the compiler's invariant on a lack of room."""
         record = self.record
-        section, band, tier = 0, 0, 0
+        section, band, tier, rank = 0, 0, 0, 0
         if self.section == "working":
             section = 1
         elif self.section not in {"pinned", "state"}:
-            section, band, tier = 2, self.band, _CLASS[record.tier]
-        renewed = record.updated_at or record.created_at
-        return -section, -band, -tier, self.confidence, self.strength, renewed, record.id, record.version
+            section, band, tier, rank = 2, self.band, _CLASS[record.tier], self.rank
+        # The rank knows what was written later; instants and ids of what was written at once are by chance.
+        tie = -rank, record.updated_at or record.created_at, record.id, record.version
+        return -section, -band, -tier, self.confidence, self.strength, *tie
 
 
 def folded(record: Record, body: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from context_made import NOW, POLICY, alike, block, event, found, ids, inputs, record, rule, why, words, working
 
 from keepward.context import Compiled, compile_context
+from keepward.context.sections import Candidate
 from keepward.errors import ContextTooSmall
 
 TEN = "one two three four five six seven eight nine"
@@ -133,3 +134,10 @@ def test_tokens_of_the_tiers_sum_to_the_whole() -> None:
 
 def test_the_tokens_of_each_tier_are_named() -> None:
     assert set(tiers(1_000).tokens_by_tier) == {"core", "working", "archival", "episodic"}
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_of_equal_ones_of_one_instant_the_better_ranked_stays(first: str) -> None:
+    names = sorted("ab", reverse=first == "b")
+    equal = [Candidate(record=record(name, f"{name} {'word ' * 20}"), score=0.5) for name in names]
+    assert ids(compile_context(inputs(recalled=equal, budget_tokens=45)), "recalled") == [first]
