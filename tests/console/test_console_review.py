@@ -79,12 +79,17 @@ def test_what_was_approved_is_undone_by_a_rollback(console):
     assert texts(console) == ["Ship before Easter."]
 
 
-@pytest.mark.promise("B82")
-def test_a_new_identity_is_a_diff_and_its_approval_is_undone_like_any_other(stage, tmp_path):
+def with_a_proposed_identity(stage, tmp_path):
     document = tmp_path / "IDENTITY.md"
     document.write_text("I am Orion and I answer plainly.\n")
     console = stage(identity=document)
     console.agent().update_identity("I am Orion and I answer briefly.\n", reason="Ana asked")
+    return console, document
+
+
+@pytest.mark.promise("B82")
+def test_a_new_identity_is_a_diff_and_its_approval_is_undone_like_any_other(stage, tmp_path):
+    console, document = with_a_proposed_identity(stage, tmp_path)
     with console.page("/review") as page:
         settle(page)
         expect(page.locator("article del").first).to_have_text("plainly")
@@ -99,10 +104,7 @@ def test_a_new_identity_is_a_diff_and_its_approval_is_undone_like_any_other(stag
 
 @pytest.mark.promise("B82")
 def test_a_reviewer_is_offered_to_reject_a_new_identity_and_not_to_approve_it(stage, tmp_path):
-    document = tmp_path / "IDENTITY.md"
-    document.write_text("I am Orion and I answer plainly.\n")
-    console = stage(identity=document)
-    console.agent().update_identity("I am Orion and I answer briefly.\n", reason="Ana asked")
+    console, _ = with_a_proposed_identity(stage, tmp_path)
     rita = console.owner.create_token("rita", rights="reviewer").token.id
     with console.page("/review", credential=rita) as page:
         expect(page.get_by_text("You may reject this")).to_be_visible()
