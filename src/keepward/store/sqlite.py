@@ -210,7 +210,8 @@ class Connections:
         self._sleep = sleep
         #: Held for a whole write; reads of a file never wait for it.
         self._lock = threading.RLock()
-        self._pool_lock = threading.Lock()
+        #: The collector may give back the connection of an abandoned reader while this thread holds it.
+        self._pool_lock = threading.RLock()
         self._pool: list[SqliteSession] = []
         self._pid = os.getpid()
         self._closed = False
@@ -294,7 +295,7 @@ class Connections:
     def _check(self) -> None:
         if self._pid != os.getpid():
             _left_behind.extend((*self._pool, self._writer))
-            self._lock, self._pool_lock = threading.RLock(), threading.Lock()
+            self._lock, self._pool_lock = threading.RLock(), threading.RLock()
             self._pool, self._writer, self._pid = [], None, os.getpid()
             self._writing = None
             if self.in_memory:
