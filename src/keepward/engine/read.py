@@ -9,7 +9,7 @@ Invariants
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -260,15 +260,16 @@ def search(
         scored = index.search(asked, allowed, max(limit, compared), weights=weights, by_cosine=order == "cosine")
     if need:
         need.index, need.allowed = index, allowed
+    newer: dict[str, str] = {}
     if compared:
-        scored, found = _newer_first(session, index, scored, limit, seq, now)
+        scored, found, newer = _newer_first(session, index, scored, limit, seq, now)
     else:
         found = _read(session, [each for each in scored if each.id not in unread], need, seq)
     if seq is not None:
         past = still_shown(session, found.records)
         notes += [f"left out: {WITHHELD}"] if len(past) < len(found.records) else []
         found = replace(found, records=past)
-    hits = _hits(scored, found, now, session.policy.relevance_weak)
+    hits = _hits(scored, found, now, session.policy.relevance_weak, newer)
     from keepward.retrieval.relevance import calibration
 
     signals = {signal for each in scored for signal in each.used}
@@ -352,9 +353,10 @@ def _read(session: Session, wanted: Sequence[Scored], need: Need | None, seq: in
 
 def _newer_first(
     session: Session, index: Index, scored: list[Scored], limit: int, seq: int | None, now: datetime
-) -> tuple[list[Scored], Found]:
-    """Return the first of what was ranked with each statement behind what outdoes it, and their records.
+) -> tuple[list[Scored], Found, dict[str, str]]:
+    """Return the first of what was ranked with each statement behind what outdoes it, their records, and which do so.
 
+    The last, by the id of what is outdone, are ids of what the same reader was ranked, and stand before it.
     Read and compared are the best and what is close to one of them, which most of the others are not.
     """
     from keepward.retrieval.index import lifted
@@ -366,11 +368,12 @@ def _newer_first(
         near.update(compress(ids, close.tolist()))
     scored = [each for place, each in enumerate(scored) if place < limit or each.id in near]
     found = _read(session, scored, None, seq)
-    newer = outdone_among(session, index, [each for each in found.records if each.id in near and each.is_live(now)])
-    scored = lifted(scored, {name: by.id for name, by in newer.items()})[:limit]
+    live = [each for each in found.records if each.id in near and each.is_live(now)]
+    newer = {name: by.id for name, by in outdone_among(session, index, live).items()}
+    scored = lifted(scored, newer)[:limit]
     shown = {each.id for each in scored}
     records = [record for record in found.records if record.id in shown]
-    return scored, Found(records=records, damaged=[name for name in found.damaged if name in shown])
+    return scored, Found(records=records, damaged=[name for name in found.damaged if name in shown]), newer
 
 
 def _own_vectors(session: Session, index: Index | None, ids: Sequence[str]) -> NDArray[np.float32] | None:
@@ -477,15 +480,18 @@ def _allowed(engine: Engine, filters: Filter, purpose: str, now: datetime, *, ga
     )
 
 
-def _hits(scored: Sequence[Scored], found: Found, now: datetime, weak: float) -> tuple[Hit, ...]:
-    records = {record.id: record for record in found.records}
+def _hits(
+    scored: Sequence[Scored], found: Found, now: datetime, weak: float, newer: Mapping[str, str]
+) -> tuple[Hit, ...]:
+    # The row was read after the ranking; one that has ended in between is no answer any more.
+    records = {record.id: record for record in found.records if record.is_live(now)}
     why = {used: tuple(_WHY[signal] for signal in used) for used in {each.used for each in scored}}
     hits: list[Hit] = []
     for each in scored:
         record = records.get(each.id)
-        # The row was read after the ranking; one that has ended in between is no answer any more.
-        if record is None or not record.is_live(now):
+        if record is None:
             continue
+        outdone_by = newer.get(each.id)
         hits.append(
             Hit(
                 rank=len(hits) + 1,
@@ -494,6 +500,8 @@ def _hits(scored: Sequence[Scored], found: Found, now: datetime, weak: float) ->
                 parts=each.parts,
                 why=why[each.used],
                 weak=each.relevance < weak,
+                # What the reader may not see any more is not named either.
+                outdone_by=outdone_by if outdone_by in records else None,
             )
         )
     return tuple(hits)
