@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import html
 import json
-import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import date
@@ -24,6 +23,7 @@ from typing import TypeAlias
 from keepward.context.sections import PREFIX, Format, happened_at, is_turn
 from keepward.model.compiled import Mask
 from keepward.model.memory import CORE_BLOCKS, ContentType, Record
+from keepward.model.patterns import regex
 from keepward.model.query import CONTEXT_LEGEND
 from keepward.model.trust import Trust
 
@@ -54,17 +54,17 @@ _STRUCTURE = (
     r"|\[(?:identity|rule|fact|state|event|summary|document|erased)\b"
     r"|(?i:system|assistant|user|human|developer|tool)[ \t]{0,3}[:：]"
 )
-_BREAKS = re.compile(rf"[{_BREAK}]")
-_LINE = re.compile(rf"(?:\A|(?<=[{_BREAK}]))({_PAD})(\\*)(?={_STRUCTURE})")
-_MARKUP = re.compile(
+_BREAKS = regex(rf"[{_BREAK}]")
+_LINE = regex(rf"(?:\A|(?<=[{_BREAK}]))({_PAD})(\\*)(?={_STRUCTURE})")
+_MARKUP = regex(
     r"(?i)(?:"
     r"(?P<tag><)(?P<a>\\*)(?=[|｜]|</?sys>>|/?(?:system|assistant|human|think|thinking|antml:\w+"
     r"|tool_\w+|function_\w+|start_of_turn|end_of_turn|s)\b[^<>\n]{0,80}>)"
     r"|(?P<box>\[)(?P<b>\\*)(?=/?inst\])"
     r")"
 )
-_SPACE = re.compile(rf"[\s{_BREAK}\0]+")
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_SPACE = regex(rf"[\s{_BREAK}\0]+")
+_NOT_XML = regex("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 #: What has been opened so far, in order: sections, blocks, groups.
 Opened: TypeAlias = dict[tuple[str, ...], None]

@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields as fields_of
 from datetime import timedelta
@@ -36,6 +35,7 @@ from keepward.model.change import (
 )
 from keepward.model.commit import Reason
 from keepward.model.memory import CORE_BLOCKS, WORDS, ContentType, Kind, Record, Stability, Tier
+from keepward.model.patterns import regex
 from keepward.model.policy import Policy
 from keepward.model.query import CONTEXT_LEGEND
 from keepward.model.trust import RESERVED, SOURCES, is_scope, parse_scope
@@ -50,8 +50,8 @@ ITEMS = 64
 #: stand beside a short one.
 QUOTED, LEAST, BESIDE = 30, 8, 16
 _CONTROLS = dict.fromkeys(range(32))
-_ENDS = re.compile(r"[.!?;:。！？；：]+")
-_MARKS = re.compile(r"[\W_]+")
+_ENDS = regex(r"[.!?;:。！？；：]+")
+_MARKS = regex(r"[\W_]+")
 _LINES = tuple(name for name in WORDS if name != "blob")
 _LISTS = {"tags": SHORT, "evidence": REFERENCE, "aliases": SHORT, "derived_from": SHORT}
 _STABILITY = {

@@ -28,6 +28,7 @@ from functools import cache
 from keepward.errors import InvalidInput
 from keepward.model.codec import digest
 from keepward.model.memory import ContentType
+from keepward.model.patterns import regex
 from keepward.model.trust import Actor, ActorKind, Rights
 from keepward.model.value import Value
 
@@ -38,8 +39,8 @@ GRACE = timedelta(hours=24)
 #: Principals that are remembered as having put a blob; the newest stay.
 MOST_PUTS = 64
 PREFIX = "sha256:"
-_REF = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
-_PLACE = re.compile(r"[0-9a-f]{16}/[0-9]{4}/[0-9]{2}/[0-9]{2}/[0-9a-f]{64}", re.ASCII)
+_REF = regex(r"sha256:[0-9a-f]{64}", re.ASCII)
+_PLACE = regex(r"[0-9a-f]{16}/[0-9]{4}/[0-9]{2}/[0-9]{2}/[0-9a-f]{64}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,11 +128,11 @@ def with_put(puts: tuple[Put, ...], fresh: Put, actor: Actor) -> tuple[Put, ...]
 
 
 ANY = "application/octet-stream"
-_NAME = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}", re.ASCII)
-_LEAD = re.compile(
+_NAME = regex(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}", re.ASCII)
+_LEAD = regex(
     r"(?:\s|<\?xml[^>]{0,256}\?>|<!--.{0,1024}?-->|<!doctype\s+(?!html)[^>]{0,512}>)*", re.DOTALL | re.IGNORECASE
 )
-_MARKUP = re.compile(r"<!doctype\s+html|<(?:html|head|body|script|iframe|svg)[\s/>]", re.IGNORECASE)
+_MARKUP = regex(r"<!doctype\s+html|<(?:html|head|body|script|iframe|svg)[\s/>]", re.IGNORECASE)
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -157,10 +158,8 @@ class _Media:
         self.proved = {each["type"] for each in told["signature"] if each.get("told", True)}
         self.brands: dict[str, str] = told["brands"]
         self.same: dict[str, str] = {other: name for name, others in told["same"].items() for other in others}
-        self.within: dict[str, re.Pattern[str]] = {
-            name: re.compile(pattern) for name, pattern in told["within"].items()
-        }
-        self.textual, self.active = (re.compile(told["sorts"][name]) for name in ("textual", "active"))
+        self.within: dict[str, re.Pattern[str]] = {name: regex(pattern) for name, pattern in told["within"].items()}
+        self.textual, self.active = (regex(told["sorts"][name]) for name in ("textual", "active"))
 
 
 _media = cache(_Media)

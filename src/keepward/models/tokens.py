@@ -13,7 +13,6 @@ Invariants
 from __future__ import annotations
 
 import hashlib
-import re
 import threading
 from collections.abc import Callable
 from importlib import import_module
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keepward.errors import ModelUnavailable
+from keepward.model.patterns import regex
 from keepward.model.value import meant
 
 if TYPE_CHECKING:
@@ -64,18 +64,18 @@ _KINDS: tuple[tuple[str, str, int, int], ...] = (
     ("symbol", r"[\u00a1-\u2bff\u3000-\u303f\uff00-\uffef]", 24, 0),
     ("other", r"(?s:.)", 48, 0),
 )
-_PIECE = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern, _, _ in _KINDS))
+_PIECE = regex("|".join(f"(?P<{kind}>{pattern})" for kind, pattern, _, _ in _KINDS))
 #: What a piece of each kind costs at least, and a character.
 _COSTS = {kind: (least, each) for kind, _, least, each in _KINDS}
 _LINE_END = _COSTS["line"][0]
 _BEFORE_DIGITS = _COSTS["before_digits"][0]
-_LINE = re.compile(r"[^\n]*\n\s*|[^\n]+")
+_LINE = regex(r"[^\n]*\n\s*|[^\n]+")
 #: Lines, words and short texts whose cost is remembered, of each so many; when there are more, all are forgotten.
 _REMEMBERED = 32_768
 #: Characters of a short text: a memory's line, and no context.
 _SHORT = 1_024
 #: Blanks that do more than to part two words.
-_UNEVEN = re.compile(r"[^\S ]|  ")
+_UNEVEN = regex(r"[^\S ]|  ")
 
 
 class EstimateCounter:

@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from keepward.model.patterns import regex
 from keepward.ports.store import TERMS
 
 #: Lists of words, patterns among them.
@@ -51,17 +52,17 @@ _UNSPACED: Final = (
 )
 _HAN: Final = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 # In Japanese a single one of these between others is a word, and what stands beside it is grammar.
-_LONE_HAN: Final = re.compile(f"(?<![{_HAN}])[{_HAN}](?![{_HAN}])")
+_LONE_HAN: Final = regex(f"(?<![{_HAN}])[{_HAN}](?![{_HAN}])")
 # Vowel signs of Indic scripts are no word characters to `re`; without them a word would fall apart.
 _LETTER: Final = rf"(?:(?![{_UNSPACED}])(?:[^\W_]|[\u0300-\u036f\u0900-\u0dff]))"
-_TOKEN: Final = re.compile(rf"[{_UNSPACED}]+|{_LETTER}+(?:[_.\-/:@#'’,+]+{_LETTER}+)*")
-_ASCII_TOKEN: Final = re.compile(r"[A-Za-z0-9]+(?:[_.\-/:@#',+]+[A-Za-z0-9]+)*")
-_JOINT: Final = re.compile(r"[_.\-/:@#'’,+]+")
-_CAMEL: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
-_CLITIC: Final = re.compile(r"(?:n['’]t|['’](?:s|m|re|ve|ll|d|t))$", re.IGNORECASE)
-_THOUSANDS: Final = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?$")
-_ORDINAL: Final = re.compile(r"([0-9]+)(?:st|nd|rd|th)$")
-_UNSPACED_START: Final = re.compile(f"[{_UNSPACED}]")
+_TOKEN: Final = regex(rf"[{_UNSPACED}]+|{_LETTER}+(?:[_.\-/:@#'’,+]+{_LETTER}+)*")
+_ASCII_TOKEN: Final = regex(r"[A-Za-z0-9]+(?:[_.\-/:@#',+]+[A-Za-z0-9]+)*")
+_JOINT: Final = regex(r"[_.\-/:@#'’,+]+")
+_CAMEL: Final = regex(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_CLITIC: Final = regex(r"(?:n['’]t|['’](?:s|m|re|ve|ll|d|t))$", re.IGNORECASE)
+_THOUSANDS: Final = regex(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?$")
+_ORDINAL: Final = regex(r"([0-9]+)(?:st|nd|rd|th)$")
+_UNSPACED_START: Final = regex(f"[{_UNSPACED}]")
 
 
 def _bases() -> dict[str, str]:

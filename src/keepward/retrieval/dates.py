@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from keepward.model.patterns import regex
 from keepward.retrieval import units
 from keepward.retrieval.analyze import MONTHS, WORDS
 
@@ -26,10 +27,10 @@ TOLD_WITHIN: Final = 7
 TOLD_LATER: Final = 0.5
 #: First months of the seasons, from spring on.
 _SEASONS: Final = (3, 6, 9, 12)
-_ISO: Final = re.compile(r"\b(?P<year>[0-9]{4})-(?P<month>[0-9]{2})(?:-(?P<day>[0-9]{2}))?\b")
-_WORD: Final = re.compile(r"[^\W_]+")
+_ISO: Final = regex(r"\b(?P<year>[0-9]{4})-(?P<month>[0-9]{2})(?:-(?P<day>[0-9]{2}))?\b")
+_WORD: Final = regex(r"[^\W_]+")
 _HAN_DIGITS: Final = {"十": 10, "十一": 11, "十二": 12} | {digit: n for n, digit in enumerate("一二三四五六七八九", 1)}
-_HAN: Final = re.compile(
+_HAN: Final = regex(
     r"(?:(?P<year>[0-9]{4})年|(?P<past>去年|昨年)|(?P<this>今年))?[的の]?"
     rf"(?:(?P<month>[0-9]{{1,2}}|{'|'.join(sorted(_HAN_DIGITS, reverse=True))})月(?!間)(?:(?P<day>[0-9]{{1,2}})[日号])?"
     r"|(?P<season>[春夏秋冬])(?P<sure>[天季にの])?)?"
@@ -174,7 +175,7 @@ def _words(table: dict[str, Any]) -> Iterator[tuple[str, tuple[int, int]]]:
 def _pattern(table: dict[str, Any]) -> re.Pattern[str]:
     names = "|".join(re.escape(name) for name, _ in _words(table))
     past = table["past"]
-    return re.compile(
+    return regex(
         rf"\b(?:(?P<lead>{table['lead']})|(?P<this>{table['this']}))?(?:(?:the )?(?P<past>{past}) )?"
         r"(?:"
         r"(?:(?P<before>[0-9]{1,2})(?:st|nd|rd|th|er|\.|º|°)? (?:of |de |di )?)?"

@@ -18,22 +18,23 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+from keepward.model.patterns import regex
 from keepward.model.talk import Fact, Turn
 from keepward.retrieval.units import sentences, spelled_out
 
 #: Characters of a clause, and facts of one turn: what is longer or more is pasted, not told.
 LONGEST: Final = 300
 MOST: Final = 12
-_FENCED: Final = re.compile(r"```.*?(?:```|\Z)|^[ \t]*>.*$", re.DOTALL | re.MULTILINE)
-_QUOTED: Final = re.compile(r"[\"“][^\"“”]*[\"”]")
-_SPLIT: Final = re.compile(
+_FENCED: Final = regex(r"```.*?(?:```|\Z)|^[ \t]*>.*$", re.DOTALL | re.MULTILINE)
+_QUOTED: Final = regex(r"[\"“][^\"“”]*[\"”]")
+_SPLIT: Final = regex(
     r"(?:\s*[;–—]\s*|\s+-\s+|,?\s+(?:and|but|though|plus)\s+|,\s+)(?=(?:I|I'm|I've|I'd|I'll|we|my|My|We)\b)"
 )
-_PASTED: Final = re.compile(r"[{}<>=\\|]|https?://|\w\(\)|::")
-_SUPPOSED: Final = re.compile(r"(?:if|unless|suppose|imagine|pretend|what if)\b", re.IGNORECASE)
+_PASTED: Final = regex(r"[{}<>=\\|]|https?://|\w\(\)|::")
+_SUPPOSED: Final = regex(r"(?:if|unless|suppose|imagine|pretend|what if)\b", re.IGNORECASE)
 _VERB_S: Final = {"have": "has", "do": "does", "go": "goes", "don't": "does not", "do not": "does not"}
 _PRONOUNS: Final = tuple(
-    (re.compile(rf"\b(?:{pattern})\b"), form)
+    (regex(rf"\b(?:{pattern})\b"), form)
     for pattern, form in (
         ("I'm|I am", "they are"),
         ("I was", "they were"),
@@ -47,7 +48,7 @@ _PRONOUNS: Final = tuple(
         ("me", "them"),
     )
 )
-_PAST: Final = re.compile(
+_PAST: Final = regex(
     r"[a-z]+ed|[a-z]*(?:got|bought|sold|won|lost|broke|met|went|flew|chose|quit|gave|had|left|grew|was|taught|ran|built)"
 )
 _UNCHANGED: Final = frozenset(["can", "can't", "cannot", "will", "would", "used"])
@@ -92,7 +93,7 @@ def _tables() -> _Tables:
 
     def pattern(text: str) -> re.Pattern[str]:
         # A name is told by its capital letter; everything else is the same in either case.
-        return re.compile(text, 0 if "[A-Z]" in text else re.IGNORECASE)
+        return regex(text, 0 if "[A-Z]" in text else re.IGNORECASE)
 
     return _Tables(
         rules=tuple(

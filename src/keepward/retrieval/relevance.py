@@ -20,6 +20,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from keepward.model.patterns import regex
 from keepward.retrieval import analyze
 
 Doubles = npt.NDArray[np.float64]
@@ -98,7 +99,7 @@ MEANING: Final = Calibration(
 )
 
 _TASKS: Final = "|".join(analyze.WORDS["advice"]["tasks"])
-_ADVICE: Final = re.compile(
+_ADVICE: Final = regex(
     "|".join(
         (
             *analyze.WORDS["advice"]["patterns"],
@@ -109,25 +110,23 @@ _ADVICE: Final = re.compile(
     ),
     re.IGNORECASE,
 )
-_REQUEST: Final = re.compile("|".join(analyze.WORDS["advice"]["requests"]), re.IGNORECASE)
+_REQUEST: Final = regex("|".join(analyze.WORDS["advice"]["requests"]), re.IGNORECASE)
 
 _THINGS: Final = "|".join(analyze.WORDS["answer"]["things"].split())
-_NAME: Final = re.compile(
+_NAME: Final = regex(
     "|".join((*analyze.WORDS["answer"]["name"], rf"\b(?:which|what) (?:\w+ )?(?:{_THINGS})\b")), re.IGNORECASE
 )
 _TIME: Final = tuple(
-    (re.compile(table["asked"], re.IGNORECASE), table["told"]) for table in analyze.WORDS["answer"]["time"].values()
+    (regex(table["asked"], re.IGNORECASE), table["told"]) for table in analyze.WORDS["answer"]["time"].values()
 )
-_ANY_TIME: Final = re.compile("|".join(asked.pattern for asked, _ in _TIME), re.IGNORECASE)
+_ANY_TIME: Final = regex("|".join(asked.pattern for asked, _ in _TIME), re.IGNORECASE)
 
 _ROLES: Final = {role: frozenset(names.split()) for role, names in analyze.WORDS["role"]["names"].items()}
 #: Words of a remark, at least; what is shorter is looked for.
 _REMARK: Final = 7
 #: Speakers who are no people.
 ROLES: Final = frozenset().union(*_ROLES.values())
-_SAID_BY: Final = {
-    role: re.compile("|".join(analyze.WORDS["role"][f"said_by_{role}"]), re.IGNORECASE) for role in _ROLES
-}
+_SAID_BY: Final = {role: regex("|".join(analyze.WORDS["role"][f"said_by_{role}"]), re.IGNORECASE) for role in _ROLES}
 
 
 def calibration(model: str | None) -> Calibration:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keepward.model.memory import FLOOR, IDLE_RATE
+from keepward.model.patterns import regex
 from keepward.ports.store import Profile
 
 Mask = npt.NDArray[np.bool_]
@@ -26,7 +27,7 @@ Places = npt.NDArray[np.intp]
 
 _FIRST: Final = 64
 _DOUBLING_UP_TO: Final = 16_384
-_USUAL: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
+_USUAL: Final = regex(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 #: Newest rows that are looked through one by one, at most; to put rows in order costs one pass over all of them.
 _APART: Final = 4_096
 #: From so many ids on it is cheaper to put the newest rows in order first.

@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from keepward.model.memory import Record
+from keepward.model.patterns import regex
 from keepward.retrieval import states
 from keepward.retrieval.analyze import IRREGULAR, MONTHS, NUMBERS, STOP_WORDS, WEEKDAYS, analyse, term_hash, word_hashes
 
@@ -77,14 +78,14 @@ _ROLES: Final = frozenset(_LISTS["roles"])
 _PHRASE_ENDS: Final = _VERBS.union(_LISTS["doing"])
 ACTING: Final = frozenset(word for verb in _PHRASE_ENDS for word in word_hashes(verb))
 _FIRST: Final = frozenset(("i", "my", "we", "our", "me"))
-_SENTENCES: Final = re.compile(r"[a-z0-9][.!?]+\s")
-_TITLE: Final = re.compile(r"\b[A-Z][a-z]{0,2}\.$")
-_FAVOURITE: Final = re.compile(r"\bfavou?rite (\w+)|\bprefers? \w+ to any other (\w+)", re.IGNORECASE)
-_REPLACED: Final = re.compile(
+_SENTENCES: Final = regex(r"[a-z0-9][.!?]+\s")
+_TITLE: Final = regex(r"\b[A-Z][a-z]{0,2}\.$")
+_FAVOURITE: Final = regex(r"\bfavou?rite (\w+)|\bprefers? \w+ to any other (\w+)", re.IGNORECASE)
+_REPLACED: Final = regex(
     r"(?:, (?:and )?not|instead of|rather than|no longer|in place of|replac(?:es|ing)) ((?:[\w'-]+ ){0,2}[\w'-]+)",
     re.IGNORECASE,
 )
-_TOKEN: Final = re.compile(r"\w+(?:[-.']\w+)*")
+_TOKEN: Final = regex(r"\w+(?:[-.']\w+)*")
 
 
 @dataclass(frozen=True, slots=True)

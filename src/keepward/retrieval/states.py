@@ -16,15 +16,16 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
+from keepward.model.patterns import regex
 from keepward.retrieval.analyze import MONTHS, NUMBERS, WEEKDAYS, analyse, term_hash, word_hashes
 
 Match = re.Match[str]
 
 _LISTS: Final[dict[str, Any]] = tomllib.loads(files(__package__).joinpath("states.toml").read_text("utf-8"))
 #: What denies nothing, such as "can't wait".
-IDIOMS: Final = re.compile(rf"\b(?:{_LISTS.pop('idioms')})\b", re.IGNORECASE)
-_TOKEN: Final = re.compile(r"\w+(?:[-.']\w+)*")
-_DAYS: Final = re.compile(
+IDIOMS: Final = regex(rf"\b(?:{_LISTS.pop('idioms')})\b", re.IGNORECASE)
+_TOKEN: Final = regex(r"\w+(?:[-.']\w+)*")
+_DAYS: Final = regex(
     rf"\b(?:(?:{'|'.join(WEEKDAYS)}|weekend|weekday|morning|evening|night)s|winter|spring|summer|autumn)\b",
     re.IGNORECASE,
 )
@@ -66,7 +67,7 @@ class _Rules(NamedTuple):
     """Patterns of the sides in the order of their bits, which states are of a person, and which of the thing alone."""
 
     every: Any
-    sides: tuple[Any, ...]
+    sides: tuple[str, ...]
     person: frozenset[int]
     exact: frozenset[int]
     denials: re.Pattern[str]
@@ -98,19 +99,28 @@ def _rules() -> _Rules:
     for side in sides:
         every.Add(side)
     every.Compile()
-    # "Is out of order" and not "is out".
-    options.longest_match = True
     return _Rules(
         every,
-        tuple(re2.compile(side, options) for side in sides),
+        tuple(sides),
         frozenset(at for at, each in enumerate(lists.values()) if each["of"] == "person"),
         frozenset(at for at, each in enumerate(lists.values()) if each.get("exact")),
-        re.compile(rf"\b(?:{words['denials']})(?!\w)", re.IGNORECASE),
-        re.compile(rf"\b{words['ends']}", re.IGNORECASE),
-        re.compile(rf"\b(?:{words['supposed']})\b", re.IGNORECASE),
-        re.compile(words["clauses"], re.IGNORECASE),
+        regex(rf"\b(?:{words['denials']})(?!\w)", re.IGNORECASE),
+        regex(rf"\b{words['ends']}", re.IGNORECASE),
+        regex(rf"\b(?:{words['supposed']})\b", re.IGNORECASE),
+        regex(words["clauses"], re.IGNORECASE),
         skipped,
     )
+
+
+@cache
+def _side(words: str) -> Any:
+    import re2
+
+    options = re2.Options()
+    options.case_sensitive = False
+    # "Is out of order" and not "is out".
+    options.longest_match = True
+    return re2.compile(words, options)
 
 
 def read(text: str, speaker: str) -> tuple[State, ...]:
@@ -130,7 +140,9 @@ def _clause(rules: _Rules, clause: str, speaker: str) -> Iterator[State]:
     places = rules.every.Match(clause)
     if not places or rules.supposed.search(clause):
         return
-    found = [(match.start(), match.end(), place) for place in places for match in rules.sides[place].finditer(clause)]
+    found = [
+        (match.start(), match.end(), place) for place in places for match in _side(rules.sides[place]).finditer(clause)
+    ]
     # A side that is a part of a longer one is none: "lost interest in", "out of order".
     longest = [
         each

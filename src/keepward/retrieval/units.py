@@ -17,6 +17,7 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 from typing import Final
 
+from keepward.model.patterns import regex
 from keepward.retrieval.analyze import MONTHS, WEEKDAYS, WORDS, terms, wished
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -25,7 +26,7 @@ _COUNTS: Final = {
     for n, words in enumerate(("", "a an one", "two couple", "three few", "four", "five", "six", "seven"))
     for word in words.split()
 }
-_EXPRESSION: Final = re.compile(
+_EXPRESSION: Final = regex(
     # What each of them may begin with spares three quarters of the time of a long text.
     r"\b(?=[0-9acdflnosty])(?:"
     r"(?P<iso>[0-9]{4}-[0-9]{2}-[0-9]{2}\b)"
@@ -51,7 +52,7 @@ _LONG: Final = 600
 _OPENING: Final = 275
 _USER: Final = frozenset(WORDS["role"]["names"]["user"].split())
 _ROLES: Final = _USER.union(WORDS["role"]["names"]["assistant"].split(), ("system", "tool"))
-_SENTENCE: Final = re.compile(r"[^.!?。！？\n]+(?:[.!?。！？]+(?=\s|$|[^\x00-\x7f])|\n+|$)")
+_SENTENCE: Final = regex(r"[^.!?。！？\n]+(?:[.!?。！？]+(?=\s|$|[^\x00-\x7f])|\n+|$)")
 
 #: Of a sentence that is embedded by itself: behind a name, and of a user; a shorter question tells nothing.
 _TERMS_OF_A_SENTENCE: Final = 4
@@ -60,7 +61,7 @@ _TERMS_OF_A_TELLING_QUESTION: Final = 10
 _TERMS_OF_A_SHORT_TURN: Final = 10
 _TERMS_OF_A_CHUNK: Final = 10
 _FIRST_PERSON: Final = tuple(
-    (re.compile(rf"\b(?:{pattern})\b"), form)
+    (regex(rf"\b(?:{pattern})\b"), form)
     for pattern, form in (
         ("I'm|I am", "{} is"),
         ("I've|I have", "{} has"),

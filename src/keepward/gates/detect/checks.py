@@ -20,6 +20,7 @@ from typing import Any
 from keepward.gates.detect.engine import Check
 from keepward.gates.detect.tables import listed, read, words
 from keepward.gates.detect.text import Text
+from keepward.model.patterns import regex
 
 Span = tuple[int, int] | None
 
@@ -89,7 +90,7 @@ def spread(value: str) -> bool:
     return entropy(value) >= 3.0 and (digits(value) > 0 or (lower and upper)) and not wordy(value)
 
 
-_WORD = re.compile("[a-z]{6}")
+_WORD = regex("[a-z]{6}")
 
 
 def scattered(value: str) -> bool:
@@ -134,7 +135,7 @@ def passphrase(value: str) -> bool:
 
 
 #: A digit between letters: ``c0met``.
-_LEET = re.compile(r"[a-z]\d[a-z]", re.IGNORECASE)
+_LEET = regex(r"[a-z]\d[a-z]", re.IGNORECASE)
 
 
 def strong(value: str) -> bool:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from keepward.gates.detect.tables import once, read, words
+from keepward.model.patterns import regex
 
 Protected = Literal["number", "date", "name", "unit", "negation", "quantifier", "order", "value"]
 
@@ -34,12 +35,12 @@ PROTECTED: Final[tuple[Protected, ...]] = get_args(Protected)
 LONGEST: Final = 8_000
 
 # Compatibility forms that NFKC would fuse with the digits around them: 10² is not 102, 3½ is not 31/2.
-_RAISED = re.compile("[²³¹⁰⁴-⁹⁺⁻]+|[₀-₉₊₋]+|[¼-¾⅐-⅞↉①-⓿]|№")
+_RAISED = regex("[²³¹⁰⁴-⁹⁺⁻]+|[₀-₉₊₋]+|[¼-¾⅐-⅞↉①-⓿]|№")
 _UNIFIED: Final = str.maketrans("“”„‟«»‘’‚‛‐‑‒–—―−⁄﹘︱︲", '""""""\'\'\'\'-------/---') | dict.fromkeys(
     map(ord, "\u00ad\u200b\u2060\ufeff"), ""
 )
 # Two ligatures stand for whole sentences; spelt out they would multiply a text by eighteen.
-_COMPOSABLE = re.compile("[^\ufdfa\ufdfb]+")
+_COMPOSABLE = regex("[^\ufdfa\ufdfb]+")
 _OPENING: Final = "\"'([{`"
 _CLOSING: Final = ".,;:!\"')]}`"
 _SENTENCE_ENDS: Final = (".", "!", "?", ":")
@@ -118,7 +119,7 @@ def _without_end(plain: str) -> str:
 
 
 _PREFIXES: Final = ("un", "in", "im", "dis", "non", "de")
-_NEGATIONS_CJK = re.compile("[不没沒無无非未别勿]|ない|なかっ|なく|ません|ぬ")
+_NEGATIONS_CJK = regex("[不没沒無无非未别勿]|ない|なかっ|なく|ません|ぬ")
 
 
 class _Lexicon:
@@ -141,11 +142,11 @@ def _listed(token: str, table: str) -> bool:
     return token in words("likeness", table)
 
 
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
-_CJK_TOKENS = re.compile(
+_CJK = regex(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_CJK_TOKENS = regex(
     r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]|[^\W\d_]+|[+-]?\d[\d.]*|[^\s,;:!.。、・「」()]"
 )
-_MEASURE = re.compile(r"([$€£¥]?)([+-]?\d[\d.,]*)([^\W\d_]{0,6}|%|°[cCfF]?)")
+_MEASURE = regex(r"([$€£¥]?)([+-]?\d[\d.,]*)([^\W\d_]{0,6}|%|°[cCfF]?)")
 _TENS: Final = frozenset({"20", "30", "40", "50", "60", "70", "80", "90"})
 _ELISIONS: Final = frozenset({"l", "d", "j", "qu", "c", "s", "m", "t"})
 _ENDINGS: Final = {"m": "", "re": "", "s": "", "ll": "will", "ve": "have", "d": "would"}
@@ -225,10 +226,10 @@ def _split_contraction(core: str) -> Iterator[str]:
     yield from (same.get(part, part) for part in (head, tail) if same.get(part, part))
 
 
-_DATE = re.compile(
+_DATE = regex(
     r"\d{4}-\d{2}(?:-\d{2}.*)?|\d{1,2}[:/]\d{2}.*|\d{1,2}/\d{1,2}(?:/\d{2,4})?|\d+(?:st|nd|rd|th)|\d{1,2}\.\d{1,2}\.\d{4}"
 )
-_NUMBER = re.compile(r"[<>=≤≥≈~+±-]*\d[\d.,:/^_x*-]*")
+_NUMBER = regex(r"[<>=≤≥≈~+±-]*\d[\d.,:/^_x*-]*")
 _VERBS: Final = frozenset({"is", "was", "has", "will", "can", "must", "may", "should", "does", "and"})
 
 

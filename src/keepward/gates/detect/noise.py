@@ -19,19 +19,20 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from keepward.gates.detect.tables import listed, read, words
+from keepward.model.patterns import regex
 
 Code = Literal["journal", "empty_report"]
 
 #: Characters; a longer text is taken for a fact unread.
 LONGEST: Final = 4_000
 
-_TIME = re.compile(
+_TIME = regex(
     r"\d{4}[-/]\d{2}[-/]\d{2}(?:t\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:z|[+-]\d{2}:?\d{2})?)?"
     r"|t?\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:z|utc|[ap]m)?"
 )
-_OWNS = re.compile(r"(?<!\w)(?:has|have|had) an? ")
-_COUNTER = re.compile(r"#?\d+(?:/\d+)?")
-_VALUE_AFTER = re.compile(r"\s*[:\-]\s*#?\d")
+_OWNS = regex(r"(?<!\w)(?:has|have|had) an? ")
+_COUNTER = regex(r"#?\d+(?:/\d+)?")
+_VALUE_AFTER = regex(r"\s*[:\-]\s*#?\d")
 _PLAIN: Final = (
     dict.fromkeys(map(ord, "\u00ad\u200b\u2060\ufeff\ufe0f"))
     | dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"), "-")
@@ -61,11 +62,11 @@ class _Phrases:
         self.settings = {row["name"] for row in rows if row.get("names_a_setting")}
         # Group n is the phrase at index n - 1; longer wordings first.
         said = ("|".join(sorted(map(re.escape, listed(row["said"])), key=len, reverse=True)) for row in rows)
-        self.pattern = re.compile(rf"(?<![\w=])(?:{'|'.join(f'({each})' for each in said)})(?!\w|-\w|/\w|\.\w)")
+        self.pattern = regex(rf"(?<![\w=])(?:{'|'.join(f'({each})' for each in said)})(?!\w|-\w|/\w|\.\w)")
         #: A word of each phrase, whatever its wording; without any of them there is none.
         self.tokens = {row["sign"] for row in rows}
         troubles = "|".join(sorted(words("noise", "words", "troubles")))
-        self.no_trouble = re.compile(rf"(?<![\w-])no (?:new )?(?:{troubles})(?![\w-])")
+        self.no_trouble = regex(rf"(?<![\w-])no (?:new )?(?:{troubles})(?![\w-])")
 
 
 phrases = functools.cache(_Phrases)

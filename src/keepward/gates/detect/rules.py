@@ -13,15 +13,16 @@ from typing import Any
 from keepward.gates.detect.checks import check_named
 from keepward.gates.detect.engine import Rule, quoted
 from keepward.gates.detect.tables import listed, read
+from keepward.model.patterns import regex
 
 #: Between words of a sentence: what does not end it.
 _WITHIN, _ACROSS = r"[^.\n。।]", r"[^\n]"
 #: What stands around a label, and between a label and its number.
 EDGE = r"(?:^|[^\p{L}\p{N}_])"
 _NO_LETTER = r"(?:$|[^\p{L}])"
-_COUNT = re.compile(r"(\d) words")
+_COUNT = regex(r"(\d) words")
 #: A run in the format of a token: of which characters, and how many.
-RUN = re.compile(r"\{([AaUzdhHwb])(\d+)(?:-(\d+)|(\+))?\}|\{u\}")
+RUN = regex(r"\{([AaUzdhHwb])(\d+)(?:-(\d+)|(\+))?\}|\{u\}")
 #: What the letters of runs stand for, as the inside of a set in a pattern.
 CHARACTERS = {
     "A": "A-Za-z0-9",

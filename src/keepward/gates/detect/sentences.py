@@ -21,6 +21,7 @@ from keepward.gates.detect.engine import any_literal
 from keepward.gates.detect.rules import literals_of
 from keepward.gates.detect.tables import listed, read
 from keepward.gates.detect.text import Text
+from keepward.model.patterns import regex
 
 #: Characters of a note, and how many of them and of its sentences are weighed (3).
 LONGEST_NOTE, LONGEST, MOST = 16_384, 6_144, 64
@@ -94,12 +95,12 @@ COUNTER = frozenset({"me", "story", "people", "home", "doc", "person", "asked", 
 #: Of these kinds every order has one.
 _NEEDED = ("model", "owner", "rule", "data", "hidden", "role", "trust", "rank", "free", "money")
 _ACTS = ("remember", "drop", "tell", "send", "show", "rank", "erase", "trust", "run", "role", "not")
-_CODE = re.compile(
+_CODE = regex(
     r"[{}]|</|::|\(\)|\]\(|```|>>>|;\s*$|==|^\s*(?:use|def|import|package|try|return|from|---)\b|^---$|^#+ ",
     re.MULTILINE,
 )
-_SENTENCE = re.compile(r"(?<=[.!?。;])\s+|\n+")
-_WORD = re.compile(r"[^\s\"“”„«»,;:()\[\]<>{}*!?|]+")
+_SENTENCE = regex(r"(?<=[.!?。;])\s+|\n+")
+_WORD = regex(r"[^\s\"“”„«»,;:()\[\]<>{}*!?|]+")
 
 
 def windows(text: str) -> Iterator[tuple[int, int, list[str]]]:

@@ -25,6 +25,7 @@ from itertools import chain, compress, repeat
 from typing import Any, NamedTuple
 
 from keepward.gates.detect.tables import once, read
+from keepward.model.patterns import regex
 
 #: Decoded runs of one text.
 _MOST_HIDDEN = 64
@@ -238,7 +239,7 @@ def _keeping(dropped: str) -> bytes:
 
 #: Four letters or more, each by itself, with one and the same separator between them. Each step is one way or the end,
 #: and a start that fails has looked at six characters: time grows with the text and no faster.
-_APART = re.compile(r"(?<![^\W_])[^\W_](?=([ .\-_*|/~]))(?:\1[^\W_](?![^\W_])){3,}")
+_APART = regex(r"(?<![^\W_])[^\W_](?=([ .\-_*|/~]))(?:\1[^\W_](?![^\W_])){3,}")
 
 
 def _folded(text: str) -> Text:
@@ -293,7 +294,7 @@ def _fold(char: str) -> str:
 
 #: Letters, digits and the underscore, as long as they go on, with one beyond ASCII among them. It begins where a word
 #: does and takes nothing back: one pass, whatever the text.
-_WORD = re.compile(r"(?<!\w)[0-9A-Za-z_]*+[^\W\x00-\x7f]\w*+")
+_WORD = regex(r"(?<!\w)[0-9A-Za-z_]*+[^\W\x00-\x7f]\w*+")
 
 
 def _latin(text: str) -> str:
@@ -358,7 +359,7 @@ def _hard_to_see(char: str) -> bool:
 #: Bytes that stand in no readable UTF-8 text.
 _CONTROLS = bytes({*range(32), 127} - set(b"\r\n\t"))
 #: Characters that no memory may hold.
-_ODD = re.compile(
+_ODD = regex(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
     + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000))
     + "]"
@@ -390,7 +391,7 @@ _GATE = (
 #: What ``hidden`` and ``unescaped`` begin from; a text without it hides nothing from them.
 TRACES = (_GATE, r"\\u\{[0-9A-Fa-f]")
 #: Each way is told by its first two characters and of a bounded length: time grows with the text and no faster.
-_ESCAPES = re.compile(
+_ESCAPES = regex(
     r"(?:%[0-9A-Fa-f]{2})++|&#[0-9]{1,7};?|&#[xX][0-9A-Fa-f]{1,6};?"
     r"|&(?:amp|lt|gt|quot|apos|nbsp|colon|equals|period|sol|lowbar);"
     r"|\\u[0-9A-Fa-f]{4}|\\u\{[0-9A-Fa-f]{1,6}\}|\\x[0-9A-Fa-f]{2}"

@@ -18,20 +18,21 @@ from keepward.gates.detect.engine import Finding, any_literal, literal_set, loca
 from keepward.gates.detect.rules import any_word, expanded, literals_of
 from keepward.gates.detect.tables import listed, once, read, words
 from keepward.gates.detect.text import Text
+from keepward.model.patterns import regex
 
 #: Told values looked at in one text, all phrases together: so many at least, and one more for so many characters.
 #: What comes after is covered as a flood.
 _LEAST_TOLD, _EACH_TOLD = 200, 320
 
 #: A word with a number, ``Heron-2``: of the shape of a ticket, but for the place where a password is told.
-_NUMBERED = re.compile("(?:[A-Z][a-z]{3,}-[0-9]{1,4}|[a-z]{4,}-[0-9]{2,4})")
+_NUMBERED = regex("(?:[A-Z][a-z]{3,}-[0-9]{1,4}|[a-z]{4,}-[0-9]{2,4})")
 #: An instant, cut at the colon by which a name and its password are told: its day and hour, and the rest.
-_HOUR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:\Z")
-_MINUTES = re.compile(r"[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?")
+_HOUR = regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:\Z")
+_MINUTES = regex(r"[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?")
 #: Kinds of phrases that leave no other reading than that a password follows.
 _SURE = frozenset({"said", "set", "wanted", "script"})
 #: Digits that are most often a year.
-_YEAR = re.compile("(?:19|20)[0-9]{2}")
+_YEAR = regex("(?:19|20)[0-9]{2}")
 #: Half-open spans of a match by the names of its groups; the empty name is the whole.
 Groups = dict[str, tuple[int, int]]
 
