@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -17,6 +18,8 @@ def main() -> int:
     # One question keeps no more than one thread busy; others wait for it by spinning, which on a machine at work takes
     # five times as long. numpy reads this when it is loaded.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Nearly all that a start makes stays, and would be looked through a few hundred times for what does not.
+    gc.set_threshold(100_000)
     from keepward.cli.main import main as run
 
     return run()

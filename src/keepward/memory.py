@@ -283,10 +283,8 @@ class Memory(Use, Govern, Tools):
             self._shared.maintenance.stop()
         try:
             if engine.uses and engine.policy.enabled:
-                from keepward.engine.commit import flush_uses
-
                 with engine.store.write() as writer:
-                    flush_uses(engine, writer)
+                    engine.write_uses(writer)
         except KeepwardError:
             # Uses are a convenience; a store that cannot be written closes all the same.
             engine.uses.clear()

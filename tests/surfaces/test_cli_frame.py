@@ -224,6 +224,18 @@ def test_a_command_loads_no_converter_that_it_does_not_need(tmp_path):
     assert done.stdout.strip() == "8 []"
 
 
+@pytest.mark.slow
+def test_a_recall_loads_no_gate(saved, tmp_path):
+    script = (
+        "import sys; from keepward.cli.main import main;"
+        "code = main(['recall', 'tabs', '--quiet', '--json', '--db', sys.argv[1]]);"
+        "print(code, [name for name in sys.modules if name.startswith('keepward.gates.pipeline')])"
+    )
+    given = [sys.executable, "-c", script, str(tmp_path / "keepward.db")]
+    done = subprocess.run(given, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 []"
+
+
 def test_numbers_and_lists_are_converted_as_before(run, saved):
     assert run("recall", "tabs", "--limit", "1", "--tag", "style", "--json").json["hits"]
     assert run("recall", "tabs", "--limit", "one").code == 2

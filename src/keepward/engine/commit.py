@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from keepward.engine.features import embedded, questions, words
 from keepward.engine.look import SPOKEN, spoken
-from keepward.engine.session import Engine, Session, Unasked, handed_facts
+from keepward.engine.session import Session, Unasked, handed_facts
 from keepward.errors import Conflict, StoreUnavailable
 from keepward.model.commit import Commit, CommitDetails, Head, Reason, Receipt, ReceiptKind, Step
 from keepward.model.memory import Record, Status
@@ -152,7 +152,7 @@ class Transaction:
             receipt=receipt,
         )
         commit = self.writer.append(session.tenant, stage)
-        flush_uses(session.engine, self.writer)
+        session.engine.write_uses(self.writer)
         self.wrote = True
         return Stored(commit=commit, receipt=replace(receipt, head=Head(seq=commit.seq, hash=commit.hash).name))
 
@@ -273,25 +273,10 @@ def keep_read(
         with session.store.write() as writer:
             also(writer)
             writer.put_receipt(receipt)
-            flush_uses(session.engine, writer)
+            session.engine.write_uses(writer)
     except StoreUnavailable:
         return receipt, ("the receipt was not kept: the store cannot be written",)
     return receipt, ()
-
-
-def flush_uses(engine: Engine, writer: Writer) -> None:
-    """Write the uses counted since the last write."""
-    if not engine.uses:
-        return
-    taken, at = dict(engine.uses), dict(engine.used_at)
-    engine.uses.clear()
-    engine.used_at.clear()
-    groups: dict[tuple[str, datetime], list[str]] = {}
-    for (tenant, memory_id), count in sorted(taken.items()):
-        when = at.get((tenant, memory_id)) or engine.clock.now()
-        groups.setdefault((tenant, when), []).extend([memory_id] * count)
-    for (tenant, when), ids in groups.items():
-        writer.count_use(tenant, ids, when)
 
 
 def _attachable(writer: Writer, session: Session, steps: Sequence[Step]) -> bool:

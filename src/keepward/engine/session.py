@@ -113,6 +113,18 @@ class Engine:
         self.uses.update(keys)
         self.used_at.update(dict.fromkeys(keys, now))
 
+    def write_uses(self, writer: Writer) -> None:
+        """Write the uses counted since the last write."""
+        taken, at = dict(self.uses), dict(self.used_at)
+        self.uses.clear()
+        self.used_at.clear()
+        groups: dict[tuple[str, datetime], list[str]] = {}
+        for (tenant, memory_id), count in sorted(taken.items()):
+            when = at.get((tenant, memory_id)) or self.clock.now()
+            groups.setdefault((tenant, when), []).extend([memory_id] * count)
+        for (tenant, when), ids in groups.items():
+            writer.count_use(tenant, ids, when)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from keepward.engine.commit import Steps, Transaction, flush_uses, keep_read, transact
+from keepward.engine.commit import Steps, Transaction, keep_read, transact
 from keepward.engine.look import judged
 from keepward.engine.read import made_with
 from keepward.engine.session import Session
@@ -136,7 +136,7 @@ def learn_importance(session: Session) -> Reinforced:
         return _NOTHING
     if session.engine.uses:
         with session.store.write() as writer:
-            flush_uses(session.engine, writer)
+            session.engine.write_uses(writer)
 
     def decide(session: Session) -> _Learning:
         counted = session.store.unlearned(session.tenant)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from keepward.engine.commit import flush_uses, receipt_of
+from keepward.engine.commit import receipt_of
 from keepward.engine.index import unembedded
 from keepward.engine.session import Engine, Session
 from keepward.engine.view import withholds
@@ -169,7 +169,7 @@ class _Running:
     def _take(self, *, force: bool) -> str | None:
         """Take the lease; return None, or why there is none to take."""
         with self._session.store.write() as writer:
-            flush_uses(self._session.engine, writer)
+            self._session.engine.write_uses(writer)
             row = writer.job_row(self._session.tenant, self._job.name)
             # Only now this run is alone: whoever was before it ended before this instant.
             now = self._began = self._session.clock.now()
