@@ -68,6 +68,12 @@ def test_a_value_is_not_set_back_by_another_agent(owner: Memory, mem: Memory) ->
     assert refused(other.remember("The crane is red", **CRANE)) == {"echo"}
 
 
+def test_a_value_that_another_key_had_before_is_no_echo(mem: Memory) -> None:
+    for text in ("1", "2"):
+        kept(mem.remember(f"stars: {text}", **CRANE))
+    assert kept(mem.remember("stars: 1", **(CRANE | {"key": "bridge"}))).key == "bridge"
+
+
 VALUES: dict[str, dict[str, Any]] = {
     "large": {"lines": ["All is well at the harbour tonight. "] * 5_000},
     "deep": {"a": {"b": [1, 2.5, None, True, {"c": "é"}]}},

@@ -41,7 +41,7 @@ from keepward.model.change import (
     Revert,
     Supersede,
 )
-from keepward.model.memory import Kind, Record, Status, Tier, importance_at
+from keepward.model.memory import ContentType, Kind, Record, Status, Tier, importance_at
 from keepward.model.query import Filter
 from keepward.model.trust import ActorKind, Trust
 from keepward.ports.store import Features, Likely
@@ -348,7 +348,9 @@ def look(session: Session, change: Change, before: Record | None, after: Record,
     if not isinstance(change, Insert):
         return View(**seen)
     near = neighbours(session, after, overlay) if before is None else ()
-    revised = (before,) if before is not None else near
+    # What a value under another name was before says nothing of this one.
+    named = after.key is not None and after.content_type is ContentType.STRUCTURED
+    revised = (before,) if before is not None else () if named else near
     known = overlay.ahead.get(after.id, ((), True))[1]
     past = echoes(session, revised, after, overlay, known=known)
     return View(**seen, neighbours=near, echoes=past, forms=overlay.forms)

@@ -165,14 +165,16 @@ def metadata_text(metadata: Mapping[str, Any] | None) -> str | None:
     """Return the metadata as JSON text with sorted keys, or None when empty.
 
     Raises:
-        InvalidInput: values JSON cannot hold, such as NaN.
+        InvalidInput: values JSON cannot hold, such as NaN or a date.
     """
     if not metadata:
         return None
     try:
         return json.dumps(metadata, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as fault:
-        raise InvalidInput("metadata must be a JSON object without NaN or infinity") from fault
+        raise InvalidInput(
+            "metadata holds what JSON has, finite numbers included; write dates, bytes and the like as texts"
+        ) from fault
 
 
 def _named(enum: type[_E], value: str, what: str) -> _E:
