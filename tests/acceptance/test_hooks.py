@@ -75,6 +75,11 @@ def test_nothing_is_put_in_twice_in_one_session(memory, seen):
     assert ("db-7" in first, "The deploy target is db-7" in again) == (True, False)
 
 
+def test_a_session_is_not_told_its_own_words(memory, seen):
+    asked = event("prompt", prompt="I prefer tabs over spaces. Format the file with tabs.")
+    assert [act(memory, each, seen) for each in (asked, asked)] == ["", ""]
+
+
 def test_a_session_that_is_resumed_is_not_told_again(memory, seen):
     memory.remember("Ana prefers tabs", key="style")
     first = act(memory, event("start", afresh=True), seen)

@@ -68,7 +68,9 @@ def _prompted(memory: Memory, event: Event, seen: Seen) -> str:
     found = memory.memory_block(asked, budget_tokens=PROMPT, floor=floor, seen=sorted(seen.of(event.session)))
     seen.add(event.session, _ids(found))
     if len(prompt) <= LONGEST:
-        memory.add([{"role": "user", "content": prompt}], session=event.session)
+        added = memory.add([{"role": "user", "content": prompt}], session=event.session)
+        # The session has its own words.
+        seen.add(event.session, [record.id for each in (*added.turns, *added.facts) for record in each.records])
     return found.text
 
 
