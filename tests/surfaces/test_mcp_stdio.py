@@ -15,7 +15,7 @@ from mcp_made import ERAS
 
 from keepward import Actor, Memory
 
-KEPT = ("PATH", "SYSTEMROOT", "LANG")
+KEPT = ("PATH", "PYTHONPATH", "SYSTEMROOT", "LANG")
 
 
 @pytest.fixture
@@ -167,6 +167,13 @@ def test_the_process_ends_with_its_input(tmp_path, environment):
 def test_a_line_that_means_nothing_does_not_end_the_process(tmp_path, environment, line):
     code, answers, _ = start(tmp_path, environment, HELLO + line + message("tools/list", 2), last=2)
     assert (code, "result" in json.loads(answers[-1])) == (0, True)
+
+
+@pytest.mark.slow
+def test_a_call_that_holds_half_a_character_is_answered(tmp_path, environment):
+    call = message("tools/call", 2, name="remember", arguments={"text": "cut in two: \ud83d"})
+    _, answers, _ = start(tmp_path, environment, HELLO + call + message("ping", 3), last=3)
+    assert {each["id"]: "error" in each for each in map(json.loads, answers)} == {1: False, 2: True, 3: False}
 
 
 @pytest.mark.slow

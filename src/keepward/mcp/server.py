@@ -21,6 +21,7 @@ Invariants
     approval or rejection leaves the proposal where it is.
 (8) Over HTTP every request is authenticated anew, before anything of it is read; who asks in a session is who began it.
     A person cannot be asked there: whoever holds an agent's token could answer for them. What is held stays held.
+(9) On stdio no call stays unanswered: one that cannot be read is told so under its id.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ import json
 import logging
 import signal
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
+from anyio.abc import ObjectSendStream
 from mcp.server import CacheHint, Server, ServerRequestContext
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
@@ -45,6 +47,7 @@ from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 from starlette.requests import Request
@@ -373,13 +376,34 @@ def serve_stdio(memory: Memory, profile: Profile, *, name: str, reviewer: Memory
     server = build(profile, lambda _: handle, reviewer=reviewer)
 
     async def run() -> None:
-        async with stdio_server() as (incoming, outgoing):
-            await server.run(incoming, outgoing, server.create_initialization_options())
+        writable, messages = anyio.create_memory_object_stream[Any](0)
+        async with stdio_server() as (incoming, outgoing), anyio.create_task_group() as group:
+            group.start_soon(_pass_on, incoming, writable, outgoing.send)
+            await server.run(messages, outgoing, server.create_initialization_options())
+            group.cancel_scope.cancel()
 
     if threading.current_thread() is threading.main_thread():
         # The thread that reads stdin cannot be woken: Python's own handler would wait for the next line (5).
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     anyio.run(run)
+
+
+async def _pass_on(
+    incoming: AsyncIterable[Any], messages: ObjectSendStream[Any], send: Callable[[SessionMessage], Awaitable[None]]
+) -> None:
+    """Pass on what comes in. A call that cannot be read is answered, for whoever sent it waits (9)."""
+    async with messages:
+        async for item in incoming:
+            if not isinstance(item, ValidationError):
+                await messages.send(item)
+                continue
+            try:
+                # Half a character, as of an emoji that was cut in two, is read here and not by the protocol.
+                number = json.loads(item.errors()[0]["input"])["id"]
+            except (LookupError, TypeError, ValueError):
+                continue
+            fault = types.ErrorData(code=types.PARSE_ERROR, message="this cannot be read: send well-formed Unicode")
+            await send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=number, error=fault)))
 
 
 PATH = "/mcp"
