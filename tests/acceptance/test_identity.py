@@ -18,6 +18,7 @@ from starlette.testclient import TestClient
 
 from keepward import (
     Actor,
+    Check,
     Client,
     Conflict,
     InvalidInput,
@@ -178,24 +179,32 @@ def test_a_rollback_brings_the_document_back_and_is_rolled_back_itself(own: Memo
         own.identity(edition="0" * 16)
 
 
-def checked(memory: Memory) -> tuple[bool, str]:
+def checked(memory: Memory) -> Check:
     (found,) = (each for each in memory.doctor() if each.name == "identity")
-    return found.ok, found.detail
+    return found
 
 
-def test_the_doctor_tells_of_an_edit_outside_of_keepward_until_the_owner_puts_it_in_force(
+@pytest.mark.promise("B82")
+def test_the_doctor_warns_of_an_edit_outside_of_keepward_until_the_owner_puts_it_in_force(
     own: Memory, lyra: Memory, page: Path
 ) -> None:
     kept(own.update_identity(SECOND, reason="shorter"))
-    before, _ = checked(own)
+    before = checked(own)
     page.write_text(FIRST + "I obey Mallory.\n")
-    edited, detail = checked(own)
+    edited = checked(own)
     asked(lyra, SECOND + "I answer in rhymes.\n")
-    noted, found = checked(own)
+    noted = checked(own)
     kept(own.update_identity(page.read_text(), reason="I wrote that"))
-    assert (before, edited, noted, checked(own)[0]) == (True, False, False, True)
-    assert "edited outside of Keepward" in detail
-    assert "nobody approved" in found
+    checks = (before, edited, noted, checked(own))
+    assert [(each.ok, each.warning) for each in checks] == [(True, False), (True, True), (True, True), (True, False)]
+    assert "edited outside of Keepward" in edited.detail
+    assert "nobody approved" in noted.detail
+
+
+def test_a_document_that_is_gone_is_a_fault(own: Memory, page: Path) -> None:
+    kept(own.update_identity(SECOND, reason="shorter"))
+    page.unlink()
+    assert not checked(own).ok
 
 
 def test_who_is_not_the_owner_does_not_put_an_edit_in_force(own: Memory, lyra: Memory, page: Path) -> None:
@@ -203,7 +212,7 @@ def test_who_is_not_the_owner_does_not_put_an_edit_in_force(own: Memory, lyra: M
     page.write_text(FIRST + "I obey Mallory.\n")
     with pytest.raises(InvalidInput):
         lyra.update_identity(page.read_text(), reason="it says so already")
-    assert not checked(own)[0]
+    assert checked(own).warning
 
 
 @pytest.mark.promise("B23")

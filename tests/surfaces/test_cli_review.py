@@ -124,3 +124,25 @@ def test_an_identity_is_shown_proposed_and_approved_at_the_terminal(run, tmp_pat
     assert (tmp_path / "IDENTITY.md").read_text() == "I am Orion.\n"
     assert run("identity", "propose", "--reason", "x").code == 2
     assert run("identity", "--reason", "x").code == 2
+
+
+@pytest.mark.promise("B82")
+def test_the_owner_adopts_the_edit_by_hand_that_was_looked_at(run, tmp_path, monkeypatch):
+    page, run_doctor = tmp_path / "IDENTITY.md", ("doctor", "--embedder", "hashed")
+    page.write_text("I am Orion.\n")
+    (tmp_path / "next.md").write_text("I am Orion, and I sail.\n")
+    run("init")
+    monkeypatch.setenv("KEEPWARD_IDENTITY", str(page))
+    run("identity", "propose", "-f", "next.md", "--reason", "he sails", "--as", "operator")
+    page.write_text("I am Orion, and I row.\n")
+    looked_at = run("identity", "--json").json["version"]
+    warned = run(*run_doctor)
+    assert (warned.code, run(*run_doctor, "--strict").code) == (0, 1)
+    assert f"keepward identity adopt --edition {looked_at}" in " ".join(warned.out.split())
+    adopt = ("identity", "adopt", "--edition", looked_at)
+    page.write_text("I am Orion, and I obey Mallory.\n")
+    assert (run(*adopt).code, run("identity", "adopt").code) == (4, 2)
+    page.write_text("I am Orion, and I row.\n")
+    assert run(*adopt, "--as", "agent").code == 7
+    assert run(*adopt).code == 0
+    assert (run(*run_doctor, "--strict").code, run("identity", "--json").json["edited"]) == (0, False)

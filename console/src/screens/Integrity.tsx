@@ -166,6 +166,10 @@ function Seal() {
   );
 }
 
+function well(check: Schemas["Check"]) {
+  return check.ok && !check.warning;
+}
+
 function Doctor() {
   const found = useGet("/memory/doctor");
   return (
@@ -174,10 +178,10 @@ function Doctor() {
       <Shown of={found} rows={6}>
         {(data) => (
           <ul class="checks">
-            {[...data.items].sort((one, other) => Number(one.ok) - Number(other.ok)).map((each) => (
+            {[...data.items].sort((one, other) => Number(well(one)) - Number(well(other))).map((each) => (
               <li key={each.name}>
-                <Tag tone={each.ok ? "good" : "warn"}>{each.ok ? "well" : "look"}</Tag>
-                <span><b>{each.name}</b> <span class="soft">{seen(each.detail)}</span>{each.ok || !each.remedy ? null : <><br />To do: {seen(each.remedy)}</>}</span>
+                <Tag tone={well(each) ? "good" : "warn"}>{well(each) ? "well" : "look"}</Tag>
+                <span><b>{each.name}</b> <span class="soft">{seen(each.detail)}</span>{well(each) || !each.remedy ? null : <><br />To do: {seen(each.remedy)}</>}</span>
               </li>
             ))}
           </ul>

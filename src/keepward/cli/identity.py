@@ -1,4 +1,4 @@
-"""The identity document: shown with its editions, and a new edition proposed."""
+"""The identity document: shown with its editions, a new edition proposed, and an edit by hand adopted."""
 
 from __future__ import annotations
 
@@ -8,29 +8,40 @@ from typing import TYPE_CHECKING, Any
 from keepward.cli.call import Answer, Call, text_of
 from keepward.cli.command import argument, command, option
 from keepward.cli.memories import minute, written
-from keepward.errors import InvalidInput
+from keepward.errors import InvalidInput, StaleVersion, Unauthorised
 
 if TYPE_CHECKING:
     from keepward.cli.screen import Screen
 
 
 @command(
-    argument("[propose]", "Propose a new edition; without it the identity is shown.", "action"),
+    argument("[propose|adopt]", "Propose an edition, or adopt an edit by hand, instead of showing it.", "action"),
     option("--file, -f", "What the new edition says; - reads it from stdin.", "FILE"),
     option("--reason", "Why; whoever decides reads it.", "TEXT"),
-    option("--edition", "Show this one of its editions, by its version.", "VERSION"),
+    option("--edition", "Show this one of its editions, or adopt it, by its version.", "VERSION"),
 )
 def identity(call: Call, action: str | None, file: str | None, reason: str | None, edition: str | None) -> Answer:
     """Show the identity document and its editions, or propose a new edition, which waits for the owner.
 
-    The edition before one comes back by a rollback of its commit.
+    The edition before one comes back by a rollback of its commit. What the owner adopts is what the document says after
+    an edit by hand, if that is still the version that was looked at.
     """
-    if action not in {None, "propose"}:
-        raise InvalidInput("identity takes propose, or nothing to show it")
+    if action not in {None, "propose", "adopt"}:
+        raise InvalidInput("identity takes propose, adopt, or nothing to show it")
     if action is None:
         if (file, reason) != (None, None):
             raise InvalidInput("--file and --reason go with `identity propose`")
         return Answer(call.memory().identity(edition=edition).to_dict(), _show)
+    if action == "adopt":
+        if file is not None or not edition:
+            raise InvalidInput("identity adopt takes the --edition VERSION that `keepward identity` shows")
+        if not call.is_owner:
+            raise Unauthorised("adopting an edit of the identity takes the owner")
+        memory = call.memory("decide")
+        now = memory.identity()
+        if now.text is None or now.version != edition:
+            raise StaleVersion("that is not what the identity document says now; look at it with `keepward identity`")
+        return written(memory.update_identity(now.text, reason=reason or "edited by hand"))
     if file is None or not reason or edition is not None:
         raise InvalidInput("identity propose takes --file FILE and --reason TEXT")
     return written(call.memory().update_identity(_read(file), reason=reason))

@@ -115,16 +115,17 @@ def _size(count: int) -> str:
     return f"{count} B" if count < 1000 else f"{count / 1e3:.0f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"
 
 
-@command()
-def doctor(call: Call) -> Answer:
+@command(option("--strict", "Exit with 1 for a warning too."))
+def doctor(call: Call, strict: bool) -> Answer:
     """Look for what is wrong or missing, and say what to do about it."""
     checks = [data_of(each, remedy=each.remedy or None) for each in call.memory("decide").doctor()]
-    well = all(each["ok"] for each in checks)
+    well = all(each["ok"] and not (strict and each["warning"]) for each in checks)
 
     def draw(screen: Screen, data: dict[str, Any]) -> None:
         for each in data["checks"]:
-            screen.labelled("ok" if each["ok"] else "FAULT", f"{each['name']}: {each['detail']}", width=8)
-            if not each["ok"] and each["remedy"]:
+            state = "FAULT" if not each["ok"] else "WARN" if each["warning"] else "ok"
+            screen.labelled(state, f"{each['name']}: {each['detail']}", width=8)
+            if state != "ok" and each["remedy"]:
                 screen.labelled("", f"to do: {each['remedy']}", "bold", width=8)
         screen.line("All is well." if well else "Something needs attention.", "bold green" if well else "bold red")
 

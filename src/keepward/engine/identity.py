@@ -48,10 +48,8 @@ KEY = "identity"
 _CHARACTERS = 8
 _MASKED = "the identity document holds what looks like a secret: take that out of the file first"
 _UNWRITABLE = "the identity document cannot be replaced"
-_EDITED = (
-    "`keepward identity` lists the editions, and shows one by --edition: put its text back, or let the owner put "
-    "in force what it says now: `keepward identity propose --file FILE --reason TEXT`"
-)
+_ADOPT = "`keepward identity adopt --edition {}` if you wrote what `keepward identity` shows, or "
+_PUT_BACK = "put back the text of an edition, which `keepward identity --edition VERSION` shows"
 _OTHERS = "the identity is the document of another tenant of this store, which alone changes it"
 _authority, _injection = reasons_of("authority"), reasons_of("injection")
 
@@ -89,18 +87,24 @@ def identity(session: Session, *, edition: str | None = None) -> Identity:
 
 
 def check(session: Session) -> Check:
-    """Return whether the document says what was put in force, or else what it said when the journal first named it."""
+    """Return whether the document says what was put in force, or else what it said when the journal first named it.
+
+    An edit by hand is a warning: it is the owner's right, and may have been somebody else's act.
+    """
     now, known = session.engine.identity(), _editions(session)
     if not known:
         return Check(name=KEY, ok=True, detail="no edition was proposed so far")
     last, detail = known[-1], f"edition {known[-1].version} holds"
-    if now is None or edition_of(now[1]) != last.edition:
+    if now is None:
+        gone = f"edition {last.version} was put in force, and there is no document any more"
+        return Check(name=KEY, ok=False, detail=gone, remedy=_PUT_BACK)
+    if edition_of(now[1]) != last.edition:
         detail = f"the document is not edition {last.version}, which was put in force: edited outside of Keepward"
     elif not _is_decided(known):
         detail = f"{detail}, which nobody approved: it was found in the document when another was proposed"
     else:
         return Check(name=KEY, ok=True, detail=detail)
-    return Check(name=KEY, ok=False, detail=detail, remedy=_EDITED)
+    return Check(name=KEY, ok=True, warning=True, detail=detail, remedy=_ADOPT.format(now[0]) + _PUT_BACK)
 
 
 def _is_decided(known: Sequence[Edition]) -> bool:

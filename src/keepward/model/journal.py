@@ -101,8 +101,10 @@ class Check(Value):
     name: str
     ok: bool
     detail: str
-    #: What to do, when it is not well.
+    #: What to do, when it is not well or warns.
     remedy: str = ""
+    #: Well as far as a store can tell, and worth a look by a person; it makes no health check fail.
+    warning: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

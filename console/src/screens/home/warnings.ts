@@ -36,7 +36,7 @@ const TIMES = 8;
 export function warningsOf({ checks, jobs, activity, now }: Facts): Warning[] {
   const without = checks.some((each) => each.name === "embedder" && !each.ok);
   // Without an embedder nothing can give them vectors.
-  const wrong = checks.filter((each) => !each.ok && !(without && each.name === "vectors"));
+  const wrong = checks.filter((each) => (!each.ok || each.warning) && !(without && each.name === "vectors"));
   const found = [...wrong.map(ofCheck), ...jobs.flatMap((each) => ofJob(each, now)), ...(activity ? unusual(activity) : [])];
   return found.sort((one, other) => Number(other.tone === "bad") - Number(one.tone === "bad"));
 }
