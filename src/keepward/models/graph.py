@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Weights = Mapping[str, NDArray[np.float32]]
+_Part = bytes | memoryview
 
 DIM = 384
 _LAYERS = 6
@@ -36,6 +37,10 @@ _OPERATORS = 17
 _FORMAT = 9
 _TYPES = {np.dtype(np.float32): 1, np.dtype(np.int8): 3, np.dtype(np.int64): 7}
 _FLOAT = 1
+#: What a step is made of, at least.
+_LEAST = np.finfo(np.float32).tiny
+#: Rows of a matrix that are rounded together.
+_ROWS = 32
 
 
 def blocks(weights: Weights) -> bytes:
@@ -64,13 +69,13 @@ class _Graph:
     def __init__(self, weights: Weights) -> None:
         self._weights = weights
         self._nodes: list[bytes] = []
-        self._constants: dict[str, bytes] = {}
+        self._constants: dict[str, list[_Part]] = {}
 
     def constant(self, name: str, value: NDArray[Any]) -> str:
         if name not in self._constants:
             sizes = b"".join(_field(1, size) for size in value.shape)
             kind = _field(2, _TYPES[value.dtype])
-            self._constants[name] = sizes + kind + _field(8, name) + _field(9, value.tobytes())
+            self._constants[name] = [sizes + kind + _field(8, name), *_message(9, np.ascontiguousarray(value).data)]
         return name
 
     def node(
@@ -95,14 +100,10 @@ class _Graph:
         inputs = [f"{names[0]}.{part}" for part in ("rounded", "steps", "zeros", "bias")]
         spread = None if after is None else self._spread(after)
         if inputs[0] not in self._constants:
-            matrix = np.concatenate([self._weights[name + ".weight"] for name in names])
-            if spread is not None:
-                matrix *= spread
-            steps = np.maximum(_pairs(matrix), _pairs(-matrix)) / np.float32(127)
-            matrix /= steps[:, None]
-            rounded = np.rint(matrix, out=matrix).T.astype(np.int8, order="C")
+            rounded, steps = _rounded([self._weights[name + ".weight"] for name in names], spread)
             bias = np.concatenate([self._weights[name + ".bias"] for name in names])
-            for name, value in zip(inputs, (rounded, steps, np.zeros(len(steps), dtype=np.int8), bias), strict=True):
+            values: tuple[NDArray[Any], ...] = (rounded, steps, np.zeros(len(steps), dtype=np.int8), bias)
+            for name, value in zip(inputs, values, strict=True):
                 self.constant(name, value)
         if spread is not None:
             x = self.node("Div", [x, self.constant(f"{after}.spread", spread)])[0]
@@ -132,24 +133,42 @@ class _Graph:
     def model(self) -> bytes:
         sizes = b"".join(_field(1, size) for size in (_field(1, 1), _field(2, "tokens"), _field(1, DIM)))
         kind = _field(1, _field(1, _FLOAT) + _field(2, sizes))
-        graph = b"".join(
-            (
-                *(_field(1, node) for node in self._nodes),
-                _field(2, "minilm"),
-                *(_field(5, constant) for constant in self._constants.values()),
-                _field(11, _field(1, INPUT) + _field(2, kind)),
-                _field(12, _field(1, OUTPUT) + _field(2, kind)),
-            )
+        graph = (
+            *(_field(1, node) for node in self._nodes),
+            _field(2, "minilm"),
+            *(part for constant in self._constants.values() for part in _message(5, *constant)),
+            _field(11, _field(1, INPUT) + _field(2, kind)),
+            _field(12, _field(1, OUTPUT) + _field(2, kind)),
         )
         operators = _field(8, _field(1, "") + _field(2, _OPERATORS)) + _field(8, _field(1, _RUNTIME) + _field(2, 1))
-        return _field(1, _FORMAT) + _field(7, graph) + operators
+        return b"".join((_field(1, _FORMAT), *_message(7, *graph), operators))
+
+
+def _rounded(
+    matrices: Sequence[NDArray[np.float32]], spread: NDArray[np.float32] | None
+) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Return matrices below each other in 8 bits, shape (inputs, outputs), and the step of each output; see (1), (3).
+
+    A few rows at a time: what a whole matrix is worked out in would be fresh memory, which takes longer than the work.
+    """
+    total = sum(len(matrix) for matrix in matrices)
+    rounded, steps = np.empty((matrices[0].shape[1], total), dtype=np.int8), np.empty(total, dtype=np.float32)
+    at = 0
+    for matrix in matrices:
+        for start in range(0, len(matrix), _ROWS):
+            part = matrix[start : start + _ROWS] * (np.float32(1) if spread is None else spread)
+            step = np.maximum(_pairs(np.maximum(part, 0)), _pairs(np.maximum(-part, 0))) / np.float32(127)
+            part /= step[:, None]
+            rounded[:, at : at + len(part)] = np.rint(part, out=part).astype(np.int8).T
+            steps[at : at + len(part)] = step
+            at += len(part)
+    return rounded, steps
 
 
 def _pairs(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return, of each row, the most that two neighbours add up to, what is below zero left out."""
-    positive = np.maximum(matrix, 0)
-    most: NDArray[np.float32] = (positive[:, ::2] + positive[:, 1::2]).max(axis=1)
-    return np.maximum(most, np.finfo(np.float32).tiny)
+    """Return, of each row, the most that two neighbours add up to."""
+    most: NDArray[np.float32] = (matrix[:, ::2] + matrix[:, 1::2]).max(axis=1)
+    return np.maximum(most, _LEAST)
 
 
 _ONNX = frozenset({"Add", "Concat", "Div", "LayerNormalization", "Slice", "Split"})
@@ -163,6 +182,11 @@ def _field(number: int, value: int | float | str | bytes) -> bytes:
         return _varint(number << 3) + _varint(value)
     body = value.encode() if isinstance(value, str) else value
     return _varint(number << 3 | 2) + _varint(len(body)) + body
+
+
+def _message(number: int, *parts: _Part) -> list[_Part]:
+    """Encode a field of a protocol buffer that consists of these: large ones are copied once, in the whole model."""
+    return [_varint(number << 3 | 2) + _varint(sum(memoryview(part).nbytes for part in parts)), *parts]
 
 
 def _varint(value: int) -> bytes:
