@@ -17,11 +17,13 @@ import pytest
 from outcomes import kept
 
 from keepward import Actor, Memory, Policy
+from keepward.engine import features, look
 from keepward.jobs import maintenance
 from keepward.jobs.maintenance import INTERVAL, due_jobs, run_pending
 from keepward.model.job import SCHEDULES, JobRow
 from keepward.models.hashed import HashedEmbedder
 from keepward.retrieval import units
+from keepward.retrieval.analyze import WISH, term_hash, unpack_many
 
 
 def never() -> bool:
@@ -275,7 +277,7 @@ def test_vectors_of_an_earlier_recipe_are_told_and_compared_until_there_are_othe
         assert (found.hits[0].why, found.notes) == (("words", "meaning"), ())
         assert mem.status()["vectors_pending"] == 2
         [vectors] = [each for each in mem.doctor() if each.name == "vectors"]
-        assert (vectors.ok, "2 of them are found by a vector that an earlier release made" in vectors.detail) == (
+        assert (vectors.ok, "2 of them are ranked by what an earlier release computed" in vectors.detail) == (
             False,
             True,
         )
@@ -297,6 +299,30 @@ def test_a_reindex_makes_vectors_of_an_earlier_recipe_anew_and_leaves_those_that
 ) -> None:
     with of_old("store", actor=Actor.operator("olga")) as mem:
         assert (mem.reindex(), mem.reindex(), mem.status()["vectors_pending"]) == (2, 0, 0)
+
+
+@pytest.mark.parametrize(("embedder", "given"), [("hashed", False), ("hashed", True), (None, False)])
+def test_what_marks_a_text_is_made_anew_with_the_recipe_and_a_vector_that_came_with_it_stays(
+    opened: Callable[..., Memory], monkeypatch: pytest.MonkeyPatch, embedder: str | None, given: bool
+) -> None:
+    vector = {"vector": HashedEmbedder().embed(["tide"])[0].tolist()} if given else {}
+    with opened("store", embedder=embedder, actor=Actor.operator("olga")) as mem:
+        with monkeypatch.context() as patch:
+            patch.setattr(units, "RECIPE", "2")
+            patch.setattr(look, "GIVEN", "given")
+            patch.setattr(features, "_told", lambda _: [])
+            record = kept(mem.remember("Please always answer in French", tier="archival", **vector))
+
+        def marks_and_vectors() -> tuple[bool, bytes]:
+            ((_, each),) = mem._session.store.indexed("default", after=0)
+            terms, *_ = unpack_many([each.features.terms])
+            return term_hash(WISH) in terms, each.features.vectors
+
+        (before, old), done = marks_and_vectors(), (mem.reindex(), mem.reindex())
+        after, new = marks_and_vectors()
+        assert (before, done, after) == (False, (1, 0), True)
+        assert (old == new) or not given
+        assert mem.get(record.id).text == record.text
 
 
 def test_vectors_that_another_process_made_anew_are_used_by_the_next_recall(of_old: Callable[..., Memory]) -> None:

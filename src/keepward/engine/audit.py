@@ -318,7 +318,7 @@ def _vectors(facts: dict[str, Any], pending: int) -> str:
         had = ", ".join(f"{count} of {name}" for name, count in others.items())
         told += f"; the embedder has changed: there are vectors {had}"
     if outdated > 0:
-        told += f"; {outdated} of them are found by a vector that an earlier release made until then"
+        told += f"; {outdated} of them are ranked by what an earlier release computed until then"
     return told
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from keepward.model.commit import EMPTY_HASH
 from keepward.model.memory import Record, Status
 from keepward.model.query import EVERYTHING
 from keepward.ports.store import Features, Indexed, Profile
-from keepward.retrieval.units import FRESH
+from keepward.retrieval.units import CAME, FRESH, GIVEN
 from keepward.store.reads import Reader
 
 if TYPE_CHECKING:
@@ -288,7 +288,8 @@ def reindex(
 ) -> int:
     """Bring every active memory's features up to the present embedder, recipe and release; return how many there were.
 
-    What is done is written batch by batch, and a second run goes on with the rest.
+    What is done is written batch by batch, and a second run goes on with the rest. A vector that came with its memory
+    stays, and without an embedder so does every other.
 
     ``ended`` also computes the words of memories that no longer hold, as after a journal was restored.
     ``before_batch`` may raise, and what was computed until then is kept.
@@ -300,16 +301,17 @@ def reindex(
     if ended:
         _words_of_ended(session)
     active = [indexed for _, indexed in session.store.indexed(session.tenant, after=0) if indexed is not None]
-    stale = [each.record for each in active if _stale(each.features, wanted)]
+    stale = [each for each in active if _stale(each, wanted)]
     # A turn's vectors hold the question that it answers, as they did when it was told.
     in_order = [each.record for each in sorted(active, key=lambda each: each.arrival)] if stale else []
     asked = questions(in_order, lambda _: None)
     for start in range(0, len(stale), batch):
         if before_batch is not None:
             before_batch()
-        part = stale[start : start + batch]
-        computed = embedded(session.embedder, part, [words(record) for record in part], asked)
-        if computed[0].model != wanted and not ended:
+        these = stale[start : start + batch]
+        part = [each.record for each in these]
+        computed = embedded(session.embedder, part, [_anew(each, wanted) for each in these], asked)
+        if wanted is not None and computed[0].model != wanted and not ended:
             raise ModelUnavailable("the embedder failed; try again, and this goes on where it stopped")
         _put(session, part, computed)
         if on_progress is not None:
@@ -319,11 +321,24 @@ def reindex(
     return len(stale)
 
 
-def _stale(features: Features, wanted: str | None) -> bool:
+def _stale(each: Indexed, wanted: str | None) -> bool:
     from keepward.retrieval.analyze import readable
 
-    of_another = wanted is not None and (features.model != wanted or features.recipe not in FRESH)
-    return of_another or not readable(features.terms)
+    if wanted is None:
+        # Only a vector says by which recipe the words were analysed.
+        return each.features.terms != words(each.record).terms
+    of_another = each.features.model != wanted or each.features.recipe not in FRESH
+    return of_another or not readable(each.features.terms)
+
+
+def _anew(each: Indexed, wanted: str | None) -> Features:
+    """Return the words of a memory, analysed anew, and those of its vectors that no embedder is to make anew."""
+    found, had = words(each.record), each.features
+    if wanted is None:
+        return replace(found, model=had.model, recipe=had.recipe, vectors=had.vectors, units=had.units)
+    if had.model == wanted and had.recipe.startswith(CAME):
+        return replace(found, model=had.model, recipe=GIVEN, vectors=had.vectors, units=had.units)
+    return found
 
 
 def _words_of_ended(session: Session) -> None:

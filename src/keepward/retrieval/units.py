@@ -2,8 +2,8 @@
 
 Invariants
 (1) Pure: no clock; the same memory gives the same texts for ever; whoever changes a rule, here, in what is passed in
-    (the question that a turn answers) or in how MiniLM is computed, gives `RECIPE` the next number, and what was
-    embedded before is embedded anew.
+    (the question that a turn answers), in how MiniLM is computed or in what marks a text (`engine.features`), gives
+    `RECIPE` the next number, and what was written before is embedded and marked anew.
 (2) Only a named speaker is rewritten to the third person; "I" in a user-and-assistant chat stays "I".
 (3) There is at least one unit for a text that holds anything but white space, and at most `MOST_UNITS`.
 (4) A date phrase is as exact as the expression: a day ("7 May 2023"), a month ("April 2023") or a year ("2022"); weeks
@@ -41,8 +41,10 @@ _SHIFT: Final = {"last": -1, "this": 0, "next": 1}
 #: By what rules texts are embedded, the packaged model's way of computing among them; it stands beside the embedder's
 #: name with every vector.
 RECIPE: Final = "3"
-#: In place of it, of a vector that came with its memory: no change of rules makes it anew.
-GIVEN: Final = "given"
+#: Begins what stands in place of it where a vector came with its memory: no change of rules makes that anew, and what
+#: else ranks the memory is by this recipe.
+CAME: Final = "given"
+GIVEN: Final = f"{CAME} {RECIPE}"
 FRESH: Final = (RECIPE, GIVEN)
 
 MOST_UNITS: Final = 16
