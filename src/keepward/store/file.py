@@ -31,6 +31,7 @@ from keepward.store.sqlite import (
     APPLICATION_ID,
     Connections,
     connect,
+    explained,
     lay_out,
     migrate,
     remove,
@@ -136,7 +137,7 @@ def _create(path: Path) -> None:
 
 
 def _inspect(path: Path) -> None:
-    """Look at the header of the file, its first hundred bytes, without touching it.
+    """Look at the header of the file without touching it.
 
     Raises:
         NotAStore, NewerSchema: see (2).
@@ -145,17 +146,15 @@ def _inspect(path: Path) -> None:
     if path.stat().st_size == 0:
         raise NotAStore(f"{path} is empty, and a store was here; restore it from a backup")
     for left in range(20, -1, -1):
-        with path.open("rb") as file:
-            head = file.read(100)
-        if len(head) < 100 or not head.startswith(b"SQLite format 3\0"):
+        application, schema, short = _header(path)
+        if application is None:
             hint = f"`keepward rescue {path} NEW` copies what still holds" if beside else "choose another file"
             raise NotAStore(f"{path} is not a Keepward store{beside}; {hint}")
-        schema, application = (int.from_bytes(head[at : at + 4], "big") for at in (60, 68))
         if application != APPLICATION_ID:
             raise NotAStore(f"{path} is another program's database{beside}; choose another file")
         if schema > newest():
             raise NewerSchema
-        if not _is_short(path, head):
+        if not short:
             return
         # While the file is being written it can be shorter than its header says for a moment.
         if left:
@@ -163,12 +162,34 @@ def _inspect(path: Path) -> None:
     raise NotAStore(f"{path} was cut off; `keepward rescue {path} NEW` copies what still holds, or restore a backup")
 
 
-def _is_short(path: Path, head: bytes) -> bool:
-    """Whether the file is shorter than its header says, and no log holds the rest."""
+def _header(path: Path) -> tuple[int | None, int, bool]:
+    """Return the program and the schema that a file's header names, None where it has none, and whether it was cut off.
+
+    SQLite reads it: to close the file by any other way drops the locks that other handles of this process have on it,
+    and then another process removes the log that they write to.
+    """
     wal = path.with_name(path.name + "-wal")
-    size, pages = int.from_bytes(head[16:18], "big"), int.from_bytes(head[28:32], "big")
-    logged = wal.exists() and wal.stat().st_size > 0
-    return not logged and path.stat().st_size < pages * (65_536 if size == 1 else size)
+    if not os.access(path, os.R_OK):
+        raise PermissionError(path.name)
+    short = False
+    while True:
+        # With that it opens a file that is shorter than its header says.
+        pragmas = ("writable_schema=ON",) if short else ()
+        try:
+            with contextlib.closing(connect(str(path), mode="immutable", pragmas=pragmas)) as db:
+                application, schema = (
+                    int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
+                )
+        except sqlite3.Error as fault:
+            name = getattr(fault, "sqlite_errorname", None)
+            if name == "SQLITE_CORRUPT" and not short:
+                short = True
+                continue
+            if name in {"SQLITE_NOTADB", "SQLITE_CORRUPT"}:
+                return None, 0, short
+            raise explained(fault) from fault
+        # What is not in the file may be in the log.
+        return application, schema, short and not (wal.exists() and wal.stat().st_size > 0)
 
 
 def confirm(connections: Connections, path: Path | None, upgrade: Callable[[str], None] | None = None) -> str:

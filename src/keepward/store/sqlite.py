@@ -6,7 +6,7 @@ Invariants
 (2) A read of several statements is one snapshot on a connection of its own.
 (3) Every error of the driver leaves as one of ours.
 (4) Writers of several processes that have to wait do so in line, asleep; see ``Turns``.
-(5) A connection is never used on the other side of a fork.
+(5) A connection is never used on the other side of a fork, and none is open at one; see ``forks``.
 (6) Who waits for another process for longer than a second says so in the log, once.
 (7) On a full disk what is there can be read. A store that nobody is writing is then read as it stands, and the next
     write tries whether there is space again.
@@ -32,6 +32,7 @@ from typing import Any
 
 from keepward import durable
 from keepward.errors import Conflict, InvalidInput, KeepwardError, NotAStore, StoreUnavailable, Tampered
+from keepward.store import forks
 from keepward.store.sql import CLASHES, SQL, Migration, Row, Values, load_migrations, statements
 from keepward.store.turns import WORD, Turns
 
@@ -211,14 +212,21 @@ class Connections:
         #: Held for a whole write; reads of a file never wait for it.
         self._lock = threading.RLock()
         #: The collector may give back the connection of an abandoned reader while this thread holds it.
-        self._pool_lock = threading.RLock()
+        self._pool_lock = threading.Condition(threading.RLock())
         self._pool: list[SqliteSession] = []
+        #: Connections that readers have.
+        self._lent = 0
         self._pid = os.getpid()
         self._closed = False
         self._writing: int | None = None
         self._writer: SqliteSession | None = None
+        #: Connections that have been the writer's so far; of each, the number of others' changes begins anew.
+        self._writers = 0
         self._turns = Turns(None if self.in_memory else Path(f"{path}.id"))
-        self._pool.append(self._open())
+        with self._lock:
+            if not self.in_memory:
+                forks.watch(self)
+            self._pool.append(self._open())
 
     @property
     def in_memory(self) -> bool:
@@ -263,6 +271,7 @@ class Connections:
     def _open(self) -> SqliteSession:
         with translated():
             try:
+                forks.check(self.path)
                 return self._opened()
             except sqlite3.Error as fault:
                 name = getattr(fault, "sqlite_errorname", None)
@@ -294,14 +303,42 @@ class Connections:
 
     def _check(self) -> None:
         if self._pid != os.getpid():
-            _left_behind.extend((*self._pool, self._writer))
-            self._lock, self._pool_lock = threading.RLock(), threading.RLock()
-            self._pool, self._writer, self._pid = [], None, os.getpid()
-            self._writing = None
-            if self.in_memory:
-                self._closed = True
+            # Nothing was closed before this fork; what is in memory is the parent's alone.
+            self.renew()
+            self._closed = self._closed or self.in_memory
+            forks.refuse(self.path)
         if self._closed:
             raise StoreUnavailable("the store is closed; open it again")
+
+    def pause(self, patience: float) -> bool:
+        """Close what is idle and let nobody open more; return whether nothing is open; see ``forks``."""
+        if not self._lock.acquire(timeout=patience):
+            return False
+        if self._writing is None and self._pool_lock.acquire(timeout=patience):
+            if self._pool_lock.wait_for(lambda: not self._lent, patience):
+                for connection in self._idle():
+                    connection.close()
+                return True
+            self._pool_lock.release()
+        self._lock.release()
+        return False
+
+    def resume(self) -> None:
+        """Let readers and writers in again; the caller has paused."""
+        self._pool_lock.release()
+        self._lock.release()
+
+    def renew(self) -> None:
+        """Begin anew in a child, with nothing open."""
+        _left_behind.extend(self._idle())
+        self._lock, self._pool_lock = threading.RLock(), threading.Condition(threading.RLock())
+        self._lent, self._writing, self._pid = 0, None, os.getpid()
+
+    def _idle(self) -> list[SqliteSession]:
+        """Take out the connections that are not lent; the caller holds the locks."""
+        pool, self._pool = self._pool, []
+        writer, self._writer = self._writer, None
+        return pool if writer is None else [*pool, writer]
 
     @contextmanager
     def reading(self, tenant: str | None = None, *, spread: bool = False) -> Iterator[SqliteSession]:
@@ -314,9 +351,10 @@ class Connections:
             return
         with self._pool_lock:
             connection = self._pool.pop() if self._pool else None
-        connection = connection or self._open()
+            self._lent += 1
         pid = self._pid
         try:
+            connection = connection or self._open()
             with translated():
                 connection.execute("BEGIN")
                 yield connection
@@ -324,7 +362,11 @@ class Connections:
             if pid != os.getpid():
                 _left_behind.append(connection)
             else:
-                self._give_back(connection)
+                if connection is not None:
+                    self._give_back(connection)
+                with self._pool_lock:
+                    self._lent -= 1
+                    self._pool_lock.notify_all()
 
     def _give_back(self, connection: SqliteSession) -> None:
         try:
@@ -352,11 +394,10 @@ class Connections:
             except sqlite3.Error as fault:
                 self._full, self.writable, self.mode = True, False, "immutable"
                 raise explained(fault) from fault
-            pool, self._pool = self._pool, [connection]
-            writer, self._writer = self._writer, None
-        for each in (*pool, writer):
-            if each is not None:
-                each.close()
+            idle = self._idle()
+            self._pool.append(connection)
+        for each in idle:
+            each.close()
 
     @contextmanager
     def writing(self) -> Iterator[SqliteSession]:
@@ -392,16 +433,14 @@ class Connections:
         """Return the connection that writes; the caller holds the lock."""
         if self._writer is None:
             self._writer = self._pool[0] if self.in_memory else self._open()
+            self._writers += 1
             # Waiting is done here, in short steps: the driver's own steps grow to a tenth of a second.
             self._writer.execute("PRAGMA busy_timeout=0")
             self._writer.execute(f"PRAGMA {_WRITER_CACHE}")
         return self._writer
 
     def others(self) -> int | None:
-        """Return a number that is another one once somebody else has changed the file; None while this handle writes.
-
-        Somebody else is whoever does not write through this handle, in this process or another.
-        """
+        """Return a number that is another one once other handles have changed the file; None while this one writes."""
         self._check()
         if self.in_memory:
             return 0
@@ -411,7 +450,8 @@ class Connections:
             if self._writing is not None:
                 return None
             with translated():
-                return int(self._own().execute("PRAGMA data_version").fetchone()[0])
+                (version,) = self._own().execute("PRAGMA data_version").fetchone()
+                return int(self._writers << 32 | version)
         finally:
             self._lock.release()
 
@@ -510,11 +550,9 @@ class Connections:
         with self._lock, self._pool_lock:
             self._closed = True
             self._turns.close()
-            pool, self._pool = self._pool, []
-            writer, self._writer = self._writer, None
-        for connection in [*pool, writer]:
-            if connection is not None:
-                connection.close()
+            idle = self._idle()
+        for connection in idle:
+            connection.close()
 
 
 def _waits() -> None:

@@ -6,6 +6,8 @@ import gc
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 import threading
 from contextlib import closing
 
@@ -112,6 +114,21 @@ def test_a_store_held_by_another_process_is_unavailable(path, monkeypatch):
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreUnavailable, match="locked"), store.write():
             pass
+
+
+@pytest.mark.promise("T25")
+def test_what_is_written_stays_when_a_store_was_opened_twice_and_another_process_closes_it(path):
+    look = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); print(*db.execute('SELECT max(seq) FROM commits'))"
+    command, seen = [sys.executable, "-Sc", f"{look}; db.close()", str(path)], ""
+    with opened(path) as store:
+        for name in ("before", "after"):
+            make = Maker()
+            with store.write() as writer:
+                writer.append(TENANT, make.stage(make.record(name, id=f"m-{name}"), commit_id=f"c-{name}"))
+            opened(path).close()
+            # The last one to close a file puts its log away, unless it finds the locks of another process.
+            seen = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert seen == "(6,)\n"
 
 
 def test_a_closed_store_says_so(path):

@@ -1,0 +1,107 @@
+"""Forks of a process that has a store open: what either side acknowledged stays, or the child is refused."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from filled import TENANT, opened
+
+from keepward.store import forks
+from keepward.store.store import Store, open_store
+from support.stages import Maker
+
+
+def forked(run: Callable[[], object]) -> Callable[[], str]:
+    """Run something in a child; return what waits for it and tells what it returned, or the error it ended in."""
+    said, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(tell, str(run()).encode())
+        except BaseException as fault:
+            os.write(tell, f"{type(fault).__name__}: {fault}".encode())
+        finally:
+            os._exit(0)
+    os.close(tell)
+
+    def wait() -> str:
+        with os.fdopen(said) as heard:
+            told = heard.read()
+        os.waitpid(child, 0)
+        return told
+
+    return wait
+
+
+def append(store: Store, name: str) -> int:
+    """Write one commit; return its number."""
+    make = Maker()
+    with store.write() as writer:
+        return writer.append(TENANT, make.stage(make.record("from a child", id=name), commit_id=f"c-{name}")).seq
+
+
+@pytest.mark.promise("T25")
+@pytest.mark.parametrize("own", [False, True], ids=["inherited", "opened"])
+def test_what_a_forked_process_writes_stays_when_its_parent_closes_the_store(path: Path, own: bool) -> None:
+    store, (go, start) = opened(path), os.pipe()
+    arrived, ready = os.pipe()
+
+    def write() -> int:
+        mine = opened(path) if own else store
+        append(mine, "m-before")
+        os.write(ready, b"x")
+        os.read(go, 1)
+        return append(mine, "m-after")
+
+    wait = forked(write)
+    os.read(arrived, 1)
+    # Reads, so that the parent is not told apart by having nothing open.
+    assert store.head(TENANT).seq == 5
+    store.close()
+    os.write(start, b"x")
+    assert wait() == "6"
+    with opened(path) as store:
+        assert store.head(TENANT).seq == 6
+
+
+@pytest.mark.promise("T25")
+@pytest.mark.parametrize("own", [False, True], ids=["inherited", "opened"])
+def test_a_process_forked_off_while_the_store_is_read_is_refused_it(
+    path: Path, own: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forks, "PATIENCE", 0.0)
+    with opened(path) as store, store.together(TENANT):
+        wait = forked(lambda: append(opened(path) if own else store, "m-in-between"))
+        assert wait().startswith("StoreUnavailable: the store was in use as this process was forked off")
+
+
+def test_a_process_forked_off_within_a_write_is_refused_the_store(path: Path) -> None:
+    with opened(path) as store, store.write():
+        wait = forked(lambda: store.head(TENANT))
+        assert wait().startswith("StoreUnavailable: the store was in use as this process was forked off")
+
+
+def test_the_parent_goes_on_after_a_fork(path: Path) -> None:
+    with opened(path) as store:
+        forked(lambda: None)()
+        assert append(store, "m-parent") == 5
+
+
+def test_what_somebody_else_changed_around_a_fork_is_noticed(path: Path) -> None:
+    with opened(path) as store:
+        before = store._connector.others()
+        forked(lambda: None)()
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute("UPDATE records SET status = status")
+        assert store._connector.others() != before
+
+
+def test_a_store_in_memory_is_the_parents_alone() -> None:
+    with open_store(":memory:") as store:
+        assert forked(lambda: store.head(TENANT))().startswith("StoreUnavailable: the store is closed")
+        assert store.head(TENANT).seq == 0
