@@ -54,6 +54,15 @@ def test_a_database_is_named_where_a_file_is(run, address):
     assert (first.code, run("verify", "--db", address).code, "Ana prefers tabs" in found.out) == (0, 0, True)
 
 
+def test_without_the_extension_it_says_what_a_superuser_has_to_run(run, address):
+    import psycopg
+
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("DO $$ BEGIN CREATE ROLE plain LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+    refused = run("init", "--db", address.replace("postgres:@", "plain:@"))
+    assert (refused.code, "CREATE EXTENSION" in refused.err) == (8, True)
+
+
 def test_the_environment_names_a_database_too(run, address, monkeypatch):
     monkeypatch.setenv("KEEPWARD_DB", address)
     run("remember", "Ana prefers tabs", "--as", "operator")

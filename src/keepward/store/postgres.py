@@ -459,7 +459,8 @@ def explained(fault: Exception) -> KeepwardError:
             return InvalidInput("text holds what a database cannot keep, such as a NUL character; remove it")
         case psycopg.OperationalError() | psycopg.InterfaceError():
             why = str(fault).strip().splitlines()[0] if str(fault).strip() else "the connection was lost"
-            return StoreUnavailable(f"the database cannot be reached ({why}); what was acknowledged is kept, try again")
+            what = f"the database cannot be reached ({why})"
+            return StoreUnavailable(f"{what}; check its address, or try again: what was acknowledged is kept")
     return Tampered(f"the database refused what a store asks of it ({type(fault).__name__}); run `keepward verify`")
 
 
@@ -504,7 +505,7 @@ def _extend(connection: psycopg.Connection[Row]) -> None:
     """Make sure that the database has the extension for vectors.
 
     Raises:
-        StoreUnavailable: it is not there, or too old.
+        StoreUnavailable: it is not there and this role cannot make it, or it is too old.
     """
     query = """
         SELECT coalesce(installed_version, default_version), installed_version IS NOT NULL
@@ -516,7 +517,13 @@ def _extend(connection: psycopg.Connection[Row]) -> None:
         wanted = ".".join(map(str, VECTOR))
         raise StoreUnavailable(f"the database has pgvector {row[0]}, which is too old; use {wanted} or newer")
     if not row[1]:
-        connection.execute("CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public")
+        command = "CREATE EXTENSION IF NOT EXISTS vector WITH SCHEMA public"
+        try:
+            connection.execute(command)
+        except errors.InsufficientPrivilege as fault:
+            raise StoreUnavailable(
+                f"the database lacks the extension pgvector; let a superuser run there: {command}"
+            ) from fault
 
 
 def _migrate(connection: psycopg.Connection[Row]) -> None:
