@@ -67,6 +67,27 @@ def test_list_with_limit_0_is_a_usage_error(run, saved):
     assert run("list", "--limit", "0", "--json").code == 2
 
 
+def test_a_list_that_is_cut_says_so(run, saved):
+    run("remember", "Bo prefers spaces for indentation", "--as", "operator")
+    ran = run("list", "--limit", "1", "--json")
+    assert (ran.json["notes"], ran.json["count"]) == (["the newest 1 are shown; --all shows the others too"], 1)
+
+
+def test_a_list_that_is_whole_says_nothing_of_a_limit(run, saved):
+    assert run("list").err == ""
+
+
+def test_a_log_that_is_cut_says_how_to_go_on(run, saved):
+    run("remember", "Bo prefers spaces for indentation", "--as", "operator")
+    assert run("log", "--limit", "1").out.splitlines()[-1] == "older ones: keepward log --before 2"
+
+
+def test_a_hit_that_a_name_led_to_is_shown_though_it_is_weak(run):
+    for text in ("Maria's manager is Tomasz Wilk", "Last year Wilk moved to Gdansk"):
+        run("remember", text, "--as", "operator")
+    assert "moved to Gdansk" in run("recall", "manager of Maria").out
+
+
 def test_context_prints_its_text_and_nothing_else_on_stdout(run, saved):
     told = run("context", "indentation", "--budget", "500", "--json").json["text"]
     assert run("context", "indentation", "--budget", "500").out.rstrip("\n") == told.rstrip("\n")

@@ -319,8 +319,8 @@ def recall(call: Call, query: str, every: bool, floor: float | None, **asked: An
 
 
 def _show_recall(screen: Screen, data: dict[str, Any], *, every: bool) -> None:
-    """Print hits; weak ones only where they are asked for, or where there is nothing better."""
-    strong = [hit for hit in data["hits"] if not hit["weak"]]
+    """Print hits; weak ones only where they are asked for, a name led to them, or there is nothing better."""
+    strong = [hit for hit in data["hits"] if not hit["weak"] or "name" in hit["why"]]
     shown = data["hits"] if every or not strong else strong
     ranks = {hit["id"]: hit["rank"] for hit in data["hits"]}
     for hit in shown:
@@ -399,10 +399,14 @@ def replay(call: Call, receipt_id: str) -> Answer:
 )
 def list_(call: Call, limit: int, everything: bool, **asked: Any) -> Answer:
     """List memories, newest first."""
-    found = call.memory().find(limit=None if everything else limit, **asked)
-    memories = [each.to_dict() for each in found]
-    noted = {"withheld": list(found.withheld), "notes": list(found.notes)}
-    return Answer({"memories": memories, "count": len(found), **noted}, _show_list, talk=found.notes)
+    # One more than is shown tells whether there are more.
+    found = call.memory().find(limit=None if everything else limit + 1 if limit > 0 else limit, **asked)
+    shown = found if everything else found[:limit]
+    cut = [] if len(shown) == len(found) else [f"the newest {limit} are shown; --all shows the others too"]
+    notes = [*found.notes, *cut]
+    memories = [each.to_dict() for each in shown]
+    data = {"memories": memories, "count": len(shown), "withheld": list(found.withheld), "notes": notes}
+    return Answer(data, _show_list, talk=tuple(notes))
 
 
 def _show_list(screen: Screen, data: dict[str, Any]) -> None:

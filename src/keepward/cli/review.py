@@ -191,7 +191,7 @@ COMMIT = argument("COMMIT", "A commit's number, id or first letters.", "commit")
 def log(call: Call, limit: int, writer: str | None, **asked: Any) -> Answer:
     """List commits, newest first."""
     commits = [each.to_dict() for each in call.memory("decide").log(limit=limit, actor=writer, **asked)]
-    following = commits[-1]["seq"] if commits and len(commits) == limit else None
+    following = commits[-1]["seq"] if commits and len(commits) == limit and commits[-1]["seq"] > 1 else None
     return Answer({"commits": commits, "next_before": following}, _show_log)
 
 
@@ -203,6 +203,8 @@ def _show_log(screen: Screen, data: dict[str, Any]) -> None:
         who = " / ".join(filter(None, (each["actor"], each["approved_by"])))
         rows.append((str(each["seq"]), each["id"][:13], each["at"][:16], who, f"{changes}{more} {each['reason']}"))
     screen.table(("seq", "commit", "at (UTC)", "who", "what"), rows, empty="No commits.")
+    if data["next_before"]:
+        screen.line(f"older ones: keepward log --before {data['next_before']}", "dim")
 
 
 @command(COMMIT)
