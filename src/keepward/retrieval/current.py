@@ -265,7 +265,7 @@ def _outdoes(
     after: Words, before: Words, new: Glance, old: Glance, likeness: float | None
 ) -> tuple[tuple[str, ...], float] | None:
     """Return the signs that one statement outdoes another of one thing and how close they are; None if it does not."""
-    common = after.every & before.every
+    common = (after.every & before.every) - after.somebody
     # A turn often opens with the name of whom it is said to.
     apart = after.kin != before.kin or bool(after.oneself and before.oneself and after.oneself != before.oneself)
     # "Ferry 3 sails to island 21" and "ferry 21 sails to island 147".

@@ -114,6 +114,7 @@ class Glance:
 class Words:
     """Hashes of the words that mean something."""
 
+    #: With ``somebody``.
     every: frozenset[int]
     #: Those that the first sentence opens with, up to its verb.
     subject: frozenset[int]
@@ -138,6 +139,8 @@ class Words:
     denied: frozenset[int]
     #: Who says it of themselves; empty where it is said in the third person.
     oneself: frozenset[int]
+    #: Whom it is about, where they speak of themselves and are not named.
+    somebody: frozenset[int]
 
 
 _GLANCES: Final[dict[bytes, Glance]] = {}
@@ -145,8 +148,8 @@ _WORDS: Final[dict[bytes, Words]] = {}
 
 
 def digest_of(record: Record) -> bytes:
-    """Return 20 bytes by which a statement is known: those of its words and its speaker."""
-    words = f"{record.speaker}\0{record.text}".encode("utf-8", "surrogatepass")
+    """Return 20 bytes by which a statement is known: those of its words, its speaker and whom it is about."""
+    words = f"{record.speaker}\0{record.subject}\0{record.text}".encode("utf-8", "surrogatepass")
     return blake2b(words, digest_size=20).digest()
 
 
@@ -364,12 +367,16 @@ def _read(record: Record) -> Words:
     first_person = not _FIRST.isdisjoint(word.partition("'")[0] for word in lowered)
     speaker = frozenset(map(term_hash, analyse(record.speaker or "").kept))
     oneself = speaker if first_person else frozenset()
+    # "I live in Lisbon" and "I moved to Porto", noted down without a speaker, share no other word.
+    unnamed = first_person and not speaker and TIMES.issuperset(opening)
+    somebody = frozenset((term_hash(f"\0{record.subject}"),) if unnamed else ())
     return Words(
-        every=speaker.union(map(term_hash, analyse(text).kept)),
+        every=speaker.union(map(term_hash, analyse(text).kept), somebody),
         subject=frozenset((*opening, *oneself)),
         things=frozenset(term for token, kept in zip(tokens, terms, strict=True) if token.islower() for term in kept),
         kin=frozenset(map(term_hash, kin)),
         oneself=oneself,
+        somebody=somebody,
         phrases=tuple(_phrases(tokens, terms)),
         order=tuple(kept[0] if kept else term_hash(word) for kept, word in zip(terms, lowered, strict=True)),
         values=tuple(map(frozenset, values)),

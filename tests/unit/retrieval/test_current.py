@@ -48,6 +48,7 @@ def near(cosine: float) -> np.ndarray:
         ("The API runs on port 8080", "The API runs on port 9443", 0.8),
         ("Jun's favourite colour is green", "Jun's favourite colour is blue", 0.8),
         ("Ana: I live in Leeds", "Ana: I moved to Bristol last week", 0.5),
+        ("I live in Lisbon, in a small flat by the river", "I moved to Porto", 0.56),
         ("Stefan commutes by train", "Stefan cycles to work, rain or shine", 0.48),
         ("The gym is on Elm Street", "You'll find the gym on Oak Avenue", 0.6),
         ("Lea: the code for the gate is 4471", "Lea: use 9920 for the gate", 0.6),
@@ -91,6 +92,10 @@ def test_what_is_of_one_form_about_another_is_outdone_by_nothing(pair: Pair, cos
     ("older", "newer"),
     [
         ("The flat has two bedrooms", "The flat has three balconies"),
+        ("I live in Lisbon", "My sister moved to Porto"),
+        ("I live in Lisbon", "Our office relocated to Porto"),
+        ("I play the cello", "I stopped eating sugar"),
+        ("I live in Lisbon", "Priya moved to Porto"),
         ("The library closes at six", "The library opens at nine"),
         ("The museum is open on Sundays", "The museum is closed on Mondays"),
         ("The server has 16 GB of memory", "The server has 4 cores"),
@@ -134,6 +139,11 @@ def test_what_is_of_one_form_about_another_is_outdone_by_nothing(pair: Pair, cos
 )
 def test_values_of_two_things_do_not_outdo_each_other(older: str, newer: str) -> None:
     assert outdone(told(older, newer), near(0.7)) == {}
+
+
+def test_what_is_noted_about_two_people_in_the_first_person_is_not_compared() -> None:
+    (older, _), (_, newer) = (told("I live in Lisbon", "I moved to Porto", subject=name) for name in ("ana", "ben"))
+    assert outdone([older, newer], near(0.6)) == {}
 
 
 def test_what_two_people_say_of_themselves_is_not_compared() -> None:
