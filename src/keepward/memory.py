@@ -116,13 +116,15 @@ class Memory(Use, Govern, Tools):
 
         Raises:
             NotAStore, NewerSchema, StoreUnavailable: see the message; nothing was written.
-            InvalidInput: an unknown embedder, counter, tenant or scope; a token and one of these beside it.
+            InvalidInput: an unknown embedder, counter, actor, tenant or scope; a token and one of these beside it.
             Unauthorised: the token is unknown, expired or revoked.
         """
         from keepward.engine.session import Session
 
         if token is not None and not (actor is None and tenant is None and scope is None):
             raise InvalidInput("a token says who asks and where: leave out actor, tenant and scope")
+        if not isinstance(actor, Actor | None) or not isinstance(policy, Policy | None):
+            raise InvalidInput("an actor is such as Actor.user('ana') or Actor.operator('ana'), a policy a Policy(...)")
         if actor is not None and actor.credential is not None:
             raise InvalidInput("an actor with a credential comes from its token: give the token")
         asking: dict[str, Any] = {

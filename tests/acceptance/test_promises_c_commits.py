@@ -132,6 +132,18 @@ def test_a_change_without_a_reason_is_an_error_and_the_reason_is_on_record(mem: 
     assert mem.history(record.id)[0].details.reason == "read it at the quay"
 
 
+def test_a_commit_is_named_by_its_number_as_a_number_too(owner: Memory) -> None:
+    owner.remember("The tide turns at six", tier="archival")
+    number: Any = 1
+    assert owner.rollback(number, dry_run=True).undone == (owner.show("1").commit.id,)
+
+
+@pytest.mark.parametrize("given", [{"actor": "ana"}, {"policy": {"enabled": True}}])
+def test_an_actor_or_a_policy_of_another_type_is_an_error_that_says_what_is_wanted(given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match=r"Actor\.user"):
+        Memory.open(":memory:", embedder=None, **given)
+
+
 @pytest.mark.promise("C48")
 @pytest.mark.parametrize("confidence", [-0.01, 1.01, float("nan"), float("inf")])
 def test_a_confidence_outside_zero_to_one_is_refused(mem: Memory, confidence: Any) -> None:

@@ -142,7 +142,8 @@ def test_an_unknown_id_exits_3(run, saved, command):
 
 
 def test_a_change_without_a_reason_is_a_usage_error(run, saved):
-    assert run("forget", saved["id"], "--as", "operator").code == 2
+    ran = run("forget", saved["id"], "--as", "operator")
+    assert (ran.code, "--reason TEXT" in ran.err) == (2, True)
 
 
 def test_a_memory_names_what_it_was_made_from(run, saved):

@@ -190,6 +190,11 @@ def test_digits_that_are_no_instant_narrow_nothing_silently(filled, path, asked)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_input")
 
 
+def test_a_limit_out_of_bounds_is_named_by_its_parameter_alone(filled):
+    wrong = {"where": "query.limit", "message": "Input should be greater than or equal to 1"}
+    assert filled.owner.get("/memory/items?limit=0").json()["errors"] == [wrong]
+
+
 def test_a_recall_with_a_receipt_takes_feedback(world):
     name = world.memory.remember("The ferry leaves at six", tier="archival").records[0].id
     receipt = world.owner.get("/memory/search", params={"query": "ferry", "receipt": "true"}).json()["receipt"]

@@ -292,7 +292,7 @@ def commit_of(session: Session, name: str) -> CommitView:
     Raises:
         NotFound: there is none.
     """
-    view = session.store.commit(session.tenant, name)
+    view = session.store.commit(session.tenant, str(name))
     if view is None:
         raise NotFound("there is no such commit in this tenant; `keepward log` lists them")
     return view

@@ -185,6 +185,8 @@ def _invalid(found: Sequence[Mapping[str, Any]]) -> Problem:
 
     ``errors`` lists what is wrong, first first: ``where`` is a path such as ``body.changes.0.op``.
     """
+    # What may be left out is None inside; nobody can send that in a query, and in a body it is beside the point.
+    found = [each for each in found if each["type"] != "none_required"] or found
     listed = [{"where": _where(each), "message": _message(each)} for each in found[:20]]
     in_body = all(each["loc"][:1] == ("body",) for each in found)
     first = listed[0] if listed else {"where": "body", "message": "is not usable"}
@@ -193,7 +195,8 @@ def _invalid(found: Sequence[Mapping[str, Any]]) -> Problem:
 
 
 def _where(error: Mapping[str, Any]) -> str:
-    place: Iterable[Any] = error["loc"]
+    # A bracket is in pydantic's names for the branches of a union, and in no name of ours.
+    place: Iterable[Any] = (part for part in error["loc"] if "[" not in str(part))
     parts = [str(part) if isinstance(part, int) or _NAME.fullmatch(str(part)) else "?" for part in place]
     if error["type"] == "extra_forbidden":
         # (6): the name that is one too many was sent.

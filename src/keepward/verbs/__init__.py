@@ -112,8 +112,9 @@ class Request(Generic[R]):
         cls.needed = frozenset(name for name in cls.names if not hasattr(cls, name))
 
     def __init__(self, **given: Any) -> None:
-        if not self.needed <= given.keys() or not given.keys() <= set(self.names):
-            raise TypeError(f"{type(self).__name__} takes {', '.join(self.names)}")
+        if wrong := sorted(self.needed - given.keys()) or sorted(given.keys() - set(self.names)):
+            word = "needs" if wrong[0] in self.needed else "does not take"
+            raise TypeError(f"{type(self).__name__} {word} {', '.join(wrong)}; it takes {', '.join(self.names)}")
         self.__dict__.update(given)
 
     def __setattr__(self, name: str, value: Any) -> None:

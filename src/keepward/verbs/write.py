@@ -370,4 +370,4 @@ def _fits(session: Session, vector: Sequence[float]) -> None:
 
 def _why(reason: str) -> None:
     if not reason.strip():
-        raise InvalidInput("say why: a change carries a `reason`")
+        raise InvalidInput("say why: a change carries a `reason` (`--reason TEXT` at the terminal)")
