@@ -21,11 +21,16 @@ import { seen } from "./parts/seen";
 export function App() {
   const now = session.value;
   if (now.state === "opening") return <Loading label="Opening the console" />;
-  if (now.state === "closed" || now.state === "unreachable") return <Gate session={now} />;
+  if (now.state === "unreachable" || (now.state === "closed" && !now.ended)) return <Gate session={now} />;
   return (
-    <Router base={BASE}>
-      <Console reading={now.state === "reading"} />
-    </Router>
+    <>
+      {now.state === "closed" ? <Gate session={now} /> : null}
+      <div hidden={now.state === "closed"}>
+        <Router base={BASE}>
+          <Console reading={now.state === "reading"} />
+        </Router>
+      </div>
+    </>
   );
 }
 
@@ -48,7 +53,7 @@ function Console({ reading }: { reading: boolean }) {
         {online.value ? null : (
           <div class="banner" role="alert">
             <b>The server does not answer.</b>
-            <span>Nothing was lost. What you see is as it was; this page goes on as soon as the server is back.</span>
+            <span>Nothing was lost. What you see is as it was; this page goes on as soon as the server is back, and asks for a link if it was started anew.</span>
           </div>
         )}
         {reading ? <div class="banner">Reads are open on this server: whoever reaches it sees this without a token. To decide, open the link.</div> : null}
@@ -179,6 +184,7 @@ function Gate({ session: now }: { session: Extract<Session, { state: "closed" | 
       <h1>The console needs its link</h1>
       {now.why ? <p class="bad" role="alert">{seen(now.why.detail)}</p> : null}
       <p>Open the link that <code>keepward serve</code> printed. It works once, within ten minutes, and opens a session of twelve hours.</p>
+      {now.ended ? <p>This page goes on with that session, too: open the link in another tab and come back. What you wrote here waits.</p> : null}
       <p class="soft">For another one, call with the token in the file that <code>keepward serve</code> named, or with a token for reviewing:</p>
       <pre>{command}</pre>
       <div><Copy text={command}>Copy the command</Copy></div>

@@ -60,7 +60,7 @@ function find(key: string): ((event: KeyboardEvent) => unknown) | null {
 
 function onKey(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-  if (typing(event.target) || document.querySelector("dialog[open]")) return;
+  if (typing(event.target) || document.querySelector("dialog[open], .gate")) return;
   // What a button or a link does by itself stays theirs.
   const own = event.target instanceof Element && event.target.closest("button, a, summary, [role=tab]");
   if (own && (event.key === "Enter" || event.key === " ")) return;

@@ -2,7 +2,7 @@
 
 import { effect, signal, type Signal } from "@preact/signals";
 import { api, ask, online, shut } from "./api";
-import { session } from "./session";
+import { enter, lapse, session } from "./session";
 
 /** Counts what was committed since the page was opened. */
 export const commits = signal(0);
@@ -95,6 +95,10 @@ export function followSession(): void {
     }
   });
   effect(() => {
-    if (shut.value && session.peek().state === "open") session.value = { state: "closed", why: null };
+    if (shut.value && session.peek().state === "open") lapse();
+  });
+  addEventListener("focus", () => {
+    const now = session.peek();
+    if (now.state === "closed" && now.ended) void enter();
   });
 }

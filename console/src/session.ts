@@ -3,12 +3,15 @@
 import { signal } from "@preact/signals";
 import { api, ask, csrf, online, shut, type Answer, type Problem, type Schemas } from "./api";
 
+interface Open { state: "open"; principal: string; owner: boolean; until: number }
+
 export type Session =
   | { state: "opening" }
-  | { state: "open"; principal: string; owner: boolean; until: number }
+  | Open
   /** Reads are open to all on this server; nothing can be changed. */
   | { state: "reading" }
-  | { state: "closed"; why: Problem | null }
+  /** `ended` is the session that this page had and did not leave: its screen waits, out of sight, for the next one. */
+  | { state: "closed"; why: Problem | null; ended: Open | null }
   | { state: "unreachable" };
 
 export const session = signal<Session>({ state: "opening" });
@@ -20,14 +23,17 @@ export async function enter(): Promise<void> {
   if (code) history.replaceState(null, "", location.pathname + location.search);
   const opened = code ? await ask(api.POST("/session", { body: { code } })) : null;
   const found: Answer<Schemas["Opened"]> = opened?.ok ? opened : await ask(api.GET("/session"));
+  const before = held();
   if (found.ok) {
+    // What somebody else had on the screen is not shown.
+    if (before && before.principal !== found.data.principal) return location.reload();
     csrf.value = found.data.csrf;
     shut.value = false;
     session.value = { state: "open", principal: found.data.principal, owner: found.data.owner, until: Date.now() + found.data.expires_in * 1000 };
     return;
   }
   if (!online.value) {
-    session.value = { state: "unreachable" };
+    session.value = before ? { state: "closed", why: null, ended: before } : { state: "unreachable" };
     return;
   }
   const open = await ask(api.GET("/memory/status"));
@@ -35,23 +41,34 @@ export async function enter(): Promise<void> {
     shut.value = false;
     session.value = { state: "reading" };
   } else {
-    session.value = { state: "closed", why: opened && !opened.ok ? opened.problem : null };
+    session.value = { state: "closed", why: opened && !opened.ok ? opened.problem : null, ended: before };
   }
+}
+
+/** The session of what is on the screen, also when it has ended. */
+function held(): Open | null {
+  const now = session.value;
+  return now.state === "open" ? now : now.state === "closed" ? now.ended : null;
+}
+
+/** Hide the screen until there is a session again: a link that was opened in another tab gives one to this page, too. */
+export function lapse(): void {
+  session.value = { state: "closed", why: null, ended: held() };
 }
 
 /** Whether this page may decide on what waits: it is the owner's or a reviewer's. */
 export function mayDecide(): boolean {
-  return session.value.state === "open";
+  return held() !== null;
 }
 
 /** Whether this page may change anything: it is the owner's. */
 export function mayChange(): boolean {
-  return session.value.state === "open" && session.value.owner;
+  return held()?.owner ?? false;
 }
 
 /** End the session here and at the server. */
 export async function leave(): Promise<void> {
   await ask(api.DELETE("/session"));
   csrf.value = null;
-  session.value = { state: "closed", why: null };
+  session.value = { state: "closed", why: null, ended: null };
 }

@@ -7,6 +7,8 @@ import pytest
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed: `make test-proof` does")
 from playwright.sync_api import expect
 
+from keepward.http.credentials import Sessions
+
 pytestmark = pytest.mark.proof
 
 
@@ -44,6 +46,22 @@ def test_a_session_that_ends_asks_for_another_link(console):
     with console.page(expected=["401"]) as page:
         page.get_by_role("button", name="End session").click()
         page.get_by_role("heading", name="The console needs its link").wait_for()
+
+
+def test_what_was_written_outlives_a_session_that_ends(console):
+    console.agent().remember("Ship the app by June", tier="core", key="mission")
+    with console.page("/review", expected=["401"]) as page:
+        page.get_by_role("article").get_by_role("button", name="Edit").click()
+        page.get_by_role("textbox").last.fill("Ship the app by July")
+        console.serving.state.clear(Sessions.OPEN)
+        console.agent().remember("The ovens come in May.", reason="heard")
+        page.get_by_role("heading", name="The console needs its link").wait_for()
+        expect(page.get_by_role("textbox")).to_have_count(0)
+        other = page.context.new_page()
+        console.sign_in(other)
+        other.close()
+        page.evaluate("dispatchEvent(new Event('focus'))")
+        expect(page.get_by_role("textbox").last).to_have_value("Ship the app by July")
 
 
 def test_a_server_that_stops_and_comes_back_is_said_and_forgotten(console):
