@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from keepward.model.dataclass import dataclass
 from keepward.model.journal import Fault
 from keepward.model.value import Value
 

@@ -15,12 +15,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from operator import attrgetter
 from typing import Any
 
+from keepward.model.dataclass import dataclass
 from keepward.model.trust import Trust
 from keepward.model.value import Value
 

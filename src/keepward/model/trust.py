@@ -18,11 +18,12 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
 from keepward.errors import InvalidInput
+from keepward.model.dataclass import dataclass
 from keepward.model.value import Value, meant
 
 

@@ -8,7 +8,6 @@ Invariants
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, reduce
 from hashlib import blake2b
 from importlib.resources import files
@@ -18,6 +17,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from keepward.model.dataclass import dataclass
 from keepward.model.memory import Record
 from keepward.model.patterns import regex
 from keepward.retrieval import states
