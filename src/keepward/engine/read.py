@@ -360,6 +360,7 @@ def _newer_first(
     The last, by the id of what is outdone, are ids of what the same reader was ranked, and stand before it.
     Read and compared are the best and what is close to one of them, which most of the others are not.
     """
+    from keepward.retrieval.current import outdone
     from keepward.retrieval.index import lifted
 
     ids = [each.id for each in scored[:COMPARED]]
@@ -369,8 +370,10 @@ def _newer_first(
         near.update(compress(ids, close.tolist()))
     scored = [each for place, each in enumerate(scored) if place < limit or each.id in near]
     found = _read(session, scored, None, seq)
-    live = [each for each in found.records if each.id in near and each.is_live(now)]
-    newer = {name: by.id for name, by in outdone_among(session, index, live).items()}
+    compared = [each for each in found.records if each.id in near and each.is_live(now)]
+    places = [ids.index(each.id) for each in compared]
+    outdoing = outdone(compared, None if vectors is None else vectors[places])
+    newer = {name: by.id for name, by in outdoing.items()}
     scored = lifted(scored, newer)[:limit]
     shown = {each.id for each in scored}
     records = [record for record in found.records if record.id in shown]

@@ -12,7 +12,7 @@ import re
 import struct
 import tomllib
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b
 from importlib.resources import files
@@ -201,8 +201,7 @@ def analyse(text: str, *, dates: bool = False) -> Analysed:
     kept: list[str] = []
     stopped: list[str] = []
     names: set[str] = set()
-    found = _ASCII_TOKEN.finditer(text) if text.isascii() else _TOKEN.finditer(unicodedata.normalize("NFKC", text))
-    for match in found:
+    for match in _matches(text):
         token = match.group()
         pairs = _token_terms(token)
         for term, stop in pairs:
@@ -215,6 +214,20 @@ def analyse(text: str, *, dates: bool = False) -> Analysed:
         elif token[0].isupper() and (dates or _fold(token) not in _DATES) and not _opens(match):
             names.update(own)
     return Analysed(kept, stopped, names)
+
+
+def _matches(text: str) -> Iterator[re.Match[str]]:
+    return _ASCII_TOKEN.finditer(text) if text.isascii() else _TOKEN.finditer(unicodedata.normalize("NFKC", text))
+
+
+def hashes(text: str) -> list[int]:
+    """Return the hashes of what ``analyse`` keeps of a text, without a look at which of it are names."""
+    return [term for match in _matches(text) for term in _token_hashes(match[0])]
+
+
+@lru_cache(maxsize=32_768)
+def _token_hashes(token: str) -> tuple[int, ...]:
+    return tuple(term_hash(term) for term, stop in _token_terms(token) if not stop)
 
 
 def terms(text: str) -> list[str]:
@@ -242,7 +255,7 @@ def term_hash(term: str) -> int:
 @lru_cache(maxsize=32_768)
 def word_hashes(word: str) -> tuple[int, ...]:
     """Hash the terms of one word; a stop word and "won't" have none."""
-    return () if word.endswith("n't") else tuple(map(term_hash, analyse(word).kept))
+    return () if word.endswith("n't") else tuple(hashes(word))
 
 
 def pack(terms: Sequence[str], names: Collection[str] = (), *, marks: Collection[str] = ()) -> bytes:

@@ -14,7 +14,7 @@ Invariants
 
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
-from itertools import chain
+from itertools import chain, combinations
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -43,6 +43,8 @@ from keepward.retrieval.statements import (
     Words,
     digest_of,
     glance,
+    told,
+    topics,
     worded,
 )
 
@@ -119,16 +121,17 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, New
     near: Cosines = np.ones((1, 1))
     if vectors is not None:
         near = (vectors[order] @ vectors[order].T).astype(np.float64).round(6)
-    excluded = _excluded(seen)
-    able = _comparable(given, features, near, excluded, by_meaning=vectors is not None)
-    excluded |= _own(given, features)
-    words = {at: worded(given[at], digests[at]) for at in np.flatnonzero(able.any(0) | able.any(1)).tolist()}
+    excluded = _excluded(given, digests, seen)
+    able = _comparable(given, digests, features, near, excluded, by_meaning=vectors is not None)
+    own = excluded | _own(given, features)
     found: dict[str, Newer] = {}
     # From the newest on, so that what outdoes another is known not to be outdone itself.
     pairs = np.argwhere(able[::-1])
     pairs[:, 0] = len(given) - 1 - pairs[:, 0]
-    alike = _of_one_thing(pairs, words, excluded, most=MOST if vectors is None else None)
-    for newer, older in zip(*alike.T.tolist(), strict=True):
+    if len(pairs) > MOST:
+        words = {at: worded(given[at], digests[at]) for at in np.flatnonzero(able.any(0) | able.any(1)).tolist()}
+        pairs = _of_one_thing(pairs, words, own, most=MOST if vectors is None else None)
+    for newer, older in pairs.tolist():
         after, before = given[newer], given[older]
         if before.id in found or when[older] >= when[newer]:
             continue
@@ -139,17 +142,25 @@ def outdone(records: Sequence[Record], vectors: Vectors | None) -> dict[str, New
         except KeyError:
             if len(_PAIRS) >= _REMEMBERED:
                 _PAIRS.clear()
-            shown = _PAIRS[pair] = _outdoes(words[newer], words[older], seen[newer], seen[older], likeness)
+            both = worded(after, digests[newer]), worded(before, digests[older])
+            shown = None
+            if own[newer, older] or _one_thing(*both):
+                shown = _outdoes(*both, seen[newer], seen[older], likeness, bool(excluded[newer, older]))
+            _PAIRS[pair] = shown
         if shown is not None:
             # What is outdone itself shows that something is, and by what it is outdone by.
             found[before.id] = Newer(found[after.id].id if after.id in found else after.id, *shown)
     return found
 
 
-def _of_one_thing(pairs: Pairs, words: Mapping[int, Words], excluded: Mask, *, most: int | None) -> Pairs:
-    """Return, in their order, the pairs that share a word and do not each open with what the other lacks (3).
+def _one_thing(after: Words, before: Words) -> bool:
+    """Whether two share a word and do not each open with what the other lacks (3)."""
+    shares = not after.every.isdisjoint(before.every)
+    return shares and (after.subject <= before.every or before.subject <= after.every)
 
-    And those that are of one subject anyway (``excluded``).
+
+def _of_one_thing(pairs: Pairs, words: Mapping[int, Words], own: Mask, *, most: int | None) -> Pairs:
+    """Return, in their order, those of many pairs that are of one thing, or of one subject anyway (``own``).
 
     Of more than ``most`` these are the pairs with the largest shares of words in common.
     """
@@ -168,7 +179,7 @@ def _of_one_thing(pairs: Pairs, words: Mapping[int, Words], excluded: Mask, *, m
         of_newer |= opening[newer] & ~earlier
         of_older |= opening[older] & ~later
     apart = (of_newer != 0) & (of_older != 0)
-    kept = np.flatnonzero(((common > 0) & ~apart) | excluded[pairs[:, 0], pairs[:, 1]])
+    kept = np.flatnonzero(((common > 0) & ~apart) | own[pairs[:, 0], pairs[:, 1]])
     if most is not None and len(kept) > most:
         sizes = np.array([*map(len, every)])
         shares = common[kept] / np.minimum(sizes[newer[kept]], sizes[older[kept]])
@@ -193,14 +204,14 @@ def _bits(every: Sequence[frozenset[int]], subjects: Sequence[frozenset[int]]) -
     return packed[: len(every)], packed[len(every) :]
 
 
-def _excluded(seen: Sequence[Glance]) -> Mask:
+def _excluded(given: Sequence[Record], digests: Sequence[bytes], seen: Sequence[Glance]) -> Mask:
     """Return, for each newer (row) and older (column) one, whether they tell states that exclude each other."""
     found: Mask = np.zeros((len(seen), len(seen)), dtype=np.bool_)
-    stated = [at for at, each in enumerate(seen) if each.states]
-    for newer in stated:
-        for older in stated:
-            if older < newer and seen[newer].sides & seen[older].others:
-                found[newer, older] = states.exclude(seen[newer].states, seen[older].states)
+    stated = [(at, each.states) for at, each in enumerate(seen) if each.states]
+    for (older, known), (newer, named) in combinations(stated, 2):
+        if named & known:
+            after, before = (told(given[at], digests[at]) for at in (newer, older))
+            found[newer, older] = states.exclude(after, before)
     return found
 
 
@@ -215,7 +226,13 @@ def _own(given: Sequence[Record], features: Features) -> Mask:
 
 
 def _comparable(
-    given: Sequence[Record], features: Features, near: Cosines, excluded: Mask, *, by_meaning: bool
+    given: Sequence[Record],
+    digests: Sequence[bytes],
+    features: Features,
+    near: Cosines,
+    excluded: Mask,
+    *,
+    by_meaning: bool,
 ) -> Mask:
     """Return, for each newer (row) and older (column) one, whether the pair is worth to be read word by word."""
     properties, begin, kinds, denies = (features[name] for name in ("properties", "begin", "kinds", "denies"))
@@ -225,7 +242,7 @@ def _comparable(
     otherwise = ((kinds[:, None] & kinds) != 0) | (denies[:, None] != denies)
     if by_meaning:
         otherwise &= short[:, None] & short
-        able |= otherwise & ((near >= SAME_SAID) | (_topical(features) & (near >= SAME_TOPIC)))
+        able |= otherwise & (near >= SAME_SAID)
         brief = features["length"] <= LONGEST
         able |= (features["changes"] & brief)[:, None] & brief & (near >= CHANGED)
     else:
@@ -234,26 +251,34 @@ def _comparable(
         able &= short[:, None] & short
     able |= features["replaces"][:, None] & short & (near >= SAME_TOPIC)
     able |= excluded & (near >= SAME_STATE)
-    told, trust = ~features["asks"], np.array([record.trust._value_ for record in given])
-    able &= told[:, None] & told & (trust[:, None] >= trust)
-    return np.tril(able, -1)
+    said, trust = ~features["asks"], np.array([record.trust._value_ for record in given])
+    either: Mask = np.tril(said[:, None] & said & (trust[:, None] >= trust), -1)
+    if by_meaning:
+        able |= _topical(given, digests, either & ~able & otherwise & (near >= SAME_TOPIC))
+    able &= either
+    return able
 
 
-def _topical(features: Features) -> Mask:
-    """Return which may speak of one thing that both sides know: what the one calls so, the other mentions."""
-    mentions, topics = features["mentions"], features["topics"]
-    named: Mask = np.zeros((len(features), len(features)), dtype=np.bool_)
-    for column in range(COLUMNS):
-        named |= (mentions[:, column, None] & topics[:, column]) != 0
-    return named | named.T
+def _topical(given: Sequence[Record], digests: Sequence[bytes], pairs: Mask) -> Mask:
+    """Return which pairs may be of one thing that both sides know: what the one calls so, the other mentions."""
+    asked = np.flatnonzero(pairs.any(0) | pairs.any(1)).tolist()
+    filters = np.zeros((len(given), 2, COLUMNS), dtype=np.int64)
+    for at in asked:
+        filters[at].flat = topics(given[at], digests[at])
+    named: Mask = np.zeros_like(pairs)
+    for mentions, known in zip(*filters.transpose(1, 2, 0), strict=True):
+        named |= (mentions[:, None] & known) != 0
+    return np.asarray(pairs & (named | named.T), dtype=np.bool_)
 
 
 def could_outdo(record: Record) -> bool:
     """Whether there can be a statement that this one outdoes."""
-    seen = glance(record, digest_of(record))
+    digest = digest_of(record)
+    seen = glance(record, digest)
     one_form = not ONE_VALUE.isdisjoint(seen.form)
     changes = seen.changes and seen.length <= LONGEST
-    return not seen.asks and bool(seen.properties or seen.kinds or seen.denies or seen.states or one_form or changes)
+    tells = seen.properties or seen.kinds or seen.denies or one_form or changes
+    return not seen.asks and bool(tells or (seen.states and told(record, digest)))
 
 
 def instant(record: Record) -> tuple[int, int]:
@@ -262,9 +287,12 @@ def instant(record: Record) -> tuple[int, int]:
 
 
 def _outdoes(
-    after: Words, before: Words, new: Glance, old: Glance, likeness: float | None
+    after: Words, before: Words, new: Glance, old: Glance, likeness: float | None, excluded: bool
 ) -> tuple[tuple[str, ...], float] | None:
-    """Return the signs that one statement outdoes another of one thing and how close they are; None if it does not."""
+    """Return the signs that one statement outdoes another of one thing and how close they are; None if it does not.
+
+    They may tell states that exclude each other (``excluded``).
+    """
     common = (after.every & before.every) - after.somebody
     # A turn often opens with the name of whom it is said to.
     apart = after.kin != before.kin or bool(after.oneself and before.oneself and after.oneself != before.oneself)
@@ -274,7 +302,7 @@ def _outdoes(
     if apart:
         return None
     share = len(common) / min(len(after.every), len(before.every))
-    if new.sides & old.others and states.exclude(new.states, old.states):
+    if excluded:
         return ("state", "change") if new.changes else ("state",), share if likeness is None else likeness
     if after.every == before.every and new.denies == old.denies:
         return None

@@ -8,12 +8,12 @@ Invariants
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, reduce
+from functools import cache, lru_cache
 from hashlib import blake2b
 from importlib.resources import files
 from itertools import chain
-from operator import or_
-from typing import Any, Final, TypeVar
+from struct import Struct
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,17 @@ from keepward.model.dataclass import dataclass
 from keepward.model.memory import Record
 from keepward.model.patterns import regex
 from keepward.retrieval import states
-from keepward.retrieval.analyze import IRREGULAR, MONTHS, NUMBERS, STOP_WORDS, WEEKDAYS, analyse, term_hash, word_hashes
+from keepward.retrieval.analyze import (
+    IRREGULAR,
+    MONTHS,
+    NUMBERS,
+    STOP_WORDS,
+    WEEKDAYS,
+    analyse,
+    hashes,
+    term_hash,
+    word_hashes,
+)
 
 Read = TypeVar("Read")
 
@@ -39,16 +49,15 @@ BEGIN: Final = 3
 #: Integers of a filter of words, and bits of each.
 COLUMNS: Final = 4
 _BITS: Final = 63
-#: What of statements is compared all at once: bits of the kinds of value in a short text, of its words by their hash
-#: (`_filter`), and of those of its phrases; a hash of how it begins; and whether it names something that it says
-#: something else in the place of.
+#: What of statements is compared all at once: bits of the properties and of the kinds of value in a short text, a hash
+#: of how it begins, and whether it names something that it says something else in the place of.
 FEATURES: Final = np.dtype(
     [
         *((name, np.int64) for name in ("properties", "kinds", "begin", "length")),
-        *((name, np.int64, COLUMNS) for name in ("mentions", "topics")),
         *((name, np.bool_) for name in ("asks", "changes", "denies", "replaces")),
     ]
 )
+_FEATURES: Final = Struct("=4q4?")
 #: Bits of the patterns that are looked for in one pass, and how many there are before the properties.
 _CHANGE, _IDIOMS, _REPLACES = 1, 2, 4
 _PROPERTIES: Final = 3
@@ -80,6 +89,8 @@ ACTING: Final = frozenset(word for verb in _PHRASE_ENDS for word in word_hashes(
 _FIRST: Final = frozenset(("i", "my", "we", "our", "me"))
 _SENTENCES: Final = regex(r"[a-z0-9][.!?]+\s")
 _TITLE: Final = regex(r"\b[A-Z][a-z]{0,2}\.$")
+#: Characters of a title, and one before it.
+_TITLED: Final = 5
 _FAVOURITE: Final = regex(r"\bfavou?rite (\w+)|\bprefers? \w+ to any other (\w+)", re.IGNORECASE)
 _REPLACED: Final = regex(
     r"(?:, (?:and )?not|instead of|rather than|no longer|in place of|replac(?:es|ing)) ((?:[\w'-]+ ){0,2}[\w'-]+)",
@@ -104,10 +115,8 @@ class Glance:
     denies: bool
     #: A row of ``FEATURES``.
     features: bytes
-    states: tuple[states.State, ...]
-    #: Bits of the sides of its states, and of the other sides of these.
-    sides: int
-    others: int
+    #: Bits of the states that a short text may tell of.
+    states: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +152,29 @@ class Words:
     somebody: frozenset[int]
 
 
+class _Token(NamedTuple):
+    """What a word is by itself, wherever it stands."""
+
+    token: str
+    #: In small letters.
+    word: str
+    #: Its hash but for its ending; none of a stop word.
+    rough: tuple[int, ...]
+    #: The kind of value that it is; ``NAME`` for what may be one.
+    kind: int | None
+    titled: bool
+    digit: bool
+    determiner: bool
+    #: Whether no phrase goes on with it, such as a verb.
+    ends: bool
+    possessive: bool
+    sort: bool
+
+
 _GLANCES: Final[dict[bytes, Glance]] = {}
 _WORDS: Final[dict[bytes, Words]] = {}
+_TOPICS: Final[dict[bytes, tuple[int, ...]]] = {}
+_STATES: Final[dict[bytes, tuple[states.State, ...]]] = {}
 
 
 def digest_of(record: Record) -> bytes:
@@ -161,6 +191,16 @@ def glance(record: Record, digest: bytes) -> Glance:
 def worded(record: Record, digest: bytes) -> Words:
     """Read the words of a statement that is known by a digest."""
     return _remembered(_read, _WORDS, record, digest)
+
+
+def topics(record: Record, digest: bytes) -> tuple[int, ...]:
+    """Return filters, `COLUMNS` integers each, of the words of a short statement and of those of its phrases."""
+    return _remembered(_topics, _TOPICS, record, digest)
+
+
+def told(record: Record, digest: bytes) -> tuple[states.State, ...]:
+    """Return the states that a short statement tells of."""
+    return _remembered(lambda it: states.read(_plain(it.text)[0], it.speaker or ""), _STATES, record, digest)
 
 
 def _remembered(read: Callable[[Record], Read], known: dict[bytes, Read], record: Record, digest: bytes) -> Read:
@@ -190,27 +230,26 @@ def _patterns() -> Any:
     return patterns
 
 
-def _glanced(record: Record) -> Glance:
-    text = record.text.encode("utf-8", "replace").decode().replace("’", "'")
+def _plain(text: str) -> tuple[str, int]:
+    """Return a text without what denies nothing, and which of the patterns are in it."""
+    text = text.encode("utf-8", "replace").decode().replace("’", "'")
     bits = sum(1 << place for place in _patterns().Match(text) or ())
-    if bits & _IDIOMS:
-        text = states.IDIOMS.sub(" ", text)
-    tokens = _TOKEN.findall(text)
-    words = [token.lower() for token in tokens]
-    kinds, mentioned, topics = 0, list[int](), list[int]()
-    told: tuple[states.State, ...] = ()
+    return states.IDIOMS.sub(" ", text) if bits & _IDIOMS else text, bits
+
+
+def _glanced(record: Record) -> Glance:
+    text, bits = _plain(record.text)
+    found = [*_TOKEN.finditer(text)]
+    tokens = [_token(each[0]) for each in found]
+    words = [token.word for token in tokens]
+    kinds = stated = 0
     if len(words) <= SHORT:
-        kinds = sum(1 << kind for kind in {kind for kind in _kinds(text) if kind is not None})
+        kinds = sum(1 << kind for kind in {*_kinds(text, found, tokens)} if kind is not None)
         kinds |= 0 if _PLACES.isdisjoint(words) else 1 << PLACE
-        rough = [
-            () if word in STOP_WORDS else (term_hash(word.removesuffix("'s").removesuffix("s")),) for word in words
-        ]
-        mentioned = [word for each in rough for word in each]
-        topics = [word for head, sort in _phrases(tokens, rough) for word in (head, *sort)]
-        told = states.read(text, record.speaker or "")
+        stated = states.named(text)
     properties, changes, asks = bits >> _PROPERTIES, bool(bits & _CHANGE), text.rstrip().endswith("?")
     form, denies = tuple(map(term_hash, words[:24])), _denies(text, words)
-    numbers = properties, kinds, hash(form[:BEGIN]), len(words), _filter(mentioned), _filter(topics)
+    numbers = properties, kinds, hash(form[:BEGIN]), len(words)
     return Glance(
         properties=properties,
         changes=changes,
@@ -219,11 +258,16 @@ def _glanced(record: Record) -> Glance:
         length=len(words),
         kinds=kinds,
         denies=denies,
-        features=np.array((*numbers, asks, changes, denies, bool(bits & _REPLACES)), FEATURES).tobytes(),
-        states=told,
-        sides=reduce(or_, (state.side for state in told), 0),
-        others=reduce(or_, (state.other for state in told), 0),
+        features=_FEATURES.pack(*numbers, asks, changes, denies, bool(bits & _REPLACES)),
+        states=stated,
     )
+
+
+def _topics(record: Record) -> tuple[int, ...]:
+    tokens = [*map(_token, _TOKEN.findall(_plain(record.text)[0]))]
+    rough = [token.rough for token in tokens]
+    phrases = (word for head, sort in _phrases(tokens, rough) for word in (head, *sort))
+    return *_filter(chain.from_iterable(rough)), *_filter(phrases)
 
 
 def _denies(text: str, words: Sequence[str]) -> bool:
@@ -256,83 +300,100 @@ def _filter(hashes: Iterable[int]) -> tuple[int, ...]:
     return tuple(columns)
 
 
-def _kind(token: str, before: str, behind: str) -> int | None:
-    """Return the place of a value's kind: 0 a number, 1 a day, 2 a month, 3 a name; None where it is no value.
-
-    A capital that begins a sentence names nothing, and who is spoken to ("Thanks, Ana!", "Hey Ana,") is no value.
-    """
+@lru_cache(maxsize=_REMEMBERED)
+def _token(token: str) -> _Token:
     word = token.lower()
-    if word in NUMBERS or token[0].isdigit():
+    return _Token(
+        token,
+        word,
+        () if word in STOP_WORDS else (term_hash(word.removesuffix("'s").removesuffix("s")),),
+        _kind(token, word),
+        token.istitle(),
+        token[:1].isdigit(),
+        word in _DETERMINERS,
+        word in _PHRASE_ENDS or word.endswith("ed"),
+        word.endswith("'s"),
+        word in _SORTS,
+    )
+
+
+def _kind(token: str, word: str) -> int | None:
+    """Return the place of a value's kind: 0 a number, 1 a day, 2 a month, 3 what may be a name; None for no value."""
+    if token[:1].isdigit() or word in NUMBERS:
         return 0
+    if token.islower() and token not in _VALUES:
+        return None
     for place, dates in enumerate(_DATES, start=1):
         if word.removesuffix("s") in dates or word in dates:
             return place
-    if not token[0].isupper() or len(token) == 1 or word in STOP_WORDS or word.partition("'")[0] in _PRONOUNS:
-        return None
-    # "Bo is" names somebody where it begins a sentence, too.
-    acts = _TOKEN.match(behind.lstrip())
-    opens = before[-1:] in _OPENING and _TITLE.search(before) is None and not (acts and acts[0] in _ONE)
-    called = behind[:1] in _CALLING and (before.endswith(",") or len(before.split()) < _CALLED)
-    return None if called or (opens and token[1:].islower()) else NAME
+    named = token[:1].isupper() and len(token) > 1 and word not in STOP_WORDS
+    return NAME if named and word.partition("'")[0] not in _PRONOUNS else None
 
 
-def _kinds(text: str) -> Iterator[int | None]:
-    for found in _TOKEN.finditer(text):
-        # Most words are no value.
-        if found[0].islower() and found[0] not in _VALUES and not found[0][0].isdigit():
-            yield None
-        else:
-            yield _kind(found[0], text[: found.start()].rstrip(), text[found.end() :])
+def _kinds(text: str, found: Iterable[re.Match[str]], tokens: Iterable[_Token]) -> list[int | None]:
+    """Return the kind of value that each token is."""
+    pairs = zip(found, tokens, strict=True)
+    return [None if token.kind == NAME and not _names(text, match) else token.kind for match, token in pairs]
 
 
-def _phrases(tokens: Sequence[str], terms: Sequence[Sequence[int]]) -> Iterator[tuple[int, frozenset[int]]]:
+def _names(text: str, found: re.Match[str]) -> bool:
+    """Whether what has a capital is a name.
+
+    A capital that begins a sentence names nothing, and who is spoken to ("Thanks, Ana!", "Hey Ana,") is no value.
+    """
+    before, behind = text[: found.start()].rstrip(), text[found.end() :]
+    if before[-1:] in _OPENING and found[0][1:].islower() and _TITLE.search(before[-_TITLED:]) is None:
+        # "Bo is" names somebody where it begins a sentence, too.
+        acts = _TOKEN.match(behind.lstrip())
+        if acts is None or acts[0] not in _ONE:
+            return False
+    return behind[:1] not in _CALLING or not (before.endswith(",") or len(before.split(maxsplit=_CALLED)) < _CALLED)
+
+
+def _phrases(tokens: Sequence[_Token], terms: Sequence[Sequence[int]]) -> Iterator[tuple[int, frozenset[int]]]:
     """Yield what stands behind "the", a possessive or a name's, up to a word that means nothing or is a verb.
 
     And what has a number for a name, such as "ticket 5120".
     """
     # "Invoices go out on the 15th": all of them, as both sides know.
-    words: list[int] | None = [] if tokens and tokens[0].istitle() and tokens[0].endswith("s") else None
+    words: list[int] | None = [] if tokens and tokens[0].titled and tokens[0].token.endswith("s") else None
     whole: int | None = None
     before: Sequence[int] = ()
-    for token, kept in zip((*tokens, ""), (*terms, ()), strict=True):
-        lower = token.lower()
+    for token, kept in zip((*tokens, _token("")), (*terms, ()), strict=True):
+        _, word, _, _, titled, digit, known, ends, possessive, sort = token
         # "Activities that involve animals": what follows a noun is none.
-        known = lower in _DETERMINERS and not (lower == "that" and before)
+        known = known and not (before and word == "that")
         # "The tank holds 40 litres": what a number counts is none.
-        ends = not kept or lower in _PHRASE_ENDS or lower.endswith("ed") or (bool(words) and token[:1].isdigit())
-        if token[:1].isdigit() and kept and before:
+        ends = ends or not kept or (digit and bool(words))
+        if digit and kept and before:
             yield kept[0], frozenset(before)
         before = () if ends else kept
-        if words and (ends or token.istitle()):
+        if words and (ends or titled):
             yield words[-1], frozenset(words[:-1])
             # "The trip of the class" is no class.
             if whole is not None:
                 yield whole, frozenset(words)
-            whole = words[-1] if lower == "of" else None
+            whole = words[-1] if word == "of" else None
         if ends or known:
             words = [] if known else None
-        elif lower.endswith("'s"):
+        elif possessive:
             words = []
-        elif words is not None and lower not in _SORTS:
+        elif words is not None and not sort:
             words.extend(kept)
 
 
 def _read(record: Record) -> Words:
     text = record.text.replace("’", "'")
-    tokens = _TOKEN.findall(text)
-    lowered = [token.lower().removesuffix("'s") for token in tokens]
+    found = [*_TOKEN.finditer(text)]
+    tokens, known = [each[0] for each in found], [_token(each[0]) for each in found]
+    lowered = [token.word.removesuffix("'s") for token in known]
     opening: list[int] = []
     kin: set[str] = set()
     begun = past = False
     acts = verb = None
     for token, word, before, following in zip(tokens[:10], lowered, ("", *lowered), (*tokens[1:], ""), strict=False):
-        plural = (
-            not before[:1].isdigit()
-            and token.islower()
-            and len(word) > 3
-            and word.endswith("s")
-            and not word.endswith("ss")
-        )
+        plural = begun and word.endswith("s") and not word.endswith("ss")
+        plural = plural and token.islower() and len(word) > 3 and not before[:1].isdigit()
         joint = word.partition("'")[0] in _PRONOUNS and "'" in word
         if (
             word in _PHRASE_ENDS
@@ -356,7 +417,7 @@ def _read(record: Record) -> Words:
             kin |= {word} & _KIN
         begun = bool(opening) or word in _PRONOUNS
     terms = [*map(word_hashes, tokens)]
-    kinds = [*_kinds(text)]
+    kinds = _kinds(text, found, known)
     values: tuple[set[int], ...] = (set(), set(), set(), set(), set())
     for kind, kept, token in zip(kinds, terms, tokens, strict=True):
         if kind is not None:
@@ -365,19 +426,19 @@ def _read(record: Record) -> Words:
     if not _SENTENCES.search(text):
         values[PLACE].update(_places(lowered, terms, kinds))
     first_person = not _FIRST.isdisjoint(word.partition("'")[0] for word in lowered)
-    speaker = frozenset(map(term_hash, analyse(record.speaker or "").kept))
+    speaker = frozenset(hashes(record.speaker or ""))
     oneself = speaker if first_person else frozenset()
     # "I live in Lisbon" and "I moved to Porto", noted down without a speaker, share no other word.
     unnamed = first_person and not speaker and TIMES.issuperset(opening)
     somebody = frozenset((term_hash(f"\0{record.subject}"),) if unnamed else ())
     return Words(
-        every=speaker.union(map(term_hash, analyse(text).kept), somebody),
+        every=speaker.union(hashes(text), somebody),
         subject=frozenset((*opening, *oneself)),
         things=frozenset(term for token, kept in zip(tokens, terms, strict=True) if token.islower() for term in kept),
         kin=frozenset(map(term_hash, kin)),
         oneself=oneself,
         somebody=somebody,
-        phrases=tuple(_phrases(tokens, terms)),
+        phrases=tuple(_phrases(known, terms)),
         order=tuple(kept[0] if kept else term_hash(word) for kept, word in zip(terms, lowered, strict=True)),
         values=tuple(map(frozenset, values)),
         units=frozenset(

@@ -12,8 +12,9 @@ Invariants
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, reduce
 from importlib.resources import files
+from operator import or_
 from typing import Any, Final, NamedTuple
 
 from keepward.model.patterns import regex
@@ -129,6 +130,13 @@ def read(text: str, speaker: str) -> tuple[State, ...]:
     if not rules.every.Match(text):
         return ()
     return tuple(state for clause in clauses(text) for state in _clause(rules, clause.strip(), speaker))
+
+
+def named(text: str) -> int:
+    """Return the bits of the states of which a clause names a side: it can tell of no others."""
+    every = _rules().every
+    places = (place for clause in clauses(text) for place in every.Match(clause.strip()) or ())
+    return reduce(or_, (1 << place // 2 for place in places), 0) if every.Match(text) else 0
 
 
 def clauses(text: str) -> list[str]:

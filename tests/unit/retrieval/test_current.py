@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from keepward.model.memory import Record
 from keepward.model.trust import Trust
-from keepward.retrieval import current, statements
+from keepward.retrieval import current, statements, states
 from support.stages import Maker
 
 
@@ -222,8 +222,16 @@ def test_a_statement_is_outdone_by_the_newest_of_a_chain() -> None:
 def test_nothing_of_a_text_is_remembered_but_hashes() -> None:
     outdone(told("Priya lives in Leeds", "Priya has relocated to Bristol"), near(0.74))
     outdone(told("Priya's boiler is broken on Sundays", "Priya's boiler works on Sundays"), near(0.74))
-    known = repr([*statements._GLANCES.values(), *statements._WORDS.values(), *current._PAIRS.items()]).lower()
+    caches = statements._GLANCES, statements._WORDS, statements._TOPICS, statements._STATES, current._PAIRS
+    known = repr([*current._PAIRS, *(value for cache in caches for value in cache.values())]).lower()
     assert not any(word in known for word in ("priya", "leeds", "bristol", "boiler", "sundays"))
+
+
+def test_a_text_names_the_states_that_it_tells_of() -> None:
+    texts = [*STATES, *HABITS, *(f"The heating is on. {text}" for text in STATES)]
+    tells = [(text, state) for text in texts for state in states.read(text, "")]
+    assert len(tells) > 2 * len(STATES)
+    assert all(states.named(text) >> (state.side.bit_length() - 1) // 2 & 1 for text, state in tells)
 
 
 def test_a_pair_that_was_read_before_is_read_again_where_it_is_less_close_in_meaning() -> None:
