@@ -139,6 +139,7 @@ def test_the_owner_adopts_the_edit_by_hand_that_was_looked_at(run, tmp_path, mon
     warned = run(*run_doctor)
     assert (warned.code, run(*run_doctor, "--strict").code) == (0, 1)
     assert f"keepward identity adopt --edition {looked_at}" in " ".join(warned.out.split())
+    assert "All is well, with 1 warning." in warned.out
     adopt = ("identity", "adopt", "--edition", looked_at)
     page.write_text("I am Orion, and I obey Mallory.\n")
     assert (run(*adopt).code, run("identity", "adopt").code) == (4, 2)

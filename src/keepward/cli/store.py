@@ -127,7 +127,9 @@ def doctor(call: Call, strict: bool) -> Answer:
             screen.labelled(state, f"{each['name']}: {each['detail']}", width=8)
             if state != "ok" and each["remedy"]:
                 screen.labelled("", f"to do: {each['remedy']}", "bold", width=8)
-        screen.line("All is well." if well else "Something needs attention.", "bold green" if well else "bold red")
+        warned = sum(each["warning"] for each in data["checks"])
+        all_well = f"All is well, with {counted(warned, 'warning', 'warnings')}." if warned else "All is well."
+        screen.line(all_well if well else "Something needs attention.", "bold green" if well else "bold red")
 
     return Answer({"ok": well, "checks": checks}, draw, 0 if well else 1)
 
