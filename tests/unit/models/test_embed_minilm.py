@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -101,6 +103,30 @@ def test_threads_that_start_together_get_the_same_bytes() -> None:
     with ThreadPoolExecutor(4) as pool:
         rows = set(pool.map(lambda _: embedder.embed(["together"]).tobytes(), range(4)))
     assert len(rows) == 1
+
+
+def test_texts_are_computed_side_by_side_on_the_processors_there_are(
+    plain: MiniLmEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = threading.Barrier(2)
+
+    def vector(self: minilm.Network, tokens: Sequence[int]) -> np.ndarray:
+        both.wait(timeout=30)
+        return np.zeros(384, dtype=np.float32)
+
+    monkeypatch.setattr(minilm, "_cores", lambda: 2)
+    monkeypatch.setattr(minilm.Network, "vector", vector)
+    assert plain.embed(["one", "two"]).shape == (2, 384)
+
+
+def test_a_text_that_fails_is_told_of_and_leaves_no_thread_behind(
+    plain: MiniLmEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = set(threading.enumerate())
+    monkeypatch.setattr(minilm.Network, "vector", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        plain.embed(TEXTS)
+    assert set(threading.enumerate()) <= before
 
 
 def test_id_and_dim_open_no_weights() -> None:
