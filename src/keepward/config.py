@@ -17,7 +17,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -25,7 +25,6 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from keepward import folders
 from keepward.errors import InvalidInput, StoreUnavailable
-from keepward.model.dataclass import dataclass
 from keepward.model.policy import EthicsRule, Policy
 from keepward.model.query import PURPOSES
 from keepward.model.trust import Trust

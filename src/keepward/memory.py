@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,7 +23,6 @@ from keepward.calls.govern import Govern
 from keepward.calls.tools import Tools
 from keepward.calls.use import Use
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
-from keepward.model.dataclass import dataclass
 from keepward.model.policy import Policy
 from keepward.model.trust import CAN, EXTRA, SHARED, Actor, stands_below, visible_from
 from keepward.verbs import Request

@@ -6,10 +6,9 @@ Invariants
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
-
-from keepward.model.dataclass import dataclass
 
 #: What an address begins with.
 SCHEMES = ("postgresql://", "postgres://")

@@ -22,14 +22,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol, get_args
 
 from keepward.errors import Conflict, InvalidInput, NotFound
 from keepward.memory import Memory
 from keepward.model.change import Change, Insert, operation
-from keepward.model.dataclass import dataclass
 from keepward.model.proposal import Outcome
 from keepward.model.state import Kind
 from keepward.verbs import arguments

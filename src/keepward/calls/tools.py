@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from keepward.errors import InvalidInput, KeepwardError
-from keepward.model.dataclass import dataclass
 from keepward.model.trust import Actor
 from keepward.model.value import Value, chosen, unknown
 

@@ -17,13 +17,12 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from keepward.errors import InvalidInput, KeepwardError, StoreUnavailable, Unauthorised
-from keepward.model.dataclass import dataclass
 from keepward.place import Place, address, place_of
 
 if TYPE_CHECKING:

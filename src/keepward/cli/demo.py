@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,6 @@ from keepward.cli.memories import compiled_data, show_written
 from keepward.cli.review import memories, rollback_data, show_proposal, show_rollback
 from keepward.cli.store import show_verification, verification_data
 from keepward.errors import InvalidInput, Unauthorised
-from keepward.model.dataclass import dataclass
 from keepward.place import Place, address, place_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -29,7 +29,6 @@ from keepward.client.wire import Draft
 from keepward.errors import InvalidInput, KeepwardError, StoreError, StoreUnavailable
 from keepward.model.commit import Reason
 from keepward.model.copies import ExportPlan, RestoredExport
-from keepward.model.dataclass import dataclass
 from keepward.model.trust import Actor
 from keepward.results import UNREADABLE, error_of, from_json, read_json
 

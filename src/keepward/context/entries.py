@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -27,7 +27,6 @@ from keepward.context.sections import (
 )
 from keepward.model.commit import Reason
 from keepward.model.compiled import Mask
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Record, Sensitivity, Status, Tier, confidence_at
 from keepward.model.trust import Trust
 

@@ -15,14 +15,13 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Collection
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
 from typing import TypeAlias
 
 from keepward.context.sections import PREFIX, Format, happened_at, is_turn
 from keepward.model.compiled import Mask
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import CORE_BLOCKS, ContentType, Record
 from keepward.model.patterns import regex
 from keepward.model.query import CONTEXT_LEGEND

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeAlias
 
@@ -17,7 +18,6 @@ from keepward.context.lines import FROM, RENDERER, Line, Opened, document, escap
 from keepward.context.sections import PREFIX, Format
 from keepward.errors import InvalidInput
 from keepward.model.compiled import Replayed
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Record
 
 

@@ -10,13 +10,12 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
 from keepward.model.commit import Reason
 from keepward.model.compiled import Excluded, Mask, Section
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import CORE_BLOCKS, Kind, Record, Tier
 from keepward.model.policy import Policy
 from keepward.model.trust import SHARED, Trust, in_task

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from keepward.engine.index import Indexes
 from keepward.engine.session import Engine, Session
 from keepward.errors import InvalidInput, KeepwardError, StoreError, StoreUnavailable
 from keepward.model.codec import digest
-from keepward.model.dataclass import dataclass
 from keepward.model.journal import Erased, Selection
 from keepward.model.trust import Actor, ActorKind, Rights
 from keepward.model.value import from_micros, to_micros

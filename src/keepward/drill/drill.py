@@ -16,14 +16,13 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from keepward.drill.target import Target, target_of
 from keepward.errors import KeepwardError
-from keepward.model.dataclass import dataclass
 from keepward.model.trust import Actor
 from keepward.place import Place
 

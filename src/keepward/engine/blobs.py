@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from keepward.engine.session import Engine, Session
@@ -39,7 +39,6 @@ from keepward.model.blob import (
     with_put,
 )
 from keepward.model.commit import Reason
-from keepward.model.dataclass import dataclass
 from keepward.model.journal import Fault
 from keepward.model.memory import ContentType, Record
 from keepward.ports.world import BlobStore

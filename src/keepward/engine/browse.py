@@ -10,7 +10,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,6 @@ from keepward.engine.view import GRANT, ids_of, notes_of, reaches, see_below, un
 from keepward.errors import InvalidInput
 from keepward.model.browse import Activity, Facets, MeaningMap, Origins, Series, Sources, counted
 from keepward.model.commit import EMPTY_HASH, Head
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Status, as_read
 from keepward.model.query import AsOf, Memories, check_names
 from keepward.model.trust import Trust, visible_from

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, Protocol, TypeVar
@@ -21,7 +21,6 @@ from keepward.engine.look import SPOKEN, spoken
 from keepward.engine.session import Session, Unasked, handed_facts
 from keepward.errors import Conflict, StoreUnavailable
 from keepward.model.commit import Commit, CommitDetails, Head, Reason, Receipt, ReceiptKind, Step
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Record, Status
 from keepward.ports.store import Features, Stage
 from keepward.store.writer import Writer

@@ -10,7 +10,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -42,7 +42,6 @@ from keepward.errors import InvalidInput
 from keepward.gates.content import scrub_private, scrub_secret
 from keepward.model.commit import Reason
 from keepward.model.compiled import CompiledContext, Replayed
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Kind, Record, Sensitivity, Stability, Status, Tier
 from keepward.model.query import AsOf, Filter, Recall
 from keepward.model.trust import Trust, visible_from

@@ -15,7 +15,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from keepward.engine.blobs import ref_in, refs_of
@@ -54,7 +54,6 @@ from keepward.model.commit import (
     place_name,
     tombstone,
 )
-from keepward.model.dataclass import dataclass
 from keepward.model.journal import Erased, ErasePlan, Selection, Target
 from keepward.model.memory import Record, Status
 from keepward.model.proposal import Waiting

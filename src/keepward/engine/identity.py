@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from keepward.engine.commit import Steps, Transaction
 from keepward.engine.look import personal
@@ -33,7 +33,6 @@ from keepward.gates.shape import ill_formed
 from keepward.gates.verdict import Case, View, reasons_of
 from keepward.model.change import Replace
 from keepward.model.commit import Step
-from keepward.model.dataclass import dataclass
 from keepward.model.identity import VERSION, Edition, Identity, edition_of
 from keepward.model.journal import Check
 from keepward.model.memory import CORE_BLOCKS, Access, ContentType, Kind, Record, Status, Tier

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 from keepward.engine.features import embedded, questions, words
 from keepward.errors import ModelUnavailable
 from keepward.model.commit import EMPTY_HASH
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Record, Status
 from keepward.model.query import EVERYTHING
 from keepward.ports.store import Features, Indexed, Profile

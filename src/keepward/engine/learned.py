@@ -13,12 +13,11 @@ from __future__ import annotations
 import base64
 import json
 from collections import OrderedDict
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from keepward.engine.own import own_records
 from keepward.errors import Tampered
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Record, Status
 from keepward.model.trust import RESERVED
 from keepward.store.reads import Reader

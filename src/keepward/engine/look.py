@@ -13,7 +13,7 @@ import heapq
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 from operator import attrgetter
@@ -41,7 +41,6 @@ from keepward.model.change import (
     Revert,
     Supersede,
 )
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import ContentType, Kind, Record, Status, Tier, importance_at
 from keepward.model.query import Filter
 from keepward.model.trust import ActorKind, Trust

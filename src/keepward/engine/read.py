@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import compress
 from typing import TYPE_CHECKING, cast
@@ -37,7 +37,6 @@ from keepward.engine.view import (
 )
 from keepward.errors import InvalidInput, ModelUnavailable, NotFound
 from keepward.model.commit import EMPTY_HASH, Head
-from keepward.model.dataclass import dataclass
 from keepward.model.journal import Version
 from keepward.model.memory import Record, Sensitivity, as_read
 from keepward.model.query import ORDERS, PURPOSES, AsOf, Filter, Hit, Memories, Recall, check_names

@@ -21,7 +21,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -54,7 +54,6 @@ from keepward.model.change import (
     operation,
 )
 from keepward.model.commit import Reason, Receipt, ReceiptKind, Step
-from keepward.model.dataclass import dataclass
 from keepward.model.fold import Frame, apply
 from keepward.model.memory import Record, Sensitivity, Status
 from keepward.model.proposal import Committed, Decided, ProposalState, Refused, Waiting, digest_of

@@ -11,14 +11,13 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol, cast
 
 from keepward.engine.index import Catalogues, Indexes
 from keepward.engine.learned import Rerankers
 from keepward.errors import Unauthorised
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Record
 from keepward.model.policy import Policy
 from keepward.model.trust import Actor, ActorKind, Trust

@@ -20,7 +20,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from keepward.engine.learned import CARRIED, KEY, standing
@@ -43,7 +43,6 @@ from keepward.model.commit import (
     mark,
     parse_place,
 )
-from keepward.model.dataclass import dataclass
 from keepward.model.journal import ErasePlan, Erasure
 from keepward.model.memory import CORE_BLOCKS, WORD_LISTS, WORDS, Record, Status
 from keepward.model.query import Feedback

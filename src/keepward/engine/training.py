@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from keepward.engine.commit import store_steps
@@ -28,7 +28,6 @@ from keepward.engine.session import Engine, Session
 from keepward.engine.view import items_of
 from keepward.errors import Conflict, Tampered
 from keepward.model.commit import ERASED, Reason
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Record, importance_at
 from keepward.model.query import Feedback, Training
 from keepward.model.value import from_micros, to_micros

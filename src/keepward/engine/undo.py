@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
@@ -36,7 +36,6 @@ from keepward.gates.verdict import Case, Refuse, View
 from keepward.model.change import BOOKKEEPING, Archive, Revert
 from keepward.model.codec import canonical, digest
 from keepward.model.commit import MARK, Commit, Reason, Step
-from keepward.model.dataclass import dataclass
 from keepward.model.fold import Frame, apply
 from keepward.model.journal import CommitView, Conflicting, Containment, Difference, Lifted, Rollback, Selector
 from keepward.model.memory import Record, Status, Tier

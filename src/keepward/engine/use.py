@@ -11,7 +11,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from keepward.engine.commit import Steps, Transaction, keep_read, transact
@@ -23,7 +23,6 @@ from keepward.errors import InvalidInput
 from keepward.gates.content import scrub_private, scrub_secret
 from keepward.model.change import Reinforce
 from keepward.model.commit import Step
-from keepward.model.dataclass import dataclass
 from keepward.model.fold import Frame, apply
 from keepward.model.memory import importance_at
 from keepward.model.query import Feedback, Recall, Reinforced

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -25,7 +25,6 @@ from keepward.engine.view import handed_in, proven, reaches, veiled, withheld_fr
 from keepward.errors import KeepwardError, Unauthorised
 from keepward.gates.detect.text import show_invisible
 from keepward.model.codec import encode_record
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import VERSION_FIELDS, Record
 from keepward.model.proposal import Background, Evidence, Queue, Reached, Shown, Similar, Waiting
 from keepward.model.query import Filter

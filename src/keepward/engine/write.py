@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -31,7 +31,6 @@ from keepward.gates.state import makes_room
 from keepward.gates.verdict import Case, View
 from keepward.model.change import Append, Archive, Change, Insert, Move, Reinforce, Replace, Supersede, operation
 from keepward.model.commit import Reason, Step
-from keepward.model.dataclass import dataclass
 from keepward.model.fold import Frame, apply, strengthened
 from keepward.model.memory import Kind, Record, Tier
 from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused, Waiting, digest_of

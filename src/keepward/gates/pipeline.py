@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, assert_never
 
 from keepward.gates import content, state
@@ -22,7 +22,6 @@ from keepward.gates.shape import shape
 from keepward.gates.verdict import Case, Gate, Quarantine, Refuse, Rewrite, Same, Verdict, View
 from keepward.model.change import Revert
 from keepward.model.commit import Reason
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Record
 from keepward.model.policy import Policy
 

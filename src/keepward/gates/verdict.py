@@ -11,7 +11,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
@@ -21,7 +21,6 @@ from keepward.gates.detect.likeness import Form
 from keepward.gates.detect.text import Text
 from keepward.model.change import Change, Retire
 from keepward.model.commit import Reason
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import WORD_LISTS, WORDS, ContentType, Kind, Record, Tier
 from keepward.model.policy import Policy
 from keepward.model.trust import Actor, Trust

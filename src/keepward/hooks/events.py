@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Literal, get_args
 from uuid import NAMESPACE_OID, uuid5
-
-from keepward.model.dataclass import dataclass
 
 What = Literal["start", "prompt", "compact", "end"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated, Any
@@ -41,7 +41,6 @@ from keepward.memory import Memory
 from keepward.model import plain as present
 from keepward.model.change import BOOKKEEPING
 from keepward.model.commit import Receipt
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Record
 from keepward.model.proposal import Committed, Decided, Duplicate, Outcome, Quarantined, Refused, Waiting
 from keepward.model.query import Memories, Recall

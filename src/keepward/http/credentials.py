@@ -21,7 +21,7 @@ import hashlib
 import hmac
 import math
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from fastapi import Depends
@@ -32,7 +32,6 @@ from starlette.requests import Request, cookie_parser
 from keepward.errors import KeepwardError, Unauthorised
 from keepward.http.reading import SCOPE, TENANT, Problem, problem_of
 from keepward.memory import Memory
-from keepward.model.dataclass import dataclass
 from keepward.model.state import Kind
 from keepward.model.trust import PREFIX, Actor, ActorKind, Rights
 from keepward.state import State, principal_of

@@ -24,6 +24,7 @@ import hmac
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, get_args, get_origin
 
@@ -36,7 +37,6 @@ from starlette.types import Receive, Scope, Send
 from keepward import errors
 from keepward.interchange import reading
 from keepward.model.codec import encode_record
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Record
 from keepward.model.value import from_micros, to_micros
 

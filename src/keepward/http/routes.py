@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from inspect import Parameter, Signature
 from typing import Annotated, Any
@@ -51,7 +52,6 @@ from keepward.http.schemas import Written, answered, mirror, page
 from keepward.http.serving import HEADER, REPLAYED, Answered, fingerprint
 from keepward.http.telemetry import OPERATIONS
 from keepward.model.copies import ExportPlan, RestoredExport
-from keepward.model.dataclass import dataclass
 from keepward.model.job import Alike, JobState, Run
 from keepward.model.journal import Check, Difference, Erasure
 from keepward.model.proposal import Outcome

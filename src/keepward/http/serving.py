@@ -23,7 +23,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import InitVar, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from itertools import islice
 from typing import ParamSpec, TypeVar
 
@@ -35,7 +35,6 @@ from keepward.http.credentials import Sessions
 from keepward.http.reading import Problem
 from keepward.http.telemetry import Meters, Spans, meters, spans
 from keepward.memory import Memory, bearer_of, shared_state
-from keepward.model.dataclass import dataclass
 from keepward.model.state import Kind
 from keepward.model.trust import hash_of
 from keepward.model.value import is_loopback

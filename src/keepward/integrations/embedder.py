@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from keepward.model.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

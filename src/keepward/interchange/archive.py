@@ -16,14 +16,13 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO
 
 from keepward.errors import InvalidInput
 from keepward.interchange.reading import DOCUMENT_LIMIT, ZIP, Source, checked, opened
-from keepward.model.dataclass import dataclass
 
 #: Endings of files that are looked into.
 _READ = frozenset({".json", ".jsonl", ".af", ".md", ".markdown", ".mdown", ".mkd"})

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TextIO
 
@@ -28,7 +28,6 @@ from keepward.memory import session_of
 from keepward.model.codec import canonical, decode_record, digest
 from keepward.model.commit import Commit, Event, Head, recompute
 from keepward.model.copies import AdoptedBlock, ExportPlan, RestoredExport
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Tier
 from keepward.model.value import to_micros
 

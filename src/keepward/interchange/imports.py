@@ -22,7 +22,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import Enum
 from pathlib import Path, PurePosixPath
@@ -35,7 +35,6 @@ from keepward.interchange.known import Known
 from keepward.interchange.reading import SQLITE, Flaw, Item, Plan, Source, Unusable, parse
 from keepward.memory import session_of
 from keepward.model.commit import Reason
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Record, Status, Tier
 from keepward.model.proposal import Refused
 from keepward.model.trust import RESERVED, Actor

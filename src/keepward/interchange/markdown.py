@@ -19,14 +19,13 @@ import itertools
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from keepward.errors import InvalidInput
 from keepward.interchange.notes import ID, front_matter, plan_note
 from keepward.interchange.reading import Flaw, Item, Plan, Source, Unusable, numbered, well_formed
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Tier
 from keepward.model.talk import instant_of
 

@@ -22,12 +22,11 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import IO, Any, Literal, cast
 
 from keepward.errors import InvalidInput
-from keepward.model.dataclass import dataclass
 from keepward.model.talk import instant_of
 
 #: Longest line of a JSONL file; largest file that is read as one JSON or Markdown document, and largest stream that

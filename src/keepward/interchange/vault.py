@@ -19,7 +19,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,6 @@ from keepward.interchange.reading import Source, Unusable, opened, parse, string
 from keepward.model.blob import LIMIT, PREFIX, parse_ref, ref_of
 from keepward.model.codec import canonical, commitment, decode_record
 from keepward.model.commit import EMPTY_HASH, Commit, Event, Head, events_hash, recompute
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Record
 from keepward.model.trust import parse_tenant
 from keepward.model.value import from_micros, parse_instant, to_micros

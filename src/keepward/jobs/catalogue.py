@@ -9,6 +9,7 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from keepward.engine import blobs, review
 from keepward.engine.index import reindex, take_in, unembedded
@@ -21,7 +22,6 @@ from keepward.jobs.consolidate import consolidate
 from keepward.jobs.plan import Plan, Planning, Tally, decay, expire, prune
 from keepward.jobs.summaries import compact, summarize
 from keepward.model.commit import Reason
-from keepward.model.dataclass import dataclass
 from keepward.model.journal import Fault
 from keepward.model.memory import CORE_BLOCKS, Tier
 from keepward.model.query import Filter

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from keepward.engine.look import least_useful
 from keepward.model.change import BOOKKEEPING, Archive, Change, Expire, Retire
 from keepward.model.commit import Reason
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Access, Kind, Record, Stability, Tier, confidence_at, half_life, importance_at
 from keepward.model.policy import Policy, access_for
 from keepward.model.query import Filter

@@ -17,13 +17,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from keepward.errors import ModelUnavailable
 from keepward.jobs.plan import Ask, Plan, Planning, lapsed
 from keepward.model.change import Archive, Change, Insert
 from keepward.model.commit import Reason
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Kind, Record, Sensitivity, Stability, Tier, confidence_at, importance_at, share
 from keepward.model.trust import Trust
 from keepward.model.value import to_micros

@@ -18,14 +18,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from keepward.errors import InvalidInput
 from keepward.mcp.tool import Answer, Run, Tool, items, obj, text, texts, tool, yes_no
 from keepward.mcp.tools import outcome
-from keepward.model.dataclass import dataclass
 from keepward.model.graph import ENTITY, OBSERVATION, RELATION, content_of, entity_item, observation_item, relation_item
 from keepward.model.memory import Tier
 from keepward.model.proposal import Committed, Duplicate, Outcome, Quarantined, Refused

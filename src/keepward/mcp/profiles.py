@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -20,7 +21,6 @@ from keepward.mcp.blocks import block_tools, blocks
 from keepward.mcp.graph import TOOLS as GRAPH
 from keepward.mcp.tool import Tool, well_formed
 from keepward.model import plain
-from keepward.model.dataclass import dataclass
 from keepward.model.trust import parse_scope, visible_from
 from keepward.model.value import unknown
 from keepward.state import Drafts

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from keepward.errors import InvalidInput
-from keepward.model.dataclass import dataclass
 from keepward.model.value import meant
 
 if TYPE_CHECKING:

@@ -21,12 +21,12 @@ import json
 import pkgutil
 import re
 import tomllib
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
 from keepward.errors import InvalidInput
 from keepward.model.codec import digest
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import ContentType
 from keepward.model.patterns import regex
 from keepward.model.trust import Actor, ActorKind, Rights

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
-from keepward.model.dataclass import dataclass
 from keepward.model.journal import Delivery
 from keepward.model.value import Value
 

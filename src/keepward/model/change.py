@@ -7,10 +7,10 @@ like are kept as given, so that the shape gate can refuse an unknown one with a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypedDict
 
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Access, ContentType, Kind, Sensitivity, Stability, Tier
 from keepward.model.value import Duration
 

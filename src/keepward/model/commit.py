@@ -19,7 +19,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from json.encoder import encode_basestring as _quoted
@@ -27,7 +27,6 @@ from typing import Any, Literal, TypeAlias
 
 from keepward.errors import InvalidInput, Tampered
 from keepward.model.codec import SAFE, canonical, commitment, digest
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Record, Status
 from keepward.model.trust import Trust
 from keepward.model.value import Value, to_micros

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
 
 from keepward.model.commit import Reason, Receipt
-from keepward.model.dataclass import dataclass
 from keepward.model.value import Value
 
 #: A span of a text and the name put in its place: start, end, name; offsets in characters.

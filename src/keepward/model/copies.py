@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from keepward.model.dataclass import dataclass
 from keepward.model.journal import Fault
 from keepward.model.value import Value
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, TypeVar, assert_never
@@ -23,7 +23,6 @@ from keepward.errors import Conflict, InvalidInput
 from keepward.model import change as ask
 from keepward.model.change import KEEP
 from keepward.model.codec import encode_record
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import (
     Access,
     ContentType,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from datetime import datetime
 
-from keepward.model.dataclass import dataclass
 from keepward.model.value import Value
 
 #: Digits of an edition that make the version, by which receipts name it.

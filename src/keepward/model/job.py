@@ -10,12 +10,12 @@ Invariants
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from typing import Literal
 
 from keepward.errors import InvalidInput
 from keepward.model.commit import Reason, Receipt
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Record
 from keepward.model.value import Value, parse_duration
 

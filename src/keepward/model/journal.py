@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 from keepward.model.commit import Commit, CommitDetails, Place, Reason, Receipt, Step
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Record
 from keepward.model.value import Value
 

@@ -15,13 +15,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from operator import attrgetter
 from typing import Any
 
-from keepward.model.dataclass import dataclass
 from keepward.model.trust import Trust
 from keepward.model.value import Value
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
 from keepward.errors import InvalidInput
-from keepward.model.dataclass import dataclass
 from keepward.model.job import SCHEDULES, parse_schedule
 from keepward.model.memory import Access, Kind, Tier
 from keepward.model.trust import Actor, Trust, parse_scope

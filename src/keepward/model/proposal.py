@@ -9,13 +9,13 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Literal
 
 from keepward.errors import KeepwardError, Tampered
 from keepward.model.codec import canonical, digest, encode_record, pack, unpack
 from keepward.model.commit import Commit, Reason, Receipt, Step
-from keepward.model.dataclass import dataclass
 from keepward.model.journal import Delivery
 from keepward.model.memory import Record
 from keepward.model.trust import Actor

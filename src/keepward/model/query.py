@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 from keepward.model.commit import Commit, Receipt
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import ContentType, Kind, Record, Tier
 from keepward.model.trust import Trust
 from keepward.model.value import Value, chosen

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from keepward.errors import InvalidInput
-from keepward.model.dataclass import dataclass
 from keepward.model.proposal import Outcome
 from keepward.model.value import Value, from_micros, parse_instant
 

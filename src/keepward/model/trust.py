@@ -18,12 +18,11 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 
 from keepward.errors import InvalidInput
-from keepward.model.dataclass import dataclass
 from keepward.model.value import Value, meant
 
 

@@ -15,11 +15,11 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from operator import ge, gt, le, lt
 from typing import Any
 
 from keepward.errors import InvalidInput
-from keepward.model.dataclass import dataclass
 from keepward.model.value import unknown
 
 #: Most conditions of one filter, and values of a list in one.

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from keepward.model.commit import CommitDetails, Place, Receipt, Step
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Kind, Record, Sensitivity, idle_since
 from keepward.model.proposal import Waiting
 from keepward.model.query import Feedback

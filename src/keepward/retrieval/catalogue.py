@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
 from typing import Any, Final
@@ -20,7 +20,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import FLOOR, IDLE_RATE, Kind, Stability, Status, Tier, half_life_of
 from keepward.model.trust import Trust
 from keepward.model.where import Where

@@ -13,11 +13,11 @@ Invariants
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from keepward.model.dataclass import dataclass
 from keepward.model.patterns import regex
 from keepward.model.talk import Fact, Turn
 from keepward.retrieval.units import sentences, spelled_out

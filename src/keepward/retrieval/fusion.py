@@ -15,13 +15,12 @@ Invariants
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from keepward.model.dataclass import dataclass
 from keepward.retrieval import vectors
 from keepward.retrieval.postings import Coverage, Sight, TermStore, idf
 from keepward.retrieval.rows import Places, Rows

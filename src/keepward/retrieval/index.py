@@ -9,14 +9,13 @@ Invariants
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import compress, product
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from keepward.model.dataclass import dataclass
 from keepward.model.trust import Trust
 from keepward.ports.store import Profile
 from keepward.retrieval import fusion, relevance, rerank, vectors

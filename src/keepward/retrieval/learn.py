@@ -15,13 +15,12 @@ Invariants
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from keepward.model.dataclass import dataclass
 from keepward.retrieval.rerank import PARTS, Doubles, Floats, Weights
 
 #: Of feedback that can be, every so many one is held out.

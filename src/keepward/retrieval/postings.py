@@ -13,13 +13,12 @@ Invariants
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from keepward.model.dataclass import dataclass
 from keepward.retrieval.analyze import is_gram, term_hash, unpack_many
 from keepward.retrieval.rows import Allowed, Columns, Growable, Mask, Places, Rows
 from keepward.retrieval.vectors import Signs

@@ -13,13 +13,13 @@ Invariants
 
 import math
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from keepward.model.dataclass import dataclass
 from keepward.model.patterns import regex
 from keepward.retrieval import analyze
 

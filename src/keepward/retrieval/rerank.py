@@ -20,12 +20,12 @@ import json
 import math
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from keepward.model.dataclass import dataclass
 from keepward.retrieval.fusion import rounded
 
 Floats = npt.NDArray[np.float32]

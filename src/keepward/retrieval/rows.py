@@ -10,13 +10,13 @@ Invariants
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import FLOOR, IDLE_RATE
 from keepward.model.patterns import regex
 from keepward.ports.store import Profile

@@ -8,6 +8,7 @@ Invariants
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import blake2b
 from importlib.resources import files
@@ -17,7 +18,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Record
 from keepward.model.patterns import regex
 from keepward.retrieval import states

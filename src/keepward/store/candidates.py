@@ -18,11 +18,10 @@ from __future__ import annotations
 import struct
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import astuple, field
+from dataclasses import astuple, dataclass, field
 from hashlib import blake2b
 from typing import Final
 
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Status
 from keepward.model.query import Filter
 from keepward.ports.store import TERMS, UNITS, Profile

@@ -15,13 +15,13 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from typing import Any
 
 from keepward.errors import Tampered
 from keepward.model.commit import Head
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Record, Status
 from keepward.model.query import Filter
 from keepward.model.trust import Trust

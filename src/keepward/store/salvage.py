@@ -16,7 +16,7 @@ import shutil
 import sqlite3
 from collections.abc import Collection, Iterator
 from contextlib import closing
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,6 @@ from keepward.model.commit import (
     decode_details,
     parse_place,
 )
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Record
 from keepward.store.erasing import empty_places
 from keepward.store.file import id_file

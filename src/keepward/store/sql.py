@@ -13,13 +13,13 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from keepward.errors import KeepwardError
-from keepward.model.dataclass import dataclass
 from keepward.ports.world import BlobStore
 from keepward.store.seals import Sealer
 

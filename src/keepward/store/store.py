@@ -22,6 +22,7 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,6 @@ from typing import Any
 from keepward.errors import Conflict, KeepwardError, NotAdopted, NotAStore, StoreUnavailable, Tampered
 from keepward.model.codec import digest
 from keepward.model.commit import Commit, Event, Head, TermEnds
-from keepward.model.dataclass import dataclass
 from keepward.model.journal import Fault
 from keepward.model.query import Filter
 from keepward.ports.store import Withheld

@@ -19,12 +19,11 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from keepward.errors import Tampered
 from keepward.model.codec import digest
 from keepward.model.commit import EMPTY_HASH, Head
-from keepward.model.dataclass import dataclass
 from keepward.model.journal import Fault
 from keepward.model.memory import Record, Tier
 from keepward.store.rows import WIDTH, record_at, record_row

@@ -12,9 +12,9 @@ Invariants
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from datetime import datetime
 
-from keepward.model.dataclass import dataclass
 from keepward.model.memory import Record, Tier
 from keepward.model.query import Filter
 from keepward.ports.store import Withheld

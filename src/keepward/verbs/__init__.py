@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from types import MappingProxyType
@@ -31,8 +32,6 @@ from typing import (
     get_type_hints,
     is_typeddict,
 )
-
-from keepward.model.dataclass import dataclass
 
 if TYPE_CHECKING:
     from keepward.engine.session import Session

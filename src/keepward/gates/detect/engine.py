@@ -13,11 +13,11 @@ Invariants
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from keepward.gates.detect.tables import once
 from keepward.gates.detect.text import Text, sieved
-from keepward.model.dataclass import dataclass
 
 Certainty = Literal["certain", "likely"]
 #: Returns the part of a span that counts, None where it does not: of the text, the start and the end.

@@ -20,10 +20,10 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from keepward.gates.detect.tables import once, read, words
-from keepward.model.dataclass import dataclass
 from keepward.model.patterns import regex
 
 Protected = Literal["number", "date", "name", "unit", "negation", "quantifier", "order", "value"]

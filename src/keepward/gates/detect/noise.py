@@ -15,10 +15,10 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from keepward.gates.detect.tables import listed, read, words
-from keepward.model.dataclass import dataclass
 from keepward.model.patterns import regex
 
 Code = Literal["journal", "empty_report"]

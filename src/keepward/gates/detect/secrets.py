@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 from keepward.gates.detect import told
 from keepward.gates.detect.checks import (
@@ -33,7 +34,6 @@ from keepward.gates.detect.engine import Finding, Pack, Sieve, located, settled
 from keepward.gates.detect.rules import any_word, load, split_forms
 from keepward.gates.detect.tables import listed, read
 from keepward.gates.detect.text import TRACES, Text
-from keepward.model.dataclass import dataclass
 
 _JUNK = " \t\r\n\"'`+\\"
 _JUNK_BYTES = _JUNK.encode()
