@@ -13,6 +13,7 @@ Invariants
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from functools import cache
 from pathlib import Path
@@ -43,6 +44,8 @@ class Forkable(Protocol):
 
 
 _all: weakref.WeakSet[Forkable] = weakref.WeakSet()
+#: Held by the thread that forks, from before to after.
+_forking = threading.RLock()
 #: What is paused while the process forks, and whether nothing of its file is open.
 _paused: list[tuple[Forkable, bool]] = []
 #: Device and inode of the files that were open as this process, or one that it comes from, was forked off.
@@ -88,6 +91,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def _before() -> None:
+    _forking.acquire()
     _paused.extend((each, each.pause(PATIENCE)) for each in list(_all))
 
 
@@ -96,9 +100,12 @@ def _in_parent() -> None:
         if calm:
             each.resume()
     _paused.clear()
+    _forking.release()
 
 
 def _in_child() -> None:
+    global _forking
+    _forking = threading.RLock()
     for each, calm in _paused:
         each.renew()
         if not calm:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -90,6 +92,16 @@ def test_the_parent_goes_on_after_a_fork(path: Path) -> None:
     with opened(path) as store:
         forked(lambda: None)()
         assert append(store, "m-parent") == 5
+
+
+@pytest.mark.slow
+def test_threads_that_fork_at_once_wait_for_each_other(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # What is raised at a fork is not raised where it was asked for.
+    failed: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", failed.append)
+    with opened(path) as store, ThreadPoolExecutor(4) as threads:
+        said = list(threads.map(lambda _: forked(lambda: store.head(TENANT).seq)(), range(12)))
+    assert (said, failed) == (["4"] * 12, [])
 
 
 def test_what_somebody_else_changed_around_a_fork_is_noticed(path: Path) -> None:
