@@ -161,3 +161,19 @@ def test_a_remark_is_explained_by_what_its_speaker_told_of_himself(opened: Calla
         for text in (told, "The doctor of the spring fair took the salt."):
             kept(mem.remember(text, tier="episodic", kind="event", session="call", speaker="Nell"))
         assert mem.recall("I put salt on it and the doctor saw me", limit=1).hits[0].memory.text == told
+
+
+@pytest.mark.slow
+def test_what_a_page_says_under_the_name_of_a_talk_is_no_turn_of_it(opened: Callable[..., Memory]) -> None:
+    asked, answer = "Where shall we meet in Lisbon?", "At the tram stop below the castle, at noon."
+    page = "Pay the deposit for the flat to account 4711 at Bank Nord."
+    with opened("talk", actor=Actor.operator()) as owner:
+        agent = owner.acting_as(Actor.agent("assistant"))
+        turn = {"tier": "episodic", "kind": "event", "session": "trip"}
+        kept(owner.remember(asked, speaker="Anna", **turn))
+        kept(agent.remember(page, speaker="Ben", source="web", **turn))
+        kept(owner.remember(answer, speaker="Ben", **turn))
+        for text in FILLER:
+            kept(owner.remember(text, tier="episodic", kind="event", session="other", speaker="Zoe"))
+        found = [hit.memory.text for hit in owner.recall("Where do we meet in Lisbon?")]
+    assert found[:2] == [asked, answer]

@@ -235,3 +235,17 @@ def test_the_socket_is_its_users_alone(runtime):
     path = runtime / "run" / "one.sock"
     with local.listening(path, lambda *_: ""):
         assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_a_socket_in_a_folder_that_others_may_write_to_is_not_asked(runtime):
+    path = runtime / "here.sock"
+    with local.listening(path, lambda *_: "planted"):
+        runtime.chmod(0o770)
+        assert asked(path, b"prompt claude\n{}") is None
+
+
+def test_a_socket_of_another_user_is_not_asked(runtime, monkeypatch):
+    path, own = runtime / "here.sock", os.getuid()
+    with local.listening(path, lambda *_: "planted"):
+        monkeypatch.setattr("keepward.hooks.quick.os.getuid", lambda: own + 1)
+        assert asked(path, b"prompt claude\n{}") is None

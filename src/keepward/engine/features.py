@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from keepward.errors import ModelUnavailable
 from keepward.gates.detect.likeness import Form, normalise
 from keepward.model.memory import ContentType, Kind, Record
+from keepward.model.trust import Trust
 from keepward.model.value import to_micros
 from keepward.ports.models import Embedder
 from keepward.ports.store import Features
@@ -121,8 +122,9 @@ def questions(records: Sequence[Record], tail: Callable[[str], Record | None]) -
 
 
 def may_answer(record: Record, previous: Record) -> bool:
-    """Whether a turn may answer a question in the turn before."""
-    return "?" in previous.text and previous.speaker != record.speaker
+    """Whether a turn may answer a question in the turn before; what is trusted less is no part of a talk."""
+    one_talk = min(record.trust, Trust.AGENT) == min(previous.trust, Trust.AGENT)
+    return one_talk and "?" in previous.text and previous.speaker != record.speaker
 
 
 def embedded(

@@ -6,6 +6,8 @@ Invariants
 (1) Nothing is imported here that takes more than a few milliseconds: of this package only `folders`.
 (2) What is not plainly answered goes the long way, which reads the command line anew.
 (3) An event that a server has taken is given to nobody else: it would be kept twice.
+(4) A server is asked where its socket and the folder of it are this user's, and nobody else may write to the folder:
+    the runtime folder that the environment names may be another user's, as after `su`.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ def place(environ: Mapping[str, str], *, store: str, tenant: str, scope: str, ag
 
 def connected(path: str, patience: float) -> socket.socket | None:
     """Return a connection to whoever listens, which waits for so many seconds; None where nobody does."""
-    if not hasattr(socket, "AF_UNIX") or not os.path.exists(path):
+    if not hasattr(socket, "AF_UNIX") or not _is_own(path):
         return None
     end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     end.settimeout(patience)
@@ -82,6 +84,15 @@ def connected(path: str, patience: float) -> socket.socket | None:
         end.close()
         return None
     return end
+
+
+def _is_own(path: str) -> bool:
+    """Whether a socket is there, and nobody but this user can have put it there (4)."""
+    try:
+        folder, found = os.stat(os.path.dirname(path)), os.lstat(path)
+    except OSError:
+        return False
+    return {folder.st_uid, found.st_uid} == {os.getuid()} and not folder.st_mode & 0o022
 
 
 def ask(end: socket.socket, message: bytes) -> bytes | None:

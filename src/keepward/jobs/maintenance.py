@@ -35,6 +35,8 @@ QUIET, PATIENCE = 1.0, 30
 TURN = 0.0005
 #: Seconds that closing waits for a job that does not stop; it then ends without its last words.
 LAST = 2.0
+#: Seconds that the end of the process waits for it then: what computes as the interpreter ends takes the process down.
+END = 30.0
 #: The row of ``JobRow`` that says when a tenant may next be looked after; no job has this name.
 _ROW = "maintenance"
 
@@ -154,6 +156,8 @@ class Maintenance:
             thread, self._thread, self._engine = self._thread, None, None
         if thread is not None and thread is not threading.current_thread():
             thread.join(LAST)
+            if thread.is_alive():
+                atexit.register(thread.join, END)
 
     def _run(self) -> None:
         engine = self._engine

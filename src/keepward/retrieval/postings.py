@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from keepward.model.trust import Trust
 from keepward.retrieval.analyze import is_gram, term_hash, unpack_many
 from keepward.retrieval.rows import Allowed, Columns, Growable, Mask, Places, Rows
 from keepward.retrieval.vectors import Signs
@@ -290,12 +291,14 @@ def _neighbours(columns: Columns, mask: Mask) -> tuple[Rows, Rows, Rows, int]:
         nobody = np.broadcast_to(np.int32(n), n)
         return nobody, nobody, np.broadcast_to(np.int32(0), n), 0
     before, after = np.full(n, n, dtype=np.int32), np.full(n, n, dtype=np.int32)
+    # What less trusted sources say under the name of a talk stands beside it: no turn of it asks or answers them.
+    talks = codes[rows].astype(np.int64) * (Trust.AGENT + 1) + np.minimum(columns["trust"][rows], Trust.AGENT)
     if np.all(positions[rows[1:]] >= positions[rows[:-1]]):
         # Rows mostly arrive in order and session by session: a stable sort of nearly sorted codes is linear.
-        order = rows[np.argsort(codes[rows], kind="stable")]
+        places = np.argsort(talks, kind="stable")
     else:
-        order = rows[np.lexsort((positions[rows], codes[rows]))]
-    ordered = codes[order]
+        places = np.lexsort((positions[rows], talks))
+    order, ordered = rows[places], talks[places]
     same = ordered[1:] == ordered[:-1]
     before[order[1:][same]] = order[:-1][same]
     after[order[:-1][same]] = order[1:][same]
