@@ -143,6 +143,25 @@ def test_removing_leaves_no_file_for_opencode(run, home):
     assert list((home / PLUGIN).parent.iterdir()) == []
 
 
+def test_hooks_are_removed_where_the_entry_has_to_be_taken_out_by_hand(run, home):
+    run("connect", "opencode", "--hooks")
+    settings = home / ".config" / "opencode" / "opencode.json"
+    settings.write_text("// mine\n" + settings.read_text())
+    done = run("connect", "opencode", "--remove")
+    assert (done.code, "keepward token revoke" in done.err, list((home / PLUGIN).parent.iterdir())) == (2, True, [])
+
+
+def test_there_is_nothing_to_remove_from_a_file_with_comments_that_does_not_name_us(run, home):
+    written(home, "gemini", '{\n  // mine\n  "theme": "dark"\n}\n')
+    assert run("connect", "gemini", "--remove", "--json").json["action"] == "absent"
+
+
+def test_where_hooks_cannot_be_written_nothing_is_connected(run, home):
+    written(home, "claude", '{"hooks": 3}')
+    run("connect", "claude", "--hooks")
+    assert ((home / ".claude.json").exists(), "claude" in run("token", "list").out) == (False, False)
+
+
 def test_a_file_for_opencode_that_is_not_ours_is_left_alone(run, home):
     (home / PLUGIN).parent.mkdir(parents=True)
     (home / PLUGIN).write_text("export const Mine = async () => ({})\n")

@@ -279,9 +279,16 @@ def connect(
         given = {TOKEN: secret} if secret or standing else {}
         return disconnected(chosen, path) if remove else connected(chosen, path, line, environment | given)
 
+    def hooked(memory: Memory | None, *, dry_run: bool) -> dict[str, Any] | None:
+        return _hooked(call, chosen, folder, line, memory, bearer, remove=remove, dry_run=dry_run)
+
+    # Hooks run by themselves: they go, also where our entry has to be taken out by hand.
+    calls = hooked(None, dry_run=dry_run) if remove else None
     # A file that cannot be edited is refused before a token is made for it.
     change = change_with(MASKED if tokened else "")
     memory = _owner(call, dry_run=dry_run) if tokened else None
+    if hooks and not remove:
+        hooked(memory, dry_run=True)
     held = _fitting(memory, standing.secret, bearer) if memory and standing and not expires else None
     issued = memory.create_token(bearer, can=_RIGHTS, expires=expires) if memory and not held and not dry_run else None
     if issued:
@@ -294,9 +301,8 @@ def connect(
         if memory and issued:
             memory.revoke_token(issued.token.id)
         raise
-    calls = (
-        _hooked(call, chosen, folder, line, memory, bearer, remove=remove, dry_run=dry_run) if hooks or remove else None
-    )
+    if hooks and not remove:
+        calls = hooked(memory, dry_run=dry_run)
     known = held or (issued.token if issued else None)
     token = {
         "id": known.id if known else None,

@@ -437,6 +437,8 @@ def disconnected(client: Client, path: Path) -> Change:
         InvalidInput: the file is not one that can be edited safely; it is left alone.
         Conflict: a server of that name is there and is another program.
     """
+    if SERVER not in read(path):
+        return Change(client, path, "absent", read(path), read(path))
     try:
         before, place, there = _entry(client, path)
         if there is None:
@@ -444,7 +446,8 @@ def disconnected(client: Client, path: Path) -> Change:
         _require_ours(path, there)
         return Change(client, path, "removed", before, drop(before, place, toml=path.suffix == ".toml"))
     except InvalidInput as fault:
-        raise InvalidInput(f"{path.name}: {fault}; take the server `{SERVER}` out by hand") from fault
+        by_hand = f"take the server `{SERVER}` out by hand and end its token with `keepward token revoke`"
+        raise InvalidInput(f"{path.name}: {fault}; {by_hand}") from fault
 
 
 def carry_out(change: Change, *, copies: bool = True) -> Path | None:

@@ -42,6 +42,9 @@ PLACES: Mapping[str, Place] = {
 }
 #: Seconds that a client waits for a hook; it gives up by itself before that.
 _PATIENCE = 15
+#: What tells an entry, and a plugin of OpenCode, as ours.
+_PLUGIN = "keepward connect opencode"
+_OURS = re.compile(r"\bkeepward\S* (?:-m keepward )?hook ")
 
 
 def file_of(client: Client, project: Path | None, environ: Mapping[str, str], home: Path) -> Path:
@@ -86,13 +89,21 @@ def hooked(client: Client, path: Path, program: Sequence[str], options: Sequence
 
 
 def unhooked(client: Client, path: Path) -> Change:
-    """Return the change that takes our entries out."""
+    """Return the change that takes our entries out.
+
+    Raises:
+        InvalidInput: they stand in a file that cannot be edited safely; it is left alone.
+    """
     before = after = read(path)
     if client.name == "opencode":
-        _require_ours(path, before)
-        return Change(client, path, "removed" if before else "absent", before, "", owned=True)
-    for name in CLIENTS[client.name].events:
-        after = _without_ours(after, name)
+        ours = _PLUGIN in before
+        return Change(client, path, "removed" if ours else "absent", before, "" if ours else before, owned=True)
+    if _OURS.search(before):
+        try:
+            for name in CLIENTS[client.name].events:
+                after = _without_ours(after, name)
+        except InvalidInput as fault:
+            raise InvalidInput(f"{path.name}: {fault}; take what calls `keepward hook` out by hand") from fault
     return Change(client, path, "absent" if after == before else "removed", before, after)
 
 
@@ -103,15 +114,11 @@ def _changed(client: Client, path: Path, before: str, after: str, *, owned: bool
 
 def _plugin(path: Path, before: str, program: Sequence[str], options: Sequence[str]) -> str:
     """Return our plugin of OpenCode, which calls a program with options."""
-    _require_ours(path, before)
+    if before.strip() and _PLUGIN not in before:
+        raise InvalidInput(f"{path} is no file of ours; it was left as it is")
     text = resources.files("keepward.hooks").joinpath("opencode.js").read_text("utf-8")
     text = text.replace('["keepward", "hook"]', json.dumps([*program, "hook"]), 1)
     return text.replace("const OPTIONS = []", f"const OPTIONS = {json.dumps(list(options))}", 1)
-
-
-def _require_ours(path: Path, text: str) -> None:
-    if text.strip() and "keepward connect opencode" not in text:
-        raise InvalidInput(f"{path} is no file of ours; it was left as it is")
 
 
 def _entry(place: Place, line: str) -> dict[str, Any]:
@@ -131,7 +138,7 @@ def _list(settings: Mapping[str, Any], name: str) -> list[Any]:
 def _is_ours(entry: Any) -> bool:
     listed = entry.get("hooks", [entry]) if isinstance(entry, dict) else []
     lines = [each.get("command", "") for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    return bool(lines) and all(re.search(r"\bkeepward\S* (?:-m keepward )?hook ", str(line)) for line in lines)
+    return bool(lines) and all(_OURS.search(str(line)) for line in lines)
 
 
 def _without_ours(text: str, name: str) -> str:
