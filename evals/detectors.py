@@ -77,13 +77,13 @@ def injection(_: Path | None) -> Iterator[Figure]:
 
 
 def blind(_: Path | None) -> Iterator[Figure]:
-    """Yield what is found in texts by two other hands, of the first by places; such a share has no goal."""
-    for file, kind in product(("blind", "sealed"), KINDS):
+    """Yield what is found in texts by three other hands, of the first by places; such a share has no goal."""
+    for file, kind in product(("blind", "sealed", "third_seen", "third_unread"), KINDS):
         flag = scanner(kind)
         flagged: dict[tuple[str, str], list[bool]] = {}
         for case in blind_cases(kind, file):
             places = "odd places, unread" if int(case.wording) % 2 else "even places, developed on"
-            places = places if file == "blind" else "all, unread"
+            places = places if file == "blind" else "all, developed on" if file == "third_seen" else "all, unread"
             flagged.setdefault((case.group, places), []).append(bool(flag(case.text)))
         for (group, places), hits in flagged.items():
             yield _without_goal(share(f"{file}, {kind}, {group}", places, hits, 0))

@@ -68,7 +68,7 @@ def _anything() -> Sieve:
     rules = _pack().rules
     bare = [place for place, rule in enumerate(rules) if rule.bare]
     telling, said = told.patterns()
-    first, english = len(rules) + 2, len(said) - 2
+    first, english = len(rules) + 2, len(said) - 3
     others = (read("services")["gate"], read("told")["assigned"]["gate"], *said, *TRACES)
     return Sieve(
         lambda: (*(rule.pattern for rule in rules), *others), {RUN: bare, telling: range(first, first + english)}

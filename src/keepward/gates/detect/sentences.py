@@ -95,7 +95,7 @@ COUNTER = frozenset({"me", "story", "people", "home", "doc", "person", "asked", 
 #: Of these kinds every order has one.
 _NEEDED = ("model", "owner", "rule", "data", "hidden", "role", "trust", "rank", "free", "money")
 _ACTS = ("remember", "drop", "tell", "send", "show", "rank", "erase", "trust", "run", "role", "not")
-_CODE = regex(
+CODE = regex(
     r"[{}]|</|::|\(\)|\]\(|```|>>>|;\s*$|==|^\s*(?:use|def|import|package|try|return|from|---)\b|^---$|^#+ ",
     re.MULTILINE,
 )
@@ -168,7 +168,7 @@ def order(text: str) -> Order | None:
 
 def may_order(text: Text) -> bool:
     """Whether a text has a word without which nothing is weighed as an order, and is none of code."""
-    return text.occurs(ordering()) and not _CODE.search(text.text, 0, LONGEST)
+    return text.occurs(ordering()) and not CODE.search(text.text, 0, LONGEST)
 
 
 @functools.cache

@@ -4,6 +4,7 @@ Invariants
 (1) A told value counts when its own shape is that of a secret, or when the sentence leaves no other reading: a password
     noun, a linking verb, one word that describes nothing, the end of the clause.
 (2) A code counts without a word for it where it stands in a relation to what it opens, and its clause ends with it.
+(3) Where no phrase holds, a value of the shape of a secret counts by the words in its `proximity`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
+from keepward.gates.detect import proximity
 from keepward.gates.detect.checks import digits, high_entropy, ordinary, passphrase, placeholder, strong, wordy
 from keepward.gates.detect.engine import Finding, any_literal, literal_set, located
 from keepward.gates.detect.rules import any_word, expanded, literals_of
@@ -169,10 +171,10 @@ def _phrases(place: int) -> tuple[tuple[str, str], ...]:
 def patterns() -> tuple[str, tuple[str, ...]]:
     """Return what stands in every text that an English phrase finds something in, and a pattern for each place.
 
-    Places are those that `in_prose` takes: the English phrases, then the other languages, then what is opened.
+    Places are those that `in_prose` takes: the English phrases, the other languages, what is opened, what is near.
     """
     telling, phrases = _english()
-    return telling, (*(pattern for _, pattern in phrases), _foreign()[0], _opened()[0])
+    return telling, (*(pattern for _, pattern in phrases), _foreign()[0], _opened()[0], proximity.telling())
 
 
 def in_prose(text: Text, telling: Collection[int] | None) -> Iterator[Finding]:
@@ -190,6 +192,9 @@ def in_prose(text: Text, telling: Collection[int] | None) -> Iterator[Finding]:
         if (telling is None or place in telling) and text.occurs(gate):
             for kind, pattern in languages.phrases(text):
                 yield from _said(kind, pattern, text, budget)
+    if (telling is None or len(phrases) + 2 in telling) and text.occurs(proximity.telling()):
+        for start, end, _ in proximity.told(text.text):
+            yield located(text, start, end, "told_secret", "likely")
 
 
 def _said(kind: str, pattern: str, text: Text, budget: Iterator[int]) -> Iterator[Finding]:

@@ -9,9 +9,9 @@ from string import ascii_lowercase, ascii_uppercase, digits
 
 import pytest
 
-from keepward.gates.detect import injection, privacy, secrets, tables
+from keepward.gates.detect import injection, privacy, proximity, secrets, tables
 from keepward.gates.detect.rules import CHARACTERS, RUN, load
-from keepward.gates.detect.tables import read
+from keepward.gates.detect.tables import listed, read
 from keepward.gates.detect.text import Text
 
 #: Tables of rules by file, and the detector that reads them.
@@ -133,6 +133,22 @@ def test_a_language_tells_a_password(row):
 def test_a_phrase_tells_a_password(row):
     assert secrets.scan(row["positive"])
     assert not secrets.scan(row["negative"])
+
+
+PROXIMITY = read("proximity", whole=True)["rule"]
+
+
+@pytest.mark.parametrize("row", PROXIMITY, ids=lambda row: row["name"])
+def test_a_rule_of_proximity_finds_its_positive_example_itself_and_passes_its_negative_one(row):
+    told = {rule for *_, rule in proximity.told(example(row["positive"]).text)}
+    assert row["name"] in told
+    assert names(secrets, row["positive"]) == {"told_secret"}
+    assert not list(proximity.told(example(row["negative"]).text))
+
+
+def test_words_of_proximity_are_written_as_the_normal_form_leaves_them():
+    lists = read("proximity")["words"].values()
+    assert [word for text in lists for word in listed(text) if Text(word).normal.text != word] == []
 
 
 def texts_in(value):
